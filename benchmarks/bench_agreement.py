@@ -18,8 +18,8 @@ from statistics import median
 
 import msgspec
 
-from diana.sim.runner import simulate
-from diana.sim.scenario import Scenario, load
+from diana.sim.scenario.scenario import Scenario, load
+from diana.sim.world.runner import simulate
 from diana.trial.run import Options, run_scenario
 
 SCENARIO = Path(__file__).parents[1] / "scenarios" / "agreement.toml"

@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 from statistics import median
 
-from diana.sim.alternatives import Row, compare, drawn, errors, stream
-from diana.sim.runner import simulate
+from diana.sim.experiments.alternatives import Row, compare, drawn, errors, stream
+from diana.sim.world.runner import simulate
 
 CASES = 10
 GROUPS = 20

@@ -25,8 +25,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
-from diana.adapters.staging.catalogue import PAGE, Catalogue, LocalFile
-from diana.adapters.staging.registration import register
+from diana.adapters.staging.catalogue.catalogue import PAGE, Catalogue, LocalFile
+from diana.adapters.staging.catalogue.registration import register
 
 DATASETS = 10
 LOOK_UPS = 2000

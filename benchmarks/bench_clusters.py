@@ -21,8 +21,8 @@ from statistics import median
 from msgspec.structs import replace
 
 from diana.adapters.batch.settings import ClusterSettings
-from diana.node.config import load_config
-from diana.node.config_text import write_config
+from diana.node.config.site_file import load_config
+from diana.node.config.text import write_config
 from tests.clusters.slurm_site import SlurmSite
 from tests.e2e.grid import Grid, Site
 

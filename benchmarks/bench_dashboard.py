@@ -25,22 +25,22 @@ from playwright.sync_api import sync_playwright
 
 from benchmarks.site import BenchSite, cpu_s, resident_bytes
 from diana.adapters.sqlite_store import SqliteStore
-from diana.engine.effects import Reply
-from diana.engine.events import Event
+from diana.engine.journal.effects import Reply
+from diana.engine.journal.events import Event
 from diana.model.ids import GroupId, SiteId
 from diana.model.layout import DataDir
-from diana.model.peers import Peers
-from diana.model.principal import Principal, Role
+from diana.model.trust.principal import Principal, Role
+from diana.model.views.peers import Peers
 from diana.node.activity import Activity
 from diana.node.api import Api
 from diana.node.api.dashboard import Views
-from diana.node.door import About, ClientStager, EngineDoor, ReplyBody
+from diana.node.ways_in.door import About, ClientStager, EngineDoor, ReplyBody
 from diana.node.web.config import Web
 from diana.node.web.server import WebServer
-from diana.sim import scenario as sc
-from diana.sim.driver import Boot
-from diana.sim.world import World
-from diana.wire.client_messages import DashboardRequest, PeerRow, PeersResponse
+from diana.sim.scenario import scenario as sc
+from diana.sim.world.driver import Boot
+from diana.sim.world.world import World
+from diana.wire.client.messages import DashboardRequest, PeerRow, PeersResponse
 
 ROOT = Principal(Role.OPERATOR, "root@vo")
 FLAGS = ("--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--disable-background-networking")

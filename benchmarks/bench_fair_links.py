@@ -16,10 +16,10 @@ from pathlib import Path
 from random import Random
 
 from diana.model.ids import SiteId
-from diana.sim.clock import Clock
-from diana.sim.flow_network import FlowNetwork
-from diana.sim.scenario import LinkSpec, Scenario, SiteSpec
-from diana.sim.topology import Topology
+from diana.sim.kernel.clock import Clock
+from diana.sim.scenario.scenario import LinkSpec, Scenario, SiteSpec
+from diana.sim.scenario.topology import Topology
+from diana.sim.twins.flow_network import FlowNetwork
 
 
 def measure(flows: int, sites: int, routers: int, seed: int) -> dict[str, float]:

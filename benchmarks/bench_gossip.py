@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 
 from diana.policy.membership import State
-from diana.sim.members import Member, Members
+from diana.sim.world.members import Member, Members
 
 WITHIN_S = 120.0
 CHURN_S = 600.0

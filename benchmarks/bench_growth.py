@@ -15,9 +15,9 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.bench_queues import SITE, Driver
-from diana.engine import events as ev
-from diana.engine import gossip
-from diana.engine import messages as ms
+from diana.engine.journal import events as ev
+from diana.engine.membership import gossip
+from diana.engine.messages import messages as ms
 from diana.model.ids import SiteId
 
 GROUPS = (10, 1000, 8000)

@@ -18,13 +18,13 @@ from pathlib import Path
 from statistics import median
 
 from diana.client import Client
-from diana.engine import effects as fx
-from diana.engine import events as ev
-from diana.engine import messages as ms
+from diana.engine.journal import effects as fx
+from diana.engine.journal import events as ev
+from diana.engine.messages import messages as ms
 from diana.model.ids import SiteId
 from diana.model.indexset import IndexSet
-from diana.model.views import Ok
-from diana.wire import codec
+from diana.model.views.views import Ok
+from diana.wire import peer_codec
 from tests.e2e import grid as real
 from tests.engine import bench
 from tests.engine.builders import spec
@@ -60,7 +60,7 @@ class _Bench(bench.Grid):
 
     def post(self, sender: SiteId, to: SiteId, message: ms.Message) -> None:
         if not isinstance(message, _QUOTES):
-            self.message_bytes += len(codec.encode_message(message))
+            self.message_bytes += len(peer_codec.encode_message(message))
         super().post(sender, to, message)
 
     def jobs_at(self, group: str, site: str) -> int:

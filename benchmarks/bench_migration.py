@@ -19,10 +19,10 @@ from typing import Any
 
 import msgspec
 
-from diana.sim import fanout
-from diana.sim.flows import MigrationReport, SiteFlow
-from diana.sim.report import Report
-from diana.sim.scenario import Scenario, load
+from diana.sim.experiments import fanout
+from diana.sim.report.flows import MigrationReport, SiteFlow
+from diana.sim.report.report import Report
+from diana.sim.scenario.scenario import Scenario, load
 
 SCENARIO = Path(__file__).parents[1] / "scenarios" / "diana-congestion.toml"
 OUT = Path(__file__).parent / "out"

@@ -25,10 +25,10 @@ from msgspec.structs import replace
 
 from benchmarks.bench_migration import BLUE, GREEN, INK, ORANGE, PALE, RED, interval
 from diana.model.settings import Settings
-from diana.sim import fanout
-from diana.sim.report import Report
-from diana.sim.runner import simulate
-from diana.sim.scenario import Scenario, load
+from diana.sim.experiments import fanout
+from diana.sim.report.report import Report
+from diana.sim.scenario.scenario import Scenario, load
+from diana.sim.world.runner import simulate
 
 SCENARIOS = Path(__file__).parents[1] / "scenarios"
 OUT = Path(__file__).parent / "out"

@@ -28,14 +28,14 @@ from diana.client import Client
 from diana.model.data import DataFile
 from diana.model.ids import SiteId
 from diana.model.indexset import IndexSet
-from diana.node.setup import init_site
-from diana.policy import dealing
-from diana.policy.cost import short_list
-from diana.policy.demand import Candidate, Demand, Link, Need, blocks
-from diana.policy.grid import Grid
-from diana.policy.sites import SiteTable
-from diana.policy.splitting import decide
-from diana.policy.turnaround import price
+from diana.node.config.setup import init_site
+from diana.policy.allocation import heuristics
+from diana.policy.allocation.splitting import decide
+from diana.policy.pricing.cost import short_list
+from diana.policy.pricing.demand import Candidate, Demand, Link, Need, blocks
+from diana.policy.pricing.grid import Grid
+from diana.policy.pricing.sites import SiteTable
+from diana.policy.pricing.turnaround import price
 
 HOLDERS = 5
 STEPS = 400
@@ -133,9 +133,9 @@ def split(sites: int, jobs: int, parts: int, rounds: int) -> float:
     """Median milliseconds to deal a group out over the sites of a table that stands."""
     asked = demand(jobs, parts)
     table = SiteTable.of(candidates(sites), [site(h) for h in range(HOLDERS)])
-    dealt = dealing.split(Grid(asked, table), blocks(asked))
+    dealt = heuristics.split(Grid(asked, table), blocks(asked))
     assert dealt is not None and dealt.jobs.sum() == jobs
-    return median(times_us(lambda: dealing.split(Grid(asked, table), blocks(asked)), rounds)) / 1e3
+    return median(times_us(lambda: heuristics.split(Grid(asked, table), blocks(asked)), rounds)) / 1e3
 
 
 class Pair:

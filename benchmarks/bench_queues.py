@@ -21,21 +21,21 @@ from statistics import median
 
 import numpy as np
 
-from diana.engine import effects as fx
-from diana.engine import events as ev
-from diana.engine import messages as ms
-from diana.engine import quotes
-from diana.engine.core import Engine
-from diana.engine.entries import Entry
-from diana.engine.queues import Queues
-from diana.engine.state import Service
-from diana.engine.surroundings import Journal
+from diana.engine.dispatch import quote_answer
+from diana.engine.engine import Engine
+from diana.engine.journal import effects as fx
+from diana.engine.journal import events as ev
+from diana.engine.journal.state import Service
+from diana.engine.messages import messages as ms
+from diana.engine.queue.entries import Entry
+from diana.engine.queue.queues import Queues
+from diana.engine.site.surroundings import Journal
 from diana.model.facts import Facts, Outcome
 from diana.model.ids import GroupId, SiteId, SubgroupId
-from diana.model.principal import Principal, Role
+from diana.model.job.spec import Axis, GroupSpec, Resources, Sweep
 from diana.model.settings import Settings
-from diana.model.spec import Axis, GroupSpec, Resources, Sweep
-from diana.sim.keyring import SimKeyring
+from diana.model.trust.principal import Principal, Role
+from diana.sim.twins.keyring import SimKeyring
 
 SIZES = (1, 2, 3, 4, 6, 8, 12, 16)
 SITE = SiteId("bench")
@@ -250,7 +250,7 @@ def of_kinds(machines: int, kinds: int) -> dict[str, Step]:
 
     def still() -> tuple[float, float]:
         began = time.thread_time()
-        quotes.quote(core, asked)
+        quote_answer.quote(core, asked)
         return time.thread_time() - began, driver.handle(nothing)
 
     def moving() -> tuple[float, float]:

@@ -22,13 +22,13 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from diana.adapters.lrm.local import LocalLrm
-from diana.engine.effects import Start
-from diana.engine.events import Event, JobsEnded, LrmReady, Run
+from diana.engine.journal.effects import Start
+from diana.engine.journal.events import Event, JobsEnded, LrmReady, Run
 from diana.model.facts import Outcome
 from diana.model.ids import SiteId, SubgroupId
 from diana.model.indexset import IndexSet
+from diana.model.job.spec import GroupSpec
 from diana.model.layout import DataDir
-from diana.model.spec import GroupSpec
 
 SUBGROUP = SubgroupId("alpha-1/0")
 

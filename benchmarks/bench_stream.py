@@ -27,12 +27,12 @@ from pathlib import Path
 
 import grpc
 
-from diana.adapters.certificates import issue_site, make_vo
-from diana.adapters.grpc_server import make_server, peer_identity
-from diana.adapters.stager import FileStager
-from diana.adapters.staging.holdings import Reader
-from diana.engine.effects import StageIn
-from diana.engine.events import Event, StageDone
+from diana.adapters.grpc.server import make_server, peer_identity
+from diana.adapters.staging.catalogue.holdings import Reader
+from diana.adapters.staging.stager import FileStager
+from diana.adapters.trust.certificates import issue_site, make_vo
+from diana.engine.journal.effects import StageIn
+from diana.engine.journal.events import Event, StageDone
 from diana.model.data import Dataset, Fetch
 from diana.model.ids import SiteId, SubgroupId
 from diana.model.layout import DataDir

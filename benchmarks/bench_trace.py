@@ -12,8 +12,8 @@ import time
 
 import numpy as np
 
-from diana.sim.batch import Discipline
-from diana.sim.replay import Work, replay
+from diana.sim.experiments.replay import Work, replay
+from diana.sim.twins.batch import Discipline
 
 PROCESSORS = 128
 

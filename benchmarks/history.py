@@ -10,7 +10,7 @@ import random
 from pathlib import Path
 
 from diana.adapters.sqlite_store import SqliteStore
-from diana.engine import lines, records
+from diana.engine.journal import codec, records
 from diana.model.facts import Facts, Outcome
 from diana.model.ids import GroupId, SiteId, subgroup_id
 from diana.model.indexset import IndexSet
@@ -62,7 +62,7 @@ def _batch(site: SiteId, group: GroupId, number: int, started: IndexSet, indices
     key = records.facts_key(subgroup, 1, number)
     return Batch(
         at_s=1000.0 + number,
-        records=tuple(lines.encode(record) for record in told),
+        records=tuple(codec.encode(record) for record in told),
         facts=((key, _facts(site, indices, failed)),),
     )
 

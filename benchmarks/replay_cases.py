@@ -14,13 +14,16 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from diana.model.principal import Principal, Role
-from diana.sim import chance, replay, runner, swf
-from diana.sim import scenario as sc
-from diana.sim.driver import Boot
-from diana.sim.report import Report
-from diana.sim.workload import Coming, Submission
-from diana.sim.world import World
+from diana.model.trust.principal import Principal, Role
+from diana.sim.experiments import replay
+from diana.sim.kernel import chance
+from diana.sim.load import swf
+from diana.sim.report.report import Report
+from diana.sim.scenario import scenario as sc
+from diana.sim.world import runner
+from diana.sim.world.driver import Boot
+from diana.sim.world.workload import Coming, Submission
+from diana.sim.world.world import World
 
 LONG_TURNS = {"summary_every_s": 3600.0, "suspect_after_s": 86400.0}
 """A site alone has nobody to tell how it stands."""

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.bench_trace import synthetic
-from diana.sim import replay, swf
+from diana.sim.experiments import replay
+from diana.sim.load import swf
 
 PROGRAMS = Path(__file__).with_name("referee_programs.py")
 

@@ -15,8 +15,8 @@ import msgspec
 from diana.client import Client
 from diana.errors import Unreachable
 from diana.model.layout import DataDir
-from diana.node.config_text import write_config
-from diana.node.setup import init_site
+from diana.node.config.setup import init_site
+from diana.node.config.text import write_config
 
 DIANA = [sys.executable, "-m", "diana.cli"]
 

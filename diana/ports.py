@@ -12,10 +12,10 @@ from typing import Literal, Protocol
 
 import msgspec
 
-from diana.engine.effects import Contact, Gather, Kill, Lease, LookUp, Recall, RegisterOutputs, StageIn, Start
-from diana.engine.events import Event, Run
-from diana.engine.messages import Hello, Message
-from diana.engine.surroundings import Journal, Keyring
+from diana.engine.journal.effects import Contact, Gather, Kill, Lease, LookUp, Recall, RegisterOutputs, StageIn, Start
+from diana.engine.journal.events import Event, Run
+from diana.engine.messages.messages import Hello, Message
+from diana.engine.site.surroundings import Journal, Keyring
 from diana.model.facts import Facts, FactsKey, OutputFile
 from diana.model.ids import GroupId, SiteId, SubgroupId
 
@@ -43,7 +43,7 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True):
     at_s: float
     """Site time."""
     records: tuple[bytes, ...]
-    """Records as `engine/records.py` encodes them."""
+    """Records as `engine/journal/records.py` encodes them."""
     facts: tuple[tuple[FactsKey, Facts], ...] = ()
     term: int = 0
     """Term of the leader that made it; 0: the site never had a standby."""

@@ -19,11 +19,11 @@ from typing import Any
 import grpc
 
 from diana.adapters.tasks import begin, end, keep_up
-from diana.engine.events import LinkMeasured
+from diana.engine.journal.events import LinkMeasured
 from diana.errors import Overloaded
 from diana.model.ids import SiteId
 from diana.model.settings import Settings
-from diana.policy.sharing import Sharing
+from diana.policy.links.sharing import Sharing
 from diana.ports import Emit
 from diana.wire.pb import data_pb2, data_pb2_grpc
 from diana.wire.tls import UNUSED_S, peer_identity

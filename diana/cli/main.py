@@ -24,42 +24,42 @@ class Entry(NamedTuple):
 
 
 VERBS: dict[str, Entry] = {
-    "submit": Entry("Work", "work", "submit a job file, a script or a command with a sweep"),
-    "plan": Entry("Work", "work", "show where a job would go now and why; submits nothing"),
-    "status": Entry("Work", "look", "groups and how far they are"),
-    "wait": Entry("Work", "follow", "wait for groups; the exit code is their result"),
-    "results": Entry("Work", "results", "how jobs ended: all of them, or those that failed"),
-    "logs": Entry("Work", "follow", "what jobs wrote, wherever they ran"),
-    "fetch": Entry("Work", "follow", "copy a group's outputs into a folder"),
-    "cancel": Entry("Work", "control", "cancel a group or some of its jobs"),
-    "hold": Entry("Work", "control", "jobs that have not started wait until released"),
-    "move": Entry("Work", "control", "jobs that have not started run at another site"),
-    "release": Entry("Work", "control", "let held jobs start"),
-    "retry": Entry("Work", "control", "try failed jobs again; done ones never"),
-    "explain": Entry("Work", "look", "why a group was placed as it was"),
-    "groups": Entry("Work", "groups", "list groups: whose, since when, how they ended"),
+    "submit": Entry("Work", "groups.work", "submit a job file, a script or a command with a sweep"),
+    "plan": Entry("Work", "groups.work", "show where a job would go now and why; submits nothing"),
+    "status": Entry("Work", "groups.look", "groups and how far they are"),
+    "wait": Entry("Work", "groups.follow", "wait for groups; the exit code is their result"),
+    "results": Entry("Work", "groups.results", "how jobs ended: all of them, or those that failed"),
+    "logs": Entry("Work", "groups.follow", "what jobs wrote, wherever they ran"),
+    "fetch": Entry("Work", "groups.follow", "copy a group's outputs into a folder"),
+    "cancel": Entry("Work", "groups.control", "cancel a group or some of its jobs"),
+    "hold": Entry("Work", "groups.control", "jobs that have not started wait until released"),
+    "move": Entry("Work", "groups.control", "jobs that have not started run at another site"),
+    "release": Entry("Work", "groups.control", "let held jobs start"),
+    "retry": Entry("Work", "groups.control", "try failed jobs again; done ones never"),
+    "explain": Entry("Work", "groups.look", "why a group was placed as it was"),
+    "groups": Entry("Work", "groups.groups", "list groups: whose, since when, how they ended"),
     "top": Entry("Grid", "top", "sites, queues and groups on one page that lives"),
-    "queue": Entry("Grid", "queue", "what waits at a site, level by level, and when it starts"),
-    "links": Entry("Grid", "links", "links between sites: round trip, throughput, forecasts and their errors"),
-    "sites": Entry("Grid", "look", "the sites known here, their load and their links"),
-    "peers": Entry("Grid", "peers", "how each site is linked, when it was last heard of; the machines here"),
-    "dashboard": Entry("Grid", "dashboard", "a way into this node's pages for a browser"),
-    "metrics": Entry("Grid", "metrics", "what a Prometheus server reads of the node, as text"),
-    "datasets": Entry("Grid", "datasets", "list datasets; register, show, verify or remove one"),
-    "init": Entry("Node", "site", "make a site and its VO, or a user's credential"),
-    "invite": Entry("Node", "join", "a token with which a site, machine or user joins the VO"),
-    "join": Entry("Node", "join", "join with a token: make a site, a machine of one, or a credential"),
-    "node": Entry("Node", "site", "run the node of a site in the foreground"),
-    "stop": Entry("Node", "site", "stop the node; running jobs run on"),
-    "site": Entry("Node", "site_admin", "drain, ban, remove a machine, promote a standby"),
-    "policy": Entry("Node", "orders", "the VO's policy and bans: show them, set the policy"),
-    "doctor": Entry("Node", "doctor", "what is wrong with this site, with the mend; works without its node too"),
-    "backup": Entry("Node", "keep", "copy a node's state into a folder"),
-    "restore": Entry("Node", "keep", "make a data directory from a backup"),
-    "demo": Entry("Try", "trial", "five sites on this machine, 200 jobs, one histogram"),
-    "simulate": Entry("Try", "trial", "run a scenario on the simulator over seeds"),
-    "scenario": Entry("Try", "scenario", "check scenario files, run one on real nodes, print their schema"),
-    "completion": Entry("Try", "completion", "what lets a shell complete verbs, options and names"),
+    "queue": Entry("Grid", "groups.queue", "what waits at a site, level by level, and when it starts"),
+    "links": Entry("Grid", "watch.links", "links between sites: round trip, throughput, forecasts and their errors"),
+    "sites": Entry("Grid", "groups.look", "the sites known here, their load and their links"),
+    "peers": Entry("Grid", "sites.peers", "how each site is linked, when it was last heard of; the machines here"),
+    "dashboard": Entry("Grid", "watch.dashboard", "a way into this node's pages for a browser"),
+    "metrics": Entry("Grid", "watch.metrics", "what a Prometheus server reads of the node, as text"),
+    "datasets": Entry("Grid", "watch.datasets", "list datasets; register, show, verify or remove one"),
+    "init": Entry("Node", "sites.site", "make a site and its VO, or a user's credential"),
+    "invite": Entry("Node", "sites.join", "a token with which a site, machine or user joins the VO"),
+    "join": Entry("Node", "sites.join", "join with a token: make a site, a machine of one, or a credential"),
+    "node": Entry("Node", "sites.site", "run the node of a site in the foreground"),
+    "stop": Entry("Node", "sites.site", "stop the node; running jobs run on"),
+    "site": Entry("Node", "sites.admin", "drain, ban, remove a machine, promote a standby"),
+    "policy": Entry("Node", "sites.orders", "the VO's policy and bans: show them, set the policy"),
+    "doctor": Entry("Node", "sites.doctor", "what is wrong with this site, with the mend; works without its node too"),
+    "backup": Entry("Node", "sites.keep", "copy a node's state into a folder"),
+    "restore": Entry("Node", "sites.keep", "make a data directory from a backup"),
+    "demo": Entry("Try", "trial.trial", "five sites on this machine, 200 jobs, one histogram"),
+    "simulate": Entry("Try", "trial.trial", "run a scenario on the simulator over seeds"),
+    "scenario": Entry("Try", "trial.scenario", "check scenario files, run one on real nodes, print their schema"),
+    "completion": Entry("Try", "published.completion", "what lets a shell complete verbs, options and names"),
 }
 
 _FOOT = """
@@ -106,7 +106,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SystemExit as ended:
         return ended.code if isinstance(ended.code, int) else 0
     except Exception as error:
-        from diana.cli.faults import report
+        from diana.cli.shared.faults import report
 
         return report(error, words)
 
@@ -133,7 +133,7 @@ def _dispatch(words: list[str]) -> int:
         sys.stdout.write(f"diana {__version__}\n")
         return 0
     if words[0] == "help":
-        from diana.cli.topics import TOPICS
+        from diana.cli.published.topics import TOPICS
 
         if words[1] in TOPICS:
             sys.stdout.write(TOPICS[words[1]]())
@@ -141,12 +141,12 @@ def _dispatch(words: list[str]) -> int:
         words = [words[1], "--help"]
     verb, rest = words[0], words[1:]
     if verb not in VERBS:
-        from diana.cli.faults import unknown_verb
+        from diana.cli.shared.faults import unknown_verb
 
         raise unknown_verb(verb, list(VERBS))
     from importlib import import_module
 
-    from diana.cli.parsing import parse
+    from diana.cli.shared.parsing import parse
 
     module = import_module(f"diana.cli.{VERBS[verb].module}")
     command = module.COMMANDS[verb]

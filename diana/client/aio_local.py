@@ -12,7 +12,7 @@ from diana.client.local import connect
 from diana.client.where import SOCKET, answer_limit_s, cannot_connect, too_slow, went_away
 from diana.errors import DianaError
 from diana.wire import frames
-from diana.wire.failures import error_of
+from diana.wire.client.failures import error_of
 
 Link = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 

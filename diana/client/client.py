@@ -13,7 +13,7 @@ from diana.client.local import LocalWire
 from diana.client.results import JobResult, as_asked, by_index, rows
 from diana.client.where import data_folder
 from diana.errors import DianaError, WaitTimedOut
-from diana.wire import client_messages as wire
+from diana.wire.client import messages as wire
 
 if TYPE_CHECKING:
     from pathlib import Path

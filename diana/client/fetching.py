@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from diana.errors import DianaError, UsageError
-from diana.wire.client_messages import FetchChunk
+from diana.wire.client.messages import FetchChunk
 
 if TYPE_CHECKING:
     from diana.client.where import StrPath

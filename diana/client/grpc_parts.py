@@ -10,9 +10,9 @@ from google.protobuf.message import DecodeError
 
 from diana.client.credential import Credential
 from diana.errors import Denied, DianaError, Overloaded, Unreachable, UsageError
-from diana.wire import codec
-from diana.wire.client_messages import METHODS, Failure
-from diana.wire.failures import error_of
+from diana.wire import peer_codec
+from diana.wire.client.failures import error_of
+from diana.wire.client.messages import METHODS, Failure
 from diana.wire.tls import MAX_GRPC_BYTES, server_name
 
 FAILURE_KEY = "diana-failure-bin"
@@ -36,7 +36,7 @@ def options_of(credential: Credential) -> list[tuple[str, Any]]:
 
 
 def write(message: msgspec.Struct) -> bytes:
-    data: bytes = codec.to_proto(message).SerializeToString()
+    data: bytes = peer_codec.to_proto(message).SerializeToString()
     return data
 
 
@@ -45,10 +45,10 @@ class Reader:
 
     def __init__(self, method: str) -> None:
         self._kind = METHODS[method].response
-        self._proto = codec.proto_class(self._kind)
+        self._proto = peer_codec.proto_class(self._kind)
 
     def __call__(self, data: bytes) -> Any:
-        return codec.from_proto(self._kind, self._proto.FromString(data))
+        return peer_codec.from_proto(self._kind, self._proto.FromString(data))
 
 
 def said_by_node(error: Any) -> bool:
@@ -61,7 +61,7 @@ def error_from(error: Any, credential: Credential) -> DianaError:
     for key, value in error.trailing_metadata() or ():
         if key == FAILURE_KEY:
             try:
-                return error_of(codec.from_proto(Failure, codec.proto_class(Failure).FromString(value)))
+                return error_of(peer_codec.from_proto(Failure, peer_codec.proto_class(Failure).FromString(value)))
             except DecodeError:
                 break
     text = f"node {credential.address} of site {credential.site}"

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from diana.client.credential import Credential
 from diana.client.grpc_parts import Reader, credentials_of, error_from, options_of, path_of, write
 from diana.errors import DianaError, Unreachable
-from diana.wire.client_messages import Empty
+from diana.wire.client.messages import Empty
 
 WAIT_S = 3.0
 """Seconds for one machine."""

@@ -11,7 +11,7 @@ from typing import Any
 from diana.client.where import LONGEST_PATH_BYTES, SOCKET, answer_limit_s, cannot_connect, too_slow, went_away
 from diana.errors import DianaError
 from diana.wire import frames
-from diana.wire.failures import error_of
+from diana.wire.client.failures import error_of
 
 
 class LocalWire:

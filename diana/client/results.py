@@ -8,7 +8,7 @@ from itertools import groupby
 import msgspec
 
 from diana.errors import UsageError
-from diana.wire.client_messages import OutputFile, ResultsChunk
+from diana.wire.client.messages import OutputFile, ResultsChunk
 
 
 class JobResult(msgspec.Struct, frozen=True, kw_only=True):

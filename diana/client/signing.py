@@ -1,6 +1,6 @@
 """Signs submissions with a user's own key, so that every site can see that the user, and not a site, asked (PROMISES
-5.6). The bytes that are signed are those of `diana/policy/statement.py`, which a client does not import; a test holds
-the two together.
+5.6). The bytes that are signed are those of `diana/policy/trust/statement.py`, which a client does not import; a test
+holds the two together.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import json
 import time
 from typing import TYPE_CHECKING
 
-from diana.wire.client_messages import Permit, ToSign
+from diana.wire.client.messages import Permit, ToSign
 
 if TYPE_CHECKING:
     from diana.client.credential import Credential

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import msgspec
 
 from diana.errors import DianaError, UsageError
-from diana.wire.client_messages import (
+from diana.wire.client.messages import (
     Decision,
     Option,
     Permit,

@@ -22,7 +22,7 @@ from diana.demo.show import Progress
 from diana.demo.sums import Tally, spread
 from diana.errors import DianaError
 from diana.model.words import counted
-from diana.wire.client_messages import Decision, GroupStatus
+from diana.wire.client.messages import Decision, GroupStatus
 
 MOST_S = 600.0
 """A group that has not ended by then never will."""

@@ -18,7 +18,7 @@ import msgspec
 from diana.adapters.loopback import free_addresses
 from diana.client import Client
 from diana.errors import DianaError, Unreachable, UsageError
-from diana.node.setup import init_site
+from diana.node.config.setup import init_site
 
 # fmt: off
 NAMES = (

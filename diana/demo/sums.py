@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from diana.wire.client_messages import ResultsChunk
+from diana.wire.client.messages import ResultsChunk
 
 
 class Tally:

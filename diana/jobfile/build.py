@@ -16,11 +16,11 @@ from diana.jobfile.sweeps import text_of
 from diana.jobfile.units import duration_s, size_bytes
 from diana.jobfile.urls import check_output_url, default_path, url_input
 from diana.model.ids import site_id
-from diana.model.licences import check as check_licences
-from diana.model.spec import GroupSpec, InputFile, Outputs, Resources, Sweep
-from diana.model.sweep import Parameters
-from diana.model.template import GIVEN, Template, compile_template, is_name, unknown_name
-from diana.model.urls import is_url
+from diana.model.job.licences import check as check_licences
+from diana.model.job.spec import GroupSpec, InputFile, Outputs, Resources, Sweep
+from diana.model.job.sweep import Parameters
+from diana.model.job.template import GIVEN, Template, compile_template, is_name, unknown_name
+from diana.model.job.urls import is_url
 
 MOST_NAME = 200
 

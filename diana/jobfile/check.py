@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 
-from diana.model.spec import GroupSpec
-from diana.model.template import compile_template
+from diana.model.job.spec import GroupSpec
+from diana.model.job.template import compile_template
 
 _SKIP = "or submit with --no-check-command if only other sites have it"
 

@@ -10,9 +10,9 @@ import itertools
 import re
 from collections.abc import Iterable
 
-from diana.model.spec import Sweep
-from diana.model.sweep import Parameters, axis_size
-from diana.model.template import Template
+from diana.model.job.spec import Sweep
+from diana.model.job.sweep import Parameters, axis_size
+from diana.model.job.template import Template
 
 MOST_RENDERED = 200_000
 

@@ -18,8 +18,8 @@ from diana.jobfile.script import MOST_SCRIPT_BYTES, array_environment, script_da
 from diana.jobfile.sweeps import BuiltSweep, array_bounds, build_sweep
 from diana.jobfile.urls import check_count
 from diana.model.indexset import IndexSet
-from diana.model.spec import GroupSpec
-from diana.model.sweep import Parameters, refs_of
+from diana.model.job.spec import GroupSpec
+from diana.model.job.sweep import Parameters, refs_of
 
 MOST_REFS = 1_000_000
 """Most different files a group may read. More would make placement as large as the data."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from diana.model.software import MOST_MODULES, MOST_TEXT, is_module
+from diana.model.job.software import MOST_MODULES, MOST_TEXT, is_module
 
 
 def software_name(text: str, key: str) -> str:

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from diana.jobfile.units import listed, spans
-from diana.model.spec import Axis, Sweep, Table
-from diana.model.sweep import Rows, axis_size, encode_rows, sweep_size
-from diana.model.template import GIVEN, is_name
+from diana.model.job.spec import Axis, Sweep, Table
+from diana.model.job.sweep import Rows, axis_size, encode_rows, sweep_size
+from diana.model.job.template import GIVEN, is_name
 
 MOST_JOBS = 1_000_000_000
 MOST_ROWS = 10_000_000

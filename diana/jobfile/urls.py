@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from diana.model.spec import InputFile
-from diana.model.template import GIVEN, Template
-from diana.model.urls import check_file_url, check_folder_url
+from diana.model.job.spec import InputFile
+from diana.model.job.template import GIVEN, Template
+from diana.model.job.urls import check_file_url, check_folder_url
 
 MOST_URLS = 10_000
 """Most different URLs a group may read: the size of each is asked for before the group is placed."""

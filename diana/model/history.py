@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from diana.model.job.spec import GroupSpec
 from diana.model.sketch import HALF_LIFE, Batch, Quantiles, Sketch
-from diana.model.spec import GroupSpec
 
 MOST_TEMPLATES = 1000
 """(template, user) pairs remembered; those that ended longest ago are forgotten."""

@@ -37,7 +37,7 @@ class DataDir:
         self.spawner = root / "spawner"
         self.node_log = root / "node.log"
         self.audit = root / "audit.log"
-        """0600: each request, its caller and the decision on it (`node/audit.py`)."""
+        """0600: each request, its caller and the decision on it (`node/ways_in/audit.py`)."""
 
     def slot(self, number: int) -> Path:
         """A slot's scratch directory, emptied after each job that used it."""

@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
-from diana.model import licences
+from diana.model.job import licences
 
 COST_WEIGHTS = (
     "wait", "stage_in", "run", "stage_out", "network_s",
@@ -92,7 +92,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Least number of subgroups of a group that is split, unless its job file says otherwise; 0: as many as pay."""
     placement: Placement = "diana"
     """Placement policy of groups submitted here: `diana` plans by cost; the others do as simpler brokers, for
-    comparison (policy/baselines.py). With another than `diana` nothing migrates from here or to here."""
+    comparison (policy/allocation/baselines.py). With another than `diana` nothing migrates from here or to here."""
     split: bool = True
     """True: groups may be split over sites where that ends earlier; False: only where no site can take them whole."""
     cost_model: Literal["turnaround", "paper"] = "turnaround"

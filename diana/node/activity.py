@@ -12,8 +12,8 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from diana.errors import DianaError
-from diana.model.views import Info
-from diana.wire.client_messages import ActivityResponse
+from diana.model.views.views import Info
+from diana.wire.client.messages import ActivityResponse
 
 EVERY_S = 10.0
 FINE = 360

@@ -17,28 +17,28 @@ from diana import __version__
 from diana.adapters.datadir import OpenDataDir
 from diana.adapters.lrm.local import LocalLrm
 from diana.adapters.tasks import end, keep_up
-from diana.engine import datasets
-from diana.engine import events as ev
-from diana.engine.core import Engine
-from diana.engine.messages import Hello
+from diana.engine.data import datasets
+from diana.engine.engine import Engine
+from diana.engine.journal import events as ev
+from diana.engine.messages.messages import Hello
 from diana.errors import DianaError, UsageError
 from diana.model.ids import SiteId
 from diana.model.layout import DataDir
-from diana.node.clock import SiteClock
-from diana.node.config import SiteConfig, limits_of, load_config, want_keys
+from diana.node.config.maintenance import Announcer
+from diana.node.config.overrides import overridden
+from diana.node.config.running_as import check_jobs_accounts
+from diana.node.config.site_file import SiteConfig, limits_of, load_config, want_keys
+from diana.node.disk_space import watch_room
 from diana.node.ending import Stop, report
-from diana.node.follower import Leadership, is_paired, serve_pair
-from diana.node.maintenance import Announcer
+from diana.node.loop.clock import SiteClock
 from diana.node.node_log import log_to
 from diana.node.old_copies import is_newest, renamed
-from diana.node.overrides import overridden
-from diana.node.room import watch_room
-from diana.node.running_as import check_jobs_accounts
-from diana.node.starting_anew import AGAIN, again
+from diana.node.pair.follower import Leadership, is_paired, serve_pair
+from diana.node.pair.starting_anew import AGAIN, again
 
 if TYPE_CHECKING:
     from diana.node.linking import Links
-    from diana.node.runner import Runner
+    from diana.node.loop.runner import Runner
 
 _log = logging.getLogger("diana.node")
 
@@ -60,7 +60,7 @@ def run_node(data: Path, overrides: Mapping[str, Any] | None = None) -> int:
         check_jobs_accounts(config, paths)
         LocalLrm.launch(paths)
         if config.role == "member":
-            from diana.node.member import serve_member
+            from diana.node.member.member import serve_member
 
             return asyncio.run(serve_member(opened, config, overrides or {}))
         code = asyncio.run(_serve_or_follow(opened, config, overrides or {}))
@@ -110,13 +110,13 @@ class _Node:
         self.runner: Runner
 
     async def start(self, stack: AsyncExitStack) -> None:
-        from diana.adapters.keyring import FileKeyring
-        from diana.node.choosing_witness import ChoosingWitness
+        from diana.adapters.trust.keyring import FileKeyring
         from diana.node.enrol.wiring import Enrolling
         from diana.node.ground import Ground, attach_witness, note_blobs
         from diana.node.linking import Links, told_address
-        from diana.node.release import Release
-        from diana.node.runner import Runner
+        from diana.node.loop.release import Release
+        from diana.node.loop.runner import Runner
+        from diana.node.pair.choosing_witness import ChoosingWitness
         from diana.node.traces.sending import follow
         from diana.node.trusting import Refusals
         from diana.wire import PROTOCOL
@@ -226,7 +226,7 @@ class _Node:
 
     def _channel_for(self, stack: AsyncExitStack) -> Callable[[SiteId], Any]:
         """Channels to whoever has data: other sites, and this site's other machine."""
-        from diana.node.elsewhere import Elsewhere
+        from diana.node.pair.elsewhere import Elsewhere
 
         if self.pair is None:
             return self.transport.channel_for
@@ -236,7 +236,7 @@ class _Node:
 
     def _pairing(self, server: Any) -> None:
         """A standby that shows itself makes this node start anew, as one of two."""
-        from diana.node.pairing import Pairing
+        from diana.node.pair.pairing import Pairing
 
         def paired() -> None:
             self.again = True
@@ -249,11 +249,11 @@ class _Node:
         return {site: hello.data_address for site, hello in self.transport.peers().items()}
 
     async def _adapters(self, stack: AsyncExitStack, server: Any, links: Links, release: Any, clock: SiteClock) -> None:
-        from diana.adapters.grpc_server import peer_identity
+        from diana.adapters.grpc.server import peer_identity
         from diana.adapters.link_probe import LinkProbe, ProbeService
-        from diana.adapters.stager import FileStager
-        from diana.adapters.staging.holdings import Reader
-        from diana.node.subgrid import SubGrid
+        from diana.adapters.staging.catalogue.holdings import Reader
+        from diana.adapters.staging.stager import FileStager
+        from diana.node.member.subgrid import SubGrid
         from diana.wire.pb import data_pb2_grpc
 
         paths, config, runner = self.paths, self.config, self.runner
@@ -280,8 +280,8 @@ class _Node:
         )
         stack.push_async_callback(self.stager.close)
         if self.pair is not None:
-            from diana.node.elsewhere import beside
-            from diana.node.merging import Merging
+            from diana.node.pair.elsewhere import beside
+            from diana.node.pair.merging import Merging
 
             self.stager.stand_beside(beside(self.pair, runner.given_up))
             merging = Merging(config.site, self.stager, runner.outputs_of, runner.emit_own, clock.now_s, runner.retried)
@@ -318,14 +318,14 @@ class _Node:
 
     async def _clients(self, stack: AsyncExitStack, server: Any, port: int) -> None:
         from diana.node.api import Api
-        from diana.node.audit import AUDIT_HEAD, open_audit
-        from diana.node.client_service import add_client_service
-        from diana.node.control import ControlServer
-        from diana.node.door import About
         from diana.node.insight import Insight
         from diana.node.metrics.of_node import of_site
         from diana.node.trusting import watch_links
-        from diana.node.users import Users
+        from diana.node.ways_in.audit import AUDIT_HEAD, open_audit
+        from diana.node.ways_in.client_service import add_client_service
+        from diana.node.ways_in.control import ControlServer
+        from diana.node.ways_in.door import About
+        from diana.node.ways_in.users import Users
         from diana.node.web.wiring import open_dashboard
 
         config, paths = self.config, self.paths

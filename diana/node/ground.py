@@ -5,25 +5,25 @@ from __future__ import annotations
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
 
-from diana.adapters.grpc_server import make_server
-from diana.adapters.keyring import FileKeyring
+from diana.adapters.grpc.server import make_server
 from diana.adapters.replica_link import WitnessService
 from diana.adapters.sqlite_store import SqliteStore
-from diana.engine.core import Engine
+from diana.adapters.trust.keyring import FileKeyring
+from diana.engine.engine import Engine
 from diana.errors import UsageError
+from diana.model.job.spec import decode_spec
 from diana.model.layout import DataDir
-from diana.model.spec import decode_spec
-from diana.node.config import SiteConfig
-from diana.node.door import ClientStager, EngineDoor
-from diana.node.follower import pair_file
-from diana.node.pair import REPLICATED
-from diana.node.pairing import witness_of
-from diana.node.store_thread import StoreThread
-from diana.node.uploads import blobs_in
+from diana.node.config.site_file import SiteConfig
+from diana.node.loop.store_thread import StoreThread
+from diana.node.pair.follower import pair_file
+from diana.node.pair.pair import REPLICATED
+from diana.node.pair.pairing import witness_of
+from diana.node.pair.uploads import blobs_in
+from diana.node.ways_in.door import ClientStager, EngineDoor
 from diana.ports import Store
 
 if TYPE_CHECKING:
-    from diana.node.follower import Leadership
+    from diana.node.pair.follower import Leadership
 
 
 class Ground:

@@ -11,14 +11,14 @@ import msgspec
 
 from diana.model.ids import SiteId
 from diana.model.layout import DataDir
-from diana.model.peers import MachineStanding, Peers, PeerStanding
-from diana.node.config import SiteConfig
+from diana.model.views.peers import MachineStanding, Peers, PeerStanding
+from diana.node.config.site_file import SiteConfig
 from diana.node.doctor.names import both, by_reason, told_apart
-from diana.wire.client_messages import CheckResult, Count, MachineRow, PeerRow, PeersResponse
+from diana.wire.client.messages import CheckResult, Count, MachineRow, PeerRow, PeersResponse
 
 if TYPE_CHECKING:
     from diana.node.linking import Links
-    from diana.node.replication import Replication
+    from diana.node.pair.replication import Replication
 
 _COUNTS = {
     "bad_envelopes": "messages that made no sense",

@@ -11,11 +11,11 @@ import grpc
 from diana.adapters.grpc_transport import GrpcTransport
 from diana.adapters.relay import Doors, Offering, Offers, RelayService
 from diana.adapters.zeroconf_discovery import ZeroconfDiscovery
-from diana.engine.messages import Hello
+from diana.engine.messages.messages import Hello
 from diana.errors import UsageError
 from diana.model.ids import SiteId
 from diana.model.layout import DataDir
-from diana.node.config import DIAL_OUT_ONLY, SiteConfig, host_port
+from diana.node.config.site_file import DIAL_OUT_ONLY, SiteConfig, host_port
 from diana.ports import Emit
 
 _ANYWHERE = "192.0.2.1"

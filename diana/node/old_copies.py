@@ -1,6 +1,6 @@
 """A journal that lacks what it once held, for an older copy was put back: known by the mark beside it before any peer
-is met, or by the word of a peer (`engine/recovery.py`). Either way the store takes another name, and what is not over
-is held. What two machines keep is judged by their own rules (`replica`), and put back by an operator alone."""
+is met, or by the word of a peer (`engine/site/journal_doubt.py`). Either way the store takes another name, and what is
+not over is held. What two machines keep is judged by their own rules (`replica`), and put back by an operator alone."""
 
 from __future__ import annotations
 

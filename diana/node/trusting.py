@@ -15,9 +15,9 @@ from functools import partial
 from typing import Protocol
 
 from diana.adapters.tasks import end, keep_up
-from diana.engine.messages import Hello
+from diana.engine.messages.messages import Hello
 from diana.model.ids import SiteId
-from diana.node.audit import Audit
+from diana.node.ways_in.audit import Audit
 
 EVERY_S = 1.0
 PEER_AGAIN_S = 600.0

@@ -10,7 +10,7 @@ from typing import Literal
 
 import msgspec
 
-from diana.model.register import Copy, Register, changed, term_of
+from diana.model.trust.register import Copy, Register, changed, term_of
 from diana.replica.messages import (
     Answered,
     AskWitness,

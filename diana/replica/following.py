@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from diana.model.register import Register, in_order, term_of
+from diana.model.trust.register import Register, in_order, term_of
 from diana.replica.base import FORCED_TERMS, Base
 from diana.replica.messages import Ack, Append, Beat, HandedOver, Log, Refused, Store, common
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from diana.model.register import Copy, Register, in_order, term_of
+from diana.model.trust.register import Copy, Register, in_order, term_of
 from diana.replica.base import NEVER, Base
 from diana.replica.messages import (
     Ack,

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from diana.model.register import Copy, Register, term_of
+from diana.model.trust.register import Copy, Register, term_of
 from diana.replica import messages as ms
 from diana.replica.base import Role
 from diana.replica.following import Following

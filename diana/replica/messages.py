@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import msgspec
 
-from diana.model.register import Copy, Register
+from diana.model.trust.register import Copy, Register
 
 MOST_STARTS = 64
 """Most beginnings of terms remembered in a log; a follower whose history is older gets a copy of the whole journal."""

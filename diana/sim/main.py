@@ -8,15 +8,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TextIO
 
-from diana.sim import coverage, fanout, flows, patience
-from diana.sim import scenario as sc
-from diana.sim.compare_spec import AS_IT_IS, plan
-from diana.sim.driver import Boot
-from diana.sim.report import Report, selected
-from diana.sim.runner import simulate
-from diana.sim.scenario_text import written
-from diana.sim.shrink import LIMIT_S, shrink
-from diana.sim.trace import Trace
+from diana.sim.checks import coverage
+from diana.sim.experiments import fanout, patience
+from diana.sim.experiments.shrink import LIMIT_S, shrink
+from diana.sim.kernel.trace import Trace
+from diana.sim.report import flows
+from diana.sim.report.report import Report, selected
+from diana.sim.scenario import scenario as sc
+from diana.sim.scenario.text import written
+from diana.sim.specs.compare_spec import AS_IT_IS, plan
+from diana.sim.world.driver import Boot
+from diana.sim.world.runner import simulate
 
 MOST_REFUSALS = 5
 """Refusals told one by one."""
@@ -44,7 +46,7 @@ def run(
     scenario = sc.reporting(sc.load(Path(path)), keys)
     comparing = scenario.compare is not None and (not keys or "compare" in keys)
     if comparing or html is not None:
-        from diana.sim import instrument
+        from diana.sim.experiments import instrument
 
         its = plan(scenario) if comparing else AS_IT_IS
         some = range(first_seed, first_seed + (seeds or its.seeds))

@@ -10,14 +10,14 @@ from typing import Any
 from diana.client import Client
 from diana.model.facts import Facts, Outcome
 from diana.model.ids import SiteId
-from diana.sim import report as rp
-from diana.sim.runner import NAMED, unmet
-from diana.sim.scenario import Scenario
-from diana.sim.workload import Submission
+from diana.sim.report import report as rp
+from diana.sim.scenario.scenario import Scenario
+from diana.sim.world.runner import NAMED, unmet
+from diana.sim.world.workload import Submission
 from diana.trial.conduct import Ended
 from diana.trial.ground import Ground
 from diana.trial.happenings import Happenings
-from diana.wire.client_messages import ExplainResponse, ResultsChunk
+from diana.wire.client.messages import ExplainResponse, ResultsChunk
 
 REAL_KEYS = ("groups", "sites", "faults", "expect")
 """Parts of the simulator's report that real nodes can tell."""

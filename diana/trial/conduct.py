@@ -14,15 +14,15 @@ from pathlib import Path
 import msgspec
 
 from diana.client import Client
-from diana.engine.events import CancelJobs, HoldJobs, ReleaseJobs, RetryJobs
+from diana.engine.journal.events import CancelJobs, HoldJobs, ReleaseJobs, RetryJobs
 from diana.errors import Denied, DianaError, Overloaded, Unplaceable, Unreachable, UsageError
 from diana.model.ids import GroupId
-from diana.sim.scenario import EventSpec, MoveSpec, Scenario
-from diana.sim.workload import INSIST_S, PATIENCE, Order, Submission
+from diana.sim.scenario.scenario import EventSpec, MoveSpec, Scenario
+from diana.sim.world.workload import INSIST_S, PATIENCE, Order, Submission
 from diana.trial.ground import Ground
 from diana.trial.happenings import Happenings
 from diana.trial.plan import job_file
-from diana.wire.client_messages import GroupStatus
+from diana.wire.client.messages import GroupStatus
 
 HANDS = 16
 """Calls under way at once; one to a node that is stopped waits until it goes on."""

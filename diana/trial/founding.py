@@ -15,13 +15,13 @@ import msgspec
 from diana.adapters.lrm.software import Software
 from diana.client import Client
 from diana.errors import Unreachable
-from diana.model.devices import declared
 from diana.model.ids import MAIN_MACHINE
-from diana.model.software import CONTAINERS
-from diana.node.config import load_config
-from diana.node.config_text import write_config
-from diana.node.setup import own_account
-from diana.sim.scenario import DatasetSpec, Scenario
+from diana.model.job.devices import declared
+from diana.model.job.software import CONTAINERS
+from diana.node.config.setup import own_account
+from diana.node.config.site_file import load_config
+from diana.node.config.text import write_config
+from diana.sim.scenario.scenario import DatasetSpec, Scenario
 from diana.trial.ground import Ground, Machine
 from diana.trial.plan import settings_of
 

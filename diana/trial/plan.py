@@ -11,15 +11,15 @@ from typing import Any
 import msgspec
 
 from diana.errors import UsageError
-from diana.model.identity import MACHINE
 from diana.model.ids import MAIN_MACHINE
 from diana.model.settings import Settings
-from diana.sim.chains import before
-from diana.sim.clock import Clock
-from diana.sim.fault_spec import FaultsSpec
-from diana.sim.scenario import Scenario, SiteSpec
-from diana.sim.swarm import drawn
-from diana.sim.workload import MERGE_RUN_S, Submission, Users
+from diana.model.trust.identity import MACHINE
+from diana.sim.faults.swarm import drawn
+from diana.sim.kernel.clock import Clock
+from diana.sim.scenario.chains import before
+from diana.sim.scenario.scenario import Scenario, SiteSpec
+from diana.sim.specs.fault_spec import FaultsSpec
+from diana.sim.world.workload import MERGE_RUN_S, Submission, Users
 
 MOST_MACHINES = 100
 """Node processes on one computer; each takes about 100 MB."""

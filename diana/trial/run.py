@@ -17,9 +17,9 @@ from typing import Any
 import msgspec
 
 from diana.errors import UsageError
-from diana.sim import scenario as sc
 from diana.sim.main import table
-from diana.sim.report import Report
+from diana.sim.report.report import Report
+from diana.sim.scenario import scenario as sc
 from diana.trial.account import Accountant, selected
 from diana.trial.conduct import Conductor
 from diana.trial.founding import Founding

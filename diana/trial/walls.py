@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from diana.errors import DianaError
 from diana.model.ids import SiteId
-from diana.sim.topology import Topology
+from diana.sim.scenario.topology import Topology
 from diana.trial import kernel
 from diana.trial.ground import Ground, Machine
 

@@ -1,4 +1,4 @@
-"""The local socket's frames (described in `wire/client_messages.py`), shared by the node and the client.
+"""The local socket's frames (described in `wire/client/messages.py`), shared by the node and the client.
 
 Pure: bytes in, values out. The version stands in a call's first frame; version 1 may leave it out.
 """
@@ -10,7 +10,7 @@ from typing import TypeVar
 import msgspec
 
 from diana.errors import DianaError
-from diana.wire.client_messages import MAX_FRAME_BYTES, METHODS, Failure
+from diana.wire.client.messages import MAX_FRAME_BYTES, METHODS, Failure
 
 T = TypeVar("T")
 

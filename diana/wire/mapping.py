@@ -77,7 +77,7 @@ class _Field(typing.NamedTuple):
 
 
 CHECKS: dict[str, Callable[[Any], None]] = {}
-"""Checks between the fields of a class, by its name; each raises BadMessage. Filled by `codec.py`."""
+"""Checks between the fields of a class, by its name; each raises BadMessage. Filled by `peer_codec.py`."""
 
 
 class Mapper:

@@ -19,8 +19,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from diana.errors import UsageError
-from diana.model.identity import NOBODY, Identity, dns_names, parse_uri
 from diana.model.ids import SiteId
+from diana.model.trust.identity import NOBODY, Identity, dns_names, parse_uri
 
 MAX_GRPC_BYTES = 4 << 20
 """Largest gRPC message either way."""

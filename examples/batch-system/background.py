@@ -11,8 +11,8 @@ once a package is installed beside diana whose pyproject.toml says
     [project.entry-points."diana.batch_systems"]
     background = "background:Background"
 
-The port is `diana.adapters.batch.system.BatchSystem`. Only what the batch system itself does is to be written: a job's
-exactly-once start, its end, log and outputs are the business of the script that diana gives to it.
+The port is `diana.adapters.batch.systems.system.BatchSystem`. Only what the batch system itself does is to be written:
+a job's exactly-once start, its end, log and outputs are the business of the script that diana gives to it.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-from diana.adapters.batch.script import Dialect
+from diana.adapters.batch.array.script import Dialect
 from diana.adapters.batch.settings import ClusterSettings
-from diana.adapters.batch.system import Array, Capacity, Refused, Seen, Stage
+from diana.adapters.batch.systems.system import Array, Capacity, Refused, Seen, Stage
 from diana.model.indexset import IndexSet
 
 _RUN = 'echo $$ > "$1/pid.$2"; export TASK=$2; exec setsid sh "$3"'

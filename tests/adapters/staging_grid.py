@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 import grpc
 
-from diana.adapters.stager import FileStager
-from diana.adapters.staging.catalogue import Catalogue
-from diana.adapters.staging.holdings import Reader
+from diana.adapters.staging.catalogue.catalogue import Catalogue
+from diana.adapters.staging.catalogue.holdings import Reader
 from diana.adapters.staging.limits import StagingLimits
-from diana.engine.effects import Gather, LookUp, StageIn
-from diana.engine.events import Event, LookedUp, StageDone
+from diana.adapters.staging.stager import FileStager
+from diana.engine.journal.effects import Gather, LookUp, StageIn
+from diana.engine.journal.events import Event, LookedUp, StageDone
 from diana.model.data import DataFile, Dataset, Fetch
 from diana.model.facts import Facts, FactsKey, OutputFile
 from diana.model.ids import GroupId, SiteId, SubgroupId, group_of

@@ -13,9 +13,9 @@ from typing import Any
 import grpc
 import pytest
 
-from diana.adapters.staging.beside import Beside
-from diana.adapters.staging.client import Away
-from diana.adapters.staging.holdings import Reader
+from diana.adapters.staging.catalogue.holdings import Reader
+from diana.adapters.staging.outputs.beside import Beside
+from diana.adapters.staging.transfer.client import Away
 from diana.errors import Denied, Unreachable
 from diana.model.facts import OutputFile
 from diana.model.ids import SiteId

@@ -12,8 +12,8 @@ from diana.adapters.batch.settings import ClusterSettings
 from diana.adapters.lrm.software import Software
 from diana.adapters.lrm.spawner.protocol import UNREADY_EXIT, UNREADY_FILE
 from diana.model.ids import SubgroupId
+from diana.model.job.spec import GroupSpec, Resources
 from diana.model.layout import DataDir
-from diana.model.spec import GroupSpec, Resources
 
 PART = SubgroupId("alpha-1/0")
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from diana.adapters.stager import FileStager
-from diana.engine.effects import RegisterOutputs
-from diana.engine.events import OutputsInCatalogue
+from diana.adapters.staging.stager import FileStager
+from diana.engine.journal.effects import RegisterOutputs
+from diana.engine.journal.events import OutputsInCatalogue
 from diana.model.facts import OutputFile
 from diana.model.ids import GroupId, SiteId
 from diana.model.layout import DataDir

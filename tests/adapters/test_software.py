@@ -13,8 +13,8 @@ import pytest
 from diana.adapters.lrm.software import Software, check
 from diana.adapters.lrm.spawner.protocol import UNREADY_EXIT, UNREADY_FILE
 from diana.model.ids import SubgroupId
+from diana.model.job.spec import GroupSpec, InputFile
 from diana.model.layout import DataDir
-from diana.model.spec import GroupSpec, InputFile
 
 PART = SubgroupId("alpha-1/0")
 SAYS = ["/bin/sh", "-c", 'echo "$GREETING|$module|$1|$2"', "x", "a  b'c", "$HOME"]

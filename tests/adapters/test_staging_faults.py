@@ -18,7 +18,7 @@ import grpc
 import pytest
 
 from diana.adapters.staging.limits import StagingLimits
-from diana.engine.effects import StageIn
+from diana.engine.journal.effects import StageIn
 from diana.model.data import DataFile, Fetch
 from diana.model.ids import SiteId
 from diana.wire.pb import data_pb2, data_pb2_grpc

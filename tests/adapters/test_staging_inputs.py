@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from diana.adapters.staging.limits import StagingLimits
-from diana.engine.effects import StageIn
+from diana.engine.journal.effects import StageIn
 from diana.model.ids import SubgroupId
 from tests.adapters.staging_grid import QUICK, SUBGROUP, fetch, fetches, grid, noise, sha, write
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from diana.adapters.staging.holdings import Reader
-from diana.engine.effects import Gather
+from diana.adapters.staging.catalogue.holdings import Reader
+from diana.engine.journal.effects import Gather
 from diana.model.facts import OutputFile
 from tests.adapters.staging_grid import GROUP, collect, facts, facts_key, grid, leftovers, noise, sha, write
 

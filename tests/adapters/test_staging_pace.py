@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from diana.adapters.staging.pace import Pace
+from diana.adapters.staging.transfer.pace import Pace
 
 
 async def took_s(pace: Pace, chunks: int) -> float:

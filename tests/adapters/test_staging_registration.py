@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from diana.adapters.staging.catalogue import Catalogue, LocalFile
+from diana.adapters.staging.catalogue.catalogue import Catalogue, LocalFile
 from diana.errors import DianaError, StoreNewer, Unreachable, UsageError
 from diana.model.ids import GroupId, SubgroupId
 from tests.adapters.staging_grid import GROUP, TestSite, facts_key, grid, leftovers, sha, write

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from diana.adapters.staging.catalogue import Catalogue
+from diana.adapters.staging.catalogue.catalogue import Catalogue
+from diana.adapters.staging.catalogue.manifests import find
+from diana.adapters.staging.catalogue.wholes import FEW
 from diana.adapters.staging.limits import StagingLimits
-from diana.adapters.staging.manifests import find
-from diana.adapters.staging.wholes import FEW
-from diana.engine.effects import StageIn
+from diana.engine.journal.effects import StageIn
 from diana.errors import UsageError
 from diana.model.data import DataFile, Fetch
 from diana.model.ids import SiteId, SubgroupId

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from diana.adapters.subgrid.delivery import Delivery, LogSegments
 from diana.adapters.subgrid.ends import EndBook, as_they_lie, leavings
 from diana.adapters.subgrid.protocol import Batch, decode_batch, encode_batch
-from diana.engine.events import JobsEnded, Run
+from diana.engine.journal.events import JobsEnded, Run
 from diana.model.facts import Facts, Outcome, OutputFile
 from diana.model.ids import GroupId, SiteId, SubgroupId
 from diana.model.layout import DataDir

@@ -13,12 +13,12 @@ import pytest
 from diana.adapters import tasks
 from diana.adapters.subgrid import protocol
 from diana.adapters.subgrid.lrm import SubGridLrm
-from diana.engine.effects import Kill, Lease, Start
-from diana.engine.events import Event, JobsEnded, Run
+from diana.engine.journal.effects import Kill, Lease, Start
+from diana.engine.journal.events import Event, JobsEnded, Run
 from diana.model.ids import SiteId, SubgroupId
 from diana.model.indexset import IndexSet
+from diana.model.job.spec import GroupSpec
 from diana.model.layout import DataDir
-from diana.model.spec import GroupSpec
 from tests.contract.lrm_builders import RealSite, shell
 
 ALPHA = SiteId("alpha")

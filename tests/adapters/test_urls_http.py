@@ -15,12 +15,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from diana.engine.effects import LookUp, StageIn
-from diana.engine.events import LookedUp, StageDone
+from diana.engine.journal.effects import LookUp, StageIn
+from diana.engine.journal.events import LookedUp, StageDone
 from diana.errors import UsageError
 from diana.model.data import DataFile, Fetch
 from diana.model.ids import SubgroupId
-from diana.model.urls import link_name
+from diana.model.job.urls import link_name
 from tests.adapters.staging_grid import QUICK, TestSite, noise, write
 from tests.adapters.url_servers import HttpServer, Page
 
@@ -66,7 +66,9 @@ async def test_a_url_is_read_once_and_linked_for_its_jobs(site: TestSite, server
 
 def test_a_node_that_meets_no_url_pays_for_none() -> None:
     """PERFORMANCE P7: neither library nor thread."""
-    look = "import sys, diana.adapters.stager; print({'aiohttp', 'fsspec', 's3fs', 'asyncssh'} & set(sys.modules))"
+    look = (
+        "import sys, diana.adapters.staging.stager; print({'aiohttp', 'fsspec', 's3fs', 'asyncssh'} & set(sys.modules))"
+    )
     ran = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)
     assert ran.stdout == "set()\n"
 

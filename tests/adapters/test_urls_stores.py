@@ -12,13 +12,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from diana.adapters.staging.url_s3 import S3Store
-from diana.adapters.staging.url_stores import Upload
-from diana.engine.effects import Gather
+from diana.adapters.staging.urls.s3 import S3Store
+from diana.adapters.staging.urls.stores import Upload
+from diana.engine.journal.effects import Gather
 from diana.errors import Unreachable, UsageError
 from diana.model.data import Fetch
 from diana.model.indexset import IndexSet
-from diana.model.urls import check_url, link_name
+from diana.model.job.urls import check_url, link_name
 from tests.adapters.staging_grid import QUICK, TestSite, collect, facts_key, noise, write
 from tests.adapters.url_servers import S3, SftpServer, s3_environment, s3_server
 

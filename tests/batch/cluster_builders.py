@@ -6,9 +6,9 @@ import time
 from pathlib import Path
 
 from diana.adapters.batch.cluster import ClusterLrm
-from diana.adapters.batch.kinds import make
 from diana.adapters.batch.settings import ClusterSettings
-from diana.engine.events import Event
+from diana.adapters.batch.systems.kinds import make
+from diana.engine.journal.events import Event
 from diana.model.layout import DataDir
 from tests.contract.lrm_builders import ALPHA, RealSite
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from diana.model.facts import Outcome
-from diana.model.spec import GroupSpec, Outputs, Resources
+from diana.model.job.spec import GroupSpec, Outputs, Resources
 from tests.contract.lrm_builders import Told, shell
 from tests.contract.test_lrm_conformance import (
     Site,

@@ -8,10 +8,10 @@ import pytest
 
 from diana.adapters.batch.allotment import processors
 from diana.adapters.batch.settings import ClusterSettings
-from diana.adapters.batch.system import Capacity
-from diana.engine.events import LrmReady, LrmSized
+from diana.adapters.batch.systems.system import Capacity
+from diana.engine.journal.events import LrmReady, LrmSized
 from diana.errors import UsageError
-from diana.node.config import parse_config
+from diana.node.config.site_file import parse_config
 from tests.batch.cluster_builders import ClusterSite
 from tests.batch.fake_pbs import FakePbs
 from tests.batch.test_pbs_conformance import pbs as pbs

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from diana.adapters.batch import script
+from diana.adapters.batch.array import script
 from diana.adapters.batch.settings import ClusterSettings
-from diana.adapters.batch.system import Capacity, Refused, Seen, Stage, Unreachable
-from diana.engine.effects import Lease
-from diana.engine.events import LrmSized
+from diana.adapters.batch.systems.system import Capacity, Refused, Seen, Stage, Unreachable
+from diana.engine.journal.effects import Lease
+from diana.engine.journal.events import LrmSized
 from diana.model.facts import Outcome
 from diana.model.ids import SiteId
 from diana.model.indexset import IndexSet

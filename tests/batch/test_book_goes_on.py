@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
+from diana.adapters.batch.array.folder import ArrayFolder
+from diana.adapters.batch.array.rows import Elsewhere
 from diana.adapters.batch.book import Book
 from diana.adapters.batch.cluster import ClusterLrm
-from diana.adapters.batch.folder import ArrayFolder
 from diana.adapters.batch.portions import Limit
-from diana.adapters.batch.rows import Elsewhere
 from diana.adapters.batch.settings import ClusterSettings
-from diana.adapters.batch.system import Seen, Stage
-from diana.engine.events import LrmLost, LrmReady, Run
+from diana.adapters.batch.systems.system import Seen, Stage
+from diana.engine.journal.events import LrmLost, LrmReady, Run
 from diana.errors import StoreFailed
 from diana.model.facts import Outcome
 from diana.model.indexset import IndexSet

@@ -13,16 +13,16 @@ from pathlib import Path
 
 import pytest
 
+from diana.adapters.batch.array.ending import Ending
+from diana.adapters.batch.array.script import Dialect
 from diana.adapters.batch.book import Book
-from diana.adapters.batch.ending import Ending
 from diana.adapters.batch.portions import NO_LIMIT, Limit
-from diana.adapters.batch.script import Dialect
 from diana.adapters.batch.settings import ClusterSettings
-from diana.adapters.batch.system import Array, Capacity, Refused, Seen, Stage, Unreachable
+from diana.adapters.batch.systems.system import Array, Capacity, Refused, Seen, Stage, Unreachable
 from diana.adapters.lrm.collect import Collector
 from diana.adapters.lrm.spawner.protocol import Order
 from diana.adapters.subgrid.delivery import LogSegments
-from diana.engine.events import Run
+from diana.engine.journal.events import Run
 from diana.errors import StoreFailed
 from diana.model.facts import Outcome
 from diana.model.ids import SiteId, SubgroupId

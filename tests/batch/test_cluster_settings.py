@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from diana.adapters.batch import kinds
 from diana.adapters.batch.settings import ClusterSettings
-from diana.adapters.batch.slurm import Slurm
+from diana.adapters.batch.systems import kinds
+from diana.adapters.batch.systems.slurm import Slurm
 from diana.errors import UsageError
-from diana.node.config import parse_config
-from diana.node.config_text import config_text
+from diana.node.config.site_file import parse_config
+from diana.node.config.text import config_text
 from tests.batch.plugin import installed
 
 HEAD = 'site = "alpha"\nvo = "lab"\n'

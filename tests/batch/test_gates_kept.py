@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from diana.adapters.batch.array.folder import GIVEN_UP
 from diana.adapters.batch.book import Book
-from diana.adapters.batch.folder import GIVEN_UP
 from diana.adapters.batch.portions import Limit
-from diana.adapters.batch.system import Refused, Stage
+from diana.adapters.batch.systems.system import Refused, Stage
 from diana.model.facts import Outcome
 from diana.model.indexset import IndexSet
 from diana.model.layout import DataDir

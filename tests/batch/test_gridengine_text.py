@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from diana.adapters.batch import gridengine_text as read
-from diana.adapters.batch.gridengine import GridEngine
 from diana.adapters.batch.settings import ClusterSettings
-from diana.adapters.batch.system import Array, Fate, Refused, Seen, Stage, Unreachable
+from diana.adapters.batch.systems import gridengine_text as read
+from diana.adapters.batch.systems.gridengine import GridEngine
+from diana.adapters.batch.systems.system import Array, Fate, Refused, Seen, Stage, Unreachable
 from diana.model.indexset import IndexSet
 
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from diana.adapters.batch import htcondor
-from diana.adapters.batch.htcondor import HTCondor
 from diana.adapters.batch.settings import ClusterSettings
-from diana.adapters.batch.system import Array, Refused, Seen, Stage, Unreachable
+from diana.adapters.batch.systems import htcondor
+from diana.adapters.batch.systems.htcondor import HTCondor
+from diana.adapters.batch.systems.system import Array, Refused, Seen, Stage, Unreachable
 from diana.model.indexset import IndexSet
 from tests.batch.fake_htcondor import FakeHTCondor
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from diana.adapters.batch import htcondor_text as read
-from diana.adapters.batch.htcondor_job import PERIODIC_REMOVE, description, transfers
 from diana.adapters.batch.settings import ClusterSettings
-from diana.adapters.batch.system import Array, Fate, Seen, Stage, Unreachable
+from diana.adapters.batch.systems import htcondor_text as read
+from diana.adapters.batch.systems.htcondor_job import PERIODIC_REMOVE, description, transfers
+from diana.adapters.batch.systems.system import Array, Fate, Seen, Stage, Unreachable
 from diana.model.indexset import IndexSet
 
 ARRAY = Array(token="abc.1", script="/data/a b/$(X)/script", tasks=IndexSet.parse("0-1,7"), processors=2)

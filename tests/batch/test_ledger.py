@@ -5,8 +5,8 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
+from diana.adapters.batch.array.live import Part
 from diana.adapters.batch.ledger import Ledger
-from diana.adapters.batch.live import Part
 from diana.model.indexset import IndexSet
 from tests.batch.test_book_searched import order
 

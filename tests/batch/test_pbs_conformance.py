@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from diana.adapters.batch.pbs import Pbs
 from diana.adapters.batch.settings import ClusterSettings
-from diana.adapters.batch.system import Array, Refused, Unreachable
+from diana.adapters.batch.systems.pbs import Pbs
+from diana.adapters.batch.systems.system import Array, Refused, Unreachable
 from diana.adapters.lrm.software import Software
-from diana.engine.events import LrmReady
+from diana.engine.journal.events import LrmReady
 from diana.model.facts import Outcome
 from diana.model.indexset import IndexSet
-from diana.model.spec import GroupSpec, Resources
+from diana.model.job.spec import GroupSpec, Resources
 from tests.batch.cluster_builders import ClusterSite
 from tests.batch.conforming import *  # noqa: F403
 from tests.batch.fake_pbs import FakePbs

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from diana.adapters.batch import pbs_text as read
-from diana.adapters.batch.system import Fate, Seen, Stage, Unreachable
+from diana.adapters.batch.systems import pbs_text as read
+from diana.adapters.batch.systems.system import Fate, Seen, Stage, Unreachable
 from diana.model.indexset import IndexSet
 
 

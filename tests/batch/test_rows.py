@@ -14,17 +14,17 @@ from typing import Any
 import msgspec
 import pytest
 
+from diana.adapters.batch.array.ending import Ending
+from diana.adapters.batch.array.live import Part
+from diana.adapters.batch.array.rows import Elsewhere
 from diana.adapters.batch.book import Book
 from diana.adapters.batch.cluster import ClusterLrm
-from diana.adapters.batch.ending import Ending
-from diana.adapters.batch.live import Part
-from diana.adapters.batch.rows import Elsewhere
 from diana.adapters.batch.settings import ClusterSettings
 from diana.adapters.lrm.collect import Collector
 from diana.adapters.lrm.spawner.protocol import Order
 from diana.adapters.subgrid.delivery import LogSegments
-from diana.engine.effects import Lease
-from diana.engine.events import LrmLost, LrmReady, Run
+from diana.engine.journal.effects import Lease
+from diana.engine.journal.events import LrmLost, LrmReady, Run
 from diana.errors import StoreFailed
 from diana.model.facts import Facts, Outcome
 from diana.model.ids import SiteId

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diana.adapters.batch import slurm_text as read
-from diana.adapters.batch.system import Fate, Seen, Stage, Unreachable
+from diana.adapters.batch.systems import slurm_text as read
+from diana.adapters.batch.systems.system import Fate, Seen, Stage, Unreachable
 from diana.model.indexset import IndexSet
 
 CONFIG = """\

@@ -13,17 +13,17 @@ from pathlib import Path
 
 import pytest
 
-from diana.adapters.batch import rows
+from diana.adapters.batch.array import rows
+from diana.adapters.batch.array.ending import Ending
+from diana.adapters.batch.array.rows import Elsewhere
 from diana.adapters.batch.book import Book
-from diana.adapters.batch.ending import Ending
 from diana.adapters.batch.portions import NO_LIMIT, Limit
-from diana.adapters.batch.rows import Elsewhere
 from diana.adapters.batch.settings import ClusterSettings
-from diana.adapters.batch.system import Refused, Unreachable
+from diana.adapters.batch.systems.system import Refused, Unreachable
 from diana.adapters.lrm.collect import Collector
 from diana.adapters.lrm.spawner.protocol import Order
 from diana.adapters.subgrid.delivery import LogSegments
-from diana.engine.events import Run
+from diana.engine.journal.events import Run
 from diana.errors import StoreFailed
 from diana.model.facts import Outcome
 from diana.model.indexset import IndexSet

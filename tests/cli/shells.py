@@ -7,7 +7,7 @@ import sys
 import time
 from pathlib import Path
 
-from diana.cli import completion
+from diana.cli.published import completion
 from tests.cli.terminal import Terminal
 
 ROOT = Path(__file__).parents[2]

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from diana.cli import completion
 from diana.cli import main as cli
+from diana.cli.published import completion
 from tests.cli.shells import bash, completed, make_program
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from diana.cli.decisions import show_decision, show_outcomes
-from diana.wire.client_messages import (
+from diana.cli.groups.decisions import show_decision, show_outcomes
+from diana.wire.client.messages import (
     CostWeight,
     Decision,
     ExplainResponse,

@@ -11,7 +11,8 @@ import pytest
 
 from diana import errors
 from diana.cli import main as cli
-from diana.cli import parsing, reference, topics
+from diana.cli.published import reference, topics
+from diana.cli.shared import parsing
 
 ROOT = Path(__file__).parents[2]
 WIDEST = 100
@@ -94,4 +95,4 @@ def test_the_exit_codes_are_those_that_are_used(capsys: pytest.CaptureFixture[st
 
 def test_the_published_reference_is_that_of_the_parsers() -> None:
     published = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
-    assert published == reference.reference(), "write it anew: python -m diana.cli.reference docs/cli.md"
+    assert published == reference.reference(), "write it anew: python -m diana.cli.published.reference docs/cli.md"

@@ -8,8 +8,8 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from diana.cli import json_schema
 from diana.cli import main as cli
+from diana.cli.published import json_schema
 from tests.cli import json_shapes
 from tests.cli.test_main import WITHOUT_JSON
 
@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 def test_the_published_schema_is_that_of_the_types() -> None:
     published = json_shapes.PUBLISHED.read_text(encoding="utf-8")
     assert published == json_schema.schema_text(), (
-        "write it anew: python -m diana.cli.json_schema docs/json-output.schema.json"
+        "write it anew: python -m diana.cli.published.json_schema docs/json-output.schema.json"
     )
     jsonschema.Draft202012Validator.check_schema(json.loads(published))
 

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from diana import errors
-from diana.cli import follow, parsing, work
 from diana.cli import main as cli
+from diana.cli.groups import follow, work
+from diana.cli.shared import parsing
 
 WITHOUT_JSON = ("node", "top", "completion")
 """What runs until it is stopped, what is for a terminal, what is for a shell."""
@@ -43,8 +44,8 @@ def test_without_a_verb_the_overview_names_every_verb(capsys: pytest.CaptureFixt
 
 
 def test_options_may_stand_between_names() -> None:
-    from diana.cli import datasets
-    from diana.cli.look import COMMANDS
+    from diana.cli.groups.look import COMMANDS
+    from diana.cli.watch import datasets
 
     for words in (["add", "--data", "D", "a", "b", "c"], ["--data", "D", "add", "a", "b", "c"]):
         args = parsing.parse("datasets", "list datasets", datasets.COMMANDS["datasets"], words)
@@ -144,7 +145,7 @@ def failing_with(error: BaseException) -> parsing.Command:
 def test_each_error_has_its_exit_code(
     error: errors.DianaError, code: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from diana.cli import look
+    from diana.cli.groups import look
 
     monkeypatch.setitem(look.COMMANDS, "sites", failing_with(error))
     assert cli.main(["sites"]) == code
@@ -154,7 +155,7 @@ def test_each_error_has_its_exit_code(
 def test_a_fault_of_ours_is_one_line_that_names_a_file_with_the_evidence(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    from diana.cli import look
+    from diana.cli.groups import look
 
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.setitem(look.COMMANDS, "sites", failing_with(KeyError("a bug")))
@@ -167,7 +168,7 @@ def test_a_fault_of_ours_is_one_line_that_names_a_file_with_the_evidence(
 
 
 def test_an_interrupt_is_exit_code_130(monkeypatch: pytest.MonkeyPatch) -> None:
-    from diana.cli import look
+    from diana.cli.groups import look
 
     monkeypatch.setitem(look.COMMANDS, "sites", failing_with(KeyboardInterrupt()))
     assert cli.main(["sites"]) == 130

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diana.cli import output
-from diana.cli.decisions import show_decision
-from diana.cli.follow import exit_code, progress_line, result_line
-from diana.cli.look import guarded_line
-from diana.cli.results import _row
-from diana.cli.work import guessed_format
+from diana.cli.groups.decisions import show_decision
+from diana.cli.groups.follow import exit_code, progress_line, result_line
+from diana.cli.groups.look import guarded_line
+from diana.cli.groups.results import _row
+from diana.cli.groups.work import guessed_format
+from diana.cli.shared import output
 from diana.client.results import JobResult
-from diana.wire.client_messages import Decision, GroupStatus, Guarded, PlannedPart, SiteCost, SiteShare
+from diana.wire.client.messages import Decision, GroupStatus, Guarded, PlannedPart, SiteCost, SiteShare
 
 
 @given(st.integers(0, 10**7), st.integers(0, 10**7), st.integers(0, 10**7))
@@ -85,7 +85,7 @@ def test_a_table_is_aligned_and_hides_control_characters(capsys: pytest.CaptureF
 
 
 def test_json_is_the_messages_own() -> None:
-    from diana.wire import client_messages as wire
+    from diana.wire.client import messages as wire
 
     assert set(wire.GroupStatus.__struct_encode_fields__) >= {"bytesMoved", "lastEndS"}
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from diana.cli import main as cli
-from diana.sim.published import schema, schema_text
+from diana.sim.scenario.published import schema, schema_text
 
 ROOT = Path(__file__).parents[2]
 SCENARIOS = sorted(str(path) for path in (ROOT / "scenarios").glob("*.toml"))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from diana.cli import output, parsing
+from diana.cli.shared import output, parsing
 from tests.cli.terminal import Terminal
 
 ROOT = Path(__file__).parents[2]
@@ -52,7 +52,7 @@ def test_no_color_is_heeded_when_it_is_not_empty() -> None:
 
 
 def test_the_option_no_color_does_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    from diana.cli.look import COMMANDS
+    from diana.cli.groups.look import COMMANDS
 
     for words, said in (([], ""), (["--no-color"], "1")):
         monkeypatch.setenv("NO_COLOR", "")
@@ -62,7 +62,7 @@ def test_the_option_no_color_does_the_same(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_a_line_that_is_redrawn_fits_the_terminal_and_is_gone_at_the_end() -> None:
     program = (
-        "from diana.cli.progress import Line\n"
+        "from diana.cli.shared.progress import Line\n"
         "line = Line()\nline.show('alpha-12 ' + 'x' * 200 + '\\x07')\nline.show('short')\nline.end()\nprint('after')"
     )
     raw = shown(program, 40).raw.decode()
@@ -72,7 +72,7 @@ def test_a_line_that_is_redrawn_fits_the_terminal_and_is_gone_at_the_end() -> No
 
 def test_a_pipe_gets_no_control_characters() -> None:
     program = (
-        TABLE + "from diana.cli.progress import Line, progress\nline = Line()\nline.show('x')\nline.end()\n"
+        TABLE + "from diana.cli.shared.progress import Line, progress\nline = Line()\nline.show('x')\nline.end()\n"
         "with progress('runs') as tell:\n    assert tell is None\n"
     )
     ended = subprocess.run(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from diana.cli import output
+from diana.cli.shared import output
 from diana.cli.top import orders, tables
 from diana.cli.top.reading import SHOWN
 from diana.cli.top.story import Cells, Failures, story
-from diana.wire import client_messages as wire
+from diana.wire.client import messages as wire
 
 HOSTILE = "[red]x[/red]\x1b[2J\x07‮"
 

@@ -14,9 +14,9 @@ from pathlib import Path
 import msgspec
 
 from diana.adapters.sqlite_store import SqliteStore
-from diana.adapters.stager import FileStager
-from diana.engine.effects import GroupAccepted, Refusal
-from diana.engine.events import (
+from diana.adapters.staging.stager import FileStager
+from diana.engine.journal.effects import GroupAccepted, Refusal
+from diana.engine.journal.events import (
     AddDataset,
     Ask,
     CancelJobs,
@@ -27,18 +27,18 @@ from diana.engine.events import (
     SubmitGroup,
 )
 from diana.errors import Overloaded
-from diana.model import views
 from diana.model.facts import Facts, FactsKey, JobError, Outcome, OutputFile
 from diana.model.ids import GroupId, SiteId, SubgroupId, subgroup_id
 from diana.model.layout import DataDir
-from diana.model.link import LinkMap
-from diana.model.peers import Peers
-from diana.model.principal import Principal, Role
+from diana.model.trust.principal import Principal, Role
+from diana.model.views import views
+from diana.model.views.link import LinkMap
+from diana.model.views.peers import Peers
 from diana.node.api import Api
-from diana.node.control import ControlServer
-from diana.node.control_calls import Limits
-from diana.node.door import About, ReplyBody
-from diana.node.users import Users
+from diana.node.ways_in.control import ControlServer
+from diana.node.ways_in.control_calls import Limits
+from diana.node.ways_in.door import About, ReplyBody
+from diana.node.ways_in.users import Users
 from diana.ports import Batch
 
 HOME = SiteId("alpha")

@@ -17,7 +17,7 @@ from diana.client.calls import following, packing, remote
 from diana.client.calls.gathering import CallGroup, GridFuture
 from diana.errors import DianaError, JobFailed, Unreachable
 from diana.model.indexset import IndexSet
-from diana.wire.client_messages import FetchChunk
+from diana.wire.client.messages import FetchChunk
 
 
 def outcome(value: object) -> bytes:

@@ -10,7 +10,7 @@ import pytest
 
 from diana import errors
 from diana.client import Client
-from diana.engine.events import RetryJobs
+from diana.engine.journal.events import RetryJobs
 from diana.model.facts import Outcome, OutputFile
 from diana.model.ids import GroupId, SubgroupId
 from diana.model.indexset import IndexSet

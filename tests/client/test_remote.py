@@ -12,15 +12,15 @@ import msgspec
 import pytest
 
 from diana import errors
-from diana.adapters import certificates
-from diana.adapters.grpc_server import make_server
+from diana.adapters.grpc.server import make_server
+from diana.adapters.trust import certificates
 from diana.client import AsyncClient, Client
 from diana.client.grpc_parts import FAILURE_KEY, credentials_of, options_of
 from diana.model.facts import OutputFile
-from diana.node.client_service import add_client_service
-from diana.node.setup import init_site, init_user
-from diana.wire import codec
-from diana.wire.client_messages import METHODS, Failure
+from diana.node.config.setup import init_site, init_user
+from diana.node.ways_in.client_service import add_client_service
+from diana.wire import peer_codec
+from diana.wire.client.messages import METHODS, Failure
 from diana.wire.tls import load_credentials, server_name
 from tests.client.nodelike import Nodelike, facts, view
 
@@ -141,12 +141,12 @@ async def test_a_site_is_no_user(remote: Remote) -> None:
         for name, method in METHODS.items():
             if method.streams_in or method.streams_out:
                 continue
-            request = codec.proto_class(method.request)()
+            request = peer_codec.proto_class(method.request)()
             with pytest.raises(grpc.aio.AioRpcError) as caught:
                 await channel.unary_unary(f"/diana.v1.Client/{name}", type(request).SerializeToString)(request)
             assert caught.value.code() is grpc.StatusCode.PERMISSION_DENIED
             [(_, packed)] = [pair for pair in caught.value.trailing_metadata() if pair[0] == FAILURE_KEY]
-            failure = codec.from_proto(Failure, codec.proto_class(Failure).FromString(packed))
+            failure = peer_codec.from_proto(Failure, peer_codec.proto_class(Failure).FromString(packed))
             assert failure.code == "denied" and "is no user" in failure.text
 
 
@@ -216,7 +216,7 @@ async def test_a_client_that_gives_up_does_not_stop_its_submission(remote: Remot
 def test_messages_of_both_ways_in_are_the_same() -> None:
     for method in METHODS.values():
         for kind in (method.request, method.response):
-            assert issubclass(kind, msgspec.Struct) and codec.proto_class(kind).DESCRIPTOR.name == kind.__name__
+            assert issubclass(kind, msgspec.Struct) and peer_codec.proto_class(kind).DESCRIPTOR.name == kind.__name__
 
 
 class Follower(grpc.GenericRpcHandler):  # type: ignore[misc]
@@ -227,12 +227,14 @@ class Follower(grpc.GenericRpcHandler):  # type: ignore[misc]
 
     def service(self, call: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler:
         method = call.method.rpartition("/")[2]
-        info = codec.to_proto(METHODS["Info"].response(site="alpha", durability=0)).SerializeToString()
+        info = peer_codec.to_proto(METHODS["Info"].response(site="alpha", durability=0)).SerializeToString()
 
         async def answer(_: bytes, context: grpc.aio.ServicerContext) -> bytes:
             self.asked.append(method)
             if method != "Info":
-                said = codec.to_proto(Failure(code="unreachable", text="alpha's RootGrid is main")).SerializeToString()
+                said = peer_codec.to_proto(
+                    Failure(code="unreachable", text="alpha's RootGrid is main")
+                ).SerializeToString()
                 context.set_trailing_metadata(((FAILURE_KEY, said),))
                 await context.abort(grpc.StatusCode.UNAVAILABLE, "")
             return info

@@ -9,7 +9,7 @@ import pytest
 
 from diana.client import Client
 from diana.errors import UsageError
-from diana.wire.client_messages import ResultsChunk, ResultsRequest
+from diana.wire.client.messages import ResultsChunk, ResultsRequest
 
 
 def everything(call: str, request: ResultsRequest) -> Iterator[ResultsChunk]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from diana.client import Client
-from diana.engine.events import Ask
+from diana.engine.journal.events import Ask
 from diana.errors import UsageError
 from diana.workflows.under_way import UnderWay
 from tests.client.nodelike import InThread, facts, view

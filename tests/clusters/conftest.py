@@ -12,8 +12,8 @@ import msgspec
 import pytest
 
 from diana.adapters.batch.settings import ClusterSettings
-from diana.node.config import load_config
-from diana.node.config_text import write_config
+from diana.node.config.site_file import load_config
+from diana.node.config.text import write_config
 from tests.clusters import condor_site, gridengine_site, slurm_site
 from tests.clusters.condor_site import HTCondorSite
 from tests.clusters.gridengine_site import GridEngineSite

@@ -10,7 +10,7 @@ import pytest_asyncio
 
 from diana.adapters.batch.settings import ClusterSettings
 from diana.model.facts import Outcome
-from diana.model.spec import Resources
+from diana.model.job.spec import Resources
 from tests.batch.cluster_builders import ClusterSite
 from tests.batch.conforming import *  # noqa: F403
 from tests.clusters.gridengine_site import GridEngineSite

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from diana.adapters.batch.htcondor import HTCondor
 from diana.adapters.batch.settings import ClusterSettings
-from diana.adapters.batch.system import Array, Refused, Stage, Unreachable
+from diana.adapters.batch.systems.htcondor import HTCondor
+from diana.adapters.batch.systems.system import Array, Refused, Stage, Unreachable
 from diana.model.facts import Outcome
 from diana.model.indexset import IndexSet
-from diana.model.spec import Resources
+from diana.model.job.spec import Resources
 from tests.batch.cluster_builders import ClusterSite
 from tests.batch.conforming import *  # noqa: F403
 from tests.clusters.condor_site import HTCondorSite

@@ -14,9 +14,9 @@ import pytest_asyncio
 from diana.adapters.batch.settings import ClusterSettings
 from diana.adapters.lrm.software import Software
 from diana.model.facts import Outcome
-from diana.model.spec import GroupSpec, Resources
-from diana.node.config import load_config
-from diana.node.config_text import write_config
+from diana.model.job.spec import GroupSpec, Resources
+from diana.node.config.site_file import load_config
+from diana.node.config.text import write_config
 from tests.batch.cluster_builders import ClusterSite
 from tests.clusters.conftest import Clustered
 from tests.clusters.gridengine_site import GridEngineSite

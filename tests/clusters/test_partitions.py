@@ -6,8 +6,8 @@ import msgspec
 
 from diana.adapters.batch.settings import ClusterSettings
 from diana.client import Client
-from diana.node.config import load_config
-from diana.node.config_text import write_config
+from diana.node.config.site_file import load_config
+from diana.node.config.text import write_config
 from tests.clusters.slurm_site import SlurmSite
 from tests.e2e.grid import Grid, Site, Starts, until
 

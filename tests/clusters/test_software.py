@@ -13,8 +13,8 @@ import msgspec
 import pytest
 
 from diana.adapters.lrm.software import Software
-from diana.node.config import load_config
-from diana.node.config_text import write_config
+from diana.node.config.site_file import load_config
+from diana.node.config.text import write_config
 from tests.clusters.conftest import Clustered
 from tests.clusters.programs import missing
 from tests.clusters.slurm_site import SlurmSite

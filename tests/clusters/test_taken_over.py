@@ -13,7 +13,7 @@ from pathlib import Path
 
 from diana.client import Client
 from diana.errors import DianaError
-from diana.wire.client_messages import GroupStatus
+from diana.wire.client.messages import GroupStatus
 from tests.clusters.conftest import Clustered
 from tests.clusters.slurm_site import SlurmSite
 from tests.e2e.grid import Grid, Site, Starts, outcomes, until

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from diana.adapters.lrm.local import LocalLrm
-from diana.engine.effects import Kill, Recall, Start
-from diana.engine.events import Event, JobsEnded, LrmLost, LrmReady, Run
+from diana.engine.journal.effects import Kill, Recall, Start
+from diana.engine.journal.events import Event, JobsEnded, LrmLost, LrmReady, Run
 from diana.model.facts import Outcome
 from diana.model.ids import SiteId, SubgroupId
 from diana.model.indexset import IndexSet
+from diana.model.job.spec import Axis, GroupSpec, Sweep
 from diana.model.layout import DataDir
-from diana.model.spec import Axis, GroupSpec, Sweep
 
 ALPHA = SiteId("alpha")
 SUBGROUP = SubgroupId("alpha-1/0")

@@ -14,20 +14,20 @@ from typing import Any
 
 import msgspec
 
-from diana.adapters import certificates
 from diana.adapters.datadir import OpenDataDir
-from diana.adapters.grpc_server import make_server
-from diana.adapters.keyring import FileKeyring
+from diana.adapters.grpc.server import make_server
 from diana.adapters.lrm.local import LocalLrm
 from diana.adapters.subgrid.lrm import SubGridLrm
 from diana.adapters.subgrid.service import SubGridService
-from diana.engine.effects import Kill, Lease, Recall, Start
-from diana.engine.events import Run
+from diana.adapters.trust import certificates
+from diana.adapters.trust.keyring import FileKeyring
+from diana.engine.journal.effects import Kill, Lease, Recall, Start
+from diana.engine.journal.events import Run
 from diana.model.layout import DataDir
 from diana.model.settings import Settings
-from diana.node.config import SiteConfig
-from diana.node.member import MemberNode
-from diana.node.subgrid import of_this_site
+from diana.node.config.site_file import SiteConfig
+from diana.node.member.member import MemberNode
+from diana.node.member.subgrid import of_this_site
 from tests.contract.lrm_builders import ALPHA, SUBGROUP, RealSite, _is_spawner
 
 MEMBER = "m1"

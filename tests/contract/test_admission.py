@@ -16,10 +16,10 @@ import pytest_asyncio
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from diana.adapters import certificates
-from diana.adapters.admission import JOIN
-from diana.adapters.grpc_server import make_server
-from diana.adapters.keyring import FileKeyring
+from diana.adapters.grpc.server import make_server
+from diana.adapters.trust import certificates
+from diana.adapters.trust.admission import JOIN
+from diana.adapters.trust.keyring import FileKeyring
 from diana.wire.tls import (
     Credentials,
     learn_leaf,

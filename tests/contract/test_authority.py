@@ -12,9 +12,9 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from diana.adapters import certificates
-from diana.adapters.certificates import Authority, Identity
-from diana.adapters.keyring import FileKeyring
+from diana.adapters.trust import certificates
+from diana.adapters.trust.certificates import Authority, Identity
+from diana.adapters.trust.keyring import FileKeyring
 from diana.errors import Denied, UsageError
 
 DAY_S = 86400.0

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from diana.adapters.backup import back_up, read_manifest, restore
-from diana.adapters.keyring import FileKeyring
 from diana.adapters.sqlite_store import SqliteStore
+from diana.adapters.trust.keyring import FileKeyring
 from diana.errors import StoreBusy, UsageError
 from diana.model.layout import DataDir
-from diana.node.config import load_config
-from diana.node.setup import init_site
+from diana.node.config.setup import init_site
+from diana.node.config.site_file import load_config
 from tests.contract.store_builders import batch, facts, key
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import grpc
 import pytest
 
-from diana.adapters import certificates
-from diana.adapters.certificates import Identity
+from diana.adapters.trust import certificates
+from diana.adapters.trust.certificates import Identity
 from diana.errors import Denied, UsageError
 
 _DAY_S = 86400.0

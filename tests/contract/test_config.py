@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from diana.errors import UsageError
 from diana.model.ids import SiteId
 from diana.model.settings import Settings
-from diana.node.config import SiteConfig, host_port, is_loopback, load_config, parse_config
-from diana.node.config_text import config_text, write_config
+from diana.node.config.site_file import SiteConfig, host_port, is_loopback, load_config, parse_config
+from diana.node.config.text import config_text, write_config
 
 _GOOD = 'site = "alpha"\nvo = "lab"\n'
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import grpc
 import pytest
 
-from diana.adapters.grpc_words import MOST, told
+from diana.adapters.grpc.words import MOST, told
 
 
 def failed(details: str) -> grpc.aio.AioRpcError:

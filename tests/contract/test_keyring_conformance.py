@@ -8,13 +8,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from diana.adapters import certificates
-from diana.adapters.keyring import FileKeyring
-from diana.engine.messages import Authorisation
+from diana.adapters.trust import certificates
+from diana.adapters.trust.keyring import FileKeyring
+from diana.engine.messages.messages import Authorisation
 from diana.errors import UsageError
 from diana.model.ids import GroupId
 from diana.ports import Keyring
-from diana.sim.keyring import SimKeyring
+from diana.sim.twins.keyring import SimKeyring
 
 _GROUP = GroupId("alpha-1")
 _SPEC = b'{"argv":["true"]}'

@@ -12,11 +12,11 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from diana.adapters import certificates
-from diana.adapters.keyring import FileKeyring
+from diana.adapters.trust import certificates
+from diana.adapters.trust.keyring import FileKeyring
 from diana.errors import UsageError
 from diana.model.ids import GroupId
-from diana.policy.statement import spec_hash, statement
+from diana.policy.trust.statement import spec_hash, statement
 
 _GROUP = GroupId("alpha-1")
 _DAY_S = 86400.0

@@ -12,8 +12,7 @@ import grpc
 import pytest
 import pytest_asyncio
 
-from diana.adapters.certificates import issue_user
-from diana.adapters.grpc_server import make_server
+from diana.adapters.grpc.server import make_server
 from diana.adapters.link_probe import (
     FIRST_PINGS,
     FIRST_PROBE_BYTES,
@@ -22,7 +21,8 @@ from diana.adapters.link_probe import (
     LinkProbe,
     ProbeService,
 )
-from diana.engine.events import LinkMeasured
+from diana.adapters.trust.certificates import issue_user
+from diana.engine.journal.events import LinkMeasured
 from diana.model.ids import SiteId
 from diana.model.settings import Settings
 from diana.wire.pb import data_pb2, data_pb2_grpc

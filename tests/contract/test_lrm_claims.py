@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 
 from diana.adapters.lrm import launch
 from diana.adapters.lrm.local import LocalLrm
-from diana.adapters.lrm.spawner import claimlog, records
+from diana.adapters.lrm.spawner.claims import claimlog, records
+from diana.adapters.lrm.spawner.claims.records import Dropped, Opened, Record, Starting, Term
 from diana.adapters.lrm.spawner.identity import Machine, machine
 from diana.adapters.lrm.spawner.protocol import Frames, Hello, Refused, Welcome, frame
-from diana.adapters.lrm.spawner.records import Dropped, Opened, Record, Starting, Term
 from diana.errors import DianaError
 from diana.model.facts import Outcome
 from tests.contract.lrm_builders import RealSite, alive, shell

@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 
 from diana.model.facts import Outcome
-from diana.model.spec import GroupSpec, Outputs, Resources
+from diana.model.job.spec import GroupSpec, Outputs, Resources
 from tests.contract.lrm_builders import RealSite, shell
 
 TRUE = GroupSpec(argv=("/bin/true",))

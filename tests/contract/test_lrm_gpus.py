@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from diana.adapters.lrm.local import LocalLrm
 from diana.adapters.lrm.spawner.devices import Devices
 from diana.model.facts import Outcome
-from diana.model.spec import GroupSpec, Resources
+from diana.model.job.spec import GroupSpec, Resources
 from tests.contract.lrm_builders import ALPHA, RealSite, shell
 
 DEVICES = ("0", "GPU-8932f937")

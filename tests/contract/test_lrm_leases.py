@@ -15,14 +15,14 @@ from pathlib import Path
 import msgspec
 import pytest_asyncio
 
-from diana.adapters.lrm.spawner import claimlog
-from diana.adapters.lrm.spawner.records import Leased, Record
-from diana.engine.effects import Lease, Start
+from diana.adapters.lrm.spawner.claims import claimlog
+from diana.adapters.lrm.spawner.claims.records import Leased, Record
+from diana.engine.journal.effects import Lease, Start
 from diana.model.facts import Outcome
 from diana.model.ids import SiteId
 from diana.model.indexset import IndexSet
+from diana.model.job.spec import GroupSpec
 from diana.model.layout import DataDir
-from diana.model.spec import GroupSpec
 from tests.contract.lrm_builders import SUBGROUP, RealSite, alive, shell
 from tests.contract.subgrid_builders import SubGridSite
 
@@ -205,7 +205,7 @@ async def test_a_member_machine_ends_with_its_lease_what_it_runs(member: SubGrid
 _NODE = """
 import asyncio, sys, time
 from pathlib import Path
-from diana.engine.effects import Lease
+from diana.engine.journal.effects import Lease
 from tests.contract.lrm_builders import RealSite
 from tests.contract.test_lrm_leases import BETA, marked, start
 

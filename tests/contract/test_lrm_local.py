@@ -14,10 +14,10 @@ import pytest_asyncio
 
 from diana.adapters.lrm.software import Software
 from diana.adapters.lrm.spawner import identity
-from diana.engine.events import JobsEnded
+from diana.engine.journal.events import JobsEnded
 from diana.model.facts import Outcome, OutputFile
-from diana.model.spec import Axis, GroupSpec, InputFile, Outputs, Resources, Sweep, Table
-from diana.model.sweep import encode_rows
+from diana.model.job.spec import Axis, GroupSpec, InputFile, Outputs, Resources, Sweep, Table
+from diana.model.job.sweep import encode_rows
 from tests.contract.lrm_builders import SUBGROUP, RealSite, alive, shell
 
 

@@ -14,7 +14,7 @@ import pytest_asyncio
 from diana.adapters.lrm.local import LocalLrm
 from diana.adapters.lrm.software import Software
 from diana.model.facts import Outcome
-from diana.model.spec import GroupSpec, Outputs, Resources
+from diana.model.job.spec import GroupSpec, Outputs, Resources
 from tests.contract.lrm_builders import ALPHA, RealSite, shell
 
 LAUNCHER = '#!/bin/sh\nn=$1; shift\nwhile [ $n -gt 0 ]; do n=$((n - 1)); RANK=$n setsid "$@" & done\nwait\n'

@@ -13,12 +13,12 @@ import pytest_asyncio
 from diana.adapters.lrm import launch
 from diana.adapters.lrm.local import LocalLrm
 from diana.adapters.lrm.spawner.protocol import Frames, Hello, Refused, frame
-from diana.engine.effects import Start
-from diana.engine.events import LrmLost
+from diana.engine.journal.effects import Start
+from diana.engine.journal.events import LrmLost
 from diana.model.facts import Outcome
 from diana.model.ids import SiteId
 from diana.model.indexset import IndexSet
-from diana.model.spec import GroupSpec, Resources
+from diana.model.job.spec import GroupSpec, Resources
 from tests.contract.lrm_builders import SUBGROUP, RealSite, shell
 
 TRUE = GroupSpec(argv=("/bin/true",))

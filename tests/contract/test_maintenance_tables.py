@@ -7,11 +7,11 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from diana.engine.events import CalendarTold, Event
+from diana.engine.journal.events import CalendarTold, Event
 from diana.errors import UsageError
-from diana.node.config import parse_config
-from diana.node.config_text import config_text
-from diana.node.maintenance import WEEKS, Announcer, wall_time
+from diana.node.config.maintenance import WEEKS, Announcer, wall_time
+from diana.node.config.site_file import parse_config
+from diana.node.config.text import config_text
 
 GOOD = """site = "alpha"
 vo = "lab"

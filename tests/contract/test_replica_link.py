@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from diana.adapters.certificates import issue_site, make_vo
-from diana.adapters.grpc_server import make_server
-from diana.adapters.keyring import FileKeyring
+from diana.adapters.grpc.server import make_server
 from diana.adapters.replica_link import DurableFile, Fetcher, ReplicaLink, SeedService, WitnessClient, WitnessService
 from diana.adapters.replica_link.link import PART_BYTES, VERSION
+from diana.adapters.trust.certificates import issue_site, make_vo
+from diana.adapters.trust.keyring import FileKeyring
 from diana.errors import StoreFailed, Unreachable
 from diana.model.ids import SiteId
 from diana.model.layout import DataDir
-from diana.model.register import Copy, Register, changed
+from diana.model.trust.register import Copy, Register, changed
 from diana.replica.messages import Saved
 from diana.wire.pb import replica_pb2
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from diana.adapters import certificates
-from diana.adapters.certificates import Identity
-from diana.adapters.keyring import FileKeyring
+from diana.adapters.trust import certificates
+from diana.adapters.trust.certificates import Identity
+from diana.adapters.trust.keyring import FileKeyring
 from diana.errors import UsageError
 from diana.model.ids import GroupId
-from diana.node.config import load_config
-from diana.node.setup import init_site, init_user
+from diana.node.config.setup import init_site, init_user
+from diana.node.config.site_file import load_config
 
 
 def test_the_first_site_makes_the_vo_and_the_second_joins_it(tmp_path: Path) -> None:

@@ -16,8 +16,8 @@ from diana.adapters.lrm.software import Software
 from diana.errors import UsageError
 from diana.model.ids import SiteId
 from diana.model.settings import Settings
-from diana.node.config import SiteConfig, Staging, Traces, Trust, parse_config
-from diana.node.config_text import config_text
+from diana.node.config.site_file import SiteConfig, Staging, Traces, Trust, parse_config
+from diana.node.config.text import config_text
 from diana.node.web.config import Web
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "site-file.md"

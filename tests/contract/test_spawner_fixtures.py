@@ -5,9 +5,10 @@ from __future__ import annotations
 import typing
 from pathlib import Path
 
-from diana.adapters.lrm.spawner import claimlog, protocol, records
+from diana.adapters.lrm.spawner import protocol
+from diana.adapters.lrm.spawner.claims import claimlog, records
+from diana.adapters.lrm.spawner.claims.replay import Past
 from diana.adapters.lrm.spawner.identity import Machine
-from diana.adapters.lrm.spawner.replay import Past
 from diana.model.facts import Outcome
 
 FIXTURES = Path(__file__).parent / "fixtures"

@@ -10,18 +10,18 @@ from typing import Protocol
 
 import pytest
 
-from diana.engine.effects import Gather, LookUp, StageIn
-from diana.engine.events import Event, LookedUp, StageDone
-from diana.engine.messages import Hello, Message
+from diana.engine.journal.effects import Gather, LookUp, StageIn
+from diana.engine.journal.events import Event, LookedUp, StageDone
+from diana.engine.messages.messages import Hello, Message
 from diana.model.data import Fetch
 from diana.model.facts import Facts
 from diana.model.ids import SiteId, SubgroupId
 from diana.ports import Stager
-from diana.sim.clock import Clock
-from diana.sim.faults import Faults
-from diana.sim.network import Network
-from diana.sim.scenario import FaultsSpec
-from diana.sim.stager import Pipes, SimStager
+from diana.sim.kernel.clock import Clock
+from diana.sim.kernel.faults import Faults
+from diana.sim.scenario.scenario import FaultsSpec
+from diana.sim.twins.network import Network
+from diana.sim.twins.stager import Pipes, SimStager
 from tests.adapters.staging_grid import SUBGROUP, collect, facts, facts_key, fetch, grid, write
 
 ALPHA, BETA = SiteId("alpha"), SiteId("beta")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from diana.adapters.sqlite_store import SqliteStore
 from diana.model.ids import GroupId
 from diana.ports import Batch, Store, TermStart
-from diana.sim.store import MemoryStore
+from diana.sim.twins.store import MemoryStore
 from tests.contract.store_builders import batch, facts, key
 
 Open = Callable[[], Store]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from diana.errors import StoreFailed
-from diana.sim.store import MemoryStore
+from diana.sim.twins.store import MemoryStore
 from tests.contract.store_builders import batch, facts, key
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from diana.adapters.sqlite_store import SqliteStore
 from diana.ports import Store, call_restored
-from diana.sim.store import MemoryStore
+from diana.sim.twins.store import MemoryStore
 from tests.contract.store_builders import batch
 
 

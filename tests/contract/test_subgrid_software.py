@@ -9,9 +9,9 @@ import msgspec
 from diana.adapters.lrm.software import Software
 from diana.adapters.lrm.spawner import protocol as spawner
 from diana.adapters.subgrid import protocol
-from diana.engine.events import LrmReady
+from diana.engine.journal.events import LrmReady
 from diana.model.facts import Outcome
-from diana.model.spec import GroupSpec, Resources
+from diana.model.job.spec import GroupSpec, Resources
 from tests.contract.subgrid_builders import SubGridSite
 
 READY = GroupSpec(argv=("/bin/sh", "-c", 'test "$GREETING" = hello'), modules=("greeter",))

@@ -12,10 +12,10 @@ import msgspec
 import pytest
 import pytest_asyncio
 
-from diana.adapters import certificates
 from diana.adapters.staging.refs import parse_ref
 from diana.adapters.subgrid import protocol
 from diana.adapters.subgrid.inputs import Grants
+from diana.adapters.trust import certificates
 from diana.model.data import DataFile
 from diana.model.ids import SubgroupId
 from diana.wire.pb import subgrid_pb2, subgrid_pb2_grpc

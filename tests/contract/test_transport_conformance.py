@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from diana.engine.events import PeerDown, PeerUp
-from diana.engine.messages import Committed
+from diana.engine.journal.events import PeerDown, PeerUp
+from diana.engine.messages.messages import Committed
 from diana.errors import Overloaded
 from diana.model.ids import SiteId, SubgroupId
 from tests.contract.transport_builders import NETWORKS

@@ -13,9 +13,9 @@ import pytest_asyncio
 
 from diana.adapters.grpc_transport import GrpcTransport
 from diana.adapters.grpc_transport.waiting import SITE_BYTES, WAIT_S, Waiting
-from diana.engine.effects import Contact
-from diana.engine.events import PeerDown, PeerUp
-from diana.engine.messages import Committed
+from diana.engine.journal.effects import Contact
+from diana.engine.journal.events import PeerDown, PeerUp
+from diana.engine.messages.messages import Committed
 from diana.model.ids import SiteId, SubgroupId
 from tests.contract.transport_builders import GrpcNetwork, Site
 

@@ -12,12 +12,12 @@ import grpc
 import pytest
 import pytest_asyncio
 
-from diana.adapters.certificates import issue_user
 from diana.adapters.grpc_transport.streams import Incoming
 from diana.adapters.relay.service import RelayService
-from diana.engine.effects import Contact
-from diana.engine.events import PeerDown
-from diana.engine.messages import Committed
+from diana.adapters.trust.certificates import issue_user
+from diana.engine.journal.effects import Contact
+from diana.engine.journal.events import PeerDown
+from diana.engine.messages.messages import Committed
 from diana.model.ids import SiteId, SubgroupId
 from diana.wire.pb import relay_pb2, relay_pb2_grpc
 from diana.wire.tls import load_credentials, open_channel

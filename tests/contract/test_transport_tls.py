@@ -14,16 +14,16 @@ import grpc
 import pytest
 import pytest_asyncio
 
-from diana.adapters.certificates import issue_user
-from diana.adapters.grpc_server import PortTaken, make_server
+from diana.adapters.grpc.server import PortTaken, make_server
 from diana.adapters.grpc_transport import GrpcTransport
 from diana.adapters.grpc_transport.link import QUEUE_BYTES, envelope
 from diana.adapters.grpc_transport.streams import Dialled, Served
-from diana.engine.events import PeerDown, PeerUp
-from diana.engine.messages import Committed, Prepare
+from diana.adapters.trust.certificates import issue_user
+from diana.engine.journal.events import PeerDown, PeerUp
+from diana.engine.messages.messages import Committed, Prepare
 from diana.errors import UsageError
 from diana.model.ids import SiteId, SubgroupId
-from diana.wire import codec
+from diana.wire import peer_codec
 from diana.wire.tls import load_credentials, open_channel
 from tests.contract.transport_builders import GrpcNetwork, Inbox, Site, Vo, hello
 
@@ -217,9 +217,9 @@ async def test_garbage_on_a_stream_is_counted_and_the_stream_lives(network: Grpc
     own = hello("beta")
     channel = open_channel(alpha.address, "alpha", "testvo", load_credentials(keys))
     call = channel.stream_stream("/diana.v1.Peer/Stream")()
-    await call.write(envelope(own, "", codec.encode_message(own), 1))
+    await call.write(envelope(own, "", peer_codec.encode_message(own), 1))
     await call.read()
-    good = codec.encode_message(Committed(subgroup=SubgroupId("alpha-1/0"), epoch=1))
+    good = peer_codec.encode_message(Committed(subgroup=SubgroupId("alpha-1/0"), epoch=1))
     rng = random.Random(5)
     bad = [rng.randbytes(rng.randrange(1, 200)) for _ in range(300)]
     bad += [envelope(own, "alpha", data, 1) for data in (b"", b"\xff" * 30, good[:-1])]
@@ -260,7 +260,7 @@ async def test_what_a_slow_reader_leaves_is_bounded(network: GrpcNetwork) -> Non
     channel = open_channel(alpha.address, "alpha", "testvo", load_credentials(network.vo.keys("beta")))
     call = channel.stream_stream("/diana.v1.Peer/Stream")()
     own = hello("beta")
-    await call.write(envelope(own, "", codec.encode_message(own), 1))
+    await call.write(envelope(own, "", peer_codec.encode_message(own), 1))
     await call.read()
     await network.until(lambda: alpha.inbox.up() == ["beta"])
     (link,) = alpha.transport._links.values()
@@ -275,7 +275,7 @@ async def test_what_a_slow_reader_leaves_is_bounded(network: GrpcNetwork) -> Non
 
 
 def prepare() -> dict[str, object]:
-    from diana.engine.messages import Authorisation
+    from diana.engine.messages.messages import Authorisation
     from diana.model.ids import GroupId
     from diana.model.indexset import IndexSet
 

@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from diana.adapters import certificates
-from diana.adapters.grpc_server import make_server
+from diana.adapters.grpc.server import make_server
 from diana.adapters.grpc_transport import GrpcTransport
-from diana.adapters.keyring import FileKeyring
+from diana.adapters.trust import certificates
+from diana.adapters.trust.keyring import FileKeyring
 from diana.model.ids import SiteId
 from diana.node.trusting import watch_links
 from tests.contract.transport_builders import Inbox, hello, wait_until

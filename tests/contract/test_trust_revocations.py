@@ -8,8 +8,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from diana.adapters import certificates
-from diana.adapters.keyring import FileKeyring
+from diana.adapters.trust import certificates
+from diana.adapters.trust.keyring import FileKeyring
 from diana.errors import Denied, UsageError
 from diana.model.ids import GroupId
 from tests.contract.trust_builders import DAY_S, chain, folder, make, root, signer, site

@@ -15,21 +15,21 @@ from typing import Any, Protocol
 
 import grpc
 
-from diana.adapters.certificates import issue_site, make_vo
-from diana.adapters.grpc_server import make_server
+from diana.adapters.grpc.server import make_server
 from diana.adapters.grpc_transport import GrpcTransport
 from diana.adapters.link_probe import ProbeService
-from diana.engine.events import Event, PeerDown, PeerUp, Received
-from diana.engine.messages import Hello
+from diana.adapters.trust.certificates import issue_site, make_vo
+from diana.engine.journal.events import Event, PeerDown, PeerUp, Received
+from diana.engine.messages.messages import Hello
 from diana.model.ids import SiteId
 from diana.model.layout import DataDir
-from diana.node.config import SiteConfig
+from diana.node.config.site_file import SiteConfig
 from diana.node.linking import Links
-from diana.sim.clock import Clock
-from diana.sim.faults import Faults
-from diana.sim.network import Network as SimNetwork
-from diana.sim.scenario import FaultsSpec
-from diana.sim.transport import SimTransport
+from diana.sim.kernel.clock import Clock
+from diana.sim.kernel.faults import Faults
+from diana.sim.scenario.scenario import FaultsSpec
+from diana.sim.twins.network import Network as SimNetwork
+from diana.sim.twins.transport import SimTransport
 from diana.wire import PROTOCOL
 from diana.wire.pb import data_pb2, data_pb2_grpc
 

@@ -16,7 +16,7 @@ from diana.demo.job import make_samples, write_job
 from diana.demo.sums import Tally, spread
 from diana.errors import UsageError
 from diana.jobfile import parse_file
-from diana.wire.client_messages import OutputFile, ResultsChunk, UploadedFile
+from diana.wire.client.messages import OutputFile, ResultsChunk, UploadedFile
 from tests.jobfile.builders import Blobs, only_group
 
 

@@ -27,9 +27,9 @@ from diana.client import Client
 from diana.errors import DianaError
 from diana.model.layout import DataDir
 from diana.model.settings import Settings
-from diana.node.config import load_config
-from diana.node.config_text import write_config
-from diana.node.setup import init_site
+from diana.node.config.setup import init_site
+from diana.node.config.site_file import load_config
+from diana.node.config.text import write_config
 
 REPO = Path(__file__).resolve().parents[2]
 START_S = 20.0

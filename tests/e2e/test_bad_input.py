@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from diana.adapters import certificates
+from diana.adapters.trust import certificates
 from diana.client import Client
-from diana.node.setup import init_site, init_user
+from diana.node.config.setup import init_site, init_user
 from tests.e2e.grid import Grid
 
 pytestmark = pytest.mark.e2e

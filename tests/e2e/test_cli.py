@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from diana.node.setup import init_user
+from diana.node.config.setup import init_user
 from tests.cli.shells import completed, make_program
 from tests.cli.terminal import Terminal
 from tests.e2e.grid import Grid, Site

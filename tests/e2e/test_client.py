@@ -14,7 +14,7 @@ import pytest
 
 from diana import errors
 from diana.client import AsyncClient, Client
-from diana.node.setup import init_user
+from diana.node.config.setup import init_user
 from tests.e2e.grid import Grid, Site, until
 
 pytestmark = pytest.mark.e2e

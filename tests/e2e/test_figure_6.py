@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from diana.client import Client
-from diana.node.config import load_config
-from diana.node.setup import init_user
+from diana.node.config.setup import init_user
+from diana.node.config.site_file import load_config
 from tests.e2e.grid import Grid, Site, until
 
 pytestmark = pytest.mark.e2e

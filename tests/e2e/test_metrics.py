@@ -14,8 +14,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from diana.client import AsyncClient
-from diana.node.config import load_config
-from diana.node.config_text import write_config
+from diana.node.config.site_file import load_config
+from diana.node.config.text import write_config
 from diana.node.metrics.names import METRICS, TABLES
 from tests.e2e.grid import Grid, Site, until
 from tests.real.members import add_member

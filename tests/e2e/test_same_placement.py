@@ -9,10 +9,10 @@ from __future__ import annotations
 import pytest
 
 from diana.client import Client
-from diana.sim import scenario as sc
-from diana.sim.report import Report
-from diana.sim.runner import simulate
-from diana.wire.client_messages import Decision, SiteCost
+from diana.sim.report.report import Report
+from diana.sim.scenario import scenario as sc
+from diana.sim.world.runner import simulate
+from diana.wire.client.messages import Decision, SiteCost
 from tests.e2e.grid import Grid, outcomes, until
 
 pytestmark = pytest.mark.e2e

@@ -17,11 +17,11 @@ from typing import Any
 import grpc
 import pytest
 
-from diana.adapters import certificates
 from diana.adapters.subgrid import protocol
+from diana.adapters.trust import certificates
 from diana.client import Client
 from diana.errors import Denied, UsageError
-from diana.node.setup import init_user
+from diana.node.config.setup import init_user
 from diana.wire import pb
 from diana.wire.pb import data_pb2, subgrid_pb2
 from diana.wire.tls import server_name

@@ -16,7 +16,7 @@ from diana.cli.top.app import Top
 from diana.cli.top.screens import Question, StoryScreen
 from diana.cli.top.table import Table
 from diana.client import AsyncClient
-from diana.wire import client_messages as wire
+from diana.wire.client import messages as wire
 from tests.cli.terminal import Terminal
 from tests.e2e.grid import REPO, Grid, Site
 

@@ -9,19 +9,21 @@ from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from itertools import islice
 
-from diana.engine import effects as fx
-from diana.engine import events as ev
-from diana.engine import lines, records, registering, results
-from diana.engine import messages as ms
-from diana.engine.core import Engine
-from diana.engine.state import Group
-from diana.engine.surroundings import Journal
+from diana.engine.data import output_datasets
+from diana.engine.engine import Engine
+from diana.engine.handover import results
+from diana.engine.journal import codec, records
+from diana.engine.journal import effects as fx
+from diana.engine.journal import events as ev
+from diana.engine.journal.state import Group
+from diana.engine.messages import messages as ms
+from diana.engine.site.surroundings import Journal
 from diana.model.facts import Facts, FactsKey, Outcome
 from diana.model.ids import MAIN_MACHINE, GroupId, SiteId
 from diana.model.indexset import IndexSet
-from diana.model.principal import Principal
+from diana.model.job.spec import GroupSpec
 from diana.model.settings import Settings
-from diana.model.spec import GroupSpec
+from diana.model.trust.principal import Principal
 from tests.engine.builders import ALICE, OPERATOR, PlainKeyring, dataset, facts_of, looked_up, no_facts
 
 Post = tuple[SiteId, SiteId, ms.Message]
@@ -123,7 +125,7 @@ class Site:
         for effect in effects:
             match effect:
                 case fx.Persist(record):
-                    self.stored.append(lines.encode(record))
+                    self.stored.append(codec.encode(record))
                 case fx.KeepFacts(key, facts):
                     self.facts.setdefault(key, facts)
 
@@ -170,7 +172,7 @@ class Site:
 
     def register(self, order: fx.RegisterOutputs, error: str = "") -> None:
         """Play the stager with a finished group's outputs."""
-        names = [o.name for o in registering.named(order, list(self.facts.items())) if not error]
+        names = [o.name for o in output_datasets.named(order, list(self.facts.items())) if not error]
         made = None if error else dataset(order.dataset, *names)
         self.handle(ev.OutputsInCatalogue(ticket=order.ticket, dataset=made, error=error))
 
@@ -306,7 +308,7 @@ class Site:
 
     def records(self, kind: type[records.Record] | None = None) -> list[records.Record]:
         """The journal, or those of one kind."""
-        every = [lines.decode(stored) for stored in self.stored]
+        every = [codec.decode(stored) for stored in self.stored]
         return [r for r in every if kind is None or isinstance(r, kind)]
 
 

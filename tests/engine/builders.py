@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from diana.engine import effects as fx
-from diana.engine import events as ev
-from diana.engine import messages as ms
+from diana.engine.journal import effects as fx
+from diana.engine.journal import events as ev
+from diana.engine.messages import messages as ms
 from diana.model.data import DataFile, Dataset, dataset_of
 from diana.model.facts import Facts, JobError, Outcome, OutputFile
 from diana.model.ids import GroupId, SiteId, SubgroupId
 from diana.model.indexset import IndexSet
-from diana.model.principal import Principal, Role
-from diana.model.spec import Axis, GroupSpec, Outputs, Resources, Sweep
-from diana.policy.statement import spec_hash
+from diana.model.job.spec import Axis, GroupSpec, Outputs, Resources, Sweep
+from diana.model.trust.principal import Principal, Role
+from diana.policy.trust.statement import spec_hash
 
 ALICE = Principal(Role.USER, "alice@vo")
 BOB = Principal(Role.USER, "bob@vo")

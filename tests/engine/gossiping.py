@@ -6,13 +6,13 @@ from typing import Any
 
 import msgspec
 
-from diana.engine import effects as fx
-from diana.engine import events as ev
-from diana.engine import lines
-from diana.engine import messages as ms
-from diana.engine.core import Engine
-from diana.engine.surroundings import Journal
-from diana.engine.view import PeerView
+from diana.engine.engine import Engine
+from diana.engine.journal import codec
+from diana.engine.journal import effects as fx
+from diana.engine.journal import events as ev
+from diana.engine.messages import messages as ms
+from diana.engine.site.surroundings import Journal
+from diana.engine.site.view import PeerView
 from diana.model.ids import SiteId
 from diana.model.settings import Settings
 from diana.policy.membership import State
@@ -34,7 +34,7 @@ class Node:
         self.take(self.engine.start(made, boot_nonce="n", db_uuid="db", address="alpha:7400"))
 
     def take(self, effects: list[fx.Effect]) -> None:
-        self.stored += [lines.encode(e.record) for e in effects if isinstance(e, fx.Persist)]
+        self.stored += [codec.encode(e.record) for e in effects if isinstance(e, fx.Persist)]
         self.effects += effects
 
     def handle(self, event: ev.Event) -> None:

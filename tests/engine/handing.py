@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from diana.engine import effects as fx
-from diana.engine import events as ev
-from diana.engine import messages as ms
+from diana.engine.journal import effects as fx
+from diana.engine.journal import events as ev
+from diana.engine.messages import messages as ms
 from diana.model.ids import SiteId, SubgroupId
-from diana.model.views import GroupView
+from diana.model.views.views import GroupView
 from tests.engine.bench import Grid, Site
 from tests.engine.builders import OPERATOR, kinds, spec
 

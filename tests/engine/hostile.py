@@ -14,16 +14,16 @@ from collections.abc import Callable
 
 import msgspec
 
-from diana.engine import effects as fx
-from diana.engine import events as ev
-from diana.engine import messages as ms
-from diana.engine.migration_messages import SurplusGroup
-from diana.engine.state import SiteState
+from diana.engine.journal import effects as fx
+from diana.engine.journal import events as ev
+from diana.engine.journal.state import SiteState
+from diana.engine.messages import messages as ms
+from diana.engine.messages.migration import SurplusGroup
 from diana.model.facts import MOST_ATTEMPTS, Facts, Outcome
 from diana.model.ids import GroupId, SiteId, SubgroupId, group_of
 from diana.model.indexset import IndexSet
-from diana.model.spec import GroupSpec, encode_spec
-from diana.wire import BadMessage, codec
+from diana.model.job.spec import GroupSpec, encode_spec
+from diana.wire import BadMessage, peer_codec
 from tests.engine.builders import authorisation, facts_of, spec
 
 LIAR, STRANGER = SiteId("gamma"), SiteId("stranger")
@@ -319,7 +319,7 @@ def garbled(rng: random.Random, payload: bytes) -> bytes:
 def through_the_wire(message: ms.Message, tally: Counter[str]) -> tuple[bytes, ms.Message | None]:
     """The message as the other end reads it; None where its codec refuses."""
     try:
-        payload = codec.encode_message(message)
+        payload = peer_codec.encode_message(message)
     except BadMessage:
         tally["cannot be written"] += 1
         return b"", None
@@ -328,7 +328,7 @@ def through_the_wire(message: ms.Message, tally: Counter[str]) -> tuple[bytes, m
 
 def read(payload: bytes, tally: Counter[str]) -> ms.Message | None:
     try:
-        message = codec.decode_message(payload)
+        message = peer_codec.decode_message(payload)
     except BadMessage:
         tally["refused by the codec"] += 1
         return None

@@ -12,13 +12,13 @@ from typing import Any
 
 import msgspec
 
-from diana.engine import effects as fx
-from diana.engine import events as ev
-from diana.engine import messages as ms
-from diana.engine import quotes
-from diana.engine import records as r
-from diana.engine.core import Engine
-from diana.engine.surroundings import Journal
+from diana.engine.dispatch import quote_answer
+from diana.engine.engine import Engine
+from diana.engine.journal import effects as fx
+from diana.engine.journal import events as ev
+from diana.engine.journal import records as r
+from diana.engine.messages import messages as ms
+from diana.engine.site.surroundings import Journal
 from diana.model.ids import GroupId, SiteId, SubgroupId, group_id, group_of, origin_of
 from diana.model.indexset import IndexSet
 from tests.engine.bench import Grid, Site
@@ -188,7 +188,7 @@ class HostileLife(Grid):
         """So that the liar gets work, too."""
         answer: ms.Message | None = None
         if isinstance(message, ms.QuoteRequest):
-            answer = quotes.quote(self.sites[to].engine.core, message)
+            answer = quote_answer.quote(self.sites[to].engine.core, message)
             answer = msgspec.structs.replace(answer, rejected="", near_miss="", wait_s=0.0, work_ahead_s=0.0)
         elif isinstance(message, ms.Prepare):
             answer = ms.Prepared(subgroup=message.subgroup, epoch=message.epoch, db_uuid="db-gamma", seq=1)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from diana.engine.entries import Entry
-from diana.engine.queues import Queues, Standing
-from diana.engine.state import CustodyKey, Service
+from diana.engine.journal.state import CustodyKey, Service
+from diana.engine.queue.entries import Entry
+from diana.engine.queue.queues import Queues, Standing
 from diana.model.ids import SiteId, SubgroupId
 from diana.model.settings import Settings
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import msgspec
 
-from diana.engine import events as ev
-from diana.engine import messages as ms
-from diana.engine.recovery_messages import Holding, Holdings
+from diana.engine.journal import events as ev
+from diana.engine.messages import messages as ms
+from diana.engine.messages.recovery import Holding, Holdings
 from diana.model.facts import Outcome
 from diana.model.ids import SiteId, SubgroupId, group_of
 from diana.model.indexset import IndexSet
-from diana.model.invitation import Invitation
-from diana.model.register import Copy, Register
 from diana.model.settings import Settings
+from diana.model.trust.invitation import Invitation
+from diana.model.trust.register import Copy, Register
 from tests.engine.bench import Grid
 from tests.engine.builders import OPERATOR, dataset, facts_of, result, spec, whole
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from diana.engine import effects as fx
-from diana.engine import events as ev
-from diana.engine import messages as ms
-from diana.engine.draft import MAX_ASKED_CHARACTERS, MAX_ASKED_REFS, Draft, quote_request
-from diana.engine.quoting import ROUNDS
+from diana.engine.journal import effects as fx
+from diana.engine.journal import events as ev
+from diana.engine.messages import messages as ms
+from diana.engine.placement.draft import MAX_ASKED_CHARACTERS, MAX_ASKED_REFS, Draft, quote_request
+from diana.engine.placement.quote_round import ROUNDS
 from diana.model.ids import GroupId
 from diana.model.indexset import IndexSet
 from tests.engine.bench import OPERATOR, Fate, Grid, Post

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from diana.engine import events as ev
-from diana.engine import messages as ms
+from diana.engine.journal import events as ev
+from diana.engine.messages import messages as ms
 from diana.model.ids import GroupId
 from diana.model.indexset import IndexSet
-from diana.model.views import GroupView, Ok
+from diana.model.views.views import GroupView, Ok
 from tests.engine.bench import Grid, Post
 from tests.engine.builders import ALICE, spec, whole
 from tests.engine.test_handover_faults import some_faults

@@ -5,15 +5,15 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from diana.engine import effects as fx
-from diana.engine import events as ev
-from diana.engine import records as r
+from diana.engine.journal import effects as fx
+from diana.engine.journal import events as ev
+from diana.engine.journal import records as r
 from diana.model.facts import Outcome
 from diana.model.ids import GroupId
 from diana.model.indexset import IndexSet
-from diana.model.principal import Principal
-from diana.model.spec import GroupSpec, Outputs
-from diana.model.views import GroupView, Ok
+from diana.model.job.spec import GroupSpec, Outputs
+from diana.model.trust.principal import Principal
+from diana.model.views.views import GroupView, Ok
 from tests.engine.bench import Grid, Site
 from tests.engine.builders import ALICE, BOB, OPERATOR, dataset, spec, whole
 

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from diana.engine import dependencies
-from diana.engine import effects as fx
-from diana.engine import events as ev
-from diana.engine import records as r
+from diana.engine.journal import effects as fx
+from diana.engine.journal import events as ev
+from diana.engine.journal import records as r
+from diana.engine.site import dependencies
 from diana.model.facts import Outcome
 from diana.model.ids import GroupId
-from diana.model.spec import Outputs
-from diana.model.views import Ok
+from diana.model.job.spec import Outputs
+from diana.model.views.views import Ok
 from tests.engine.bench import Grid, Site
 from tests.engine.builders import ALICE, OPERATOR, dataset, spec, whole
 from tests.engine.test_dag import CHAIN, end, member, names, states, submit, three, view

@@ -6,11 +6,11 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diana.engine import datasets
-from diana.engine import effects as fx
-from diana.engine import events as ev
-from diana.model.spec import Outputs
-from diana.model.views import Ok
+from diana.engine.data import datasets
+from diana.engine.journal import effects as fx
+from diana.engine.journal import events as ev
+from diana.model.job.spec import Outputs
+from diana.model.views.views import Ok
 from tests.engine.bench import ALICE, Grid, Site
 from tests.engine.builders import OPERATOR, dataset, spec, whole
 

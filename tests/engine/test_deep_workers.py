@@ -3,8 +3,8 @@ U7)."""
 
 from __future__ import annotations
 
-from diana.engine import events as ev
-from diana.engine import records as r
+from diana.engine.journal import events as ev
+from diana.engine.journal import records as r
 from tests.engine.bench import Site
 from tests.engine.builders import spec
 from tests.engine.test_workers import Machines, site_of

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from diana.engine import effects as fx
-from diana.engine import events as ev
-from diana.engine import messages as ms
-from diana.engine import records as r
-from diana.engine import staging
+from diana.engine.handover import inputs
+from diana.engine.journal import effects as fx
+from diana.engine.journal import events as ev
+from diana.engine.journal import records as r
+from diana.engine.messages import messages as ms
 from diana.model.facts import Outcome
 from diana.model.ids import SubgroupId
 from diana.model.indexset import IndexSet
 from diana.model.settings import Settings
-from diana.model.views import GroupView
+from diana.model.views.views import GroupView
 from tests.engine.bench import Grid, Site
 from tests.engine.builders import OPERATOR, dataset, spec, whole
 from tests.engine.handing import committed, receive
@@ -280,7 +280,7 @@ def test_a_job_starts_as_soon_as_its_own_files_are_here() -> None:
 def test_a_file_that_cannot_be_brought_fails_its_readers_only_after_some_tries() -> None:
     site = staged()
     site.handle(ev.StageDone(ticket=unit(site, "all").ticket, bytes_moved=1))
-    for attempt in range(staging.TRIES):
+    for attempt in range(inputs.TRIES):
         assert view(site).failed == 0, attempt
         site.handle(ev.StageDone(ticket=unit(site, "1").ticket, bytes_moved=0, error="beta: no such file"))
         site.grid.pass_time(20.0)
@@ -300,7 +300,7 @@ def test_while_staging_is_tried_again_the_status_says_why_until_it_goes_on() -> 
     site.handle(ev.StageDone(ticket=unit(site, "all").ticket, bytes_moved=0, error=failed))
     note = view(site).note
     assert note.startswith("alpha: inputs do not arrive, try 2 of 5: beta: no route") and note.isprintable()
-    assert view(site).staging == 4 and len(note) <= len("alpha: ") + staging.MOST_NOTE
+    assert view(site).staging == 4 and len(note) <= len("alpha: ") + inputs.MOST_NOTE
     site.grid.pass_time(2.0)
     site.handle(ev.StageDone(ticket=unit(site, "all").ticket, bytes_moved=0, error="beta: is away"))
     assert view(site).note == "alpha: inputs do not arrive, try 3 of 5: beta: is away"
@@ -331,7 +331,7 @@ def test_what_a_peer_says_of_its_staging_is_shown_as_one_short_line() -> None:
     )
     receive(grid["alpha"], "beta", said)
     note = view(grid["alpha"]).note
-    assert note.isprintable() and len(note) <= len("beta: ") + staging.MOST_NOTE
+    assert note.isprintable() and len(note) <= len("beta: ") + inputs.MOST_NOTE
 
 
 def test_after_a_restart_everything_is_staged_again_and_old_tickets_mean_nothing() -> None:

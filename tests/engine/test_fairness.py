@@ -9,7 +9,7 @@ from collections import Counter
 
 import pytest
 
-from diana.policy import priority as pr
+from diana.policy.queueing import priority as pr
 from tests.engine.queueing import Waiting, entry
 
 DISPATCHES = 10_000

@@ -10,16 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from diana.engine import effects as fx
-from diana.engine import events as ev
-from diana.engine import gauges
-from diana.engine.context import Context
-from diana.engine.gauges import MOST_SITES, Gauges
+from diana.engine.journal import effects as fx
+from diana.engine.journal import events as ev
+from diana.engine.site.context import Context
+from diana.engine.views import gauges
+from diana.engine.views.gauges import MOST_SITES, Gauges
 from diana.model.facts import Outcome
-from diana.model.figures import Figures
 from diana.model.ids import SiteId
-from diana.model.principal import Principal, Role
-from diana.model.views import Ok
+from diana.model.trust.principal import Principal, Role
+from diana.model.views.figures import Figures
+from diana.model.views.views import Ok
 from tests.engine.bench import Grid, Site
 from tests.engine.builders import OPERATOR, spec
 from tests.engine.gossiping import Node, entry

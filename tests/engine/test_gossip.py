@@ -8,11 +8,11 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diana.engine import events as ev
-from diana.engine import messages as ms
-from diana.engine.membership import learning
+from diana.engine.journal import events as ev
+from diana.engine.membership import merge
 from diana.engine.membership.sizes import message_bytes
 from diana.engine.membership.table import MOST_LEAP
+from diana.engine.messages import messages as ms
 from diana.model.ids import SiteId
 from diana.policy.membership import State
 from tests.engine.gossiping import BETA, FAR, HOME, Node, entry, hello
@@ -127,7 +127,7 @@ def test_leaps_garbage_and_floods_are_bounded() -> None:
     assert not {"wild", "wide", "names"} & node.engine.core.view.peers.keys()
     node.hears("beta", ms.Gossip(entries=(entry("odd"),), ages_s=()))
     assert "odd" not in node.engine.core.view.peers
-    few, many = learning.MOST_TOLD, tuple(entry(f"s{n}") for n in range(learning.MOST_TOLD + 500))
+    few, many = merge.MOST_TOLD, tuple(entry(f"s{n}") for n in range(merge.MOST_TOLD + 500))
     node.told("beta", *many)
     assert len(node.engine.core.view.peers) <= few + 2
     node.rumour("beta", "nobody", (1, 1), State.LOST)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
-from diana.engine import events as ev
-from diana.engine import lines
-from diana.engine import messages as ms
-from diana.engine import records as r
+from diana.engine.journal import codec
+from diana.engine.journal import events as ev
+from diana.engine.journal import records as r
 from diana.engine.membership import active, spreading, suspicion
+from diana.engine.messages import messages as ms
 from diana.model.ids import SiteId
 from diana.model.settings import Settings
 from diana.policy.membership import SEEKERS, State, tries
@@ -177,5 +177,5 @@ def test_a_restart_finds_the_vo_by_the_contacts_of_its_last_run() -> None:
     assert {(site, one.address, one.keep) for site, one in book.items()} == {
         ("beta", "beta:7400", True), ("far", "far:7400", True),
     }  # fmt: skip
-    written = sum(isinstance(lines.decode(one), r.ContactsLearned) for one in node.stored)
+    written = sum(isinstance(codec.decode(one), r.ContactsLearned) for one in node.stored)
     assert written == 1

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from diana.engine import events as ev
-from diana.engine import reads
-from diana.model import views
+from diana.engine.journal import events as ev
+from diana.engine.views import answers
 from diana.model.ids import GroupId
-from diana.model.principal import Principal
+from diana.model.trust.principal import Principal
+from diana.model.views import views
 from tests.engine.bench import Grid, Site
 from tests.engine.builders import ALICE, BOB, OPERATOR, spec
 
@@ -60,17 +60,17 @@ def test_only_open_ones_or_only_the_askers_own_are_counted_too() -> None:
 def test_a_group_beyond_the_limit_costs_no_view() -> None:
     alpha = grid_of(40)
     core, before = alpha.engine.core, []
-    made = reads.group_view
+    made = answers.group_view
 
     def counted(*words: object) -> views.GroupView:
         before.append(1)
         return made(*words)  # type: ignore[arg-type]
 
-    reads.group_view = counted
+    answers.group_view = counted
     try:
-        answer = reads._groups(core, ev.Ask(request=1, principal=OPERATOR, what="groups", limit=5))
+        answer = answers._groups(core, ev.Ask(request=1, principal=OPERATOR, what="groups", limit=5))
     finally:
-        reads.group_view = made
+        answers.group_view = made
     assert (len(before), len(answer.groups), answer.left_out) == (5, 5, 35)
 
 
@@ -88,8 +88,8 @@ def test_a_placed_group_says_when_its_plan_ends() -> None:
 def test_groups_asked_for_by_name_come_in_that_order_and_cost_by_the_names(monkeypatch: pytest.MonkeyPatch) -> None:
     alpha = grid_of(20)
     viewed: list[str] = []
-    made = reads.group_view
-    monkeypatch.setattr(reads, "group_view", lambda core, group: viewed.append(group.group) or made(core, group))
+    made = answers.group_view
+    monkeypatch.setattr(answers, "group_view", lambda core, group: viewed.append(group.group) or made(core, group))
     wanted = (GroupId("alpha-4"), GroupId("alpha-3"), GroupId("alpha-99"), GroupId("alpha-2"))
     assert names(listed(alpha, ALICE, named=wanted)) == ["alpha-4", "alpha-2"], "not others', nor what is not there"
     assert viewed == ["alpha-4", "alpha-2"]

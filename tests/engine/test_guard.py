@@ -6,13 +6,13 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from diana.engine import events as ev
-from diana.engine import messages as ms
-from diana.engine.guard import tidy
+from diana.engine.guard.guard import tidy
+from diana.engine.journal import events as ev
+from diana.engine.messages import messages as ms
 from diana.model.facts import Outcome
 from diana.model.ids import GroupId, SiteId, SubgroupId
 from diana.model.indexset import IndexSet
-from diana.model.views import GroupView, Sites
+from diana.model.views.views import GroupView, Sites
 from tests.engine.bench import Grid
 from tests.engine.builders import ALICE, BOB, OPERATOR, spec
 from tests.engine.handing import receive

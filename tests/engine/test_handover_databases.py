@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from diana.engine import events as ev
-from diana.engine import lines, records
-from diana.engine import messages as ms
+from diana.engine.journal import codec, records
+from diana.engine.journal import events as ev
+from diana.engine.messages import messages as ms
 from diana.model.ids import SiteId
 from tests.engine.bench import Grid, Site
 from tests.engine.builders import spec
@@ -129,7 +129,7 @@ def test_a_copy_made_after_the_work_was_taken_but_before_it_started_is_noticed()
     grid = Grid(alpha=1, beta=4)
     alpha, beta = grid["alpha"], grid["beta"]
     alpha.submit(spec(4, work_s=100.0, sites=("beta",)), 4)
-    copy = [s for s in beta.stored if not isinstance(lines.decode(s), records.RunsStarted)]
+    copy = [s for s in beta.stored if not isinstance(codec.decode(s), records.RunsStarted)]
     assert len(copy) < len(beta.stored)
     grid.pass_time(30.0)
     booted_from_a_copy(beta, copy)
@@ -145,7 +145,7 @@ def test_what_the_spawner_claimed_is_not_started_again_from_a_copy_that_does_not
     alpha, beta = grid["alpha"], grid["beta"]
     alpha.submit(spec(4, work_s=100.0, sites=("beta",)), 4)
     grid.cut.add(beta.name)
-    beta.stored = [stored for stored in beta.stored if not isinstance(lines.decode(stored), lost)]
+    beta.stored = [stored for stored in beta.stored if not isinstance(codec.decode(stored), lost)]
     beta.boot()
     beta.lrm_ready()
     grid.heal("beta")

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from diana.engine import messages as ms
-from diana.engine.core import Engine
-from diana.engine.state import encode_state
-from diana.engine.surroundings import Journal
+from diana.engine.engine import Engine
+from diana.engine.journal.state import encode_state
+from diana.engine.messages import messages as ms
+from diana.engine.site.surroundings import Journal
 from tests.engine.bench import Fate, Grid, Post
 from tests.engine.builders import spec
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from diana.engine import messages as ms
+from diana.engine.messages import messages as ms
 from diana.model.ids import SiteId
 from diana.model.indexset import IndexSet
-from diana.model.views import Ok
-from diana.wire import codec
+from diana.model.views.views import Ok
+from diana.wire import peer_codec
 from tests.engine.bench import Grid
 from tests.engine.builders import spec
 
@@ -24,7 +24,7 @@ class _Weighed(Grid):
     def post(self, sender: SiteId, to: SiteId, message: ms.Message) -> None:
         if hasattr(message, "subgroup") and not isinstance(message, ms.Progress):
             self.messages += 1
-            self.message_bytes += len(codec.encode_message(message))
+            self.message_bytes += len(peer_codec.encode_message(message))
         super().post(sender, to, message)
 
     def there_and_back(self, jobs: int, indices: IndexSet | None = None) -> tuple[int, int, int]:

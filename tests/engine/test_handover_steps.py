@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from diana.engine import events as ev
-from diana.engine import messages as ms
-from diana.engine import records as r
-from diana.engine.state import Step
+from diana.engine.journal import events as ev
+from diana.engine.journal import records as r
+from diana.engine.journal.state import Step
+from diana.engine.messages import messages as ms
 from tests.engine.bench import Grid
 from tests.engine.builders import kinds, spec
 from tests.engine.handing import PART, committed, offered, receive, sent, step

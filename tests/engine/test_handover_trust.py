@@ -5,11 +5,11 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from diana.engine import effects as fx
-from diana.engine import messages as ms
+from diana.engine.journal import effects as fx
+from diana.engine.messages import messages as ms
 from diana.model.ids import SubgroupId
 from diana.model.indexset import IndexSet
-from diana.model.spec import Resources, encode_spec
+from diana.model.job.spec import Resources, encode_spec
 from tests.engine.bench import Grid
 from tests.engine.builders import authorisation, kinds, result, spec, whole
 from tests.engine.handing import PART, committed, offered, receive, sent

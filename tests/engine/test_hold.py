@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from diana.engine import effects as fx
-from diana.engine import events as ev
-from diana.engine import messages as ms
-from diana.engine import records as r
+from diana.engine.journal import effects as fx
+from diana.engine.journal import events as ev
+from diana.engine.journal import records as r
+from diana.engine.messages import messages as ms
 from diana.model.facts import Outcome
 from diana.model.ids import SiteId
 from diana.model.indexset import IndexSet
-from diana.model.views import GroupView, Ok
+from diana.model.views.views import GroupView, Ok
 from tests.engine.bench import Fate, Grid
 from tests.engine.builders import BOB, OPERATOR, dataset, spec, whole
 from tests.engine.test_handover_faults import FAULTS, one_fault, some_faults

@@ -14,11 +14,11 @@ from collections import Counter
 
 import pytest
 
-from diana.engine import effects as fx
-from diana.engine import events as ev
-from diana.engine import messages as ms
-from diana.engine.complaints import ANOTHER_S, AT_ONCE
-from diana.engine.migration_messages import RoomGrant, RoomRequest
+from diana.engine.journal import effects as fx
+from diana.engine.journal import events as ev
+from diana.engine.messages import messages as ms
+from diana.engine.messages.migration import RoomGrant, RoomRequest
+from diana.engine.site.complaints import ANOTHER_S, AT_ONCE
 from diana.model.ids import SubgroupId
 from tests.engine.builders import kinds
 from tests.engine.handing import PART, committed, receive, sent

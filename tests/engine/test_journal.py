@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from diana.engine import effects as fx
-from diana.engine import events as ev
-from diana.engine import fold, lines, records
-from diana.engine import records as r
-from diana.engine.core import HOUSEKEEPING_S, Engine
-from diana.engine.state import SNAPSHOT_VERSION, SiteState, decode_state, encode_state
-from diana.engine.surroundings import Journal
+from diana.engine.engine import HOUSEKEEPING_S, Engine
+from diana.engine.journal import codec, fold, records
+from diana.engine.journal import effects as fx
+from diana.engine.journal import events as ev
+from diana.engine.journal import records as r
+from diana.engine.journal.state import SNAPSHOT_VERSION, SiteState, decode_state, encode_state
+from diana.engine.site.surroundings import Journal
 from diana.errors import StoreNewer
 from diana.model.ids import GroupId, SiteId, SubgroupId
 from diana.model.settings import Settings
-from diana.model.views import GroupView
+from diana.model.views.views import GroupView
 from tests.engine.bench import Grid, Site
 from tests.engine.builders import PlainKeyring, spec
 from tests.engine.rich_life import rich_life
@@ -35,9 +35,9 @@ def view(site: Site, group: str = "alpha-1") -> GroupView:
 
 
 def test_a_record_of_a_later_release_is_refused_in_one_line() -> None:
-    newer = bytes([lines.VERSION + 1]) + b"\x80"
+    newer = bytes([codec.VERSION + 1]) + b"\x80"
     with pytest.raises(StoreNewer, match=r"journal record of schema 2: .*use a newer diana") as told:
-        lines.decode(newer)
+        codec.decode(newer)
     assert "\n" not in str(told.value)
 
 
@@ -50,12 +50,12 @@ def test_a_snapshot_of_a_later_release_is_refused_in_one_line() -> None:
 
 def test_a_record_no_release_ever_wrote_is_refused() -> None:
     with pytest.raises(StoreNewer, match="no release wrote it"):
-        lines.decode(b"\x00\x80")
+        codec.decode(b"\x00\x80")
 
 
 def test_every_record_comes_back_as_it_was_written() -> None:
     for stored in rich_life()["alpha"].stored:
-        assert lines.encode(lines.decode(stored)) == stored
+        assert codec.encode(codec.decode(stored)) == stored
 
 
 # --- fixtures -----------------------------------------------------------------------------------------------
@@ -66,7 +66,7 @@ def write_fixtures() -> None:
     site = rich_life()["alpha"]
     FIXTURES.mkdir(exist_ok=True)
     framed = b"".join(len(stored).to_bytes(4, "big") + stored for stored in site.stored)
-    (FIXTURES / f"journal-v{lines.VERSION}.bin").write_bytes(framed)
+    (FIXTURES / f"journal-v{codec.VERSION}.bin").write_bytes(framed)
     (FIXTURES / f"snapshot-v{SNAPSHOT_VERSION}.bin").write_bytes(site.engine.snapshot())
 
 
@@ -97,7 +97,7 @@ under leases, alpha-6 lost a machine, alpha-7 was put back while it ran."""
 def test_the_journal_of_the_first_release_is_read() -> None:
     state = SiteState()
     for stored in read_journal(FIXTURES / "journal-v1.bin"):
-        fold.apply(state, lines.decode(stored), SiteId("alpha"))
+        fold.apply(state, codec.decode(stored), SiteId("alpha"))
     assert tell(state) == STORY
     lost, told = state.groups[GroupId("alpha-4")].subgroups.values()
     assert "restored from a backup" in lost.unreachable and (told.site, told.unreachable) == ("beta", "")
@@ -199,7 +199,7 @@ def restored(cut: int, jobs: int = 6) -> tuple[Grid, Site]:
     alpha = grid["alpha"]
     alpha.submit(spec(jobs, sites=("beta",)), jobs)
     backup = [
-        n for n, s in enumerate(alpha.stored) if type(lines.decode(s)).__name__ in ("GroupSubmitted", "GroupPlaced")
+        n for n, s in enumerate(alpha.stored) if type(codec.decode(s)).__name__ in ("GroupSubmitted", "GroupPlaced")
     ][cut]
     alpha.stored = alpha.stored[: backup + 1]
     alpha.db_uuid = "db-alpha-restored"

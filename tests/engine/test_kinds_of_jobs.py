@@ -11,19 +11,20 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from diana.engine import effects as fx
-from diana.engine import events as ev
-from diana.engine import forecast, load, quotes, stranded
-from diana.engine import messages as ms
-from diana.engine import records as r
-from diana.engine.migration_messages import Surplus
-from diana.engine.pulling import NO_SLOTS_S
-from diana.engine.surplus import LOOK_S, MOST_PARTS
-from diana.engine.wants import PLAIN, Needs, about
-from diana.engine.worker import EXPECTED_BACK_S
+from diana.engine.dispatch import capacity, forecast, quote_answer
+from diana.engine.journal import effects as fx
+from diana.engine.journal import events as ev
+from diana.engine.journal import records as r
+from diana.engine.machines.machine import EXPECTED_BACK_S
+from diana.engine.machines.requirements import PLAIN, Needs, about
+from diana.engine.messages import messages as ms
+from diana.engine.messages.migration import Surplus
+from diana.engine.migration import stranded
+from diana.engine.migration.surplus import LOOK_S, MOST_PARTS
+from diana.engine.placement.pull_back import NO_SLOTS_S
 from diana.model.ids import GroupId, SiteId
-from diana.model.software import MOST_NEEDED
-from diana.model.spec import GroupSpec
+from diana.model.job.software import MOST_NEEDED
+from diana.model.job.spec import GroupSpec
 from tests.engine.bench import Grid, Site
 from tests.engine.builders import ALICE, BOB, spec
 from tests.engine.queueing import entry
@@ -116,8 +117,8 @@ def test_a_quote_costs_not_by_what_others_ask_for() -> None:
         asked = ms.QuoteRequest(
             quote=1, processors=1, memory_bytes=0, jobs=1, refs=(), owner="a", software=("module k1",)
         )
-        quotes.quote(core, asked)
-        return calls(lambda: quotes.quote(core, asked))
+        quote_answer.quote(core, asked)
+        return calls(lambda: quote_answer.quote(core, asked))
 
     assert cost(60) <= cost(2) + 20
 
@@ -218,7 +219,7 @@ def test_what_no_machine_left_can_run_is_let_go_whatever_it_needs(
     lrm.pass_time(EXPECTED_BACK_S + NO_SLOTS_S + 60.0)
     core = site.engine.core
     stay = {(one.processors, one.needs) for one in core.queues.entries.values() if one.needs != PLAIN}
-    assert not stay & load.untaken(core)
+    assert not stay & capacity.untaken(core)
     for processors, needs in stay:
         assert core.workers.lanes(processors, needs.gpus, needs.software), (processors, needs)
 
@@ -264,7 +265,7 @@ def test_no_start_is_predicted_for_what_no_machine_can_run() -> None:
     machines.pass_time(EXPECTED_BACK_S + 10.0)
     core = site.engine.core
     nobody, somebody = sorted(core.queues.entries)
-    assert (1, core.queues.entries[nobody].needs) in load.untaken(core)
+    assert (1, core.queues.entries[nobody].needs) in capacity.untaken(core)
     for key in (nobody, somebody):
         core.predictions.forget(key)
         core.predictions._next_sample_s = core.now

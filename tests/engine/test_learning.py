@@ -6,16 +6,16 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from diana.engine import effects as fx
-from diana.engine import messages as ms
-from diana.engine import quotes
-from diana.engine.candidates import unusable
-from diana.engine.outcomes import outcomes, predicted_s
-from diana.model.decision import Decision
+from diana.engine.dispatch import quote_answer
+from diana.engine.journal import effects as fx
+from diana.engine.messages import messages as ms
+from diana.engine.placement.candidates import unusable
+from diana.engine.placement.outcomes import outcomes, predicted_s
 from diana.model.facts import Outcome
 from diana.model.history import template_key
+from diana.model.job.spec import GroupSpec, Resources
 from diana.model.settings import Settings
-from diana.model.spec import GroupSpec, Resources
+from diana.model.views.decision import Decision
 from tests.engine.bench import Grid, Site
 from tests.engine.builders import ALICE, BOB, spec
 
@@ -53,15 +53,15 @@ def test_a_site_learns_run_times_from_jobs_that_were_done_and_keeps_them_over_a_
     grid = Grid(alpha=1)
     alpha = grid["alpha"]
     wanted = spec(5, work_s=10.0)
-    assert quotes.quote(alpha.engine.core, asked(wanted)).runs_seen == 0
+    assert quote_answer.quote(alpha.engine.core, asked(wanted)).runs_seen == 0
     alpha.submit(wanted, 5)
     one_by_one(grid, alpha, 20.0)
     for _ in range(2):
-        quote = quotes.quote(alpha.engine.core, asked(wanted))
+        quote = quote_answer.quote(alpha.engine.core, asked(wanted))
         assert quote.runs_seen == 5
         assert (quote.run_low_s, quote.run_s, quote.run_high_s, quote.run_mean_s) == pytest.approx((20.0,) * 4)
         alpha.restart()
-    assert quotes.quote(alpha.engine.core, asked(wanted, owner=BOB.name)).runs_seen == 0
+    assert quote_answer.quote(alpha.engine.core, asked(wanted, owner=BOB.name)).runs_seen == 0
 
 
 def test_how_long_jobs_take_to_fail_is_not_learned() -> None:
@@ -70,7 +70,7 @@ def test_how_long_jobs_take_to_fail_is_not_learned() -> None:
     wanted = spec(3, work_s=10.0)
     alpha.submit(wanted, 3)
     one_by_one(grid, alpha, 1.0, Outcome.FAILED)
-    assert quotes.quote(alpha.engine.core, asked(wanted)).runs_seen == 0
+    assert quote_answer.quote(alpha.engine.core, asked(wanted)).runs_seen == 0
 
 
 def test_work_that_waits_is_counted_with_learned_run_times() -> None:
@@ -81,7 +81,7 @@ def test_work_that_waits_is_counted_with_learned_run_times() -> None:
     one_by_one(grid, alpha, 50.0)
     alpha.submit(wanted, 4, 2)
     grid.pass_time(20.0)
-    quote = quotes.quote(alpha.engine.core, asked(wanted))
+    quote = quote_answer.quote(alpha.engine.core, asked(wanted))
     assert quote.wait_s == pytest.approx(30.0 + 3 * 50.0)
     assert quote.jobs_ahead + alpha.engine.core.totals.started() == 4
     assert quote.wait_low_s < quote.wait_s < quote.wait_high_s
@@ -93,8 +93,8 @@ def test_what_has_a_lower_priority_is_not_waited_for() -> None:
     grid = Grid({"claim_ahead": 1}, alpha=1)
     alpha = grid["alpha"]
     alpha.submit(spec(100, work_s=10.0), 100)
-    hers = quotes.quote(alpha.engine.core, asked(spec(1, work_s=10.0)))
-    his = quotes.quote(alpha.engine.core, asked(spec(1, work_s=10.0), owner=BOB.name))
+    hers = quote_answer.quote(alpha.engine.core, asked(spec(1, work_s=10.0)))
+    his = quote_answer.quote(alpha.engine.core, asked(spec(1, work_s=10.0), owner=BOB.name))
     assert his.priority > hers.priority
     assert his.jobs_ahead == 0
     assert his.wait_s <= 20.0
@@ -181,7 +181,7 @@ def test_a_near_miss_names_the_one_thing_that_would_have_to_be_otherwise() -> No
 
 
 def test_a_peer_that_quotes_nonsense_is_no_candidate() -> None:
-    good = quotes.quote(Grid(beta=1)["beta"].engine.core, asked(spec(1)))
+    good = quote_answer.quote(Grid(beta=1)["beta"].engine.core, asked(spec(1)))
     assert not unusable(good, spec(1))
     for wrong in ({"wait_s": float("nan")}, {"run_mean_s": -1.0}, {"runs_seen": -1}, {"busy_fraction": 2.0}):
         assert "no sense" in unusable(msgspec.structs.replace(good, **wrong), spec(1))

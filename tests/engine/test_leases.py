@@ -7,19 +7,19 @@ from typing import Literal
 import msgspec
 import pytest
 
-from diana.engine import effects as fx
-from diana.engine import events as ev
-from diana.engine import lease_messages as lm
-from diana.engine import messages as ms
-from diana.engine.core import Engine
-from diana.engine.lease_records import PartDisowned
-from diana.engine.reads import group_view
-from diana.engine.state import decode_state, encode_state
+from diana.engine.engine import Engine
+from diana.engine.journal import effects as fx
+from diana.engine.journal import events as ev
+from diana.engine.journal.lease_records import PartDisowned
+from diana.engine.journal.state import decode_state, encode_state
+from diana.engine.messages import leases as lm
+from diana.engine.messages import messages as ms
+from diana.engine.views.answers import group_view
 from diana.model.facts import Outcome
 from diana.model.ids import GroupId, SiteId
 from diana.model.indexset import IndexSet
 from diana.model.settings import Settings
-from diana.model.views import Ok
+from diana.model.views.views import Ok
 from tests.engine.bench import Grid, Post
 from tests.engine.builders import spec, whole
 

@@ -7,18 +7,18 @@ from typing import Any
 import pytest
 
 from diana import errors
-from diana.engine import effects as fx
-from diana.engine import events as ev
-from diana.engine import ledger
-from diana.engine import messages as ms
-from diana.engine.core import Engine
-from diana.engine.surroundings import Journal
+from diana.engine.engine import Engine
+from diana.engine.journal import effects as fx
+from diana.engine.journal import events as ev
+from diana.engine.membership import trust_ledger
+from diana.engine.messages import messages as ms
+from diana.engine.site.surroundings import Journal
 from diana.model.ids import SiteId
-from diana.model.ledger import Signed, Statement, payload_of
-from diana.model.principal import Principal, Role
 from diana.model.settings import Settings
-from diana.model.views import Ok
-from diana.sim.keyring import SimKeyring
+from diana.model.trust.ledger import Signed, Statement, payload_of
+from diana.model.trust.principal import Principal, Role
+from diana.model.views.views import Ok
+from diana.sim.twins.keyring import SimKeyring
 
 OPERATOR = Principal(Role.OPERATOR, "root@vo")
 WALL_S = 1_750_000_000.0
@@ -52,7 +52,7 @@ class Site:
         return self.effects
 
     def revoked(self) -> list[str]:
-        return [who for who, _, _ in ledger.revoked(self.engine.core)]
+        return [who for who, _, _ in trust_ledger.revoked(self.engine.core)]
 
     def told(self) -> list[ms.LedgerNews]:
         return [e.message for e in self.effects if isinstance(e, fx.Send) and isinstance(e.message, ms.LedgerNews)]
@@ -100,7 +100,7 @@ def test_of_two_words_about_one_thing_all_sites_keep_the_same_in_any_order() -> 
         site = Site("delta")
         for at in order:
             site.hear(ms.LedgerNews(statements=(words[at],)))
-        digests.add(ledger.digest(site.engine.core))
+        digests.add(trust_ledger.digest(site.engine.core))
         assert site.revoked() == ["site:eve"]
     assert len(digests) == 1
 
@@ -148,7 +148,7 @@ def test_sites_that_differ_end_up_with_the_same() -> None:
         alpha.say("revoke", f"user:u{number}@vo")
         beta.say("revoke", f"serial:{number + 10}")
     alpha.effects = []
-    ledger.compare(alpha.engine.core, SiteId("beta"), ledger.digest(beta.engine.core))
+    trust_ledger.compare(alpha.engine.core, SiteId("beta"), trust_ledger.digest(beta.engine.core))
     alpha.effects = alpha.engine.core.effects
     (asked,) = alpha.told()
     beta.hear(asked, "alpha")
@@ -157,7 +157,7 @@ def test_sites_that_differ_end_up_with_the_same() -> None:
     (last,) = [m for m in alpha.told() if m.statements]
     beta.hear(last, "alpha")
     assert len(alpha.kept()) == len(beta.kept()) == 6
-    assert ledger.digest(alpha.engine.core) == ledger.digest(beta.engine.core)
+    assert trust_ledger.digest(alpha.engine.core) == trust_ledger.digest(beta.engine.core)
 
 
 def test_a_peer_that_differs_is_not_told_again_and_again() -> None:
@@ -165,12 +165,12 @@ def test_a_peer_that_differs_is_not_told_again_and_again() -> None:
     alpha.say("revoke", "site:eve")
     alpha.engine.core.effects = []
     for _ in range(10):
-        ledger.compare(alpha.engine.core, SiteId("beta"), "other")
+        trust_ledger.compare(alpha.engine.core, SiteId("beta"), "other")
     assert len(alpha.engine.core.effects) == 1
 
 
 def test_the_ledger_does_not_grow_without_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ledger, "MOST_STATEMENTS", 3)
+    monkeypatch.setattr(trust_ledger, "MOST_STATEMENTS", 3)
     beta = Site("beta")
     beta.hear(ms.LedgerNews(statements=tuple(statement("alpha", f"serial:{n}") for n in range(1, 9))))
     assert len(beta.kept()) == 3
@@ -194,7 +194,7 @@ def test_a_policy_holds_where_the_operator_left_the_default_and_not_elsewhere() 
     assert (alpha.settings.job_threshold, beta.settings.job_threshold) == (500, 7)
     assert alpha.settings.default_quota == beta.settings.default_quota == 3.0
     assert beta.settings.quota_of("ann@vo") == 9.0
-    assert ledger.view(beta.engine.core).here == ("job_threshold",)
+    assert trust_ledger.view(beta.engine.core).here == ("job_threshold",)
 
 
 def test_a_new_policy_replaces_the_old_as_a_whole_and_an_empty_one_gives_all_back() -> None:
@@ -229,7 +229,7 @@ def test_a_policy_that_is_none_names_its_key_and_changes_nothing(values: dict[st
 def test_a_drained_site_says_so_in_its_summary_and_quotes_and_after_a_restart() -> None:
     alpha = Site("alpha")
     alpha.engine.handle(ev.DrainSite(request=1, principal=OPERATOR, on=True, reason="power cut"), 1.0)
-    from diana.engine import gossip
+    from diana.engine.membership import gossip
 
     told = gossip.summary(alpha.engine.core)
     assert (told.accepting, told.drained) == (False, "power cut")
@@ -254,10 +254,10 @@ def test_an_order_said_again_without_a_reason_keeps_the_reason_given_before() ->
     assert [drained("", on=False), drained("", on=False)] == [1, 0]
     alpha.say("revoke", "site:eve", reason="stolen")
     alpha.say("revoke", "site:eve")
-    assert ledger.why_banned(alpha.engine.core, SiteId("eve")) == "stolen"
+    assert trust_ledger.why_banned(alpha.engine.core, SiteId("eve")) == "stolen"
     alpha.say("lift", "site:eve")
     alpha.say("revoke", "site:eve")
-    assert ledger.why_banned(alpha.engine.core, SiteId("eve")) == "no reason given"
+    assert trust_ledger.why_banned(alpha.engine.core, SiteId("eve")) == "no reason given"
 
 
 def test_a_statement_that_cannot_be_read_is_a_value_error_and_no_fault() -> None:
@@ -312,7 +312,7 @@ def test_a_statement_dated_far_ahead_is_not_kept_so_that_it_can_always_be_replac
 
 
 def test_one_signer_cannot_fill_the_ledger_to_keep_its_own_ban_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ledger, "MOST_BY_SIGNER", 3)
+    monkeypatch.setattr(trust_ledger, "MOST_BY_SIGNER", 3)
     beta = Site("beta")
     beta.hear(ms.LedgerNews(statements=tuple(statement("alpha", f"serial:{n}") for n in range(1, 9))))
     assert len(beta.kept()) == 3
@@ -327,10 +327,10 @@ def test_two_that_will_never_agree_speak_of_it_ever_more_seldom() -> None:
     core.effects = []
     for second in range(3600):
         core.now = 10.0 + second
-        ledger.compare(core, SiteId("beta"), "other")
+        trust_ledger.compare(core, SiteId("beta"), "other")
     assert 10 <= len(core.effects) <= 25
-    core.now += ledger.ASK_EVERY_S
-    ledger.compare(core, SiteId("beta"), "something new")
+    core.now += trust_ledger.ASK_EVERY_S
+    trust_ledger.compare(core, SiteId("beta"), "something new")
     assert 11 <= len(core.effects) <= 26
 
 

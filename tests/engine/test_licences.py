@@ -10,19 +10,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from diana.engine import dispatching, licences, load, quotes
-from diana.engine import effects as fx
-from diana.engine import events as ev
-from diana.engine import messages as ms
-from diana.engine.context import Context
-from diana.engine.licences import pools, short
-from diana.engine.state import CustodyKey
-from diana.engine.wants import needs, of_kind
-from diana.model import software
+from diana.engine.dispatch import capacity, dispatch, licences, quote_answer
+from diana.engine.dispatch.licences import pools, short
+from diana.engine.journal import effects as fx
+from diana.engine.journal import events as ev
+from diana.engine.journal.state import CustodyKey
+from diana.engine.machines.requirements import needs, of_kind
+from diana.engine.messages import messages as ms
+from diana.engine.site.context import Context
 from diana.model.facts import Outcome
-from diana.model.licences import among, check, lacking, named, plain, shown
+from diana.model.job import software
+from diana.model.job.licences import among, check, lacking, named, plain, shown
+from diana.model.job.spec import GroupSpec, Resources
 from diana.model.settings import Settings
-from diana.model.spec import GroupSpec, Resources
 from tests.engine.bench import Grid, Site
 from tests.engine.builders import ALICE, BOB, OPERATOR, spec
 from tests.engine.test_workers import Machines
@@ -179,7 +179,7 @@ def test_a_wide_job_has_its_place_kept_only_where_its_licences_are() -> None:
     site, machines = licensed(a=4, cluster=4)
     machines.submit(spec(6, work_s=LONG, sites=("alpha",)), 6)
     core, want = site.engine.core, of_kind((3, needs(wanting(1, matlab=2, processors=3))))
-    places = [dispatching._keep(core, want, (), only) for only in (None, frozenset({"cluster"}), frozenset[str]())]
+    places = [dispatch._keep(core, want, (), only) for only in (None, frozenset({"cluster"}), frozenset[str]())]
     assert [place.worker.name if place else "" for place in places] == ["a", "cluster", ""]
 
 
@@ -206,7 +206,7 @@ def test_a_job_that_wants_more_than_there_are_is_refused_and_one_that_is_taken_a
     machines.submit(wanting(3, matlab=3), 3, 4)
     machines.handle(ev.SettingsLoaded(msgspec.structs.replace(site.settings, slots=0, licences={"matlab": 2})))
     machines.end("a", 1)
-    assert machines.open("a") == 0 and load.untaken(site.engine.core)
+    assert machines.open("a") == 0 and capacity.untaken(site.engine.core)
 
 
 def test_a_group_goes_to_the_site_that_has_its_licence() -> None:
@@ -228,7 +228,7 @@ def test_a_quote_foresees_the_wait_for_a_licence() -> None:
         asked = ms.QuoteRequest(
             quote=1, processors=1, memory_bytes=0, jobs=jobs, refs=(), owner=ALICE.name, work_s=100.0, software=names
         )
-        return quotes.quote(site.engine.core, asked).wait_s
+        return quote_answer.quote(site.engine.core, asked).wait_s
 
     # What waits for a licence is work all the same.
     assert quoted(()) < 10.0
@@ -272,7 +272,7 @@ def _counted(core: Context) -> None:
             given[name] += count * len(set(custody.running) - told)
     assert +runs.licences == +given == Counter({name: batch.total() for name, batch in batches.items()})
     for name in SITE_HAS:
-        assert sum(count for _, count in load.licence_ends(core, name)) == given[name]
+        assert sum(count for _, count in capacity.licence_ends(core, name)) == given[name]
         few = runs.licence_sample(name, 2)
         assert len(few) <= 2 and sum(count for _, _, count in few) == given[name]
 
@@ -369,4 +369,4 @@ def test_kinds_of_licences_cost_one_look_each_however_many_jobs_wait() -> None:
     finally:
         licences.pools = real
     assert machines.open("a") == 1 and len(looks) <= 8
-    assert load.queued_jobs(core) == 98 and not any(isinstance(e, fx.Kill) for e in site.trace)
+    assert capacity.queued_jobs(core) == 98 and not any(isinstance(e, fx.Kill) for e in site.trace)

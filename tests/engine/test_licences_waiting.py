@@ -6,20 +6,20 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from diana.engine import events as ev
-from diana.engine import load, quotes, rooms
-from diana.engine import messages as ms
-from diana.engine.candidates import unusable
-from diana.engine.given import GivenRuns
-from diana.engine.licences import pools
-from diana.engine.migration_messages import RoomRequest
-from diana.engine.wants import needs
-from diana.engine.worker import Worker
-from diana.model import software
+from diana.engine.dispatch import capacity, promised_capacity, quote_answer
+from diana.engine.dispatch.licences import pools
+from diana.engine.journal import events as ev
+from diana.engine.machines.machine import Worker
+from diana.engine.machines.requirements import needs
+from diana.engine.machines.running import GivenRuns
+from diana.engine.messages import messages as ms
+from diana.engine.messages.migration import RoomRequest
+from diana.engine.placement.candidates import unusable
 from diana.model.facts import Outcome
 from diana.model.ids import SiteId, SubgroupId
-from diana.model.spec import GroupSpec
-from diana.policy.forecast import Slots
+from diana.model.job import software
+from diana.model.job.spec import GroupSpec
+from diana.policy.queueing.forecast import Slots
 from tests.engine.bench import Grid, Site
 from tests.engine.builders import ALICE, BOB, facts_of, spec
 from tests.engine.test_licences import LONG, SITE_HAS, Licensed, licensed, wanting
@@ -62,7 +62,7 @@ def first_bob(has: dict[str, int]) -> Site:
 def test_a_quote_for_no_licence_at_all_is_a_refusal_and_no_fault(name: str) -> None:
     site, _ = licensed(a=4)
     asked = ms.QuoteRequest(quote=1, processors=1, memory_bytes=0, jobs=1, refs=(), software=(name,))
-    assert quotes.quote(site.engine.core, asked).rejected == "has no such licence"
+    assert quote_answer.quote(site.engine.core, asked).rejected == "has no such licence"
 
 
 def test_room_is_kept_for_as_many_jobs_as_there_are_licences_for() -> None:
@@ -73,7 +73,7 @@ def test_room_is_kept_for_as_many_jobs_as_there_are_licences_for() -> None:
     def kept(room: int, *names: str) -> int:
         core, owner = site.engine.core, ALICE.name
         asked = RoomRequest(room=room, jobs=9, gain_s=50.0, processors=1, owner=owner, work_s=LONG, software=names)
-        found = rooms.keep(core, SiteId("beta"), asked).jobs
+        found = promised_capacity.keep(core, SiteId("beta"), asked).jobs
         core.migration.rooms.over(f"beta {room}")
         return found
 
@@ -132,7 +132,7 @@ def test_of_what_a_site_says_that_it_has_no_more_is_read_than_it_was_asked_for()
     """A site's word is kept for a while, and sorted for every licence."""
     site, _ = licensed(a=4)
     asked = ms.QuoteRequest(quote=1, processors=1, memory_bytes=0, jobs=1, refs=(), software=("licence matlab 1",))
-    wanted, told = wanting(1, matlab=1), quotes.quote(site.engine.core, asked)
+    wanted, told = wanting(1, matlab=1), quote_answer.quote(site.engine.core, asked)
     assert unusable(told, wanted) == ""
     many = tuple(f"licence a{n} 1" for n in range(5000))
     told = msgspec.structs.replace(told, software=(*many, "licence matlab 1"))
@@ -145,8 +145,8 @@ def test_a_quote_looks_at_few_of_very_many_licensed_runs_and_foresees_alike() ->
     for n in range(5000):
         runs.give((SubgroupId(f"alpha-{n}/0"), 1), [0], 1, float(n), licences=(("matlab", 1 + n % 3),))
     every = runs.licence_sample("matlab", 10**6)
-    few = runs.licence_sample("matlab", load.MOST_LOOKED_AT)
-    assert len(few) <= load.MOST_LOOKED_AT < len(every) == 5000
+    few = runs.licence_sample("matlab", capacity.MOST_LOOKED_AT)
+    assert len(few) <= capacity.MOST_LOOKED_AT < len(every) == 5000
     assert sum(count for _, _, count in few) == sum(count for _, _, count in every) == runs.licences["matlab"]
     exact, close = (Slots(0, [(at_s, count) for _, at_s, count in some]) for some in (every, few))
     for work_s in (0.0, 1e4, 1e6, 1e7):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import msgspec
 
-from diana.engine import effects as fx
-from diana.engine import load, quotes
-from diana.engine import messages as ms
-from diana.engine import records as r
-from diana.engine.candidates import unusable
-from diana.engine.effects import GroupAccepted
+from diana.engine.dispatch import capacity, quote_answer
+from diana.engine.journal import effects as fx
+from diana.engine.journal import records as r
+from diana.engine.journal.effects import GroupAccepted
+from diana.engine.messages import messages as ms
+from diana.engine.placement.candidates import unusable
 from diana.model.settings import Settings
 from tests.engine.bench import Grid
 from tests.engine.builders import BOB, spec
@@ -39,7 +39,7 @@ def test_what_waits_counts_and_another_user_has_a_limit_of_its_own() -> None:
     assert (told.code, told.retry_after_s > 0) == ("retry", True)
     assert f"{waiting} wait: takes 1 to {10 - waiting} more" in told.text
     assert isinstance(alpha.submit(spec(10), 10, 3, who=BOB), GroupAccepted)
-    assert load.queued_of(alpha.engine.core, "alice@vo") == waiting
+    assert capacity.queued_of(alpha.engine.core, "alice@vo") == waiting
 
 
 def test_jobs_no_site_has_yet_count_where_they_were_submitted() -> None:
@@ -79,21 +79,21 @@ def test_a_site_at_its_limit_takes_none_and_says_why() -> None:
     grid = Grid(alpha=1)
     alpha = grid["alpha"]
     alpha.submit(spec(30, work_s=50.0), 30, 1)
-    waiting = load.queued_of(alpha.engine.core, "alice@vo")
+    waiting = capacity.queued_of(alpha.engine.core, "alice@vo")
     asked = ms.QuoteRequest(quote=1, processors=1, memory_bytes=0, jobs=5, refs=(), owner="alice@vo")
     for limit, takes in ((waiting + 9, 0), (waiting + 5, 0), (waiting + 2, 2)):
         alpha.engine.core.state.settings = Settings(slots=1, user_max_queued=limit)
-        quote = quotes.quote(alpha.engine.core, asked)
+        quote = quote_answer.quote(alpha.engine.core, asked)
         assert (quote.max_jobs, quote.rejected) == (takes, "")
     alpha.engine.core.state.settings = Settings(slots=1, user_max_queued=waiting)
-    quote = quotes.quote(alpha.engine.core, asked)
+    quote = quote_answer.quote(alpha.engine.core, asked)
     assert quote.rejected == f"queues at most {waiting} jobs per user, {waiting} wait: takes none more, not 5"
 
 
 def test_an_answer_that_takes_less_than_nothing_is_not_believed() -> None:
     grid = Grid(alpha=1)
     asked = ms.QuoteRequest(quote=1, processors=1, memory_bytes=0, jobs=5, refs=())
-    quote = quotes.quote(grid["alpha"].engine.core, asked)
+    quote = quote_answer.quote(grid["alpha"].engine.core, asked)
     assert unusable(quote, spec(1)) == ""
     assert unusable(msgspec.structs.replace(quote, max_jobs=-1), spec(1))
 
@@ -117,6 +117,6 @@ def test_running_jobs_are_counted_per_user() -> None:
     alpha = grid["alpha"]
     alpha.submit(spec(2, work_s=100.0), 2, 1)
     alpha.submit(spec(1, work_s=100.0), 1, 2, who=BOB)
-    assert load.running_of(alpha.engine.core) == {"alice@vo": 2, "bob@vo": 1}
+    assert capacity.running_of(alpha.engine.core) == {"alice@vo": 2, "bob@vo": 1}
     grid.finish()
-    assert load.running_of(alpha.engine.core) == {}
+    assert capacity.running_of(alpha.engine.core) == {}

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diana.engine import effects as fx
-from diana.engine import events as ev
-from diana.engine import messages as ms
-from diana.engine import records as r
-from diana.engine.links import MOST_TOLD, TOLD_EVERY_S
+from diana.engine.journal import effects as fx
+from diana.engine.journal import events as ev
+from diana.engine.journal import records as r
+from diana.engine.messages import messages as ms
+from diana.engine.site.links import MOST_TOLD, TOLD_EVERY_S
 from diana.model.ids import SiteId
-from diana.model.link import MOST_LINKS, RING, LinkHistory, LinkMap, LinkSamples
 from diana.model.settings import Settings
+from diana.model.views.link import MOST_LINKS, RING, LinkHistory, LinkMap, LinkSamples
 from tests.engine.bench import Grid, Site
 from tests.engine.builders import ALICE, OPERATOR, dataset, spec, whole
 

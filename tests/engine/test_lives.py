@@ -7,9 +7,9 @@ from collections import Counter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from diana.engine import events as ev
-from diana.engine import fold, lines
-from diana.engine.state import SiteState, decode_state, encode_state
+from diana.engine.journal import codec, fold
+from diana.engine.journal import events as ev
+from diana.engine.journal.state import SiteState, decode_state, encode_state
 from diana.model.facts import Outcome
 from diana.model.ids import GroupId
 from diana.model.indexset import IndexSet
@@ -154,10 +154,10 @@ def check_journal(site: Site, cut: int) -> None:
     """fold(snapshot at any point + the rest) is fold(all) is what lives."""
     state = SiteState()
     for stored in site.stored[:cut]:
-        fold.apply(state, lines.decode(stored), site.name)
+        fold.apply(state, codec.decode(stored), site.name)
     state = decode_state(encode_state(state))
     for stored in site.stored[cut:]:
-        fold.apply(state, lines.decode(stored), site.name)
+        fold.apply(state, codec.decode(stored), site.name)
     assert encode_state(state) == site.engine.snapshot()
 
 

@@ -6,9 +6,9 @@ from random import Random
 
 import pytest
 
-from diana.engine import dispatching
-from diana.engine import effects as fx
-from diana.model.principal import Principal, Role
+from diana.engine.dispatch import dispatch
+from diana.engine.journal import effects as fx
+from diana.model.trust.principal import Principal, Role
 from tests.engine.bench import Grid
 from tests.engine.builders import ALICE, BOB, spec
 from tests.engine.queueing import Waiting, entry
@@ -20,7 +20,7 @@ CALM: dict[str, object] = {"priority_mode": "paper", "time_threshold_s": 0.0, "c
 def test_a_job_that_may_pass_is_found_behind_any_number_that_are_too_wide() -> None:
     """Two of four slots are busy for 20 s; all others of hundreds of users want four, and the last of who queues much
     is over in time."""
-    grid, groups = Grid(CALM, alpha=4), dispatching.LOOK_PAST + 20
+    grid, groups = Grid(CALM, alpha=4), dispatch.LOOK_PAST + 20
     alpha = grid["alpha"]
     alpha.submit(spec(1, work_s=20.0, processors=2), 1, who=ALICE)
     for number in range(groups):
@@ -34,7 +34,7 @@ def test_a_job_that_may_pass_is_found_behind_any_number_that_are_too_wide() -> N
 @pytest.mark.parametrize("seed", range(30))
 def test_what_starts_is_the_same_as_if_each_were_looked_at(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     at_a_glance = _starts(seed)
-    monkeypatch.setattr(dispatching, "_stays", lambda *_: False)
+    monkeypatch.setattr(dispatch, "_stays", lambda *_: False)
     assert _starts(seed) == at_a_glance
 
 

@@ -10,16 +10,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from diana.engine import effects as fx
-from diana.engine import events as ev
-from diana.engine import messages as ms
-from diana.engine import quotes, wants
-from diana.engine import records as r
-from diana.engine.migration_messages import RoomRequest
-from diana.engine.rooms import keep
+from diana.engine.dispatch import quote_answer
+from diana.engine.dispatch.promised_capacity import keep
+from diana.engine.journal import effects as fx
+from diana.engine.journal import events as ev
+from diana.engine.journal import records as r
+from diana.engine.machines import requirements
+from diana.engine.messages import messages as ms
+from diana.engine.messages.migration import RoomRequest
 from diana.model.ids import GroupId, SiteId
-from diana.model.spec import GroupSpec
-from diana.policy.backfill import reserve
+from diana.model.job.spec import GroupSpec
+from diana.policy.queueing.backfill import reserve
 from tests.engine.bench import Grid, Site
 from tests.engine.builders import ALICE, BOB, spec
 from tests.engine.test_maintenance import announce
@@ -213,7 +214,7 @@ def quoted(site: Site, gpus: int, jobs: int = 1) -> float:
     asked = ms.QuoteRequest(
         quote=1, processors=1, memory_bytes=0, jobs=jobs, refs=(), owner=ALICE.name, work_s=100.0, gpus=gpus
     )
-    return quotes.quote(site.engine.core, asked).wait_s
+    return quote_answer.quote(site.engine.core, asked).wait_s
 
 
 def test_a_wait_is_foreseen_by_the_gpus_that_come_free_and_not_by_slots_beside_them() -> None:
@@ -294,5 +295,5 @@ def test_none_has_more_in_use_than_it_has_and_none_idles_while_a_job_waits_that_
             machines.end(name, 99)
         machines.pass_time(1.0)
         check()
-    could = [c for c in core.state.custodies.values() if core.workers.suits_any(wants.want(c.spec))]
+    could = [c for c in core.state.custodies.values() if core.workers.suits_any(requirements.want(c.spec))]
     assert not [c.key for c in could if c.startable()]

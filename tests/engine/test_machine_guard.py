@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from diana.model.views import Sites
+from diana.model.views.views import Sites
 from tests.engine.bench import Grid
 from tests.engine.builders import spec
 from tests.engine.test_workers import Machines

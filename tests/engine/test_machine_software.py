@@ -10,19 +10,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from diana.engine import effects as fx
-from diana.engine import events as ev
-from diana.engine import load, quotes
-from diana.engine import messages as ms
-from diana.engine import records as r
-from diana.engine.pulling import NO_SLOTS_S
-from diana.engine.wants import PLAIN, Kind, Needs
-from diana.engine.worker import EXPECTED_BACK_S
-from diana.engine.workers import Want
-from diana.model import software
+from diana.engine.dispatch import capacity, quote_answer
+from diana.engine.journal import effects as fx
+from diana.engine.journal import events as ev
+from diana.engine.journal import records as r
+from diana.engine.machines.machine import EXPECTED_BACK_S
+from diana.engine.machines.machines import Want
+from diana.engine.machines.requirements import PLAIN, Kind, Needs
+from diana.engine.messages import messages as ms
+from diana.engine.placement.pull_back import NO_SLOTS_S
 from diana.model.ids import GroupId, SiteId
-from diana.model.queue import Waiting
-from diana.model.spec import GroupSpec
+from diana.model.job import software
+from diana.model.job.spec import GroupSpec
+from diana.model.views.queue import Waiting
 from tests.engine.bench import Grid, Site
 from tests.engine.builders import ALICE, BOB, spec
 from tests.engine.queueing import entry
@@ -157,7 +157,7 @@ def test_what_a_site_offers_is_what_its_machines_do_and_is_refused_where_none_ha
 
     def refused(processors: int, *wanted: str) -> str:
         asked = msgspec.structs.replace(request, processors=processors, software=wanted)
-        return load.rejection(core, asked)
+        return capacity.rejection(core, asked)
 
     assert core.workers.offered() == ("containers", "module gcc/12")
     assert refused(4, "containers") == refused(8, "module gcc/12") == ""
@@ -252,10 +252,10 @@ def test_a_newcomer_is_told_nothing_of_what_nobody_can_take() -> None:
     machines.submit(spec(40, work_s=LONG, **IMAGE), 40, 1, who=BOB)
     machines.lose("m1")
     asked = ms.QuoteRequest(quote=1, processors=1, memory_bytes=0, jobs=1, refs=(), owner=BOB.name, work_s=LONG)
-    waits = quotes.quote(site.engine.core, asked)
+    waits = quote_answer.quote(site.engine.core, asked)
     assert waits.jobs_ahead > 0 and waits.wait_s > 0
     machines.pass_time(EXPECTED_BACK_S + 1)
-    now = quotes.quote(site.engine.core, asked)
+    now = quote_answer.quote(site.engine.core, asked)
     assert (now.jobs_ahead, now.wait_s) == (0, 0.0)
     machines.submit(spec(2, work_s=LONG), 2, 2)
     machines.submit(spec(2, work_s=LONG), 2, 3)
@@ -291,9 +291,9 @@ def test_what_is_back_within_the_patience_keeps_its_work() -> None:
 
 
 def test_kinds_that_are_closed_come_no_more_however_many_entries_wait() -> None:
-    from diana.engine.classes import Closed
-    from diana.engine.queues import Queues
-    from diana.engine.state import Service
+    from diana.engine.journal.state import Service
+    from diana.engine.queue.classes import Closed
+    from diana.engine.queue.queues import Queues
     from diana.model.settings import Settings
 
     queues = Queues(Settings(priority_mode="paper"), Service())

@@ -6,13 +6,13 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from diana.engine import effects as fx
-from diana.engine import events as ev
-from diana.engine import records as r
+from diana.engine.journal import effects as fx
+from diana.engine.journal import events as ev
+from diana.engine.journal import records as r
 from diana.model.ids import group_of
 from diana.model.indexset import IndexSet
+from diana.model.job.spec import Resources
 from diana.model.maintenance import Window
-from diana.model.spec import Resources
 from tests.engine.bench import Grid, Site
 from tests.engine.builders import ALICE, OPERATOR, spec
 

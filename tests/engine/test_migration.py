@@ -9,16 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from diana.engine import events as ev
-from diana.engine import messages as ms
-from diana.engine import migrating, rooms
-from diana.engine import migration_messages as mm
-from diana.engine import records as r
-from diana.engine.events import Ask, Received
-from diana.engine.rooms import keep
+from diana.engine.dispatch import promised_capacity
+from diana.engine.dispatch.promised_capacity import keep
+from diana.engine.journal import events as ev
+from diana.engine.journal import records as r
+from diana.engine.journal.events import Ask, Received
+from diana.engine.messages import messages as ms
+from diana.engine.messages import migration as mm
+from diana.engine.migration import moves as migration_moves
 from diana.model.ids import GroupId, SiteId, SubgroupId
 from diana.model.indexset import IndexSet
-from diana.model.views import Explanation
+from diana.model.views.views import Explanation
 from tests.engine.bench import Grid, Post
 from tests.engine.builders import ALICE, OPERATOR, spec
 
@@ -74,11 +75,11 @@ def test_what_is_held_is_nobodys_to_wait_behind() -> None:
     alpha.submit(spec(200, work_s=LONG_S), 200)
     core, group = alpha.engine.core, alpha.group("alpha-1")
     grid.pass_time(5.0)
-    assert migrating._own_jobs(core, group) == {"beta": 96, "gamma": 96}
+    assert migration_moves._own_jobs(core, group) == {"beta": 96, "gamma": 96}
     alpha.handle(ev.HoldJobs(request=9, principal=ALICE, group=group.group, indices=IndexSet.span(0, 50)))
     grid.pass_time(5.0)
     held = sum(len(told.held) for told in core.progress.values())
-    assert held > 40 and sum(migrating._own_jobs(core, group).values()) == 192 - held
+    assert held > 40 and sum(migration_moves._own_jobs(core, group).values()) == 192 - held
 
 
 def test_the_last_in_line_go_first() -> None:
@@ -207,10 +208,10 @@ def test_room_is_kept_until_what_came_stands_in_the_queue() -> None:
     grid = Grid(alpha=1, beta=4)
     core = grid["beta"].engine.core
     assert keep(core, ALPHA, asked(1, 4)).jobs == 4
-    assert rooms.take(core, ALPHA, 1, 4)
-    rooms.landing(core, SubgroupId("alpha-1/1"), 1, 4)
+    assert promised_capacity.take(core, ALPHA, 1, 4)
+    promised_capacity.landing(core, SubgroupId("alpha-1/1"), 1, 4)
     assert keep(core, GAMMA, asked(2, 4)).jobs == 0
-    rooms.landed(core, SubgroupId("alpha-1/1"), 1)
+    promised_capacity.landed(core, SubgroupId("alpha-1/1"), 1)
     assert keep(core, GAMMA, asked(3, 4)).jobs == 4
 
 

@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from diana.engine import effects as fx
-from diana.engine import events as ev
-from diana.engine import messages as ms
-from diana.engine import records as r
-from diana.engine.core import Engine
-from diana.engine.state import encode_state
-from diana.engine.surroundings import Journal
+from diana.engine.engine import Engine
+from diana.engine.journal import effects as fx
+from diana.engine.journal import events as ev
+from diana.engine.journal import records as r
+from diana.engine.journal.state import encode_state
+from diana.engine.messages import messages as ms
+from diana.engine.site.surroundings import Journal
 from diana.model.facts import Outcome
 from diana.model.indexset import IndexSet
-from diana.model.views import Ok
+from diana.model.views.views import Ok
 from tests.engine.bench import Fate, Grid
 from tests.engine.builders import BOB, OPERATOR, spec
 from tests.engine.test_handover_faults import FAULTS, one_fault, some_faults

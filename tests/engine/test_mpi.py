@@ -5,15 +5,15 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from diana.engine import dispatching, rooms
-from diana.engine import effects as fx
-from diana.engine import events as ev
-from diana.engine.migration_messages import RoomRequest
-from diana.engine.wants import needs, want
+from diana.engine.dispatch import dispatch, promised_capacity
+from diana.engine.journal import effects as fx
+from diana.engine.journal import events as ev
+from diana.engine.machines.requirements import needs, want
+from diana.engine.messages.migration import RoomRequest
 from diana.model.history import template_key
 from diana.model.ids import SiteId
-from diana.model.software import lacking, needed
-from diana.model.spec import GroupSpec
+from diana.model.job.software import lacking, needed
+from diana.model.job.spec import GroupSpec
 from tests.engine.bench import Grid
 from tests.engine.builders import spec
 from tests.engine.test_software import offers, plan
@@ -119,8 +119,8 @@ def test_a_job_of_gpus_has_one_machine() -> None:
 def test_room_is_kept_for_a_job_that_is_wider_than_any_machine() -> None:
     core = cluster(20, "mpi").site.engine.core
     asked = RoomRequest(room=1, jobs=1, gain_s=50.0, processors=12, work_s=10.0, software=("mpi",))
-    assert rooms.keep(core, SiteId("beta"), asked).jobs == 1
-    refused = rooms.keep(core, SiteId("beta"), msgspec.structs.replace(asked, software=()))
+    assert promised_capacity.keep(core, SiteId("beta"), asked).jobs == 1
+    refused = promised_capacity.keep(core, SiteId("beta"), msgspec.structs.replace(asked, software=()))
     assert (refused.jobs, refused.reason) == (0, "has 8 of the 12 processors a job needs")
 
 
@@ -128,9 +128,7 @@ def test_the_place_of_a_job_over_several_machines_is_not_given_to_the_next_wide_
     """No machine has the memory of all its processes, and the place was as good as nobody's."""
     machines = cluster(20, "mpi")
     machines.submit(wide(24, 1, mpi=False), 24)
-    core, turn = machines.site.engine.core, dispatching._Round()
+    core, turn = machines.site.engine.core, dispatch._Round()
     first, next_one = wide(1, memory_bytes=100 * GIB), wide(1, 8, mpi=False)
-    places = [
-        dispatching._place(core, turn, want(some), needs(some), lambda *_: True, None) for some in (first, next_one)
-    ]
+    places = [dispatch._place(core, turn, want(some), needs(some), lambda *_: True, None) for some in (first, next_one)]
     assert [place.worker.name if place else "" for place in places] == ["cluster", ""]

@@ -9,19 +9,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from diana.engine import effects as fx
-from diana.engine import events as ev
-from diana.engine import ledger
-from diana.engine import messages as ms
-from diana.engine.core import Engine
-from diana.engine.surroundings import Journal
+from diana.engine.engine import Engine
+from diana.engine.journal import effects as fx
+from diana.engine.journal import events as ev
+from diana.engine.membership import trust_ledger as ledger
+from diana.engine.messages import messages as ms
+from diana.engine.site.surroundings import Journal
 from diana.model.ids import SiteId
-from diana.model.ledger import MOST_PAGES, Signed, Statement, names_in, page_about, payload_of
-from diana.model.principal import Principal, Role
 from diana.model.settings import Settings
-from diana.model.views import Named
-from diana.policy import naming
-from diana.sim.keyring import SimKeyring
+from diana.model.trust.ledger import MOST_PAGES, Signed, Statement, names_in, page_about, payload_of
+from diana.model.trust.principal import Principal, Role
+from diana.model.views.views import Named
+from diana.policy.trust import naming
+from diana.sim.twins.keyring import SimKeyring
 
 WALL_S = 1_750_000_000.0
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from diana.engine import effects as fx
-from diana.engine import events as ev
-from diana.engine import lines, records
+from diana.engine.journal import codec, records
+from diana.engine.journal import effects as fx
+from diana.engine.journal import events as ev
 from tests.engine.handing import PART, committed, view
 from tests.engine.test_recovery import put_back
 
@@ -35,7 +35,7 @@ def test_what_a_spawner_runs_and_the_journal_does_not_know_of_shows_an_older_cop
     """Nothing of it is written down or forgotten, so that a crash before the new name leaves the evidence."""
     grid = committed(jobs=20)
     beta = grid["beta"]
-    copy = [s for s in beta.stored if not isinstance(lines.decode(s), records.RunsStarted)]
+    copy = [s for s in beta.stored if not isinstance(codec.decode(s), records.RunsStarted)]
     grid.cut.add("beta")
     beta.stored = list(copy)
     beta.boot()
@@ -55,7 +55,7 @@ def test_what_a_spawner_runs_and_the_journal_does_not_know_of_shows_an_older_cop
 def test_a_run_is_adopted_however_many_attempts_were_made_since_the_copy() -> None:
     grid = committed(jobs=2)
     beta = grid["beta"]
-    beta.stored = [s for s in beta.stored if not isinstance(lines.decode(s), records.RunsStarted)]
+    beta.stored = [s for s in beta.stored if not isinstance(codec.decode(s), records.RunsStarted)]
     beta.running = {
         msgspec.structs.replace(run, attempt=1 + 2 * run.index): start for run, start in beta.running.items()
     }
@@ -80,7 +80,7 @@ def test_a_machine_that_leads_a_pair_adopts_what_its_spawner_runs() -> None:
     """Taken over by force, it lacks the end of its journal and keeps its name."""
     grid = committed(jobs=20)
     beta = grid["beta"]
-    beta.stored = [s for s in beta.stored if not isinstance(lines.decode(s), records.RunsStarted)]
+    beta.stored = [s for s in beta.stored if not isinstance(codec.decode(s), records.RunsStarted)]
     beta.boot()
     beta.engine.core.term = 2
     beta.lrm_ready()

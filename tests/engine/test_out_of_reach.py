@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from diana.engine import events as ev
-from diana.engine.reads import group_view
-from diana.model import views
+from diana.engine.journal import events as ev
+from diana.engine.views.answers import group_view
 from diana.model.ids import GroupId
+from diana.model.views import views
 from tests.engine.bench import Grid
 from tests.engine.builders import OPERATOR, spec
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from diana.engine import effects as fx
-from diana.engine import events as ev
-from diana.engine import messages as ms
-from diana.engine import outputs
-from diana.engine import records as r
+from diana.engine.data import outputs
+from diana.engine.journal import effects as fx
+from diana.engine.journal import events as ev
+from diana.engine.journal import records as r
+from diana.engine.messages import messages as ms
 from diana.model.facts import Outcome
-from diana.model.spec import Outputs, decode_spec
-from diana.model.views import GroupView
+from diana.model.job.spec import Outputs, decode_spec
+from diana.model.views.views import GroupView
 from tests.engine.bench import Grid, Site
 from tests.engine.builders import spec
 

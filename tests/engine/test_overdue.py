@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from diana.engine import forecast, load
+from diana.engine.dispatch import capacity, forecast
 from tests.engine.bench import Grid
 from tests.engine.builders import ALICE, BOB, spec
 
@@ -31,7 +31,7 @@ def test_what_waited_for_its_slot_is_not_late_for_that() -> None:
     alpha.submit(spec(2, work_s=10.0), 2)
     grid.pass_time(100.0)
     alpha.end(1)
-    assert (load.running_jobs(alpha.engine.core), round(waits_s(grid))) == (1, 100)
+    assert (capacity.running_jobs(alpha.engine.core), round(waits_s(grid))) == (1, 100)
 
 
 def test_a_job_too_wide_waits_for_what_is_overdue_while_others_pass_it() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from diana.engine import effects as fx
+from diana.engine.journal import effects as fx
 from diana.model.ids import group_of
 from tests.engine.bench import Grid, Site
 from tests.engine.builders import ALICE, BOB, spec

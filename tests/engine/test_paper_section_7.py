@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diana.engine import events as ev
+from diana.engine.journal import events as ev
 from diana.model.settings import Settings
-from diana.policy import priority as pr
+from diana.policy.queueing import priority as pr
 from tests.engine.bench import Grid
 from tests.engine.builders import ALICE, BOB, spec
 from tests.engine.queueing import Waiting, entry

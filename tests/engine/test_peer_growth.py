@@ -7,13 +7,13 @@ import pytest
 
 from benchmarks.bench_growth import hello, summary_of, with_peers
 from benchmarks.bench_queues import Driver
-from diana.engine import effects as fx
-from diana.engine import events as ev
-from diana.engine import gossip
-from diana.engine import messages as ms
-from diana.engine.linkbook import LinkBook
+from diana.engine.journal import effects as fx
+from diana.engine.journal import events as ev
+from diana.engine.membership import gossip
+from diana.engine.messages import messages as ms
+from diana.engine.site.link_book import LinkBook
 from diana.model.ids import SiteId
-from diana.model.link import LinkHistory
+from diana.model.views.link import LinkHistory
 from tests.engine.bench import Grid
 from tests.engine.builders import spec
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from diana.engine import effects as fx
-from diana.engine import events as ev
+from diana.engine.journal import effects as fx
+from diana.engine.journal import events as ev
 from diana.model.ids import SiteId
-from diana.model.peers import Peers, PeerStanding
-from diana.model.principal import Principal, Role
+from diana.model.trust.principal import Principal, Role
+from diana.model.views.peers import Peers, PeerStanding
 from tests.engine.bench import Grid, Site
 from tests.engine.builders import OPERATOR
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from diana.engine.programs import MOST_OF_A_USER, MOST_USERS, NOTHING, Program, Programs
+from diana.engine.guard.programs import MOST_OF_A_USER, MOST_USERS, NOTHING, Program, Programs
 from diana.model.facts import Outcome
 from diana.model.ids import GroupId
 from tests.engine.bench import Grid

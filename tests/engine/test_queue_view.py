@@ -7,15 +7,15 @@ from math import inf
 
 import pytest
 
-from diana.engine import effects as fx
-from diana.engine import events as ev
-from diana.engine import forecast
-from diana.engine import messages as ms
+from diana.engine.dispatch import forecast
+from diana.engine.journal import effects as fx
+from diana.engine.journal import events as ev
+from diana.engine.messages import messages as ms
 from diana.model.ids import GroupId, SiteId, SubgroupId
 from diana.model.indexset import IndexSet
-from diana.model.principal import Principal
-from diana.model.queue import QueueView, Waiting
-from diana.model.views import Explanation, GroupView
+from diana.model.trust.principal import Principal
+from diana.model.views.queue import QueueView, Waiting
+from diana.model.views.views import Explanation, GroupView
 from tests.engine.bench import Grid, Site
 from tests.engine.builders import ALICE, BOB, OPERATOR, spec, whole
 

@@ -10,7 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from diana.policy import priority
+from diana.policy.queueing import priority
 from tests.engine.naive_queue import Job, NaiveColumns, NaiveQueue
 from tests.engine.queueing import Waiting, entry, key
 

@@ -8,14 +8,14 @@ from collections import Counter
 import msgspec
 import pytest
 
-from diana.engine import effects as fx
-from diana.engine import events as ev
-from diana.engine import records as r
-from diana.engine.state import decode_state, encode_state
+from diana.engine.journal import effects as fx
+from diana.engine.journal import events as ev
+from diana.engine.journal import records as r
+from diana.engine.journal.state import decode_state, encode_state
 from diana.model.facts import Outcome
 from diana.model.ids import GroupId
 from diana.model.indexset import IndexSet
-from diana.model.views import Ok
+from diana.model.views.views import Ok
 from tests.engine.bench import Grid
 from tests.engine.builders import OPERATOR, facts_of, spec
 from tests.engine.test_cancel_held import cancel_held

@@ -6,15 +6,16 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from diana.engine import effects as fx
-from diana.engine import events as ev
-from diana.engine import lines, records, recovery
-from diana.engine import messages as ms
-from diana.engine.recovery_messages import Met
-from diana.engine.state import Step
+from diana.engine.journal import codec, records
+from diana.engine.journal import effects as fx
+from diana.engine.journal import events as ev
+from diana.engine.journal.state import Step
+from diana.engine.messages import messages as ms
+from diana.engine.messages.recovery import Met
+from diana.engine.site import journal_doubt
 from diana.model.ids import SiteId
 from diana.model.indexset import IndexSet
-from diana.model.views import Ok
+from diana.model.views.views import Ok
 from tests.engine.bench import Grid, Post, Site
 from tests.engine.builders import ALICE, spec
 from tests.engine.handing import PART, committed, go_on, offered, receive, sent, view
@@ -40,7 +41,7 @@ def fallen() -> tuple[Grid, Site]:
     beta = grid["beta"]
     while not any(isinstance(r, records.CustodyRunnable) for r in beta.records()):
         grid.deliver_one()
-    copy = [s for s in beta.stored if not isinstance(lines.decode(s), records.RunsStarted)]
+    copy = [s for s in beta.stored if not isinstance(codec.decode(s), records.RunsStarted)]
     grid.settle()
     beta.end(2)
     grid.pass_time(3.0)
@@ -131,7 +132,7 @@ def test_a_boot_that_cannot_show_the_newest_journal_starts_nothing_of_an_origin_
     beta.handle(ev.Tick())
     assert len(beta.started) == started
     core = beta.engine.core
-    assert "waits for a word of alpha" in recovery.stays(core, core.state.custodies[(PART, 1)])
+    assert "waits for a word of alpha" in journal_doubt.stays(core, core.state.custodies[(PART, 1)])
     grid.heal("beta")
     assert len(beta.started) > started
     grid.finish()
@@ -188,8 +189,8 @@ def test_a_sites_own_jobs_wait_for_all_its_peers_but_not_for_ever() -> None:
     grid.pass_time(60.0)
     assert len(alpha.started) == started
     assert "waits for a word of beta, gamma" in str(alpha.submit(spec(1, sites=("alpha",)), 1, 2))
-    assert "waits for a word of beta" in recovery.waiting_for(alpha.engine.core)
-    grid.pass_time(recovery.PATIENCE_S)
+    assert "waits for a word of beta" in journal_doubt.waiting_for(alpha.engine.core)
+    grid.pass_time(journal_doubt.PATIENCE_S)
     assert len(alpha.started) > started
     grid.finish()
 
@@ -206,7 +207,7 @@ def test_a_sites_own_jobs_begin_when_all_peers_have_spoken_or_an_operator_has() 
 
 def test_a_journal_is_the_newest_also_after_the_next_start_once_all_peers_or_an_operator_have_spoken() -> None:
     grid, alpha = unsure_at_home()
-    grid.pass_time(recovery.PATIENCE_S + 1.0)
+    grid.pass_time(journal_doubt.PATIENCE_S + 1.0)
     grid.cut.add("gamma")
     grid.heal("alpha")
     assert not [e for e in alpha.trace if isinstance(e, fx.Confirmed)], "gamma may know better"
@@ -272,7 +273,7 @@ def test_nothing_is_revoked_before_the_spawner_told_what_it_claimed() -> None:
     order = ms.Control(
         subgroup=PART, epoch=1, control_seq=1, cancel=IndexSet(), hold=IndexSet(), recall=IndexSet.span(0, 2)
     )
-    beta.stored = [s for s in beta.stored if not isinstance(lines.decode(s), records.RunsStarted)]
+    beta.stored = [s for s in beta.stored if not isinstance(codec.decode(s), records.RunsStarted)]
     beta.boot(newest=False)
     assert not receive(beta, "alpha", order)
     beta.lrm_ready()
@@ -371,7 +372,7 @@ def test_what_a_site_said_under_a_former_name_says_nothing_of_the_new_one() -> N
     alpha, beta = grid["alpha"], grid["beta"]
     beta.db_uuid = "db-beta-2"
     beta.restart(restored=True)
-    recovery.heard(alpha.engine.core, BETA, "db-beta", 10**6)
+    journal_doubt.heard(alpha.engine.core, BETA, "db-beta", 10**6)
     grid.pass_time(5.0)
     beta.restart()
     assert BETA not in alpha.engine.core.fell

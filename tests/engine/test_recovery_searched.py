@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from diana.engine import columns, records
-from diana.engine import effects as fx
-from diana.engine import events as ev
-from diana.engine import messages as ms
-from diana.engine.recovery_messages import Holding, Holdings, Met
-from diana.engine.state import Step
+from diana.engine.journal import columns, records
+from diana.engine.journal import effects as fx
+from diana.engine.journal import events as ev
+from diana.engine.journal.state import Step
+from diana.engine.messages import messages as ms
+from diana.engine.messages.recovery import Holding, Holdings, Met
 from diana.model.ids import SiteId, SubgroupId
 from diana.model.indexset import IndexSet
 from tests.engine.bench import Grid

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from diana.engine import effects as fx
-from diana.engine import events as ev
-from diana.engine import messages as ms
-from diana.engine import records as r
-from diana.engine.fold import FULL_DECISIONS
-from diana.engine.outcomes import outcomes
+from diana.engine.journal import effects as fx
+from diana.engine.journal import events as ev
+from diana.engine.journal import records as r
+from diana.engine.journal.fold import FULL_DECISIONS
+from diana.engine.messages import messages as ms
+from diana.engine.placement.outcomes import outcomes
 from diana.model.facts import Outcome
 from diana.model.ids import SiteId, SubgroupId
 from diana.model.indexset import IndexSet
-from diana.model.views import GroupView, Ok
+from diana.model.views.views import GroupView, Ok
 from tests.engine.bench import Grid
 from tests.engine.builders import facts_of, result, spec, whole
 from tests.engine.test_handover_faults import FAULTS, one_fault

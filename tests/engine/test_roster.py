@@ -7,15 +7,15 @@ from statistics import median
 
 import pytest
 
-from diana.engine import events as ev
-from diana.engine import messages as ms
-from diana.engine import quoting
-from diana.engine.core import Engine
-from diana.engine.draft import Draft
-from diana.engine.judging import NOT_ASKED
+from diana.engine.engine import Engine
+from diana.engine.journal import events as ev
+from diana.engine.messages import messages as ms
+from diana.engine.placement import quote_round
+from diana.engine.placement.draft import Draft
+from diana.engine.placement.judging import NOT_ASKED
 from diana.model.ids import SiteId
 from diana.model.indexset import IndexSet
-from diana.model.spec import GroupSpec
+from diana.model.job.spec import GroupSpec
 from tests.engine.bench import Grid
 from tests.engine.builders import spec, whole
 
@@ -64,13 +64,13 @@ def many(sites: int) -> tuple[Grid, Engine]:
 
 
 def short_list(engine: Engine, wanted: GroupSpec, jobs: int, refs: tuple[tuple[str, IndexSet], ...] = ()) -> list[str]:
-    return list(quoting._short_list(engine.core, Draft(1, wanted, whole(jobs), refs)))
+    return list(quote_round._short_list(engine.core, Draft(1, wanted, whole(jobs), refs)))
 
 
 def test_those_are_asked_where_the_group_would_end_first() -> None:
     _, engine = many(200)
     asked = short_list(engine, spec(10, work_s=10.0), 10)
-    assert len(asked) == quoting.SHORT_LIST
+    assert len(asked) == quote_round.SHORT_LIST
     assert "s0" in asked
     # Nobody far behind.
     assert max(int(site[1:]) for site in asked) < 40
@@ -106,8 +106,8 @@ def test_a_decision_in_a_large_grid_has_rows_of_those_asked_and_counts_the_rest(
     alpha.handle(ev.Tick())
     made = alpha.replies[5]
     decision = made.decision  # type: ignore[attr-defined]
-    assert len(decision.candidates) == 1 + quoting.SHORT_LIST
-    assert [(r.reason, r.sites) for r in decision.reasons] == [(NOT_ASKED, 200 - quoting.SHORT_LIST)]
+    assert len(decision.candidates) == 1 + quote_round.SHORT_LIST
+    assert [(r.reason, r.sites) for r in decision.reasons] == [(NOT_ASKED, 200 - quote_round.SHORT_LIST)]
 
 
 @pytest.mark.parametrize("sites", [10_000])

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from diana.engine import load
-from diana.engine.context import Context
+from diana.engine.dispatch import capacity
+from diana.engine.site.context import Context
 from diana.model.ids import SiteId
-from diana.model.principal import Principal, Role
+from diana.model.trust.principal import Principal, Role
 from tests.engine.bench import Grid
 from tests.engine.builders import spec
 from tests.engine.test_lives import ACTIONS, Life
@@ -23,12 +23,12 @@ def check_totals(core: Context) -> None:
     users = {c.owner for c in custodies.values()} | {g.owner for g in core.state.groups.values()}
     waiting = {key: len(c.pending if c.runnable else c.indices) for key, c in custodies.items()}
     for user in users:
-        assert load.queued_of(core, user) == sum(n for key, n in waiting.items() if custodies[key].owner == user)
-        assert load.unplaced_of(core, user) == sum(
+        assert capacity.queued_of(core, user) == sum(n for key, n in waiting.items() if custodies[key].owner == user)
+        assert capacity.unplaced_of(core, user) == sum(
             len(g.unplaced) for g in core.state.groups.values() if g.owner == user
         )
         running = sum(len(c.running) for c in custodies.values() if c.owner == user)
-        assert load.running_of(core).get(user, 0) == running
+        assert capacity.running_of(core).get(user, 0) == running
     given_runs = {(run.key, run.processors) for run in core.totals.runs.all()}
     assert given_runs == {
         (key, c.spec.resources.processors)
@@ -36,13 +36,13 @@ def check_totals(core: Context) -> None:
         if set(c.running) - (core.ended[key].indices if key in core.ended else set())
     }
     on = naive_on_slots(core)
-    assert load.on_slots(core) == on
-    assert load.running_jobs(core) == sum(on.values())
+    assert capacity.on_slots(core) == on
+    assert capacity.running_jobs(core) == sum(on.values())
     started = sum(len(c.running) for c in custodies.values())
-    assert load.queued_jobs(core) == sum(waiting.values()) + started - sum(on.values())
+    assert capacity.queued_jobs(core) == sum(waiting.values()) + started - sum(on.values())
     ahead = sum(
         len(c.startable() if c.runnable else c.indices - c.held)
-        * load.expected_s(core, c)
+        * capacity.expected_s(core, c)
         * c.spec.resources.processors
         for c in custodies.values()
     )
@@ -102,8 +102,8 @@ def test_totals_are_the_recount_at_every_step_of_every_life(data: st.DataObject)
     life.heal()
     for site in life.grid.sites.values():
         check_totals(site.engine.core)
-        assert load.queued_jobs(site.engine.core) == 0
-        assert load.work_ahead_s(site.engine.core) == 0.0
+        assert capacity.queued_jobs(site.engine.core) == 0
+        assert capacity.work_ahead_s(site.engine.core) == 0.0
 
 
 def test_a_site_with_other_slots_counts_what_runs_anew() -> None:
@@ -113,7 +113,7 @@ def test_a_site_with_other_slots_counts_what_runs_anew() -> None:
     core = alpha.engine.core
     for slots in (5, 1, 0, 3):
         core.totals.runs.configure(slots)
-        assert load.running_jobs(core) == min(slots, len(alpha.running))
+        assert capacity.running_jobs(core) == min(slots, len(alpha.running))
 
 
 def test_a_submission_costs_the_same_with_many_groups_waiting() -> None:

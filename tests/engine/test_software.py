@@ -5,12 +5,12 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from diana.engine import effects as fx
-from diana.engine import events as ev
-from diana.engine import messages as ms
+from diana.engine.journal import effects as fx
+from diana.engine.journal import events as ev
+from diana.engine.messages import messages as ms
 from diana.model.ids import GroupId
-from diana.model.software import had, lacking, needed
-from diana.model.spec import GroupSpec
+from diana.model.job.software import had, lacking, needed
+from diana.model.job.spec import GroupSpec
 from tests.engine.bench import Grid, Post
 from tests.engine.builders import spec
 

@@ -6,18 +6,18 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from diana.engine import events as ev
-from diana.engine import messages as ms
-from diana.engine import records
-from diana.engine.core import Engine
-from diana.engine.recovery_messages import Holding, Holdings
-from diana.engine.recovery_records import PeerReported
-from diana.engine.state import Step
-from diana.engine.surroundings import Journal
+from diana.engine.engine import Engine
+from diana.engine.journal import events as ev
+from diana.engine.journal import records
+from diana.engine.journal.recovery_records import PeerReported
+from diana.engine.journal.state import Step
+from diana.engine.messages import messages as ms
+from diana.engine.messages.recovery import Holding, Holdings
+from diana.engine.site.surroundings import Journal
 from diana.model.facts import Outcome
 from diana.model.ids import GroupId, SiteId
 from diana.model.indexset import IndexSet
-from diana.model.views import Ok
+from diana.model.views.views import Ok
 from tests.engine.bench import Grid, Site
 from tests.engine.builders import no_facts, spec
 from tests.engine.handing import PART, go_on, offered, receive, sent, view

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import pytest
 
-from diana.engine import events as ev
-from diana.engine import messages as ms
-from diana.engine import records
-from diana.engine.recovery_messages import Holdings
+from diana.engine.journal import events as ev
+from diana.engine.journal import records
+from diana.engine.messages import messages as ms
+from diana.engine.messages.recovery import Holdings
 from diana.model.facts import Outcome
-from diana.model.views import Ok
+from diana.model.views.views import Ok
 from tests.engine.bench import Grid
 from tests.engine.builders import spec
 from tests.engine.handing import go_on, view

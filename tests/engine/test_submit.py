@@ -5,15 +5,15 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from diana.engine import effects as fx
-from diana.engine import events as ev
-from diana.engine import messages as ms
-from diana.engine import records as r
-from diana.engine.state import encode_state
+from diana.engine.journal import effects as fx
+from diana.engine.journal import events as ev
+from diana.engine.journal import records as r
+from diana.engine.journal.state import encode_state
+from diana.engine.messages import messages as ms
 from diana.model.ids import GroupId, SiteId
 from diana.model.indexset import IndexSet
-from diana.model.principal import Principal, Role
-from diana.model.views import GroupView, Ok
+from diana.model.trust.principal import Principal, Role
+from diana.model.views.views import GroupView, Ok
 from tests.engine.bench import Grid
 from tests.engine.builders import ALICE, BOB, OPERATOR, dataset, kinds, spec, whole
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diana.engine.timers import TimerKey, Timers
+from diana.engine.site.timers import TimerKey, Timers
 
 keys = st.sampled_from([("commit", "a"), ("commit", "b"), ("offer", "a"), ("summary",)])
 steps = st.lists(

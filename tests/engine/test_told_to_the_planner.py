@@ -7,20 +7,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from diana.engine import effects as fx
-from diana.engine import events as ev
-from diana.engine import gossip, learning, quotes
-from diana.engine import messages as ms
-from diana.engine import records as r
-from diana.engine.draft import Draft, quote_request
-from diana.engine.manifest import Manifest
+from diana.engine.dispatch import quote_answer
+from diana.engine.journal import effects as fx
+from diana.engine.journal import events as ev
+from diana.engine.journal import records as r
+from diana.engine.membership import gossip
+from diana.engine.messages import messages as ms
+from diana.engine.placement.draft import Draft, quote_request
+from diana.engine.placement.manifest import Manifest
+from diana.engine.site import run_times
 from diana.model.data import DataFile
-from diana.model.decision import Decision, SiteCost
 from diana.model.facts import Outcome, OutputFile
 from diana.model.history import MOST_TEMPLATES, OutputSizes
 from diana.model.ids import SiteId
 from diana.model.indexset import IndexSet
-from diana.model.spec import GroupSpec, InputFile, Outputs
+from diana.model.job.spec import GroupSpec, InputFile, Outputs
+from diana.model.views.decision import Decision, SiteCost
 from tests.engine.bench import Grid, Site
 from tests.engine.builders import ALICE, BOB, OPERATOR, dataset, facts_of, hash_of, spec, whole
 
@@ -62,15 +64,15 @@ def test_an_origin_learns_what_jobs_leave_wherever_they_ran_and_keeps_it_over_a_
     grid = Grid(alpha=2, beta=2)
     alpha = grid["alpha"]
     wanted = spec(4, collect=("{n}.x",), sites=(where,))
-    assert learning.output_bytes(alpha.engine.core, wanted, ALICE.name) == 0.0
+    assert run_times.output_bytes(alpha.engine.core, wanted, ALICE.name) == 0.0
     alpha.submit(wanted, 4)
     end(grid, grid[where], 3 * MB)
     for _ in range(2):
-        assert learning.output_bytes(alpha.engine.core, wanted, ALICE.name) == pytest.approx(3 * MB)
+        assert run_times.output_bytes(alpha.engine.core, wanted, ALICE.name) == pytest.approx(3 * MB)
         alpha.restart()
-    assert learning.output_bytes(alpha.engine.core, wanted, BOB.name) == 0.0
+    assert run_times.output_bytes(alpha.engine.core, wanted, BOB.name) == 0.0
     others = spec(4, collect=("{n}.y",), sites=(where,))
-    assert learning.output_bytes(alpha.engine.core, others, ALICE.name) == 0.0
+    assert run_times.output_bytes(alpha.engine.core, others, ALICE.name) == 0.0
     assert grid["beta"].engine.core.state.output_sizes.means == {}
 
 
@@ -80,11 +82,11 @@ def test_what_was_learned_counts_more_than_what_was_declared_and_failures_teach_
     wanted = declared(4, 7 * MB)
     alpha.submit(wanted, 4)
     end(grid, alpha, MB, Outcome.FAILED)
-    assert learning.output_bytes(alpha.engine.core, wanted, ALICE.name) == 7 * MB
+    assert run_times.output_bytes(alpha.engine.core, wanted, ALICE.name) == 7 * MB
     alpha.submit(wanted, 4, 2)
     end(grid, alpha, MB)
-    assert learning.output_bytes(alpha.engine.core, wanted, ALICE.name) == pytest.approx(MB)
-    assert learning.output_bytes(alpha.engine.core, spec(4), ALICE.name) == 0.0, "nothing is gathered"
+    assert run_times.output_bytes(alpha.engine.core, wanted, ALICE.name) == pytest.approx(MB)
+    assert run_times.output_bytes(alpha.engine.core, spec(4), ALICE.name) == 0.0, "nothing is gathered"
 
 
 def declared(jobs: int, size_bytes: int, **more: object) -> GroupSpec:
@@ -265,16 +267,16 @@ def test_a_quote_tells_the_asker_the_holders_and_the_freshest_links_and_no_more(
     told_of = gossip.summary(core)
     holder.summary = msgspec.structs.replace(told_of, site=SiteId("s00007"), datasets=("d",))
     core.roster.touch(SiteId("s00007"))
-    quote = quotes.quote(core, asked(refs=("dataset:d/f",)), holders=(SiteId("s00003"),))
+    quote = quote_answer.quote(core, asked(refs=("dataset:d/f",)), holders=(SiteId("s00003"),))
     told = [link.site for link in quote.links]
-    assert told == sorted(told) and len(told) == quotes.MOST_OTHERS + 2
+    assert told == sorted(told) and len(told) == quote_answer.MOST_OTHERS + 2
     assert {"s00003", "s00007", "s00499"} <= set(told)
 
 
 def test_links_told_in_several_answers_add_up() -> None:
     refs = [(f"dataset:d/{number:05}", whole(1)) for number in range(2500)]
     draft = Draft(1, spec(1), whole(1), refs)
-    quote = quotes.quote(Grid(alpha=1)["alpha"].engine.core, asked())
+    quote = quote_answer.quote(Grid(alpha=1)["alpha"].engine.core, asked())
     for part, site in enumerate(("x", "y")):
         link = ms.LinkEstimate(SiteId(site), 0.1, 1e6)
         draft.take(SiteId("beta"), msgspec.structs.replace(quote, part=part, links=(link,)), 1.0)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from diana.engine import effects as fx
-from diana.engine import events as ev
-from diana.engine.core import Engine
+from diana.engine.engine import Engine
+from diana.engine.journal import effects as fx
+from diana.engine.journal import events as ev
 from diana.engine.membership import twins
-from diana.engine.surroundings import Journal
+from diana.engine.site.surroundings import Journal
 from diana.model.ids import SiteId
-from diana.model.principal import Principal, Role
 from diana.model.settings import Settings
-from diana.model.views import Sites
+from diana.model.trust.principal import Principal, Role
+from diana.model.views.views import Sites
 from tests.engine.builders import PlainKeyring
 from tests.engine.gossiping import Node, entry, hello
 

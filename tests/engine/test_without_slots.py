@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from diana.engine import events as ev
-from diana.engine import records as r
+from diana.engine.journal import events as ev
+from diana.engine.journal import records as r
 from tests.engine.bench import Grid
 from tests.engine.builders import spec
 from tests.engine.test_guard import LONG, live, ran_at, view

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from diana.engine import effects as fx
-from diana.engine import events as ev
-from diana.engine import witness
+from diana.engine.journal import effects as fx
+from diana.engine.journal import events as ev
+from diana.engine.membership import witness
 from diana.model.ids import SiteId
-from diana.model.register import Copy, Register
+from diana.model.trust.register import Copy, Register
 from tests.engine.bench import Grid, Site
 
 BETA, GAMMA = SiteId("beta"), SiteId("gamma")

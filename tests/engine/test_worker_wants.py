@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from diana.engine import events as ev
-from diana.engine import forecast, load
-from diana.engine.workers import Want
+from diana.engine.dispatch import capacity, forecast
+from diana.engine.journal import events as ev
+from diana.engine.machines.machines import Want
 from tests.engine.builders import spec
 from tests.engine.test_workers import site_of
 
@@ -69,7 +69,7 @@ def test_a_cluster_that_others_fill_says_when_it_starts_something_and_is_forecas
         session = machines.sessions["cluster"]
         machines.handle(ev.LrmSized(worker="cluster", session=session, slots=1, ahead=1, delay_s=delay_s))
         slots, ahead_s = forecast.slots_of(core)
-        return slots.starts_s(1, ahead_s), load.free_slots(core)
+        return slots.starts_s(1, ahead_s), capacity.free_slots(core)
 
     machines.sessions["cluster"] += 1
     machines.handle(ev.LrmReady(worker="cluster", session=machines.sessions["cluster"], slots=1, known=(), ahead=1))

@@ -6,19 +6,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from diana.engine import effects as fx
-from diana.engine import events as ev
-from diana.engine import load
-from diana.engine import records as r
-from diana.engine.given import GivenRuns
-from diana.engine.state import Machine, SiteState
-from diana.engine.worker import EXPECTED_BACK_S
-from diana.engine.workers import Want, Workers
+from diana.engine.dispatch import capacity
+from diana.engine.journal import effects as fx
+from diana.engine.journal import events as ev
+from diana.engine.journal import records as r
+from diana.engine.journal.state import Machine, SiteState
+from diana.engine.machines.machine import EXPECTED_BACK_S
+from diana.engine.machines.machines import Want, Workers
+from diana.engine.machines.running import GivenRuns
 from diana.model.facts import Outcome
 from diana.model.indexset import IndexSet
-from diana.model.principal import Principal
+from diana.model.job.spec import GroupSpec
 from diana.model.settings import Settings
-from diana.model.spec import GroupSpec
+from diana.model.trust.principal import Principal
 from tests.engine.bench import Grid, Site
 from tests.engine.builders import ALICE, BOB, OPERATOR, facts_of, spec
 
@@ -129,7 +129,7 @@ def site_of(own: int = 0, **slots: int) -> tuple[Site, Machines]:
 def test_the_slots_of_a_site_are_those_of_its_machines() -> None:
     site, _ = site_of(2, m1=3, m2=5)
     core = site.engine.core
-    assert core.workers.slots() == 10 and load.free_slots(core) == 10
+    assert core.workers.slots() == 10 and capacity.free_slots(core) == 10
     assert core.workers.widest() == 5 and core.workers.lanes(2) == 1 + 1 + 2
 
 

@@ -6,8 +6,8 @@ import hashlib
 from collections.abc import Mapping
 
 from diana.jobfile import ParsedFile, ParsedJob, parse_file
-from diana.model.spec import GroupSpec
-from diana.wire.client_messages import UploadedFile
+from diana.model.job.spec import GroupSpec
+from diana.wire.client.messages import UploadedFile
 
 
 class Blobs:

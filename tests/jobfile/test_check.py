@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from diana.jobfile.check import missing_command
-from diana.model.spec import GroupSpec, InputFile
+from diana.model.job.spec import GroupSpec, InputFile
 
 
 def missing(*argv: str, inputs: tuple[str, ...] = (), path: str = "/usr/bin:/bin") -> str | None:

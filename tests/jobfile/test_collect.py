@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from diana.jobfile.collect import clash
-from diana.model.spec import Axis, Sweep
-from diana.model.sweep import Parameters
-from diana.model.template import compile_template
+from diana.model.job.spec import Axis, Sweep
+from diana.model.job.sweep import Parameters
+from diana.model.job.template import compile_template
 
 VALUES = st.lists(st.sampled_from(["1", "11", "a", "a-1", "-", ""]), min_size=1, max_size=3)
 PIECES = st.lists(st.sampled_from(["{x}", "{n}", "{index}", "{group}", "-", "1", "a", "{{"]), min_size=1, max_size=5)

@@ -9,8 +9,8 @@ import sys
 import pytest
 
 from diana.jobfile.commandline import from_words
-from diana.model.sweep import Parameters
-from diana.model.template import compile_template
+from diana.model.job.sweep import Parameters
+from diana.model.job.template import compile_template
 from tests.jobfile.builders import parse
 
 

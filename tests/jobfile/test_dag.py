@@ -11,7 +11,7 @@ from diana.adapters.staging.refs import dataset_name
 from diana.errors import UsageError
 from diana.jobfile import ParsedFile, parse_file
 from diana.jobfile.dag import Waits
-from diana.model.spec import encode_spec
+from diana.model.job.spec import encode_spec
 from tests.jobfile.builders import Blobs, parse
 
 ROOT = Path(__file__).parents[2]

@@ -8,8 +8,8 @@ import pytest
 
 from diana.jobfile import parse_file
 from diana.model.indexset import IndexSet
-from diana.model.spec import Axis, GroupSpec, InputFile, Outputs, Resources, Sweep, encode_spec
-from diana.model.sweep import Parameters, decode_rows
+from diana.model.job.spec import Axis, GroupSpec, InputFile, Outputs, Resources, Sweep, encode_spec
+from diana.model.job.sweep import Parameters, decode_rows
 from tests.jobfile.builders import Blobs, parse
 
 TOML = """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from diana.errors import UsageError
-from diana.model.spec import Axis, Resources
+from diana.model.job.spec import Axis, Resources
 from tests.jobfile.builders import parse
 
 

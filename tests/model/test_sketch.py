@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from diana.model.history import LEAST_ERRORS, MOST_ERRORS, MOST_TEMPLATES, Errors, RunTimes, program_key, template_key
+from diana.model.job.spec import Axis, GroupSpec, InputFile, Outputs, Resources, Sweep
 from diana.model.sketch import Sketch, batch_of
-from diana.model.spec import Axis, GroupSpec, InputFile, Outputs, Resources, Sweep
 
 DURATIONS = st.lists(st.floats(0.01, 1e6), min_size=1, max_size=40)
 

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from diana.model.indexset import IndexSet
-from diana.model.spec import Axis, GroupSpec, InputFile, Sweep, Table
-from diana.model.sweep import Parameters, decode_rows, encode_rows, refs_of, sweep_size
-from diana.model.template import compile_template
+from diana.model.job.spec import Axis, GroupSpec, InputFile, Sweep, Table
+from diana.model.job.sweep import Parameters, decode_rows, encode_rows, refs_of, sweep_size
+from diana.model.job.template import compile_template
 
 NAMES = ("a", "b", "c", "d")
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diana.model.template import compile_template, unknown_name
+from diana.model.job.template import compile_template, unknown_name
 
 
 def test_a_text_without_placeholders_returns_itself() -> None:

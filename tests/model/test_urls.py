@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diana.model.urls import (
+from diana.model.job.urls import (
     MOST_BEGINNINGS,
     beginnings,
     check_allowed,

@@ -7,27 +7,27 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
 
-from diana.adapters import certificates
-from diana.engine import effects as fx
-from diana.engine import events as ev
-from diana.engine import messages as ms
-from diana.engine.core import Engine
-from diana.engine.surroundings import Journal
+from diana.adapters.trust import certificates
+from diana.engine.engine import Engine
+from diana.engine.journal import effects as fx
+from diana.engine.journal import events as ev
+from diana.engine.messages import messages as ms
+from diana.engine.site.surroundings import Journal
 from diana.errors import Denied
-from diana.model.identity import Identity
 from diana.model.ids import SiteId
-from diana.model.invitation import Invitation
 from diana.model.settings import Settings
-from diana.model.views import Invitations as KnownInvitations
-from diana.model.views import Named
-from diana.node.config import Trust
+from diana.model.trust.identity import Identity
+from diana.model.trust.invitation import Invitation
+from diana.model.views.views import Invitations as KnownInvitations
+from diana.model.views.views import Named
+from diana.node.config.site_file import Trust
 from diana.node.enrol import tokens
 from diana.node.enrol.invitations import Invitations
 from diana.node.enrol.service import Enrolment
 from diana.node.enrol.signers import SignerBook
 from diana.node.enrol.signing import Signing
-from diana.sim.keyring import SimKeyring
-from diana.wire.client_messages import InviteRequest
+from diana.sim.twins.keyring import SimKeyring
+from diana.wire.client.messages import InviteRequest
 from diana.wire.pb import enrol_pb2
 
 T = TypeVar("T")

@@ -9,15 +9,15 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from diana.adapters import certificates
-from diana.adapters.grpc_server import make_server
+from diana.adapters.grpc.server import make_server
 from diana.adapters.link_probe import ProbeService
+from diana.adapters.trust import certificates
 from diana.errors import Unreachable
 from diana.model.ids import SiteId
 from diana.model.layout import DataDir
+from diana.node.config.setup import init_site
 from diana.node.doctor.checkup import checkup
-from diana.node.setup import init_site
-from diana.wire.client_messages import CheckResult, DoctorResponse
+from diana.wire.client.messages import CheckResult, DoctorResponse
 
 NODE_SILENT = "nobody is asked in these tests"
 

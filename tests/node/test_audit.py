@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from diana.node import audit
-from diana.node.audit import Audit, damage
+from diana.node.ways_in import audit
+from diana.node.ways_in.audit import Audit, damage
 
 
 class Wall:

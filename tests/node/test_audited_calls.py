@@ -10,12 +10,12 @@ import pytest
 
 from diana.errors import Denied
 from diana.model.layout import DataDir
-from diana.model.principal import Principal, Role
-from diana.model.views import Ok
+from diana.model.trust.principal import Principal, Role
+from diana.model.views.views import Ok
 from diana.node.api import Api
-from diana.node.audit import Audit
-from diana.node.door import About
-from diana.wire import client_messages as cm
+from diana.node.ways_in.audit import Audit
+from diana.node.ways_in.door import About
+from diana.wire.client import messages as cm
 
 
 class Door:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from diana.errors import Overloaded
-from diana.model.principal import Principal, Role
-from diana.node import call_rates
-from diana.node.call_rates import ByteRates, CallRates, Pace
+from diana.model.trust.principal import Principal, Role
+from diana.node.ways_in import call_rates
+from diana.node.ways_in.call_rates import ByteRates, CallRates, Pace
 
 ANN = Principal(Role.USER, "ann@vo")
 BOB = Principal(Role.USER, "bob@vo")

@@ -13,21 +13,21 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from diana.adapters.certificates import issue_site, make_vo
-from diana.adapters.grpc_server import make_server
-from diana.adapters.keyring import FileKeyring
+from diana.adapters.grpc.server import make_server
 from diana.adapters.replica_link import DurableFile, WitnessService
 from diana.adapters.sqlite_store import SqliteStore
+from diana.adapters.trust.certificates import issue_site, make_vo
+from diana.adapters.trust.keyring import FileKeyring
 from diana.model.ids import SiteId
 from diana.model.layout import DataDir
-from diana.model.register import Copy, Register, changed
-from diana.node.choosing_witness import ChoosingWitness, witness_among
-from diana.node.config import SiteConfig
-from diana.node.follower import pair_file
-from diana.node.pair import Pair
-from diana.node.pairing import Pairing
-from diana.node.replication import Replication
-from diana.node.store_thread import StoreThread
+from diana.model.trust.register import Copy, Register, changed
+from diana.node.config.site_file import SiteConfig
+from diana.node.loop.store_thread import StoreThread
+from diana.node.pair.choosing_witness import ChoosingWitness, witness_among
+from diana.node.pair.follower import pair_file
+from diana.node.pair.pair import Pair
+from diana.node.pair.pairing import Pairing
+from diana.node.pair.replication import Replication
 from diana.replica.messages import Saved
 from diana.wire.pb import replica_pb2
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from diana.errors import Denied, UsageError
-from diana.model.principal import Principal, Role
+from diana.model.trust.principal import Principal, Role
 from diana.node.api.service import ACTIONS, check
-from diana.node.users import Users
-from diana.wire.client_messages import METHODS
+from diana.node.ways_in.users import Users
+from diana.wire.client.messages import METHODS
 from tests.client.nodelike import Nodelike
 
 USERS_MAY = {"Submit", "Plan", "Upload", "Status", "Wait", "Results", "Logs", "Fetch", "Cancel", "CancelHeld", "Hold",

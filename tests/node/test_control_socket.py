@@ -11,11 +11,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from diana.model.principal import Role
-from diana.node.control import bind, peer_uid
-from diana.node.control_calls import Limits
+from diana.model.trust.principal import Role
+from diana.node.ways_in.control import bind, peer_uid
+from diana.node.ways_in.control_calls import Limits
 from diana.wire import frames
-from diana.wire.client_messages import MAX_FRAME_BYTES, METHODS, Empty, StatusRequest, WaitRequest
+from diana.wire.client.messages import MAX_FRAME_BYTES, METHODS, Empty, StatusRequest, WaitRequest
 from tests.client.nodelike import ALICE, Nodelike, view
 
 

@@ -15,12 +15,12 @@ import pytest
 from diana.adapters.sqlite_store import SqliteStore
 from diana.errors import Denied
 from diana.model.layout import DataDir
-from diana.node.audit import Audit
 from diana.node.doctor import files, machine
 from diana.node.doctor.bounded import Check, blocking, fail, ok, run_all
 from diana.node.doctor.checkup import checkup
+from diana.node.ways_in.audit import Audit
 from diana.ports import Batch
-from diana.wire.client_messages import CheckResult, DoctorResponse
+from diana.wire.client.messages import CheckResult, DoctorResponse
 from tests.node.sick_sites import examined, issue, said, silent, site_at
 
 DAY_S = 86_400.0

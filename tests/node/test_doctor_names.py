@@ -8,7 +8,7 @@ import msgspec
 
 from diana.adapters.grpc_transport.link import Link
 from diana.adapters.grpc_transport.noticed import FRESH_S, SURE_S, Noticed
-from diana.engine.messages import Hello
+from diana.engine.messages.messages import Hello
 from diana.model.ids import SiteId
 from diana.node.doctor import names
 

@@ -11,11 +11,11 @@ import msgspec
 import pytest
 
 from diana.model.layout import DataDir
-from diana.node.config import SiteConfig, load_config
+from diana.node.config.site_file import SiteConfig, load_config
 from diana.node.doctor import network, running
 from diana.node.doctor.bounded import ok, warn
 from diana.node.doctor.network import Seen, Target, clock, look_at, look_at_all, multicast
-from diana.wire.client_messages import MachineRow, PeerRow, PeersResponse
+from diana.wire.client.messages import MachineRow, PeerRow, PeersResponse
 from diana.wire.tls import load_credentials
 from tests.node.sick_sites import answering, mumbling, said, site_at
 

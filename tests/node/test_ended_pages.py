@@ -11,17 +11,18 @@ from typing import Any
 import pytest
 
 from diana.adapters.sqlite_store import SqliteStore
-from diana.engine import columns, ended
-from diana.engine.events import Ask
+from diana.engine.journal import columns
+from diana.engine.journal.events import Ask
+from diana.engine.views import ended
 from diana.model.facts import Facts, FactsKey, Outcome
 from diana.model.ids import GroupId, SiteId, SubgroupId
 from diana.model.indexset import FinishedSet, IndexSet
-from diana.model.principal import Principal, Role
-from diana.model.views import ENDINGS, EndedJobs
+from diana.model.trust.principal import Principal, Role
+from diana.model.views.views import ENDINGS, EndedJobs
 from diana.node.api import ended as pages
 from diana.node.api import logs
 from diana.ports import Batch
-from diana.wire import client_messages as wire
+from diana.wire.client import messages as wire
 
 GROUP = GroupId("alpha-1")
 JOBS, CHUNK = 100_000, 1000

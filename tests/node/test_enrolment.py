@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from diana.adapters import certificates
+from diana.adapters.trust import certificates
 from diana.errors import Denied, DianaError, Unreachable, UsageError
-from diana.model.identity import Identity
 from diana.model.ids import SiteId
-from diana.model.invitation import Invitation
+from diana.model.trust.identity import Identity
+from diana.model.trust.invitation import Invitation
 from diana.node.enrol import tokens
 from diana.node.enrol.renewing import Renewal, renew_before_start
 from diana.node.enrol.signers import SignerBook
-from diana.policy.enrolment import may_be_signed
-from diana.wire.client_messages import InviteRequest
+from diana.policy.trust.enrolment import may_be_signed
+from diana.wire.client.messages import InviteRequest
 from diana.wire.pb import enrol_pb2
 from diana.wire.renewal import prove
 from tests.node.enrolling import NOW_S, Desk, newcomer, run

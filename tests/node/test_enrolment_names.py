@@ -11,7 +11,7 @@ import pytest
 
 from diana.errors import UsageError
 from diana.model.ids import SiteId
-from diana.model.views import Named
+from diana.model.views.views import Named
 from tests.node.enrolling import Desk
 
 

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from diana.adapters.sqlite_store import SqliteStore
-from diana.engine import lines, records
+from diana.engine.journal import codec, records
 from diana.model.ids import GroupId
+from diana.model.job.spec import InputFile
 from diana.model.layout import DataDir
-from diana.model.spec import InputFile
-from diana.node.follower_uploads import UNUSED_S, FollowerUploads
-from diana.node.store_thread import StoreThread
+from diana.node.loop.store_thread import StoreThread
+from diana.node.pair.follower_uploads import UNUSED_S, FollowerUploads
 from diana.ports import Batch
 from tests.engine.bench import Grid
 from tests.engine.builders import spec
@@ -40,7 +40,7 @@ def submitted(*blobs: str) -> dict[GroupId, bytes]:
         alpha.submit(wanted, 1, refs=(), key=f"k{number}")
     found = [record for record in alpha.records() if isinstance(record, records.GroupSubmitted)]
     assert len(found) == len(blobs)
-    return {record.group: lines.encode(record) for record in found}
+    return {record.group: codec.encode(record) for record in found}
 
 
 def upload(paths: DataDir, name: str, age_s: float = 2 * UNUSED_S) -> Path:
@@ -56,7 +56,7 @@ def batch(*stored: bytes) -> Batch:
 
 
 def expired(group: GroupId) -> bytes:
-    return lines.encode(records.GroupExpired(group=group))
+    return codec.encode(records.GroupExpired(group=group))
 
 
 async def test_an_upload_goes_with_the_last_group_that_reads_it(thread: StoreThread, tmp_path: Path) -> None:

@@ -13,12 +13,12 @@ import pytest
 from diana.adapters.lrm.spawner.segments import Segments
 from diana.adapters.subgrid.delivery import LogSegments
 from diana.adapters.subgrid.notes import Notes
-from diana.engine import fold, lines, records
-from diana.engine.state import Machine, SiteState, encode_state
+from diana.engine.journal import codec, fold, records
+from diana.engine.journal.state import Machine, SiteState, encode_state
 from diana.model.ids import GroupId, SiteId
-from diana.model.ledger import Signed, Statement, payload_of
-from diana.node.doorway import Doorway
-from diana.node.following import Revoked, standing, statements_in
+from diana.model.trust.ledger import Signed, Statement, payload_of
+from diana.node.pair.doorway import Doorway
+from diana.node.pair.following import Revoked, standing, statements_in
 from diana.ports import Batch, Journal
 
 BAN = Statement(kind="revoke", about="site:gamma", wall_s=10.0, signer=SiteId("alpha"), reason="stolen")
@@ -26,7 +26,7 @@ LIFT = msgspec.structs.replace(BAN, kind="lift", wall_s=20.0)
 
 
 def kept(statement: Statement) -> bytes:
-    return lines.encode(records.StatementKept(signed=Signed(payload_of(statement), b"chain", b"signature")))
+    return codec.encode(records.StatementKept(signed=Signed(payload_of(statement), b"chain", b"signature")))
 
 
 class Keyring:
@@ -57,8 +57,8 @@ class Thread:
 def test_the_newest_statement_of_snapshot_and_records_counts() -> None:
     state = SiteState()
     for one in (BAN, msgspec.structs.replace(BAN, about="user:eve@vo")):
-        fold.apply(state, lines.decode(kept(one)), SiteId("alpha"))
-    other = lines.encode(records.MachineGone(machine="m1"))
+        fold.apply(state, codec.decode(kept(one)), SiteId("alpha"))
+    other = codec.encode(records.MachineGone(machine="m1"))
     journal = Journal(snapshot=encode_state(state), records=[other, kept(LIFT)], seq=4, at_s=0.0)
     found = standing(journal)
     assert {about: one.kind for about, one in found.items()} == {"site:gamma": "lift", "user:eve@vo": "revoke"}
@@ -91,7 +91,7 @@ def test_terms_and_addresses_outlive_a_restart_and_the_term_never_falls(tmp_path
 def test_the_data_directory_of_a_machine_is_in_the_journal_until_it_is_given_up() -> None:
     state = SiteState()
     known = records.MachineKnown(machine="m1", slots=4, memory_bytes=1, identity="abc")
-    fold.apply(state, lines.decode(lines.encode(known)), SiteId("alpha"))
+    fold.apply(state, codec.decode(codec.encode(known)), SiteId("alpha"))
     assert state.machines["m1"] == Machine(4, 1, identity="abc")
     fold.apply(state, records.MachineGone(machine="m1"), SiteId("alpha"))
     assert state.machines["m1"].identity == ""

@@ -9,16 +9,16 @@ from typing import Any, cast
 import pytest
 
 from diana.adapters.sqlite_store import SqliteStore
-from diana.engine import effects as fx
-from diana.engine import records
+from diana.engine.journal import effects as fx
+from diana.engine.journal import records
 from diana.model.facts import FactsKey
 from diana.model.ids import GroupId, SiteId, SubgroupId
 from diana.model.indexset import IndexSet
 from diana.model.layout import DataDir
-from diana.model.register import Copy, Register
-from diana.node import replication as module
-from diana.node.release import Release
-from diana.node.store_thread import StoreThread
+from diana.model.trust.register import Copy, Register
+from diana.node.loop.release import Release
+from diana.node.loop.store_thread import StoreThread
+from diana.node.pair import replication as module
 from diana.ports import Transport
 from diana.replica import messages as ms
 from diana.replica.machine import Replica

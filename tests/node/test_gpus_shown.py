@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from diana.errors import UsageError
-from diana.node import gpus
-from diana.node.config import load_config
-from diana.node.setup import init_site
+from diana.node.config import gpus
+from diana.node.config.setup import init_site
+from diana.node.config.site_file import load_config
 from tests.node.sick_sites import examined, said, site_at
 
 TWO = """\

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diana.engine import events as ev
-from diana.engine import messages as ms
+from diana.engine.journal import events as ev
+from diana.engine.messages import messages as ms
 from diana.errors import Overloaded
 from diana.model.ids import SiteId, SubgroupId
-from diana.node.intake import LIMIT_EVENTS, Intake
+from diana.node.loop.intake import LIMIT_EVENTS, Intake
 
 
 @pytest.mark.parametrize("rounds", range(6))

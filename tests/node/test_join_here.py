@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from diana.errors import Unreachable, UsageError
+from diana.node.config.setup import init_site
 from diana.node.enrol import joining, tokens
 from diana.node.enrol.joining import join
-from diana.node.setup import init_site
 
 NOBODY = "127.0.0.1:1"
 
@@ -95,7 +95,7 @@ def test_a_credential_is_called_after_the_user_the_inviter_named(tmp_path: Path)
 
 
 def known(data: Path) -> str:
-    from diana.adapters import certificates
+    from diana.adapters.trust import certificates
 
     root = certificates.fingerprint((data / "keys" / "vo.pem").read_bytes())[: tokens.FINGERPRINT_BYTES]
     return tokens.encode(

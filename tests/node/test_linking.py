@@ -6,9 +6,9 @@ import pytest
 
 from diana.model.ids import SiteId
 from diana.node import linking
-from diana.node.config import SiteConfig
-from diana.node.follower import pair_address
+from diana.node.config.site_file import SiteConfig
 from diana.node.linking import told_address
+from diana.node.pair.follower import pair_address
 
 
 def told(listen: str, advertise: str = "", peers: tuple[str, ...] = ()) -> str:

@@ -11,14 +11,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from diana.adapters.staging.beside import Beside
-from diana.engine import effects as fx
-from diana.engine.events import Event, JobsEnded
+from diana.adapters.staging.outputs.beside import Beside
+from diana.engine.journal import effects as fx
+from diana.engine.journal.events import Event, JobsEnded
 from diana.model.facts import Outcome, OutputFile
 from diana.model.ids import GroupId, SiteId, SubgroupId
 from diana.model.indexset import IndexSet
-from diana.model.spec import GroupSpec
-from diana.node.merging import Merging
+from diana.model.job.spec import GroupSpec
+from diana.node.pair.merging import Merging
 from tests.adapters.staging_grid import GROUP, TestSite, grid, sha, write
 
 MERGE = SubgroupId("alpha-1/1")

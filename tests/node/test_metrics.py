@@ -22,12 +22,12 @@ import yaml
 from prometheus_client.openmetrics import parser as openmetrics
 from prometheus_client.parser import text_string_to_metric_families
 
-from diana.engine import effects as fx
-from diana.engine.events import Event
+from diana.engine.journal import effects as fx
+from diana.engine.journal.events import Event
 from diana.errors import Overloaded
 from diana.model.ids import SiteId
 from diana.model.layout import DataDir
-from diana.node.config import parse_config
+from diana.node.config.site_file import parse_config
 from diana.node.metrics import CONTENT_TYPE, Metrics, exposing, of_node
 from diana.node.metrics.names import METRICS, TABLES
 from diana.node.metrics.of_engine import engine
@@ -197,7 +197,7 @@ import asyncio, os, sys, threading, time
 from pathlib import Path
 from types import SimpleNamespace
 from diana.model.layout import DataDir
-from diana.node.config import parse_config
+from diana.node.config.site_file import parse_config
 from diana.node.metrics import exposing
 from diana.node.metrics.of_machine import machine
 from diana.node.metrics.of_node import _stager

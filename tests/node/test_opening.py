@@ -13,10 +13,10 @@ from diana.client import AsyncClient
 from diana.errors import Unreachable, UsageError
 from diana.model.ids import SiteId
 from diana.model.layout import DataDir
-from diana.node.config import SiteConfig
-from diana.node.follower import Leadership, _Follower
+from diana.node.config.site_file import SiteConfig
 from diana.node.ground import refuse_alone
-from diana.node.pair import REPLICATED
+from diana.node.pair.follower import Leadership, _Follower
+from diana.node.pair.pair import REPLICATED
 from diana.replica import messages as ms
 from diana.replica.machine import Replica
 from tests.node.test_replication import Uploads, following, soon

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from diana.errors import UsageError
+from diana.model.job.spec import GroupSpec, Outputs
 from diana.model.layout import DataDir
-from diana.model.spec import GroupSpec, Outputs
 from diana.node.api.submit import check_output_folder
 
 

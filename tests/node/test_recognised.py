@@ -9,9 +9,9 @@ import pytest
 
 from diana.adapters.replica_link import DurableFile
 from diana.adapters.sqlite_store import SqliteStore
-from diana.model.register import Copy, Register
-from diana.node.pair import Pair, make_consistent
-from diana.node.store_thread import StoreThread
+from diana.model.trust.register import Copy, Register
+from diana.node.loop.store_thread import StoreThread
+from diana.node.pair.pair import Pair, make_consistent
 from diana.replica.messages import Saved
 
 FOLLOWED = Saved(term=3, register=Register(3, "main", (Copy("main", "m"),)))

@@ -16,12 +16,12 @@ from diana.adapters.replica_link.seeds import _in_time
 from diana.adapters.sqlite_store import SqliteStore
 from diana.errors import Unreachable
 from diana.model.layout import DataDir
-from diana.model.register import Copy, Register
-from diana.node import follower_journal
-from diana.node.pair import Pair, Said, log_of, now_s
-from diana.node.replication import Replication
-from diana.node.shelf import packed
-from diana.node.store_thread import StoreThread
+from diana.model.trust.register import Copy, Register
+from diana.node.loop.store_thread import StoreThread
+from diana.node.pair import follower_journal
+from diana.node.pair.pair import Pair, Said, log_of, now_s
+from diana.node.pair.replication import Replication
+from diana.node.pair.shelf import packed
 from diana.ports import Batch
 from diana.replica import messages as ms
 from diana.wire.pb import replica_pb2

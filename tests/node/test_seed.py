@@ -6,11 +6,11 @@ import asyncio
 from pathlib import Path
 
 from diana.adapters.sqlite_store import SqliteStore
-from diana.engine import lines
+from diana.engine.journal import codec
 from diana.model.ids import SiteId
-from diana.node.runner import SNAPSHOT_BYTES
-from diana.node.seed import Compaction, folded
-from diana.node.store_thread import StoreThread
+from diana.node.loop.runner import SNAPSHOT_BYTES
+from diana.node.loop.store_thread import StoreThread
+from diana.node.pair.seed import Compaction, folded
 from diana.ports import Batch, Journal
 from tests.engine.bench import Grid
 from tests.engine.builders import spec
@@ -21,7 +21,7 @@ def test_a_fold_of_the_journal_is_the_engines_own_state() -> None:
     alpha = grid["alpha"]
     alpha.submit(spec(20), 20)
     grid.finish()
-    told = [lines.encode(record) for record in alpha.records()]
+    told = [codec.encode(record) for record in alpha.records()]
     snapshot, gone = folded(Journal(snapshot=None, seq=len(told), at_s=1.0, records=told), SiteId("alpha"))
     assert snapshot == alpha.engine.snapshot()
     assert gone == []

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diana.engine import lines, records
+from diana.engine.journal import codec, records
 from diana.model.ids import SubgroupId
 from diana.model.indexset import IndexSet
-from diana.node.shelf import Shelf, fill, packed, unpacked
-from diana.sim.store import MemoryStore
+from diana.node.pair.shelf import Shelf, fill, packed, unpacked
+from diana.sim.twins.store import MemoryStore
 from tests.contract.store_builders import batch, facts, key
 
 
@@ -44,7 +44,7 @@ def test_a_journal_that_is_read_again_is_shipped_with_the_facts_its_records_name
     store = MemoryStore("u")
     store.commit(batch(b"folded", term=1))
     store.snapshot(b"state", 1)
-    ended = lines.encode(records.RunsEnded(subgroup=SubgroupId("alpha-1/0"), epoch=1, batch=0, ended=IndexSet.of([0])))
+    ended = codec.encode(records.RunsEnded(subgroup=SubgroupId("alpha-1/0"), epoch=1, batch=0, ended=IndexSet.of([0])))
     sent = batch(ended, at_s=4.0, facts=((key(), facts(0)),), term=2)
     store.commit(sent)
     shelf = Shelf(0, lambda after: None)

@@ -9,11 +9,11 @@ from typing import Any, cast
 import pytest
 
 from diana.errors import UsageError
-from diana.model.principal import Principal, Role
-from diana.model.register import Copy, Register
-from diana.node import standby_api
-from diana.node.standby_api import StandbyApi, who_leads
-from diana.wire import client_messages as wire
+from diana.model.trust.principal import Principal, Role
+from diana.model.trust.register import Copy, Register
+from diana.node.pair import standby_api
+from diana.node.pair.standby_api import StandbyApi, who_leads
+from diana.wire.client import messages as wire
 
 ROOT = Path("/srv/spare")
 HERE, MAIN = Copy("spare", "disk-2"), Copy("main", "disk-1")

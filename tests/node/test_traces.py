@@ -19,7 +19,7 @@ import pytest
 from diana.errors import UsageError
 from diana.model.facts import Outcome
 from diana.model.ids import GroupId, SiteId
-from diana.node.config import parse_config
+from diana.node.config.site_file import parse_config
 from diana.node.traces import watching
 from diana.node.traces.sending import Collector, follow
 from diana.node.traces.spans import Span, span_id, trace_id

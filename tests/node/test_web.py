@@ -16,17 +16,17 @@ import msgspec
 import pytest
 
 from diana.errors import UsageError
-from diana.model.peers import Peers
-from diana.model.principal import Principal, Role
-from diana.model.views import Info
+from diana.model.trust.principal import Principal, Role
+from diana.model.views.peers import Peers
+from diana.model.views.views import Info
 from diana.node.activity import COARSE_EVERY, FINE, Activity
 from diana.node.api.dashboard import Views
-from diana.node.users import Users
+from diana.node.ways_in.users import Users
 from diana.node.web import connections, live
 from diana.node.web.config import Web
 from diana.node.web.drawn import MOST_LINES, drawn
 from diana.node.web.server import WebServer
-from diana.wire.client_messages import DashboardRequest, LinkMap, LinkView, PeersResponse
+from diana.wire.client.messages import DashboardRequest, LinkMap, LinkView, PeersResponse
 from tests.client.nodelike import ALICE, HOME, ROOT, Nodelike, view
 
 WALL_S = 1_000_000.0

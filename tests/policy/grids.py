@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from diana.model.data import DataFile
 from diana.model.ids import SiteId
 from diana.model.indexset import IndexSet
-from diana.policy.demand import Candidate, Demand, Need
+from diana.policy.pricing.demand import Candidate, Demand, Need
 
 
 def site(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from diana.model.ids import SiteId
-from diana.model.principal import Principal, Role
-from diana.policy.authorise import TABLE, Action, authorise
+from diana.model.trust.principal import Principal, Role
+from diana.policy.trust.authorise import TABLE, Action, authorise
 
 NO, OWN, ANY = "no", "own", "any"
 

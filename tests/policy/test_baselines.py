@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 from diana.model.ids import SiteId
 from diana.model.indexset import IndexSet
-from diana.policy import baselines, lots
-from diana.policy.baselines import Baseline
-from diana.policy.demand import Candidate, Demand
-from diana.policy.splitting import Plan
+from diana.policy.allocation import baselines
+from diana.policy.allocation import chance as allocation_chance
+from diana.policy.allocation.baselines import Baseline
+from diana.policy.allocation.splitting import Plan
+from diana.policy.pricing.demand import Candidate, Demand
 from tests.policy.grids import demand, jobs_by_site, need, site
 
 POLICIES: tuple[Baseline, ...] = get_args(Baseline)
@@ -68,7 +69,7 @@ def test_random_draws_every_job_by_an_even_chance() -> None:
 
 def test_shares_drawn_by_lot_have_the_binomials_mean_and_variance() -> None:
     for jobs, sites in ((60, 8), (400, 5), (3, 7)):
-        first = [lots.shares(f"t{k}", jobs, sites)[0] for k in range(3000)]
+        first = [allocation_chance.shares(f"t{k}", jobs, sites)[0] for k in range(3000)]
         mean = sum(first) / 3000
         variance = sum((n - mean) ** 2 for n in first) / 2999
         chance = 1 / sites

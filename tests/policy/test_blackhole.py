@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from diana.model.facts import Outcome
 from diana.model.ids import SiteId
-from diana.policy.blackhole import (
+from diana.policy.breaker import (
     STEPS,
     Breaker,
     BreakerSettings,

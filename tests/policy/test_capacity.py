@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from diana.model.ids import SiteId
-from diana.policy.capacity import Promises, grant, startable
-from diana.policy.migrants import Migrant, MigrationSettings, Move, Peer, Quote
-from diana.policy.migration import plan
+from diana.policy.migration.capacity import Promises, grant, startable
+from diana.policy.migration.migrants import Migrant, MigrationSettings, Move, Peer, Quote
+from diana.policy.migration.plan import plan
 
 IDLE = SiteId("idle")
 EXPORTERS = 20

@@ -8,16 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from diana.policy.congestion import (
-    BUCKETS,
-    CongestionSettings,
-    Rates,
-    Window,
-    congested,
-    judge,
-    offered,
-)
-from diana.policy.priority import Level
+from diana.policy.migration.congestion import BUCKETS, CongestionSettings, Rates, Window, congested, judge, offered
+from diana.policy.queueing.priority import Level
 
 rates = st.floats(0, 1e6)
 shares = st.floats(0, 1)

@@ -6,9 +6,9 @@ from math import inf
 
 import pytest
 
-from diana.model.decision import SiteCost
 from diana.model.indexset import IndexSet
-from diana.policy import cost
+from diana.model.views.decision import SiteCost
+from diana.policy.pricing import cost
 from tests.policy.grids import demand, need, site
 
 MB = 1_000_000

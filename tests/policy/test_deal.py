@@ -15,15 +15,15 @@ from hypothesis import strategies as st
 from benchmarks.bench_placement import scattered
 from diana.model.ids import SiteId
 from diana.model.indexset import IndexSet
-from diana.policy import dealing, exact, filling, splitting
-from diana.policy.cost import table_of
-from diana.policy.deal import Deal
-from diana.policy.demand import Block, Candidate, Demand, Link, blocks, by_holders
-from diana.policy.filling import Lines, fill
-from diana.policy.grid import Grid
-from diana.policy.models import soonest_s
-from diana.policy.splitting import decide
-from diana.policy.turnaround import Weights, price
+from diana.policy.allocation import exact, heuristics, splitting, water_filling
+from diana.policy.allocation.deal import Deal
+from diana.policy.allocation.models import soonest_s
+from diana.policy.allocation.splitting import decide
+from diana.policy.allocation.water_filling import Lines, fill
+from diana.policy.pricing.cost import table_of
+from diana.policy.pricing.demand import Block, Candidate, Demand, Link, blocks, by_holders
+from diana.policy.pricing.grid import Grid
+from diana.policy.pricing.turnaround import Weights, price
 from tests.policy.grids import demand, need, site
 from tests.policy.test_dealing import MB, case
 
@@ -93,7 +93,7 @@ def test_no_site_of_any_deal_ends_before_its_soonest(seed: int) -> None:
     asked, some = small_case(seed)
     grid = Grid(asked, table_of(asked, some))
     soonest = soonest_s(grid, price(grid))
-    dealt = dealing.split(grid, blocks(asked))
+    dealt = heuristics.split(grid, blocks(asked))
     if dealt is not None:
         used = dealt.jobs > 0
         assert (dealt.ends()[used] >= soonest[used] - 1e-9).all()
@@ -101,7 +101,7 @@ def test_no_site_of_any_deal_ends_before_its_soonest(seed: int) -> None:
 
 def test_most_small_groups_need_no_dealing_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """One job, one site, or home idle with room for all."""
-    monkeypatch.setattr(dealing, "split", None)
+    monkeypatch.setattr(heuristics, "split", None)
     home, away = site("home", 10), site("b", 100, rtt=0.01)
     assert decide(demand(1), [site("home", 1, ahead=9.0), away], 0.0).decision.plan == "whole"
     assert decide(demand(500), [home], 0.0).decision.plan == "whole"
@@ -165,7 +165,7 @@ def test_the_last_units_looked_at_one_by_one_end_as_if_narrowed_down(
     )
     filled = fill(lines, units * unit, unit)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(filling, "_few", lambda sites: 0)
+        patched.setattr(water_filling, "_few", lambda sites: 0)
         slow = fill(lines, units * unit, unit)
     assert filled.sum() == slow.sum()
     ends = []

@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 
 from diana.model.ids import SiteId
 from diana.model.indexset import IndexSet
-from diana.policy import dealing, exact
-from diana.policy.cost import table_of
-from diana.policy.deal import Deal
-from diana.policy.demand import Block, Candidate, Demand, Link, blocks, by_holders
-from diana.policy.filling import Lines, fill
-from diana.policy.grid import Grid
-from diana.policy.splitting import decide
-from diana.policy.turnaround import price
+from diana.policy.allocation import exact, heuristics
+from diana.policy.allocation.deal import Deal
+from diana.policy.allocation.splitting import decide
+from diana.policy.allocation.water_filling import Lines, fill
+from diana.policy.pricing.cost import table_of
+from diana.policy.pricing.demand import Block, Candidate, Demand, Link, blocks, by_holders
+from diana.policy.pricing.grid import Grid
+from diana.policy.pricing.turnaround import price
 from tests.policy.grids import demand, need, site
 
 MB = 1_000_000
@@ -98,7 +98,7 @@ def test_a_small_split_ends_within_one_percent_of_the_best_of_all_deals() -> Non
         if ways(grid, some) > 400:
             continue
         looked_at += 1
-        dealt = dealing.split(grid, some)
+        dealt = heuristics.split(grid, some)
         assert dealt is not None
         assert dealt.makespan_s() <= 1.01 * exhaustive_s(grid, some), f"seed {seed}"
     assert looked_at > 70
@@ -111,7 +111,7 @@ def test_beyond_the_exact_search_greedy_stays_within_one_percent_of_it(monkeypat
         grid, some = case(seed, 40)
         if not exact.MOST_STATES < prod(len(b.indices) + 1 for b in some) < 600:
             continue
-        greedy = dealing.split(grid, some)
+        greedy = heuristics.split(grid, some)
         with monkeypatch.context() as lifted:
             lifted.setattr(exact, "MOST_STATES", 600)
             lifted.setattr(exact, "MOST_ENDS", 10_000)
@@ -127,7 +127,7 @@ def test_every_deal_gives_each_job_to_one_site_and_no_site_more_than_its_limit(s
     grid, some = case(seed, 60)
     grid.table.max_jobs[:] = [7 + seed % 60, 100, 100][: len(grid.table)]
     for unit in (0, 5):
-        dealt = dealing.split(grid, some, unit)
+        dealt = heuristics.split(grid, some, unit)
         assert dealt is not None
         assert dealt.counts.sum(axis=1).tolist() == [len(b.indices) for b in dealt.blocks]
         assert (dealt.jobs <= grid.table.max_jobs).all()
@@ -197,7 +197,7 @@ def test_filling_ends_no_later_than_giving_each_job_to_where_it_ends_first(
 
 def test_a_shared_need_of_jobs_with_files_of_their_own_moves_once() -> None:
     """Beyond many blocks jobs are taken together by where their files lie; what all of them read stays in one piece."""
-    count = dealing.MANY_BLOCKS + 40
+    count = heuristics.MANY_BLOCKS + 40
     files = [need(f"d{n}", MB, IndexSet.span(n, n + 1), "b") for n in range(count)]
     asked = demand(count, work_s=100.0, needs=[*files, need("all", 50 * MB, IndexSet.span(0, count), "b")])
     assert by_holders(asked, blocks(asked))[0].shared == (count,)
@@ -218,7 +218,7 @@ def test_a_split_over_many_sites_costs_no_more_for_a_thousand_times_the_jobs() -
         best = float("inf")
         for _ in range(5):
             began = time.thread_time()
-            dealt = dealing.split(grid, blocks(asked))
+            dealt = heuristics.split(grid, blocks(asked))
             best = min(best, time.thread_time() - began)
         assert dealt is not None and dealt.jobs.sum() == jobs
         took.append(best)

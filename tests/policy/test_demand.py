@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from diana.model.indexset import IndexSet
-from diana.policy import demand as module
-from diana.policy.demand import Demand, blocks
+from diana.policy.pricing import demand as module
+from diana.policy.pricing.demand import Demand, blocks
 from tests.policy.grids import demand, need
 
 readers = st.lists(st.sets(st.integers(0, 30)).map(IndexSet.of), max_size=5)

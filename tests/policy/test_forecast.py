@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diana.policy import forecast
-from diana.policy.forecast import Slots, spread
-from diana.policy.priority import AGE_STEP, MOST_STEPS, Level, level
-from diana.policy.rising import demand_of, rise
+from diana.policy.queueing import forecast
+from diana.policy.queueing.forecast import Slots, spread
+from diana.policy.queueing.priority import AGE_STEP, MOST_STEPS, Level, level
+from diana.policy.queueing.rising import demand_of, rise
 
 
 def test_a_free_slot_starts_at_once_and_what_stands_ahead_fills_the_slots_first() -> None:

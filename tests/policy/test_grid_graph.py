@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from diana.model.ids import SiteId
-from diana.model.link import LinkView
-from diana.policy.grid_graph import GridGraph, Way
+from diana.model.views.link import LinkView
+from diana.policy.links.graph import GridGraph, Way
 
 A, B, C, D = (SiteId(name) for name in "abcd")
 
@@ -110,6 +110,6 @@ def test_the_widest_way_is_the_best_of_all_ways(widths: dict[tuple[str, str], in
 
 
 def test_importing_the_engine_imports_no_networkx() -> None:
-    program = "import sys, diana.engine.core\nprint('networkx' in sys.modules)"
+    program = "import sys, diana.engine.engine\nprint('networkx' in sys.modules)"
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert ended.stdout == "False\n"

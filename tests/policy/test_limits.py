@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from diana.model.settings import Settings
-from diana.policy import limits
+from diana.policy.queueing import limits
 
 
 def test_without_a_limit_everything_goes() -> None:

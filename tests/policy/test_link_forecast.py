@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diana.policy.link_forecast import FADE, LONGEST, PREDICTORS, Forecast, Forecaster
+from diana.policy.links.forecast import FADE, LONGEST, PREDICTORS, Forecast, Forecaster
 
 VALUES = st.lists(st.floats(1e-4, 1e9), min_size=1, max_size=120)
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diana.policy.littles import Flow
+from diana.policy.queueing.littles import Flow
 
 
 def test_three_jobs_worked_by_hand() -> None:

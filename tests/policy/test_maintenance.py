@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diana.policy.maintenance import around
+from diana.policy.queueing.maintenance import around
 
 CLOSED = ((100.0, 160.0),)
 

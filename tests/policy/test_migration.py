@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from diana.model.ids import SiteId
 from diana.model.indexset import IndexSet
-from diana.policy.capacity import startable
-from diana.policy.migrants import Budget, Kept, Migrant, MigrationSettings, Move, Peer, Plan, Quote
-from diana.policy.migration import MOST_REASONS, RAISE, plan, split_off
-from diana.policy.priority import Level, level
+from diana.policy.migration.capacity import startable
+from diana.policy.migration.migrants import Budget, Kept, Migrant, MigrationSettings, Move, Peer, Plan, Quote
+from diana.policy.migration.plan import MOST_REASONS, RAISE, plan, split_off
+from diana.policy.queueing.priority import Level, level
 
 SETTINGS = MigrationSettings()
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from diana.model.decision import Decision, JobClass
 from diana.model.ids import SiteId
 from diana.model.indexset import IndexSet
-from diana.policy.demand import Candidate, Demand, Link, Need
-from diana.policy.splitting import Plan, decide
-from diana.policy.turnaround import Weights
+from diana.model.views.decision import Decision, JobClass
+from diana.policy.allocation.splitting import Plan, decide
+from diana.policy.pricing.demand import Candidate, Demand, Link, Need
+from diana.policy.pricing.turnaround import Weights
 from tests.policy.grids import jobs_by_site, need
 
 HOME, A, B = SiteId("home"), SiteId("a"), SiteId("b")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diana.policy import priority as pr
+from diana.policy.queueing import priority as pr
 from tests.engine.queueing import Waiting, entry
 
 QUOTAS = {"A": 1900.0, "B": 1700.0}

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from diana.policy.residual import left_s
+from diana.policy.queueing.residual import left_s
 
 
 @pytest.mark.parametrize(("ran_s", "left"), [(0.0, 100.0), (99.0, 1.0), (100.0, 0.0), (103.0, 3.0), (1000.0, 900.0)])

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diana.policy.sharing import LEAST_PAUSE_S, MOST_PAUSE_S, Sharing
+from diana.policy.links.sharing import LEAST_PAUSE_S, MOST_PAUSE_S, Sharing
 
 LEAST = 1000
 

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from diana.model.ids import SiteId
 from diana.model.indexset import IndexSet
-from diana.policy.cost import short_list
-from diana.policy.demand import Candidate, Link
-from diana.policy.grid import Grid
-from diana.policy.sites import SiteTable
-from diana.policy.turnaround import price
+from diana.policy.pricing.cost import short_list
+from diana.policy.pricing.demand import Candidate, Link
+from diana.policy.pricing.grid import Grid
+from diana.policy.pricing.sites import SiteTable
+from diana.policy.pricing.turnaround import price
 from tests.policy.grids import demand, need
 
 HOME = SiteId("m")

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from diana.model.indexset import IndexSet
-from diana.policy.allotment import allot
-from diana.policy.demand import Candidate, Demand
-from diana.policy.splitting import MAX_ROWS, Plan, decide
-from diana.policy.turnaround import Weights
+from diana.policy.allocation.allotment import allot
+from diana.policy.allocation.splitting import MAX_ROWS, Plan, decide
+from diana.policy.pricing.demand import Candidate, Demand
+from diana.policy.pricing.turnaround import Weights
 from tests.policy.grids import demand, jobs_by_site, need, site
 
 MB = 1_000_000

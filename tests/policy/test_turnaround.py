@@ -8,10 +8,10 @@ import pytest
 
 from diana.model.ids import SiteId
 from diana.model.indexset import IndexSet
-from diana.policy.demand import Candidate, Demand, Link, Need
-from diana.policy.sites import throughput_bytes_per_s
-from diana.policy.splitting import decide
-from diana.policy.turnaround import Weights
+from diana.policy.allocation.splitting import decide
+from diana.policy.pricing.demand import Candidate, Demand, Link, Need
+from diana.policy.pricing.sites import throughput_bytes_per_s
+from diana.policy.pricing.turnaround import Weights
 from tests.policy.grids import demand, jobs_by_site, need, site
 
 MB = 1_000_000

@@ -1,6 +1,6 @@
-"""A standby takes over its leader's cluster (docs/clusters.md, `adapters/batch/rows.py`) as a model: one run, three
-leaderships in turn (the second and third take over, from a machine that may be dead, stopped, or only late), each with
-a row of numbers in a folder they share.
+"""A standby takes over its leader's cluster (docs/clusters.md, `adapters/batch/array/rows.py`) as a model: one run,
+three leaderships in turn (the second and third take over, from a machine that may be dead, stopped, or only late), each
+with a row of numbers in a folder they share.
 
 Whoever led goes on with what it was at, at any later time, and never hears that it leads no more. What is assumed of
 others: the journal is replicated and only who leads writes it (the standby's model); the file system makes a name once.

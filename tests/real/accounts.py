@@ -13,9 +13,9 @@ from pathlib import Path
 import msgspec
 
 from diana.model.layout import DataDir
-from diana.node.config import load_config
-from diana.node.config_text import write_config
-from diana.node.run_as_install import install
+from diana.node.config.run_as_install import install
+from diana.node.config.site_file import load_config
+from diana.node.config.text import write_config
 
 
 @contextmanager

@@ -14,8 +14,8 @@ from typing import NamedTuple
 import msgspec
 
 from diana.errors import DianaError
-from diana.node.config import load_config
-from diana.node.config_text import write_config
+from diana.node.config.site_file import load_config
+from diana.node.config.text import write_config
 from tests.e2e.grid import Grid, until
 from tests.real.hosts import site_on
 from tests.real.test_three_machines import Lan, Machine

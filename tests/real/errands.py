@@ -11,7 +11,7 @@ from contextlib import suppress
 
 from diana.client import Client
 from diana.errors import UsageError
-from diana.wire.client_messages import GroupStatus
+from diana.wire.client.messages import GroupStatus
 from tests.real.ground import SITES, Ground
 from tests.real.judging import Told
 

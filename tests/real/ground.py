@@ -16,12 +16,12 @@ from typing import TypeVar
 
 import msgspec
 
-from diana.adapters import certificates
+from diana.adapters.trust import certificates
 from diana.client import Client
 from diana.errors import DianaError, UsageError
-from diana.node.config import load_config
-from diana.node.config_text import write_config
-from diana.node.setup import init_site
+from diana.node.config.setup import init_site
+from diana.node.config.site_file import load_config
+from diana.node.config.text import write_config
 from tests.e2e.grid import Grid, until
 from tests.real.hosts import rule
 from tests.real.judging import History, Told, Upset, keep_all

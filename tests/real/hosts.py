@@ -6,9 +6,9 @@ import subprocess
 
 import msgspec
 
-from diana.node.config import load_config
-from diana.node.config_text import write_config
-from diana.node.setup import init_site
+from diana.node.config.setup import init_site
+from diana.node.config.site_file import load_config
+from diana.node.config.text import write_config
 from tests.e2e.grid import Grid
 from tests.real.test_three_machines import Lan, Machine
 

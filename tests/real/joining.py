@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from diana.adapters import certificates
+from diana.adapters.trust import certificates
 from diana.model.layout import DataDir
 from tests.e2e.grid import Grid, Site, free_port
 

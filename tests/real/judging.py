@@ -16,17 +16,17 @@ from typing import Any, NamedTuple
 import msgspec
 
 from diana.adapters.sqlite_store import SqliteStore
-from diana.engine import fold, lines
-from diana.engine import records as r
-from diana.engine.events import Run
-from diana.engine.state import SiteState, decode_state, encode_state
+from diana.engine.journal import codec, fold
+from diana.engine.journal import records as r
+from diana.engine.journal.events import Run
+from diana.engine.journal.state import SiteState, decode_state, encode_state
 from diana.model.facts import Facts, FactsKey, Outcome
 from diana.model.ids import MAIN_MACHINE, GroupId, SiteId, SubgroupId, group_of
-from diana.model.spec import Resources, decode_spec
+from diana.model.job.spec import Resources, decode_spec
 from diana.ports import TermStart
-from diana.sim.checkers import Checkers
-from diana.sim.clock import Clock
-from diana.sim.stories import UNSURE
+from diana.sim.checks.checkers import Checkers
+from diana.sim.checks.stories import UNSURE
+from diana.sim.kernel.clock import Clock
 from tests.real.marks import Marks
 
 _KEEP = """
@@ -76,7 +76,7 @@ class History:
                 assert first_seq == len(self.stored) + 1, f"{site}: record {first_seq} follows {len(self.stored)}"
                 for stored in _unpack(payload):
                     self.stored.append(stored)
-                    self.lines.append(Line(at_s, len(self.stored), lines.decode(stored)))
+                    self.lines.append(Line(at_s, len(self.stored), codec.decode(stored)))
             for *key, payload in connection.execute("SELECT grp, subgroup, epoch, batch, payload FROM all_facts"):
                 self.facts[FactsKey(*key)] = _unpack_facts(payload)
             snapshot = connection.execute("SELECT seq, payload FROM snapshot").fetchone() or (0, b"")

@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
-from diana.engine.events import Run
+from diana.engine.journal.events import Run
 from diana.model.ids import GroupId, SubgroupId, group_of
 
 _SCRIPT = (

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
-from diana.adapters import certificates
 from diana.adapters.datadir import OpenDataDir
+from diana.adapters.trust import certificates
 from diana.model.ids import SiteId
-from diana.node.config import SiteConfig
-from diana.node.config_text import write_config
+from diana.node.config.site_file import SiteConfig
+from diana.node.config.text import write_config
 from tests.e2e.grid import Grid, Site, until
 
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import msgspec
 
-from diana.adapters import certificates
+from diana.adapters.trust import certificates
 from diana.errors import DianaError
-from diana.node.config import load_config
-from diana.node.config_text import write_config
-from diana.node.setup import init_user
+from diana.node.config.setup import init_user
+from diana.node.config.site_file import load_config
+from diana.node.config.text import write_config
 from tests.e2e.grid import Grid, Site, free_port, until
 
 IN_SYNC_S = 40.0

@@ -17,7 +17,7 @@ import pytest
 
 from diana.client import Client
 from diana.errors import UsageError
-from diana.wire.client_messages import GroupStatus
+from diana.wire.client.messages import GroupStatus
 from tests.e2e.grid import Grid, Site, until
 from tests.real.test_urls import allow
 

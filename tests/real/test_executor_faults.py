@@ -16,7 +16,7 @@ import pytest
 from diana.client import GridExecutor
 from diana.client.calls.driving import PLACES
 from diana.errors import JobFailed, Unreachable
-from diana.node.setup import init_user
+from diana.node.config.setup import init_user
 from tests.e2e.grid import Grid, until
 
 pytestmark = pytest.mark.e2e

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from diana.client import Client
-from diana.node.setup import init_user
+from diana.node.config.setup import init_user
 from tests.e2e.grid import Grid
 
 CALLS = 150

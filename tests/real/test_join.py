@@ -9,9 +9,9 @@ import time
 import msgspec
 import pytest
 
-from diana.adapters import certificates
-from diana.node.config import Trust, load_config
-from diana.node.config_text import write_config
+from diana.adapters.trust import certificates
+from diana.node.config.site_file import Trust, load_config
+from diana.node.config.text import write_config
 from tests.e2e.grid import Grid, Starts, outcomes, until
 from tests.real.joining import audited, first, invited, joined, shorten
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from diana.adapters.sqlite_store import SqliteStore
-from diana.engine import effects as fx
-from diana.engine import lines
-from diana.engine.events import Run
+from diana.engine.journal import codec
+from diana.engine.journal import effects as fx
+from diana.engine.journal.events import Run
 from diana.ports import Batch
 from tests.engine.bench import Grid, Site
 from tests.engine.builders import spec
@@ -47,9 +47,9 @@ class Life:
         """One transaction, at a site time of its own; sometimes a snapshot, which drops what is before it."""
         told = [effect.record for effect in effects if isinstance(effect, fx.Persist)]
         facts = tuple((effect.key, effect.facts) for effect in effects if isinstance(effect, fx.KeepFacts))
-        site.stored += map(lines.encode, told)
+        site.stored += map(codec.encode, told)
         site.facts |= dict(facts)
-        kept = tuple(lines.encode(record) for record in told if type(record).__name__ != self._lost)
+        kept = tuple(codec.encode(record) for record in told if type(record).__name__ != self._lost)
         if kept or facts:
             number = next(self._clock)
             store = self._stores[site.name]

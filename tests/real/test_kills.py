@@ -9,7 +9,7 @@ import time
 import pytest
 
 from diana.errors import DianaError
-from diana.wire.client_messages import GroupStatus
+from diana.wire.client.messages import GroupStatus
 from tests.e2e.grid import Grid, Site, Starts, outcomes
 
 pytestmark = pytest.mark.e2e

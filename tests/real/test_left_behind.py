@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from diana.adapters import certificates
+from diana.adapters.trust import certificates
 from diana.client import Client
 from diana.errors import DianaError
 from diana.model.ids import GroupId
-from diana.wire.client_messages import GroupStatus
+from diana.wire.client.messages import GroupStatus
 from tests.e2e.grid import Grid, Site, Starts, outcomes, until
 from tests.real.joining import invited
 from tests.real.pairs import add_standby, in_sync, takes_over, user_of

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import msgspec
 
-from diana.node.config import load_config
-from diana.node.config_text import write_config
+from diana.node.config.site_file import load_config
+from diana.node.config.text import write_config
 from tests.e2e.grid import Grid, outcomes, until
 from tests.real.members import add_member
 

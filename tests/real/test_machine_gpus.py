@@ -13,8 +13,8 @@ import msgspec
 import pytest
 
 from diana.errors import Unplaceable
-from diana.node.config import load_config
-from diana.node.config_text import write_config
+from diana.node.config.site_file import load_config
+from diana.node.config.text import write_config
 from tests.e2e.grid import Grid, Site, outcomes, until
 from tests.real.joining import invited, planned
 from tests.real.members import Machine, add_member

@@ -9,8 +9,8 @@ import msgspec
 
 from diana.adapters.lrm.software import Software
 from diana.client import Client
-from diana.node.config import load_config
-from diana.node.config_text import write_config
+from diana.node.config.site_file import load_config
+from diana.node.config.text import write_config
 from tests.e2e.grid import Grid, Site, outcomes, until
 from tests.real.members import add_member
 

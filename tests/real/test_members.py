@@ -7,9 +7,9 @@ import signal
 import time
 from typing import Any
 
-from diana.adapters import certificates
+from diana.adapters.trust import certificates
 from diana.client import Client
-from diana.node.config import load_config
+from diana.node.config.site_file import load_config
 from diana.wire.pb import data_pb2, data_pb2_grpc
 from diana.wire.tls import load_credentials, open_channel
 from tests.e2e.grid import Grid, Site, Starts, outcomes, until

@@ -9,9 +9,9 @@ import shutil
 import msgspec
 import pytest
 
-from diana.node.config import load_config
-from diana.node.config_text import write_config
-from diana.node.setup import init_site
+from diana.node.config.setup import init_site
+from diana.node.config.site_file import load_config
+from diana.node.config.text import write_config
 from tests.e2e.grid import Grid, Site, free_port, until
 from tests.real.joining import first, invited, joined, refused
 

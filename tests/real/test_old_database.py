@@ -10,7 +10,7 @@ import pytest
 
 from diana.adapters.sqlite_store.seeding import online_copy
 from diana.client import Client
-from diana.wire.client_messages import GroupStatus
+from diana.wire.client.messages import GroupStatus
 from tests.e2e.grid import Grid, Site, Starts, outcomes, until
 
 pytestmark = pytest.mark.e2e

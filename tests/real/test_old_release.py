@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from diana.adapters import certificates
-from diana.adapters.keyring import FileKeyring
+from diana.adapters.trust import certificates
+from diana.adapters.trust.keyring import FileKeyring
 from diana.model.ids import GroupId
-from diana.model.spec import GroupSpec, encode_spec
+from diana.model.job.spec import GroupSpec, encode_spec
 from tests.e2e.grid import Grid, Site, outcomes, until
 from tests.real.old_peer import OldPeer, unknown_fields
 from tests.wire import releases

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from diana.node.setup import init_user
+from diana.node.config.setup import init_user
 from tests.e2e.grid import REPO, Grid
 
 pytestmark = pytest.mark.e2e

@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from diana.sim import scenario as sc
-from diana.sim.runner import simulate
+from diana.sim.scenario import scenario as sc
+from diana.sim.world.runner import simulate
 from diana.trial import ending
 from tests.cli import json_shapes
 from tests.e2e.grid import REPO, until

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from diana.adapters import certificates
+from diana.adapters.trust import certificates
 from diana.client import Client
 from tests.e2e.grid import Grid, Site, Starts, outcomes, until
 from tests.real.pairs import IN_SYNC_S, add_standby, durability, in_sync, takes_over, user_of

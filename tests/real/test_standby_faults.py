@@ -8,8 +8,8 @@ import time
 import msgspec
 import pytest
 
-from diana.node.config import load_config
-from diana.node.config_text import write_config
+from diana.node.config.site_file import load_config
+from diana.node.config.text import write_config
 from tests.e2e.grid import Grid, Site, until
 from tests.real.pairs import IN_SYNC_S, add_standby, durability, in_sync, takes_over
 

@@ -14,8 +14,8 @@ import msgspec
 import pytest
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2, trace_service_pb2_grpc
 
-from diana.node.config import Traces, load_config
-from diana.node.config_text import write_config
+from diana.node.config.site_file import Traces, load_config
+from diana.node.config.text import write_config
 from diana.node.traces.spans import span_id, trace_id
 from tests.e2e.grid import Grid, until
 

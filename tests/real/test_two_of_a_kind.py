@@ -13,9 +13,9 @@ import pytest
 
 from diana.client import Client
 from diana.errors import Denied, DianaError, Unreachable
-from diana.node.config import load_config
-from diana.node.config_text import write_config
-from diana.node.setup import init_user
+from diana.node.config.setup import init_user
+from diana.node.config.site_file import load_config
+from diana.node.config.text import write_config
 from diana.wire.tls import server_name
 from tests.e2e.grid import Grid, Site, Starts, free_port, outcomes
 

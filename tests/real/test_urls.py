@@ -11,8 +11,8 @@ import msgspec
 import pytest
 
 from diana.errors import Unplaceable, UsageError
-from diana.node.config import Staging, load_config
-from diana.node.config_text import write_config
+from diana.node.config.site_file import Staging, load_config
+from diana.node.config.text import write_config
 from tests.adapters.staging_grid import noise
 from tests.adapters.url_servers import S3, HttpServer, SftpServer, s3_environment, s3_server
 from tests.e2e.grid import Grid, Site, Starts, outcomes

@@ -10,9 +10,9 @@ from diana.client.credential import load_credential
 from diana.client.signing import permit, signed_bytes
 from diana.client.steps import prepare
 from diana.errors import DianaError
-from diana.node.setup import init_user
-from diana.policy.statement import statement
-from diana.wire.client_messages import SubmitRequest
+from diana.node.config.setup import init_user
+from diana.policy.trust.statement import statement
+from diana.wire.client.messages import SubmitRequest
 from tests.e2e.grid import Grid, outcomes
 
 JOB = {"group": {"command": ["true"]}, "sweep": {"array": "0-1"}}

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from diana.cli import main as cli
-from diana.cli.parsing import parser_of
-from diana.cli.reference import command_of
+from diana.cli.published.reference import command_of
+from diana.cli.shared.parsing import parser_of
 from tests.cli.shells import Zsh, make_program
 from tests.e2e.grid import Grid
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from diana.model.register import Copy, Register, term_of
+from diana.model.trust.register import Copy, Register, term_of
 from diana.replica import messages as ms
 from diana.replica.machine import Replica
 from tests.replica.world import Bound, Question, State, Told, World

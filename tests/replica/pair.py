@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from diana.model.register import Copy, Register, changed
+from diana.model.trust.register import Copy, Register, changed
 from diana.replica import messages as ms
 from diana.replica.machine import Replica
 from diana.replica.settings import ReplicaSettings

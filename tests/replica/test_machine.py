@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from diana.model.register import Copy, Register, changed
+from diana.model.trust.register import Copy, Register, changed
 from diana.replica import messages as ms
 from diana.replica.settings import ReplicaSettings
 from tests.replica.pair import Pair, both

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from diana.model.register import Copy, Register, changed, term_of
+from diana.model.trust.register import Copy, Register, changed, term_of
 from diana.replica import messages as ms
 from diana.replica.base import NEVER, Base
 from diana.replica.machine import Replica

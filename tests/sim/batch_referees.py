@@ -1,4 +1,5 @@
-"""Two slow ways to the schedules of diana/sim/batch.py, written from the definitions and sharing no code with it."""
+"""Two slow ways to the schedules of diana/sim/twins/batch.py, written from the definitions and sharing no code with
+it."""
 
 from __future__ import annotations
 

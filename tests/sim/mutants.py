@@ -10,13 +10,14 @@ from typing import NamedTuple
 
 import msgspec
 
-from diana.engine import columns, execution, results
-from diana.engine import effects as fx
-from diana.engine import events as ev
-from diana.engine import messages as ms
-from diana.engine import records as r
-from diana.engine.core import Engine
-from diana.engine.timers import TimerKey
+from diana.engine.engine import Engine
+from diana.engine.handover import execution, results
+from diana.engine.journal import columns
+from diana.engine.journal import effects as fx
+from diana.engine.journal import events as ev
+from diana.engine.journal import records as r
+from diana.engine.messages import messages as ms
+from diana.engine.site.timers import TimerKey
 from diana.model.ids import SiteId, SubgroupId, group_of
 from diana.model.indexset import FinishedSet, IndexSet
 

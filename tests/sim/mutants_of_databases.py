@@ -6,10 +6,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from diana.engine import effects as fx
-from diana.engine import messages as ms
-from diana.engine.core import Engine
-from diana.engine.recovery_messages import Holdings, Met
+from diana.engine.engine import Engine
+from diana.engine.journal import effects as fx
+from diana.engine.messages import messages as ms
+from diana.engine.messages.recovery import Holdings, Met
 from diana.model.ids import SiteId
 from diana.model.settings import Settings
 

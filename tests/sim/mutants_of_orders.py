@@ -7,11 +7,11 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from diana.engine import effects as fx
-from diana.engine import events as ev
-from diana.engine import messages as ms
-from diana.engine import records as r
-from diana.engine.core import Engine
+from diana.engine.engine import Engine
+from diana.engine.journal import effects as fx
+from diana.engine.journal import events as ev
+from diana.engine.journal import records as r
+from diana.engine.messages import messages as ms
 from diana.model.facts import Outcome
 from diana.model.ids import SiteId, group_of
 from diana.model.indexset import FinishedSet, IndexSet

@@ -1,4 +1,5 @@
-"""The batch system (diana/sim/batch.py): a case worked by hand, two slow referees, and what FCFS and EASY promise."""
+"""The batch system (diana/sim/twins/batch.py): a case worked by hand, two slow referees, and what FCFS and EASY
+promise."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diana.sim.batch import Batch, Discipline
+from diana.sim.twins.batch import Batch, Discipline
 from tests.sim.batch_referees import Asked, easy_by_definition, fcfs_by_processors
 
 FCFS, EASY = Discipline.FCFS, Discipline.EASY

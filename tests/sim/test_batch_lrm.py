@@ -10,15 +10,16 @@ import pytest
 
 from diana.errors import UsageError
 from diana.model.ids import SiteId
-from diana.sim import background, replay, swf
-from diana.sim import scenario as sc
-from diana.sim.batch import Discipline
-from diana.sim.batch_lrm import BatchLrm
-from diana.sim.clock import Clock
-from diana.sim.lrm import JobLife, Watcher
-from diana.sim.lrm_spec import BackgroundSpec
-from diana.sim.runner import simulate
-from diana.sim.scenario_text import written
+from diana.sim.experiments import replay
+from diana.sim.kernel.clock import Clock
+from diana.sim.load import background, swf
+from diana.sim.scenario import scenario as sc
+from diana.sim.scenario.text import written
+from diana.sim.specs.lrm_spec import BackgroundSpec
+from diana.sim.twins.batch import Discipline
+from diana.sim.twins.batch_lrm import BatchLrm
+from diana.sim.twins.lrm import JobLife, Watcher
+from diana.sim.world.runner import simulate
 from tests.sim.test_chaos import check
 from tests.sim.test_lrm_and_stager import Bench, kind
 

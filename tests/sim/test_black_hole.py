@@ -7,9 +7,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from diana.sim.report import Report
-from diana.sim.runner import simulate
-from diana.sim.scenario import ExpectSpec, Scenario, load, parse
+from diana.sim.report.report import Report
+from diana.sim.scenario.scenario import ExpectSpec, Scenario, load, parse
+from diana.sim.world.runner import simulate
 
 BLACK_HOLE = Path(__file__).parents[2] / "scenarios" / "black-hole.toml"
 

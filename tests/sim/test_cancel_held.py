@@ -8,15 +8,15 @@ from collections import defaultdict
 import pytest
 from msgspec.structs import replace
 
-from diana.engine import effects as fx
-from diana.engine import events as ev
-from diana.engine.core import Engine
+from diana.engine.engine import Engine
+from diana.engine.journal import effects as fx
+from diana.engine.journal import events as ev
 from diana.model.ids import GroupId, group_of
-from diana.model.views import Ok
-from diana.sim import scenario as sc
-from diana.sim.driver import Boot
+from diana.model.views.views import Ok
 from diana.sim.main import failure
-from diana.sim.runner import simulate
+from diana.sim.scenario import scenario as sc
+from diana.sim.world.driver import Boot
+from diana.sim.world.runner import simulate
 
 ASKS_S = 1.4
 

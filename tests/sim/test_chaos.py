@@ -13,18 +13,18 @@ from pathlib import Path
 
 import pytest
 
-from diana.sim import scenario as sc
-from diana.sim.driver import Boot
+from diana.sim.faults.swarm import drawn
 from diana.sim.main import failure
-from diana.sim.runner import run, simulate
-from diana.sim.swarm import drawn
-from diana.sim.world import World
+from diana.sim.scenario import scenario as sc
+from diana.sim.world.driver import Boot
+from diana.sim.world.runner import run, simulate
+from diana.sim.world.world import World
 
 CHAOS = sc.load(Path(__file__).parents[2] / "scenarios" / "chaos.toml")
 SEEDS = 200 if os.environ.get("DIANA_FULL") == "1" else 100
 FRESH = 16
 DATABASES = ("database_lost", "database_old", "backup_restored")
-"""After these jobs may stay held or out of reach, and groups may be gone (`diana/sim/aftermath.py`)."""
+"""After these jobs may stay held or out of reach, and groups may be gone (`diana/sim/checks/aftermath.py`)."""
 
 
 def check(scenario: sc.Scenario, seeds: range) -> Counter[str]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from diana.sim import chance
-from diana.sim.clock import Clock
+from diana.sim.kernel import chance
+from diana.sim.kernel.clock import Clock
 
 
 def test_callbacks_run_by_time_and_at_one_time_in_the_order_asked_for() -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from diana.sim import runner
-from diana.sim import scenario as sc
-from diana.sim.clock import Clock
-from diana.sim.driver import Boot
-from diana.sim.world import World
+from diana.sim.kernel.clock import Clock
+from diana.sim.scenario import scenario as sc
+from diana.sim.world import runner
+from diana.sim.world.driver import Boot
+from diana.sim.world.world import World
 
 TEXT = """
 version = 1

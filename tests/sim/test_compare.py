@@ -11,14 +11,14 @@ import pytest
 from msgspec.structs import replace
 
 from diana.errors import UsageError
-from diana.sim import compare as cp
-from diana.sim import scenario as sc
-from diana.sim.compare_spec import PolicySpec, plan
-from diana.sim.figures import NAMES, Figures
-from diana.sim.intervals import interval
+from diana.sim.experiments import compare as cp
+from diana.sim.kernel.intervals import interval
 from diana.sim.main import run
-from diana.sim.scenario_text import written
-from diana.sim.variants import faster, under
+from diana.sim.report.figures import NAMES, Figures
+from diana.sim.scenario import scenario as sc
+from diana.sim.scenario.text import written
+from diana.sim.scenario.variants import faster, under
+from diana.sim.specs.compare_spec import PolicySpec, plan
 
 SMALL = """
 version = 1

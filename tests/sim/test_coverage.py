@@ -8,22 +8,22 @@ from pathlib import Path
 
 import pytest
 
-from diana.engine import effects as fx
-from diana.engine import messages as ms
-from diana.engine import records as r
+from diana.engine.journal import effects as fx
+from diana.engine.journal import records as r
+from diana.engine.messages import messages as ms
 from diana.errors import UsageError
-from diana.model.decision import Decision
 from diana.model.ids import GroupId, SiteId, SubgroupId
 from diana.model.indexset import IndexSet
-from diana.sim import coverage
-from diana.sim import scenario as sc
-from diana.sim.coverage import Coverage
+from diana.model.views.decision import Decision
+from diana.sim.checks import coverage
+from diana.sim.checks.coverage import Coverage
+from diana.sim.checks.operations import impossible
+from diana.sim.faults.swarm import concrete
 from diana.sim.main import run
-from diana.sim.operations import impossible
-from diana.sim.report import selected
-from diana.sim.runner import simulate
-from diana.sim.scenario_text import written
-from diana.sim.swarm import concrete
+from diana.sim.report.report import selected
+from diana.sim.scenario import scenario as sc
+from diana.sim.scenario.text import written
+from diana.sim.world.runner import simulate
 from tests.sim.test_mutants import SCENARIOS
 
 SMALL = SCENARIOS["few at once"]

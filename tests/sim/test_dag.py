@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from diana.engine import lines
-from diana.engine import records as r
+from diana.engine.journal import codec
+from diana.engine.journal import records as r
 from diana.errors import UsageError
 from diana.model.ids import GroupId, SiteId
-from diana.sim import scenario as sc
-from diana.sim.driver import Boot
+from diana.sim.checks.order import Order
 from diana.sim.main import failure
-from diana.sim.order import Order
-from diana.sim.report import Report
-from diana.sim.runner import run, simulate
-from diana.sim.world import World
+from diana.sim.report.report import Report
+from diana.sim.scenario import scenario as sc
+from diana.sim.world.driver import Boot
+from diana.sim.world.runner import run, simulate
+from diana.sim.world.world import World
 
 STAGES = """version = 1
 settings = {offer_wait_s = 4.0, resend_most_s = 2.0}
@@ -114,7 +114,7 @@ def test_the_check_sees_a_group_placed_too_early_and_one_done_before_its_dataset
     run(world)
     seen = 0
     for stored in world.sites[SiteId("a")].store.load().records:
-        record = lines.decode(stored)
+        record = codec.decode(stored)
         if isinstance(record, r.GroupSubmitted):
             assert order.look(record) is None
             seen += 1

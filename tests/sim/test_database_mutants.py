@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from diana.engine.core import Engine
-from diana.engine.events import ReleaseJobs
-from diana.model.principal import Principal, Role
-from diana.sim import scenario as sc
-from diana.sim.driver import Boot
-from diana.sim.runner import simulate
-from diana.sim.world import World
+from diana.engine.engine import Engine
+from diana.engine.journal.events import ReleaseJobs
+from diana.model.trust.principal import Principal, Role
+from diana.sim.scenario import scenario as sc
+from diana.sim.world.driver import Boot
+from diana.sim.world.runner import simulate
+from diana.sim.world.world import World
 from tests.sim.mutants_of_databases import DESCRIBED, TakesNoStock
 from tests.sim.test_databases import TEXT, A, at
 

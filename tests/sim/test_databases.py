@@ -7,11 +7,11 @@ from collections import Counter
 import pytest
 
 from diana.model.ids import GroupId
-from diana.model.views import GroupView
-from diana.sim import scenario as sc
+from diana.model.views.views import GroupView
 from diana.sim.main import failure
-from diana.sim.runner import simulate
-from diana.sim.world import World
+from diana.sim.scenario import scenario as sc
+from diana.sim.world.runner import simulate
+from diana.sim.world.world import World
 from tests.sim.worlds import A, B, C, at, begun
 
 TEXT = """version = 1

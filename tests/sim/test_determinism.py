@@ -7,8 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from diana.sim import scenario as sc
-from diana.sim.runner import simulate
+from diana.sim.scenario import scenario as sc
+from diana.sim.world.runner import simulate
 
 ROOT = Path(__file__).parents[2]
 CHAOS = ROOT / "scenarios" / "chaos.toml"
@@ -16,7 +16,7 @@ PROGRAM = """
 import sys
 from pathlib import Path
 from diana.sim import scenario as sc
-from diana.sim.runner import simulate
+from diana.sim.world.runner import simulate
 print(*(simulate(sc.load(Path(sys.argv[1])), seed).digest for seed in range(4)))
 """
 
@@ -40,7 +40,7 @@ def test_one_seed_gives_one_digest_twice_in_one_process() -> None:
 
 def test_following_a_story_does_not_change_the_run() -> None:
     from diana.model.ids import GroupId
-    from diana.sim.trace import Trace
+    from diana.sim.kernel.trace import Trace
 
     scenario = sc.load(CHAOS)
     trace = Trace(GroupId("north-1"))

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from diana.errors import UsageError
-from diana.sim import scenario as sc
-from diana.sim.report import Report
-from diana.sim.runner import simulate
-from diana.sim.scenario import EventSpec, Scenario
-from diana.sim.scenario_text import written
+from diana.sim.report.report import Report
+from diana.sim.scenario import scenario as sc
+from diana.sim.scenario.scenario import EventSpec, Scenario
+from diana.sim.scenario.text import written
+from diana.sim.world.runner import simulate
 
 GRID = """version = 1
 sites = [{ name = "a", slots = 2 }, { name = "b", slots = 4 }, { name = "c", slots = 4 }]

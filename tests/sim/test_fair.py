@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from diana.sim.clock import Clock
-from diana.sim.fair import Floats, max_min
-from diana.sim.flow_network import Flow, FlowNetwork, Path
-from diana.sim.pipes import STREAMS, Pipe, Routed
+from diana.sim.kernel.clock import Clock
+from diana.sim.twins.fair import Floats, max_min
+from diana.sim.twins.flow_network import Flow, FlowNetwork, Path
+from diana.sim.twins.pipes import STREAMS, Pipe, Routed
 
 SPEC_LINKS = (100e6, 100e6, 100e6)
 A_TO_C, B_TO_C = (0, 2), (1, 2)

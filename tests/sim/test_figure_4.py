@@ -11,8 +11,8 @@ import pytest
 
 from diana.errors import UsageError
 from diana.sim.main import run
-from diana.sim.runner import simulate
-from diana.sim.scenario import parse
+from diana.sim.scenario.scenario import parse
+from diana.sim.world.runner import simulate
 
 pytestmark = pytest.mark.wide
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from diana.sim.main import run
-from diana.sim.runner import simulate
-from diana.sim.scenario import load, parse
+from diana.sim.scenario.scenario import load, parse
+from diana.sim.world.runner import simulate
 
 FIGURE_6 = Path(__file__).parents[2] / "scenarios" / "diana-figure-6.toml"
 TABLE = [

@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from diana.errors import UsageError
-from diana.sim import outcome as oc
-from diana.sim import scenario as sc
-from diana.sim.driver import Boot
-from diana.sim.figures import Grid, jain, measured, quantile, window
-from diana.sim.outcome import Outcome
-from diana.sim.runner import run
-from diana.sim.world import World
+from diana.sim.report import outcome as oc
+from diana.sim.report.figures import Grid, jain, measured, quantile, window
+from diana.sim.report.outcome import Outcome
+from diana.sim.scenario import scenario as sc
+from diana.sim.world.driver import Boot
+from diana.sim.world.runner import run
+from diana.sim.world.world import World
 
 Job = tuple[int, int, int, int, float, float, float]
 """User, home, site, processors, submitted, started, ended; run time at speed 1 is end - start."""

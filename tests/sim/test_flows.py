@@ -6,17 +6,17 @@ import io
 import json
 from pathlib import Path
 
-from diana.engine import records as r
-from diana.engine.events import Run
+from diana.engine.journal import records as r
+from diana.engine.journal.events import Run
 from diana.model.facts import Outcome
 from diana.model.ids import GroupId, SiteId, SubgroupId
 from diana.model.indexset import IndexSet
-from diana.sim.clock import Clock
-from diana.sim.flows import FINEST_S, MOST_BUCKETS, Flows, quantile
-from diana.sim.lrm import Watcher
+from diana.sim.kernel.clock import Clock
 from diana.sim.main import run
-from diana.sim.runner import simulate
-from diana.sim.scenario import parse
+from diana.sim.report.flows import FINEST_S, MOST_BUCKETS, Flows, quantile
+from diana.sim.scenario.scenario import parse
+from diana.sim.twins.lrm import Watcher
+from diana.sim.world.runner import simulate
 
 ALPHA, BETA = SiteId("alpha"), SiteId("beta")
 GROUP, PART = GroupId("alpha-1"), SubgroupId("alpha-1/2")

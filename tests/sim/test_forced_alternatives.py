@@ -12,9 +12,9 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
-from diana.sim.alternatives import BEGIN_S, Row, alternatives, compare, drawn, errors, forced, stream
-from diana.sim.runner import simulate
-from diana.sim.scenario import DatasetSpec, LinksSpec, Scenario, SiteSpec, UserSpec, WorkSpec
+from diana.sim.experiments.alternatives import BEGIN_S, Row, alternatives, compare, drawn, errors, forced, stream
+from diana.sim.scenario.scenario import DatasetSpec, LinksSpec, Scenario, SiteSpec, UserSpec, WorkSpec
+from diana.sim.world.runner import simulate
 
 CASES = 10
 GROUPS = 20

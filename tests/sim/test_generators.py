@@ -8,12 +8,14 @@ import numpy as np
 import pytest
 
 from diana.errors import UsageError
-from diana.sim import chance, generated, workload
-from diana.sim import generators as gen
-from diana.sim import scenario as sc
-from diana.sim.clock import Clock
-from diana.sim.runner import simulate
-from diana.sim.scenario_text import written
+from diana.sim.kernel import chance
+from diana.sim.kernel.clock import Clock
+from diana.sim.load import generated
+from diana.sim.load import generators as gen
+from diana.sim.scenario import scenario as sc
+from diana.sim.scenario.text import written
+from diana.sim.world import workload
+from diana.sim.world.runner import simulate
 
 DRAWS = 100_000
 GOOD = """version = 1

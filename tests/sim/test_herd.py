@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from diana.sim.main import failure
-from diana.sim.runner import simulate
-from diana.sim.scenario import load
+from diana.sim.scenario.scenario import load
+from diana.sim.world.runner import simulate
 
 HERD = load(Path(__file__).parents[2] / "scenarios" / "herd.toml")
 

@@ -10,14 +10,15 @@ from typing import NamedTuple
 
 import pytest
 
-from diana.engine import leases, renewing
-from diana.engine.context import Context
-from diana.engine.lease_messages import Renew, Renewed
+from diana.engine.dispatch import renewals
+from diana.engine.handover import leases
+from diana.engine.messages.leases import Renew, Renewed
+from diana.engine.site.context import Context
 from diana.model.ids import SiteId
-from diana.sim import scenario as sc
-from diana.sim.lrm import SimLrm
 from diana.sim.main import failure
-from diana.sim.runner import simulate
+from diana.sim.scenario import scenario as sc
+from diana.sim.twins.lrm import SimLrm
+from diana.sim.world.runner import simulate
 from tests.protocol import lease
 
 TEXT = """version = 1
@@ -123,7 +124,7 @@ def late_starts(patch: pytest.MonkeyPatch) -> None:
     """`start_has_deadline`: neither node nor machine looks at the lease before it starts a job."""
     patch.setattr(SimLrm, "_stands", lambda *_: True)
     patch.setattr(SimLrm, "_lease_over", lambda *_: None)
-    patch.setattr(renewing, "lapsed", lambda *_: False)
+    patch.setattr(renewals, "lapsed", lambda *_: False)
 
 
 def waits_no_margin(patch: pytest.MonkeyPatch) -> None:
@@ -143,7 +144,7 @@ def grants_after(patch: pytest.MonkeyPatch) -> None:
 
 def counts_from_hearing(patch: pytest.MonkeyPatch) -> None:
     """`from_sending`: the lease begins later than it was asked for, by more than the margin."""
-    granted = renewing.granted
+    granted = renewals.granted
 
     def heard(core: Context, sender: SiteId, message: Renewed) -> None:
         anew = Renewed(generation=core.state.generation, sent_s=core.now + 40.0, lease_s=message.lease_s)
@@ -151,7 +152,7 @@ def counts_from_hearing(patch: pytest.MonkeyPatch) -> None:
         granted(core, sender, anew)
         core.now -= 40.0
 
-    patch.setattr(renewing, "granted", heard)
+    patch.setattr(renewals, "granted", heard)
 
 
 def boot_forgets(patch: pytest.MonkeyPatch) -> None:
@@ -166,14 +167,14 @@ def boot_forgets(patch: pytest.MonkeyPatch) -> None:
 
 def takes_it_for_granted(patch: pytest.MonkeyPatch) -> None:
     """`granted`: whoever asks has the lease."""
-    ask = renewing.ask
+    ask = renewals.ask
 
     def asked(core: Context, origin: SiteId) -> None:
         ask(core, origin)
         if origin in core.leases.under:
-            renewing.granted(core, origin, Renewed(generation=core.state.generation, sent_s=core.now, lease_s=6.0))
+            renewals.granted(core, origin, Renewed(generation=core.state.generation, sent_s=core.now, lease_s=6.0))
 
-    patch.setattr(renewing, "ask", asked)
+    patch.setattr(renewals, "ask", asked)
 
 
 def counts_on(patch: pytest.MonkeyPatch) -> None:

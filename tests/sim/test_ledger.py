@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from diana.engine import ledger
-from diana.engine.events import SayStatement
+from diana.engine.journal.events import SayStatement
+from diana.engine.membership import trust_ledger
 from diana.model.ids import SiteId
-from diana.model.principal import Principal, Role
-from diana.sim.driver import Boot
-from diana.sim.scenario import parse
-from diana.sim.world import World
+from diana.model.trust.principal import Principal, Role
+from diana.sim.scenario.scenario import parse
+from diana.sim.world.driver import Boot
+from diana.sim.world.world import World
 
 OPERATOR = Principal(Role.OPERATOR, "operator@vo")
 
@@ -31,7 +31,7 @@ def ban(made: World, who: str, at: str = "s0") -> None:
 
 def knowing(made: World) -> int:
     engines = [site.engine for site in made.sites.values() if site.engine]
-    return sum(bool(ledger.revoked(engine.core)) for engine in engines)
+    return sum(bool(trust_ledger.revoked(engine.core)) for engine in engines)
 
 
 @pytest.mark.parametrize("sites", [5, 40])

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from diana.engine.messages import LinkEstimate
+from diana.engine.messages.messages import LinkEstimate
 from diana.errors import UsageError
 from diana.model.ids import SiteId
-from diana.model.link import LinkMap
-from diana.sim.driver import Boot
-from diana.sim.scenario import parse
-from diana.sim.world import World
+from diana.model.views.link import LinkMap
+from diana.sim.scenario.scenario import parse
+from diana.sim.world.driver import Boot
+from diana.sim.world.world import World
 
 GRID = """
 version = 1

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import pytest
 
-from diana.engine.effects import Kill, StageIn, Start
-from diana.engine.events import Event, JobsEnded, LrmLost, LrmReady, Run, StageDone
+from diana.engine.journal.effects import Kill, StageIn, Start
+from diana.engine.journal.events import Event, JobsEnded, LrmLost, LrmReady, Run, StageDone
 from diana.model.data import DataFile, Fetch
 from diana.model.facts import Outcome
 from diana.model.ids import SiteId, SubgroupId
 from diana.model.indexset import IndexSet
-from diana.model.spec import GroupSpec, Resources
-from diana.sim.batch import Discipline
-from diana.sim.batch_lrm import BatchLrm
-from diana.sim.clock import Clock
-from diana.sim.faults import Faults
-from diana.sim.lrm import JobLife, SimLrm, Watcher
-from diana.sim.network import Network
-from diana.sim.scenario import FaultsSpec
-from diana.sim.stager import Pipe, Pipes, SimStager
-from diana.sim.transport import SimTransport
+from diana.model.job.spec import GroupSpec, Resources
+from diana.sim.kernel.clock import Clock
+from diana.sim.kernel.faults import Faults
+from diana.sim.scenario.scenario import FaultsSpec
+from diana.sim.twins.batch import Discipline
+from diana.sim.twins.batch_lrm import BatchLrm
+from diana.sim.twins.lrm import JobLife, SimLrm, Watcher
+from diana.sim.twins.network import Network
+from diana.sim.twins.stager import Pipe, Pipes, SimStager
+from diana.sim.twins.transport import SimTransport
 
 SITE = SiteId("a")
 SUBGROUP = SubgroupId("a-1/0")

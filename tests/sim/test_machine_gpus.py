@@ -8,15 +8,15 @@ from typing import ClassVar
 
 import pytest
 
-from diana.engine import effects as fx
-from diana.engine import events as ev
-from diana.engine.core import Engine
-from diana.engine.workers import Workers
+from diana.engine.engine import Engine
+from diana.engine.journal import effects as fx
+from diana.engine.journal import events as ev
+from diana.engine.machines.machines import Workers
 from diana.errors import UsageError
 from diana.model.facts import Outcome
-from diana.sim import scenario as sc
-from diana.sim.driver import Boot
-from diana.sim.runner import simulate
+from diana.sim.scenario import scenario as sc
+from diana.sim.world.driver import Boot
+from diana.sim.world.runner import simulate
 
 MACHINES = """version = 1
 name = "gpus"

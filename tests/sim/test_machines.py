@@ -7,13 +7,13 @@ import random
 
 import pytest
 
-from diana.engine import effects as fx
-from diana.engine import events as ev
-from diana.engine.core import Engine
+from diana.engine.engine import Engine
+from diana.engine.journal import effects as fx
+from diana.engine.journal import events as ev
 from diana.errors import UsageError
-from diana.sim import scenario as sc
-from diana.sim.driver import Boot
-from diana.sim.runner import simulate
+from diana.sim.scenario import scenario as sc
+from diana.sim.world.driver import Boot
+from diana.sim.world.runner import simulate
 from tests.sim.test_chaos import check
 
 SUBGRIDS = """version = 1

@@ -9,8 +9,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from diana.sim.central_jobs import Items, Kind, Machines
-from diana.sim.mapping import Mapped, Mapper
+from diana.sim.central.jobs import Items, Kind, Machines
+from diana.sim.central.mapping import Mapped, Mapper
 
 
 class Case(NamedTuple):

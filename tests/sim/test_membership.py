@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from diana.engine.messages import Gossip
+from diana.engine.messages.messages import Gossip
 from diana.model.ids import SiteId
 from diana.model.settings import Settings
 from diana.policy.membership import State
-from diana.sim import scenario as sc
-from diana.sim.members import Members
-from diana.sim.runner import simulate
-from diana.sim.scenario import FaultsSpec
+from diana.sim.scenario import scenario as sc
+from diana.sim.scenario.scenario import FaultsSpec
+from diana.sim.world.members import Members
+from diana.sim.world.runner import simulate
 
 
 def known_to_all(grid: Members) -> bool:
@@ -90,7 +90,7 @@ def test_two_halves_that_were_cut_apart_find_each_other_within_half_a_minute() -
 
 def test_a_liar_that_tells_of_everybody_s_end_makes_nobody_lost() -> None:
     """It repeats at each turn that all are lost, at versions they are about to speak."""
-    from diana.engine.messages import Rumour
+    from diana.engine.messages.messages import Rumour
 
     grid = Members(24, 4)
     grid.acquaint()

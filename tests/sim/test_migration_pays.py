@@ -8,11 +8,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from diana.sim.flows import MigrationReport
 from diana.sim.main import failure
-from diana.sim.runner import simulate
-from diana.sim.scenario import Scenario, load, parse
-from diana.sim.scenario_text import written
+from diana.sim.report.flows import MigrationReport
+from diana.sim.scenario.scenario import Scenario, load, parse
+from diana.sim.scenario.text import written
+from diana.sim.world.runner import simulate
 from tests.sim.test_flows import SMALL
 
 CONGESTION = load(Path(__file__).parents[2] / "scenarios" / "diana-congestion.toml")

@@ -12,11 +12,11 @@ from collections.abc import Iterable
 
 import pytest
 
-from diana.sim import scenario as sc
-from diana.sim.driver import Boot
 from diana.sim.main import failure
-from diana.sim.report import Report
-from diana.sim.runner import simulate
+from diana.sim.report.report import Report
+from diana.sim.scenario import scenario as sc
+from diana.sim.world.driver import Boot
+from diana.sim.world.runner import simulate
 from tests.protocol import control, handover, moves, recall
 from tests.sim import mutants, mutants_of_orders
 from tests.sim.mutants import Described

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from diana.model.ids import SiteId
 from diana.model.settings import Settings
 from diana.policy.membership import State, mark, ring_distance
-from diana.sim import scenario as sc
-from diana.sim.members import Member, Members
-from diana.sim.runner import simulate
+from diana.sim.scenario import scenario as sc
+from diana.sim.world.members import Member, Members
+from diana.sim.world.runner import simulate
 
 KNOWN = 16
 SITES = 64

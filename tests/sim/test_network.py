@@ -5,14 +5,14 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from diana.engine.events import Event, PeerDown, PeerUp, Received
-from diana.engine.messages import Committed, Hello
+from diana.engine.journal.events import Event, PeerDown, PeerUp, Received
+from diana.engine.messages.messages import Committed, Hello
 from diana.model.ids import SiteId, SubgroupId
-from diana.sim.clock import Clock
-from diana.sim.faults import Faults
-from diana.sim.network import KEEPALIVE_S, Network
-from diana.sim.scenario import FaultsSpec
-from diana.sim.transport import SimTransport
+from diana.sim.kernel.clock import Clock
+from diana.sim.kernel.faults import Faults
+from diana.sim.scenario.scenario import FaultsSpec
+from diana.sim.twins.network import KEEPALIVE_S, Network
+from diana.sim.twins.transport import SimTransport
 
 A, B = SiteId("a"), SiteId("b")
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from diana.engine.effects import Effect
-from diana.engine.events import Event, PeerDown, Received, Tick
-from diana.engine.messages import Abort
+from diana.engine.journal.effects import Effect
+from diana.engine.journal.events import Event, PeerDown, Received, Tick
+from diana.engine.messages.messages import Abort
 from diana.model.ids import GroupId, SiteId, SubgroupId
-from diana.model.views import GroupView
-from diana.sim import scenario as sc
-from diana.sim.driver import Boot
-from diana.sim.faults import Faults
-from diana.sim.runner import run, simulate
-from diana.sim.world import World
+from diana.model.views.views import GroupView
+from diana.sim.kernel.faults import Faults
+from diana.sim.scenario import scenario as sc
+from diana.sim.world.driver import Boot
+from diana.sim.world.runner import run, simulate
+from diana.sim.world.world import World
 from tests.sim.worlds import A, B, C, at, begun
 
 TEXT = """version = 1

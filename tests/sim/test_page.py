@@ -14,12 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from diana.sim import charts
-from diana.sim.drawing import BUCKETS, MOST_BARS, drawing_of
-from diana.sim.figures import Grid
-from diana.sim.intervals import Interval
+from diana.sim.kernel.intervals import Interval
 from diana.sim.main import run
-from diana.sim.outcome import Outcome
+from diana.sim.report import charts
+from diana.sim.report.drawing import BUCKETS, MOST_BARS, drawing_of
+from diana.sim.report.figures import Grid
+from diana.sim.report.outcome import Outcome
 
 SCENARIO = """
 version = 1

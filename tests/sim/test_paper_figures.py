@@ -10,13 +10,13 @@ import pytest
 
 from benchmarks.bench_paper_figures import batches, sized
 from diana.model.ids import GroupId
-from diana.sim.driver import Boot
-from diana.sim.flows import MigrationReport
 from diana.sim.main import failure
-from diana.sim.report import Report
-from diana.sim.runner import run, simulate
-from diana.sim.scenario import Scenario, load
-from diana.sim.world import World
+from diana.sim.report.flows import MigrationReport
+from diana.sim.report.report import Report
+from diana.sim.scenario.scenario import Scenario, load
+from diana.sim.world.driver import Boot
+from diana.sim.world.runner import run, simulate
+from diana.sim.world.world import World
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
 FIGURES_7_8 = load(SCENARIOS / "diana-figure-7-8.toml")

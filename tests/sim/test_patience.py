@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from diana.sim import patience
-from diana.sim import scenario as sc
+from diana.sim.experiments import patience
+from diana.sim.experiments.patience import Patience
 from diana.sim.main import run
-from diana.sim.patience import Patience
-from diana.sim.runner import simulate
+from diana.sim.scenario import scenario as sc
+from diana.sim.world.runner import simulate
 
 QUIET = """version = 1
 sites = [{ name = "a", slots = 2 }, { name = "b", slots = 2 }]

@@ -7,9 +7,9 @@ from typing import get_args
 import pytest
 
 from diana.model.settings import Placement
-from diana.sim.report import Report
-from diana.sim.runner import simulate
-from diana.sim.scenario import parse
+from diana.sim.report.report import Report
+from diana.sim.scenario.scenario import parse
+from diana.sim.world.runner import simulate
 
 GRID = """version = 1
 report = ["groups", "migration"]

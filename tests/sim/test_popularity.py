@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from diana.errors import UsageError
-from diana.sim import popularity
-from diana.sim import scenario as sc
-from diana.sim.runner import simulate
-from diana.sim.scenario_text import written
-from diana.sim.swarm import drawn
+from diana.sim.faults.swarm import drawn
+from diana.sim.load import popularity
+from diana.sim.scenario import scenario as sc
+from diana.sim.scenario.text import written
+from diana.sim.world.runner import simulate
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 TEXT = """version = 1

@@ -9,13 +9,13 @@ from typing import ClassVar
 import msgspec
 import pytest
 
-from diana.engine import effects as fx
-from diana.engine import events as ev
-from diana.engine import records as r
-from diana.engine.core import Engine
-from diana.sim.driver import Boot
+from diana.engine.engine import Engine
+from diana.engine.journal import effects as fx
+from diana.engine.journal import events as ev
+from diana.engine.journal import records as r
 from diana.sim.main import failure
-from diana.sim.runner import simulate
+from diana.sim.world.driver import Boot
+from diana.sim.world.runner import simulate
 from tests.sim.mutants import without
 from tests.sim.test_mutants import SCENARIOS
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from diana.sim import scenario as sc
 from diana.sim.main import run
-from diana.sim.runner import simulate
+from diana.sim.scenario import scenario as sc
+from diana.sim.world.runner import simulate
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
 

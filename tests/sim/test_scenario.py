@@ -8,8 +8,8 @@ import pytest
 
 from diana.errors import UsageError
 from diana.model.settings import Settings
-from diana.sim import scenario as sc
-from diana.sim.runner import simulate
+from diana.sim.scenario import scenario as sc
+from diana.sim.world.runner import simulate
 
 SCENARIOS = sorted((Path(__file__).parents[2] / "scenarios").glob("*.toml"))
 GOOD = """version = 1

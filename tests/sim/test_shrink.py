@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from diana.sim import scenario as sc
-from diana.sim.driver import Boot
+from diana.sim.experiments.shrink import _least, shrink
+from diana.sim.faults.swarm import concrete
 from diana.sim.main import smaller
-from diana.sim.runner import simulate
-from diana.sim.scenario_text import written
-from diana.sim.shrink import _least, shrink
-from diana.sim.swarm import concrete
+from diana.sim.scenario import scenario as sc
+from diana.sim.scenario.text import written
+from diana.sim.world.driver import Boot
+from diana.sim.world.runner import simulate
 from tests.sim import mutants
 from tests.sim.test_mutants import SCENARIOS
 

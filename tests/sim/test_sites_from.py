@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from diana.errors import UsageError
-from diana.sim import scenario as sc
-from diana.sim.runner import simulate
-from diana.sim.scenario_text import written
+from diana.sim.scenario import scenario as sc
+from diana.sim.scenario.text import written
+from diana.sim.world.runner import simulate
 
 TABLE = """host,jobs,cpus,fast,city
 rl.ac.uk,90,5,1.5,London

@@ -14,12 +14,12 @@ import pytest
 
 from diana.errors import UsageError
 from diana.replica.machine import Replica
-from diana.sim import scenario as sc
-from diana.sim.driver import Boot
 from diana.sim.main import failure
-from diana.sim.report import Report
-from diana.sim.runner import run, simulate
-from diana.sim.world import World
+from diana.sim.report.report import Report
+from diana.sim.scenario import scenario as sc
+from diana.sim.world.driver import Boot
+from diana.sim.world.runner import run, simulate
+from diana.sim.world.world import World
 
 STANDBY = sc.load(Path(__file__).parents[2] / "scenarios" / "standby.toml")
 FULL = os.environ.get("DIANA_FULL") == "1"

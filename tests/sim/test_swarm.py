@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 from diana.errors import UsageError
-from diana.sim import fanout, swarm
-from diana.sim import scenario as sc
+from diana.sim.experiments import fanout
+from diana.sim.faults import swarm
 from diana.sim.main import failure
 from diana.sim.main import run as run_file
-from diana.sim.runner import simulate
+from diana.sim.scenario import scenario as sc
+from diana.sim.world.runner import simulate
 
 CHAOS = sc.load(Path(__file__).parents[2] / "scenarios" / "chaos.toml")
 SMALL = """version = 1

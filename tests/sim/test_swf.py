@@ -1,4 +1,4 @@
-"""Reading logs (diana/sim/swf.py): what is bad about them is named with its line, what is odd is counted."""
+"""Reading logs (diana/sim/load/swf.py): what is bad about them is named with its line, what is odd is counted."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from diana.errors import UsageError
-from diana.sim import swf
-from diana.sim.replay import choose
+from diana.sim.experiments.replay import choose
+from diana.sim.load import swf
 
 HEADER = "; Version: 2.2\n; MaxProcs: 64\n; Note: one\n; Note: two\n;\n"
 

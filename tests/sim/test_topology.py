@@ -12,10 +12,10 @@ import pytest
 from diana.errors import UsageError
 from diana.model.ids import SiteId
 from diana.sim.main import run
-from diana.sim.runner import simulate
-from diana.sim.scenario import Scenario, load, parse
-from diana.sim.scenario_text import written
-from diana.sim.topology import Topology
+from diana.sim.scenario.scenario import Scenario, load, parse
+from diana.sim.scenario.text import written
+from diana.sim.scenario.topology import Topology
+from diana.sim.world.runner import simulate
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT.parent / "shared" / "data"

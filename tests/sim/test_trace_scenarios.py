@@ -7,10 +7,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from diana.sim import scenario as sc
-from diana.sim import traced
-from diana.sim.runner import simulate
-from diana.sim.swarm import drawn
+from diana.sim.faults.swarm import drawn
+from diana.sim.load import traced
+from diana.sim.scenario import scenario as sc
+from diana.sim.world.runner import simulate
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT.parent / "shared" / "data"

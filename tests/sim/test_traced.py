@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from diana.errors import UsageError
-from diana.sim import bursts, swf, traced
-from diana.sim import scenario as sc
-from diana.sim.report import selected
-from diana.sim.runner import simulate
-from diana.sim.scenario_text import written
+from diana.sim.load import bursts, swf, traced
+from diana.sim.report.report import selected
+from diana.sim.scenario import scenario as sc
+from diana.sim.scenario.text import written
+from diana.sim.world.runner import simulate
 
 HEADER = "; Version: 2.2\n; Partition: 1 Alpha.Org\n; Partition: 2 beta\n; Partition: 9 far.away\n"
 SCENARIO = """version = 1

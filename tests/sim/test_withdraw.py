@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diana.sim.batch import Batch, Discipline
+from diana.sim.twins.batch import Batch, Discipline
 from tests.sim.batch_referees import Asked, easy_by_definition, fcfs_by_definition
 from tests.sim.test_batch import BY_HAND, machines
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from diana.model.ids import SiteId
-from diana.sim import scenario as sc
-from diana.sim.driver import Boot
-from diana.sim.site import Site
-from diana.sim.world import World
+from diana.sim.scenario import scenario as sc
+from diana.sim.world.driver import Boot
+from diana.sim.world.site import Site
+from diana.sim.world.world import World
 
 A, B, C = SiteId("a"), SiteId("b"), SiteId("c")
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from diana.errors import UsageError
-from diana.sim import scenario as sc
+from diana.sim.scenario import scenario as sc
 from diana.trial import kernel
 from diana.trial.compose import Compose, compose_file
 from diana.trial.links import Links, Shape

@@ -309,8 +309,8 @@ def test_what_collects_metrics_reads_them_with_a_token_of_its_own(five: Grid) ->
 @pytest.mark.parametrize("where", ["0.0.0.0:0"])
 def test_others_look_over_tls(grid: Grid, browser: Any, where: str) -> None:
     """With the node's own certificate, which a browser has to be told to take."""
-    from diana.node.config import load_config
-    from diana.node.config_text import write_config
+    from diana.node.config.site_file import load_config
+    from diana.node.config.text import write_config
     from diana.node.web.config import Web
 
     alpha = grid.add("alpha", 2)

@@ -13,13 +13,14 @@ from google.protobuf import json_format
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from diana.engine import messages
+from diana.engine.messages import messages
 from diana.model.facts import Facts, JobError, OutputFile
 from diana.model.ids import GroupId, SiteId, SubgroupId
 from diana.model.indexset import IndexSet
-from diana.wire import BadMessage, client_messages, codec
+from diana.wire import BadMessage, peer_codec
+from diana.wire.client import messages as client_messages
 
-PEER_CLASSES = typing.get_args(codec.PeerMessage)
+PEER_CLASSES = typing.get_args(peer_codec.PeerMessage)
 CLIENT_CLASSES = sorted(
     (
         c
@@ -132,7 +133,7 @@ def normal(value: typing.Any) -> typing.Any:
 @settings(max_examples=25, deadline=None)
 def test_every_peer_message_comes_back_equal(cls: type, data: st.DataObject) -> None:
     message = data.draw(struct_of(cls))
-    assert codec.decode_message(codec.encode_message(message)) == message
+    assert peer_codec.decode_message(peer_codec.encode_message(message)) == message
 
 
 @pytest.mark.parametrize("cls", CLIENT_CLASSES, ids=lambda c: c.__name__)
@@ -140,8 +141,8 @@ def test_every_peer_message_comes_back_equal(cls: type, data: st.DataObject) -> 
 @settings(max_examples=20, deadline=None)
 def test_every_client_message_comes_back_equal_from_protobuf(cls: type, data: st.DataObject) -> None:
     message = data.draw(struct_of(cls))
-    wire = codec.to_proto(message).SerializeToString()
-    assert codec.from_proto(cls, codec.proto_class(cls).FromString(wire)) == normal(message)
+    wire = peer_codec.to_proto(message).SerializeToString()
+    assert peer_codec.from_proto(cls, peer_codec.proto_class(cls).FromString(wire)) == normal(message)
 
 
 @pytest.mark.parametrize("cls", CLIENT_CLASSES, ids=lambda c: c.__name__)
@@ -149,17 +150,17 @@ def test_every_client_message_comes_back_equal_from_protobuf(cls: type, data: st
 @settings(max_examples=20, deadline=None)
 def test_the_json_of_client_messages_is_the_proto3_json_mapping_both_ways(cls: type, data: st.DataObject) -> None:
     message = normal(data.draw(struct_of(cls)))
-    parsed = json_format.Parse(msgspec.json.encode(message), codec.proto_class(cls)())
-    assert codec.from_proto(cls, parsed) == message
+    parsed = json_format.Parse(msgspec.json.encode(message), peer_codec.proto_class(cls)())
+    assert peer_codec.from_proto(cls, parsed) == message
     # protobuf writes 64-bit integers as text and leaves zeros out: readers take both.
-    text = json_format.MessageToJson(codec.to_proto(message), always_print_fields_with_no_presence=True)
+    text = json_format.MessageToJson(peer_codec.to_proto(message), always_print_fields_with_no_presence=True)
     assert normal(msgspec.json.decode(text, type=cls, strict=False)) == message
 
 
 def test_client_json_keys_are_those_protobuf_writes() -> None:
     status = client_messages.GroupStatus(group="alpha-1", submitted_wall_s=1.5, bytes_moved=7)
     ours = json.loads(msgspec.json.encode(status))
-    theirs = json.loads(json_format.MessageToJson(codec.to_proto(status)))
+    theirs = json.loads(json_format.MessageToJson(peer_codec.to_proto(status)))
     assert ours.keys() == theirs.keys()
 
 
@@ -220,16 +221,16 @@ BAD = {
 
 
 @pytest.mark.parametrize("message", BAD.values(), ids=BAD.keys())
-def test_values_out_of_range_are_refused_in_one_line(message: codec.PeerMessage) -> None:
+def test_values_out_of_range_are_refused_in_one_line(message: peer_codec.PeerMessage) -> None:
     with pytest.raises(BadMessage) as caught:
-        codec.decode_message(codec.encode_message(message))
+        peer_codec.decode_message(peer_codec.encode_message(message))
     assert "\n" not in str(caught.value)
 
 
 def test_a_message_without_a_known_body_is_refused() -> None:
     for data in (b"", b"\xfa\x3f\x02\x08\x01"):
         with pytest.raises(BadMessage):
-            codec.decode_message(data)
+            peer_codec.decode_message(data)
 
 
 def test_a_required_part_that_is_missing_is_refused() -> None:
@@ -237,20 +238,20 @@ def test_a_required_part_that_is_missing_is_refused() -> None:
 
     data = peer_pb2.PeerMessage(result=peer_pb2.Result(subgroup="alpha-1/0")).SerializeToString()
     with pytest.raises(BadMessage, match="facts is missing"):
-        codec.decode_message(data)
+        peer_codec.decode_message(data)
 
 
 def test_what_is_over_the_message_cap_is_neither_written_nor_read() -> None:
-    big = result(facts(1, log_segments=["x" * (codec.MAX_MESSAGE_BYTES + 1)]))
+    big = result(facts(1, log_segments=["x" * (peer_codec.MAX_MESSAGE_BYTES + 1)]))
     with pytest.raises(BadMessage, match="at most"):
-        codec.encode_message(big)
+        peer_codec.encode_message(big)
     with pytest.raises(BadMessage, match="at most"):
-        codec.decode_message(bytes(codec.MAX_MESSAGE_BYTES + 1))
+        peer_codec.decode_message(bytes(peer_codec.MAX_MESSAGE_BYTES + 1))
 
 
 def test_a_value_that_does_not_fit_its_field_is_refused_when_encoding() -> None:
     with pytest.raises(BadMessage):
-        codec.encode_message(messages.Committed(subgroup=SubgroupId("alpha-1/0"), epoch=2**63))
+        peer_codec.encode_message(messages.Committed(subgroup=SubgroupId("alpha-1/0"), epoch=2**63))
 
 
 def test_ten_thousand_facts_take_milliseconds() -> None:
@@ -261,15 +262,15 @@ def test_ten_thousand_facts_take_milliseconds() -> None:
 
 def _seconds(message: messages.Result) -> float:
     started = time.perf_counter()
-    assert codec.decode_message(codec.encode_message(message)) == message
+    assert peer_codec.decode_message(peer_codec.encode_message(message)) == message
     return time.perf_counter() - started
 
 
 def test_mutated_and_random_bytes_never_raise_anything_but_bad_message() -> None:
     seed = 20
     rng = random.Random(seed)
-    seeds = [codec.encode_message(result(facts(3, errors=[JobError(0, "x")])))]
-    seeds += [codec.encode_message(m) for name, m in BAD.items()]
+    seeds = [peer_codec.encode_message(result(facts(3, errors=[JobError(0, "x")])))]
+    seeds += [peer_codec.encode_message(m) for name, m in BAD.items()]
     refused = accepted = 0
     until = time.monotonic() + 4.0
     for turn in range(100_000):
@@ -288,7 +289,7 @@ def test_mutated_and_random_bytes_never_raise_anything_but_bad_message() -> None
                 else:
                     data[at:at] = rng.randbytes(rng.randrange(1, 5))
         try:
-            codec.decode_message(bytes(data) or b"\0")
+            peer_codec.decode_message(bytes(data) or b"\0")
             accepted += 1
         except BadMessage:
             refused += 1

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import pytest
 
-from diana.engine import messages as ms
 from diana.engine.membership.sizes import message_bytes
+from diana.engine.messages import messages as ms
 from diana.model.ids import SiteId
-from diana.wire import BadMessage, codec
+from diana.wire import BadMessage, peer_codec
 
 
 def entry(name: str, **more: object) -> ms.Summary:
@@ -37,16 +37,16 @@ ROWS = tuple(ms.Rumour(SiteId(f"site-{n}"), 3, 5000 + n, 1, SiteId("cern")) for 
     ],
 )
 def test_the_estimate_is_near_the_codecs_bytes(message: ms.Message) -> None:
-    true = len(codec.encode_message(message))
+    true = len(peer_codec.encode_message(message))
     assert 0.75 * true <= message_bytes(message) <= 1.3 * true + 60, (message_bytes(message), true)
 
 
 def test_gossip_passes_the_wire_and_what_is_no_gossip_does_not() -> None:
     told = ms.Gossip(entries=(entry("cern"),), ages_s=(0.5,), rumours=ROWS[:2], digest=ROWS[2:4], asks_all=True)
-    assert codec.decode_message(codec.encode_message(told)) == told
+    assert peer_codec.decode_message(peer_codec.encode_message(told)) == told
     bad = ms.Gossip(entries=(entry("cern"),), ages_s=())
     with pytest.raises(BadMessage, match="ages"):
-        codec.decode_message(codec.encode_message(bad))
+        peer_codec.decode_message(peer_codec.encode_message(bad))
     lie = ms.Gossip(rumours=(ms.Rumour(SiteId("../etc"), 1, 1, 1, SiteId("cern")),))
     with pytest.raises(BadMessage):
-        codec.decode_message(codec.encode_message(lie))
+        peer_codec.decode_message(peer_codec.encode_message(lie))

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from diana.errors import UsageError
 from diana.jobfile.raw import RawJob
-from diana.model.spec import GroupSpec, Resources
-from diana.model.sweep import Parameters, decode_rows
-from diana.model.template import compile_template
+from diana.model.job.spec import GroupSpec, Resources
+from diana.model.job.sweep import Parameters, decode_rows
+from diana.model.job.template import compile_template
 from diana.workflows.rule_jobs import (
     KEYS,
     MOST_COMMAND_BYTES,

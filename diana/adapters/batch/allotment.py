@@ -7,7 +7,7 @@ from math import floor
 
 from diana.adapters.batch.portions import NO_LIMIT, Limit
 from diana.adapters.batch.settings import ClusterSettings
-from diana.adapters.batch.system import Capacity
+from diana.adapters.batch.systems.system import Capacity
 
 _PARTITIONED = ("slurm", "gridengine", "pbs")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping
 
-from diana.adapters.batch.live import LiveArray, Part
-from diana.adapters.batch.system import BatchSystem, Refused, Seen, Stage, Unreachable
+from diana.adapters.batch.array.live import LiveArray, Part
+from diana.adapters.batch.systems.system import BatchSystem, Refused, Seen, Stage, Unreachable
 from diana.model.indexset import IndexSet
 
 _log = logging.getLogger("diana.batch")

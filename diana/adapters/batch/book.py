@@ -13,23 +13,23 @@ import os
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 
-from diana.adapters.batch import live
+from diana.adapters.batch.array import live
+from diana.adapters.batch.array.ending import Ending, Row
+from diana.adapters.batch.array.folder import CANCELLED, GIVEN_UP, RECALLED, ArrayFolder, sweep
+from diana.adapters.batch.array.judging import Judge
+from diana.adapters.batch.array.live import LiveArray, Part
+from diana.adapters.batch.array.rows import open_rows
+from diana.adapters.batch.array.script import Surroundings
 from diana.adapters.batch.asking import Asking
-from diana.adapters.batch.ending import Ending, Row
-from diana.adapters.batch.folder import CANCELLED, GIVEN_UP, RECALLED, ArrayFolder, sweep
-from diana.adapters.batch.judging import Judge
 from diana.adapters.batch.ledger import Ledger, closing_on_fault
-from diana.adapters.batch.live import LiveArray, Part
 from diana.adapters.batch.portions import NO_LIMIT, Limit, portion
-from diana.adapters.batch.rows import open_rows
-from diana.adapters.batch.script import Surroundings
 from diana.adapters.batch.settings import ClusterSettings
-from diana.adapters.batch.system import Array, BatchSystem, Refused, Seen, Unreachable
+from diana.adapters.batch.systems.system import Array, BatchSystem, Refused, Seen, Unreachable
 from diana.adapters.batch.waits import Waits
 from diana.adapters.durable import replace_durably
 from diana.adapters.lrm.spawner.identity import boot_s
 from diana.adapters.lrm.spawner.protocol import Order
-from diana.engine.events import Run
+from diana.engine.journal.events import Run
 from diana.model.facts import Facts, Outcome
 from diana.model.ids import SiteId, SubgroupId
 from diana.model.indexset import IndexSet

@@ -17,13 +17,13 @@ from typing import TypeVar
 from msgspec.structs import astuple
 
 from diana.adapters.batch import allotment
+from diana.adapters.batch.array.ending import Ending, ran_for
+from diana.adapters.batch.array.rows import Elsewhere
 from diana.adapters.batch.book import Book, Told
-from diana.adapters.batch.ending import Ending, ran_for
 from diana.adapters.batch.feeding import Feeding
 from diana.adapters.batch.orders import Orders, together
-from diana.adapters.batch.rows import Elsewhere
 from diana.adapters.batch.settings import ClusterSettings
-from diana.adapters.batch.system import BatchSystem, Capacity, Refused, Unreachable
+from diana.adapters.batch.systems.system import BatchSystem, Capacity, Refused, Unreachable
 from diana.adapters.lrm.collect import Collector
 from diana.adapters.lrm.plans import Plans
 from diana.adapters.lrm.prepare import Preparer, Unready
@@ -33,8 +33,8 @@ from diana.adapters.lrm.software import NONE, Software
 from diana.adapters.lrm.spawner.identity import boot_s, wall_s
 from diana.adapters.subgrid.delivery import LogSegments
 from diana.adapters.tasks import end, keep_up
-from diana.engine.effects import Kill, Lease, Recall, Start
-from diana.engine.events import JobsEnded, LrmLost, LrmReady, LrmSized, Run
+from diana.engine.journal.effects import Kill, Lease, Recall, Start
+from diana.engine.journal.events import JobsEnded, LrmLost, LrmReady, LrmSized, Run
 from diana.errors import DianaError, StoreFailed
 from diana.model.ids import SiteId, SubgroupId
 from diana.model.layout import DataDir

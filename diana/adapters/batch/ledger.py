@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from diana.adapters.batch.live import Part
+from diana.adapters.batch.array.live import Part
 from diana.adapters.lrm.spawner.protocol import Order
 from diana.errors import StoreFailed, StoreNewer
 from diana.model.facts import Facts

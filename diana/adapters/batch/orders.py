@@ -6,17 +6,17 @@ import logging
 
 from msgspec.structs import replace
 
-from diana.adapters.batch.script import varies
-from diana.adapters.batch.system import Capacity
+from diana.adapters.batch.array.script import varies
+from diana.adapters.batch.systems.system import Capacity
 from diana.adapters.lrm.plans import Plans
 from diana.adapters.lrm.prepare import Prepared, Preparer, Unready
 from diana.adapters.lrm.render import Renderer
 from diana.adapters.lrm.software import Software
 from diana.adapters.lrm.spawner.protocol import Order
-from diana.engine.effects import Start
+from diana.engine.journal.effects import Start
 from diana.model.ids import SubgroupId
 from diana.model.indexset import IndexSet
-from diana.model.spec import GroupSpec
+from diana.model.job.spec import GroupSpec
 
 _log = logging.getLogger("diana.batch")
 _VARYING_TASKS = 1000

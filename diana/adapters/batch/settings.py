@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import msgspec
 
 from diana.adapters.lrm.software import Software, check_launcher
-from diana.model.licences import COUNTED_THERE, NAMES, is_name, named
+from diana.model.job.licences import COUNTED_THERE, NAMES, is_name, named
 
 _KNOW_GPUS = ("slurm", "pbs", "htcondor")
 _KNOW_MPI = _KNOW_LICENCES = ("slurm", "gridengine")

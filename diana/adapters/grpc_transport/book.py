@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from diana.engine.effects import Contact
+from diana.engine.journal.effects import Contact
 from diana.model.ids import SiteId
 
 LOOK_AGAIN_S = 180.0

@@ -9,7 +9,7 @@ from pathlib import Path
 import grpc
 
 from diana.adapters.grpc_transport.book import Way
-from diana.engine.messages import Hello
+from diana.engine.messages.messages import Hello
 from diana.errors import UsageError
 from diana.model.ids import SiteId
 from diana.wire.tls import load_credentials, open_channel

@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import grpc
 import msgspec
 
+from diana.adapters.grpc.words import told
 from diana.adapters.grpc_transport.book import UNSPECIFIED, Way
 from diana.adapters.grpc_transport.link import Counters, Link, Stream
 from diana.adapters.grpc_transport.streams import Dialled
-from diana.adapters.grpc_words import told
-from diana.engine.messages import Hello
+from diana.engine.messages.messages import Hello
 from diana.errors import DianaError, one_line
 from diana.model.ids import SiteId, site_id
 from diana.wire import OLDEST_PROTOCOL, BadMessage

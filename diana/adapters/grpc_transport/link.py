@@ -17,10 +17,10 @@ import grpc
 import msgspec
 from google.protobuf.message import DecodeError
 
-from diana.engine.messages import Gossip, Hello, Message, Retry, Summary
+from diana.engine.messages.messages import Gossip, Hello, Message, Retry, Summary
 from diana.errors import Overloaded
 from diana.model.ids import SiteId
-from diana.wire import BadMessage, codec
+from diana.wire import BadMessage, peer_codec
 from diana.wire.pb import peer_pb2
 
 QUEUE_BYTES = 8 << 20
@@ -185,7 +185,7 @@ class Link:
                 if outer.HasField("kept"):
                     self.peer_keeps = outer.kept
                     continue
-                message = codec.decode_message(outer.payload)
+                message = peer_codec.decode_message(outer.payload)
             except BadMessage as error:
                 self._count_bad(error)
                 continue
@@ -207,7 +207,9 @@ class Link:
         except Overloaded as error:
             now_s = asyncio.get_running_loop().time()
             # One Retry speaks for all that is dropped until it lapses.
-            if now_s >= self._retry_again_s and self.offer(codec.encode_message(Retry(after_s=error.retry_after_s))):
+            if now_s >= self._retry_again_s and self.offer(
+                peer_codec.encode_message(Retry(after_s=error.retry_after_s))
+            ):
                 self._retry_again_s = now_s + error.retry_after_s
                 self._counters.retries_sent += 1
 
@@ -256,7 +258,7 @@ async def read_hello(stream: Stream, own: Hello) -> Hello:
     data = await stream.read()
     if data is None:
         raise BadMessage("the stream ended before a Hello")
-    message = codec.decode_message(open_outer(data, sender=None, receiver=own.site).payload)
+    message = peer_codec.decode_message(open_outer(data, sender=None, receiver=own.site).payload)
     if not isinstance(message, Hello):
         raise BadMessage(f"the first message is a {type(message).__name__}, not a Hello")
     return message

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from diana.adapters.grpc_transport.dialling import check_hello
 from diana.adapters.grpc_transport.link import Link
-from diana.engine.messages import Hello
+from diana.engine.messages.messages import Hello
 from diana.model.ids import SiteId
 
 FRESH_S = 180.0

@@ -17,8 +17,8 @@ from diana.adapters.grpc_transport.book import AddressBook, Way, is_dialable
 from diana.adapters.grpc_transport.channels import DataChannels
 from diana.adapters.grpc_transport.verify import resolved, verify_site
 from diana.adapters.tasks import begin, end
-from diana.engine.effects import Contact
-from diana.engine.messages import Hello
+from diana.engine.journal.effects import Contact
+from diana.engine.messages.messages import Hello
 from diana.model.ids import SiteId
 
 LOOKS_AT_ONCE = 8

@@ -6,8 +6,8 @@ import asyncio
 import logging
 from collections import deque
 
-from diana.engine.events import PeerDown, PeerUp, Received
-from diana.engine.messages import Message
+from diana.engine.journal.events import PeerDown, PeerUp, Received
+from diana.engine.messages.messages import Message
 from diana.errors import Overloaded
 from diana.model.ids import SiteId
 from diana.ports import Emit

@@ -27,12 +27,12 @@ from diana.adapters.grpc_transport.streams import Incoming, Served, host_of
 from diana.adapters.grpc_transport.telling import Telling
 from diana.adapters.grpc_transport.waiting import WAIT_S, Waiting
 from diana.adapters.tasks import begin, end, keep_up
-from diana.engine.effects import Contact
-from diana.engine.events import PeerDown, PeerUp
-from diana.engine.messages import Hello, Message
+from diana.engine.journal.effects import Contact
+from diana.engine.journal.events import PeerDown, PeerUp
+from diana.engine.messages.messages import Hello, Message
 from diana.model.ids import SiteId
 from diana.ports import Emit
-from diana.wire import BadMessage, codec
+from diana.wire import BadMessage, peer_codec
 from diana.wire.tls import load_credentials, peer_identity
 
 HELLO_WAIT_S = 5.0
@@ -101,7 +101,7 @@ class GrpcTransport:
             self.counters.dropped_unlinked += 1
             return
         try:
-            payload = codec.encode_message(message)
+            payload = peer_codec.encode_message(message)
         except BadMessage as error:
             _log.error("a message to %s cannot be sent: %s", to, error)
             return
@@ -371,7 +371,7 @@ class GrpcTransport:
     # --- links ----------------------------------------------------------------------------------
 
     def _first_envelope(self, receiver: str) -> bytes:
-        return envelope(self._hello, receiver, codec.encode_message(self._hello), self._hello.protocol)
+        return envelope(self._hello, receiver, peer_codec.encode_message(self._hello), self._hello.protocol)
 
     def _link(self, stream: Stream, peer: Hello, dialler: SiteId, *, tunnel: bool = False) -> Link:
         return Link(

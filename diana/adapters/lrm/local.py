@@ -38,12 +38,12 @@ from diana.adapters.lrm.spawner.protocol import Lease as LeaseMessage
 from diana.adapters.lrm.spawner.protocol import Recall as RecallMessage
 from diana.adapters.lrm.wire import Wire
 from diana.adapters.tasks import begin, end, keep_up
-from diana.engine.effects import Kill, Lease, Recall, Start
-from diana.engine.events import JobsEnded, LrmLost, LrmReady, Run
+from diana.engine.journal.effects import Kill, Lease, Recall, Start
+from diana.engine.journal.events import JobsEnded, LrmLost, LrmReady, Run
 from diana.errors import DianaError
 from diana.model.ids import MAIN_MACHINE, SiteId, SubgroupId
+from diana.model.job.software import made_ready
 from diana.model.layout import DataDir
-from diana.model.software import made_ready
 from diana.ports import Emit
 
 _log = logging.getLogger(__name__)
@@ -157,7 +157,7 @@ class LocalLrm:
         self._plans.use(software)
 
     def offered(self) -> tuple[str, ...]:
-        """Return the software that jobs may ask for here (`model/software.py`); nothing under a spawner that would
+        """Return the software that jobs may ask for here (`model/job/software.py`); nothing under a spawner that would
         run them without it."""
         return self._plans.offered() if self._makes_ready else ()
 

@@ -8,7 +8,7 @@ from collections import OrderedDict
 from diana.adapters.lrm.render import Renderer
 from diana.adapters.lrm.rows import TableRows
 from diana.adapters.lrm.software import Software
-from diana.engine.effects import Start
+from diana.engine.journal.effects import Start
 from diana.model.ids import SubgroupId, group_of
 from diana.model.layout import DataDir
 

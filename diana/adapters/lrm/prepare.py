@@ -17,11 +17,11 @@ from diana.adapters.lrm.render import Input, Renderer
 from diana.adapters.lrm.runas.accounts import Accounts, NoAccount, Ways, open_ways, uid_of
 from diana.adapters.lrm.spawner.processes import remove
 from diana.adapters.lrm.spawner.protocol import Order
-from diana.engine.effects import Start
+from diana.engine.journal.effects import Start
 from diana.model.facts import Outcome
 from diana.model.ids import SiteId, SubgroupId, group_of, job_id
+from diana.model.job.urls import link_name
 from diana.model.layout import DataDir
-from diana.model.urls import link_name
 
 
 @dataclass(frozen=True, slots=True)

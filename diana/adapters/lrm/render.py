@@ -8,9 +8,9 @@ from typing import NamedTuple
 from diana.adapters.lrm.folders import parts_below
 from diana.adapters.lrm.spawner.protocol import Collected, Order
 from diana.model.ids import GroupId, SubgroupId
-from diana.model.spec import GroupSpec
-from diana.model.sweep import Parameters, Rows
-from diana.model.template import Template, compile_template
+from diana.model.job.spec import GroupSpec
+from diana.model.job.sweep import Parameters, Rows
+from diana.model.job.template import Template, compile_template
 
 
 class Input(NamedTuple):

@@ -8,7 +8,7 @@ from diana.adapters.lrm.collect import Kept
 from diana.adapters.lrm.prepare import Unready
 from diana.adapters.lrm.spawner.launching import NOT_FOUND_EXIT
 from diana.adapters.lrm.spawner.protocol import Batch
-from diana.engine import columns
+from diana.engine.journal import columns
 from diana.model.facts import Facts, JobError
 from diana.model.ids import SiteId
 

@@ -15,9 +15,9 @@ import msgspec
 from diana.adapters.lrm.spawner.processes import MARKER
 from diana.adapters.lrm.spawner.protocol import UNREADY_EXIT, UNREADY_FILE
 from diana.model.ids import SubgroupId
+from diana.model.job.software import CONTAINERS, MPI, MPI_INSIDE, is_module, module, plain
+from diana.model.job.spec import GroupSpec
 from diana.model.layout import DataDir
-from diana.model.software import CONTAINERS, MPI, MPI_INSIDE, is_module, module, plain
-from diana.model.spec import GroupSpec
 
 _TOOLS = "/usr/local/bin:/usr/bin:/bin"
 """PATH where tools are looked for that a job's own PATH does not have."""
@@ -53,7 +53,7 @@ class Software(msgspec.Struct, frozen=True, kw_only=True):
     """Shell words before the command of an MPI job, which start it {n} times; empty: such jobs do not run here."""
 
     def offered(self) -> tuple[str, ...]:
-        """Return the software as other sites are told it (`model/software.py`)."""
+        """Return the software as other sites are told it (`model/job/software.py`)."""
         inside = (MPI_INSIDE,) if self.container in _OF_THE_JOB else ()
         mpi = (MPI, *inside) if self.mpi else ()
         return (*((CONTAINERS,) if self.container else ()), *map(module, self.modules), *mpi)

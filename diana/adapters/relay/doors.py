@@ -14,7 +14,7 @@ from pathlib import Path
 
 import grpc
 
-from diana.adapters.grpc_words import told
+from diana.adapters.grpc.words import told
 from diana.adapters.relay.ends import BREAKS, IDLE_S, CallEnd, End, NoWay, SocketEnd, join
 from diana.adapters.relay.offers import Offers
 from diana.adapters.tasks import begin, end

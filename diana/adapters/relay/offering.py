@@ -11,7 +11,7 @@ from functools import partial
 
 import grpc
 
-from diana.adapters.grpc_words import told
+from diana.adapters.grpc.words import told
 from diana.adapters.relay.ends import BREAKS, IDLE_S, CallEnd, connect, join
 from diana.adapters.tasks import begin, end, keep_up
 from diana.model.ids import SiteId

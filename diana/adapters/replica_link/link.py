@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 import grpc
 
-from diana.adapters.grpc_words import told
+from diana.adapters.grpc.words import told
 from diana.errors import DianaError
 from diana.wire.pb import replica_pb2
 from diana.wire.tls import load_credentials, open_channel, peer_identity

@@ -18,7 +18,7 @@ from typing import Any
 import grpc
 
 from diana.adapters.durable import sync
-from diana.adapters.grpc_words import told
+from diana.adapters.grpc.words import told
 from diana.adapters.replica_link.link import of_this_site
 from diana.errors import Unreachable
 from diana.model.layout import DataDir

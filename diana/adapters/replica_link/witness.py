@@ -9,10 +9,10 @@ from typing import Any
 
 import grpc
 
-from diana.adapters.grpc_words import told
+from diana.adapters.grpc.words import told
 from diana.errors import Denied, DianaError, Overloaded, Unreachable, UsageError
 from diana.model.ids import SiteId
-from diana.model.register import Copy, Register
+from diana.model.trust.register import Copy, Register
 from diana.wire.pb import witness_pb2
 from diana.wire.tls import load_credentials, open_channel, peer_identity
 

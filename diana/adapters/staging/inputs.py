@@ -13,15 +13,15 @@ from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
-from diana.adapters.staging.cache import Cache, Missing
-from diana.adapters.staging.catalogue import Catalogue
-from diana.adapters.staging.holdings import Holdings
+from diana.adapters.staging.catalogue.catalogue import Catalogue
+from diana.adapters.staging.catalogue.holdings import Holdings
+from diana.adapters.staging.catalogue.replicas import Replicas
+from diana.adapters.staging.catalogue.wholes import Wholes
 from diana.adapters.staging.paths import folder, link, make_private, sync_folders
 from diana.adapters.staging.refs import BadName, BlobRef, DatasetRef, WholeRef, parse_ref, parts_of, sha256_hex
-from diana.adapters.staging.replicas import Replicas
 from diana.adapters.staging.threads import in_thread
-from diana.adapters.staging.wholes import Wholes
-from diana.engine.effects import StageIn
+from diana.adapters.staging.transfer.cache import Cache, Missing
+from diana.engine.journal.effects import StageIn
 from diana.errors import DianaError, UsageError
 from diana.model.data import Fetch
 from diana.model.ids import SiteId, SubgroupId

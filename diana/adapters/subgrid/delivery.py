@@ -12,9 +12,9 @@ from pathlib import Path
 
 import msgspec
 
-from diana.adapters.staging.parts import Mismatch, PartFile
 from diana.adapters.staging.paths import sync_folders
 from diana.adapters.staging.refs import parts_of
+from diana.adapters.staging.transfer.parts import Mismatch, PartFile
 from diana.adapters.subgrid.protocol import Batch
 from diana.errors import UsageError
 from diana.model.facts import Facts, JobError, Outcome, OutputFile

@@ -16,7 +16,7 @@ from typing import Any
 import grpc
 import msgspec
 
-from diana.adapters.grpc_words import told
+from diana.adapters.grpc.words import told
 from diana.adapters.staging.threads import in_thread
 from diana.adapters.subgrid import protocol
 from diana.adapters.subgrid.ends import Kept, as_they_lie, leavings

@@ -10,8 +10,8 @@ import msgspec
 
 from diana.adapters.staging.paths import open_file
 from diana.adapters.staging.refs import parts_of
-from diana.engine import columns
-from diana.engine.events import JobsEnded, Run
+from diana.engine.journal import columns
+from diana.engine.journal.events import JobsEnded, Run
 from diana.model.facts import Facts, JobError, Outcome, OutputFile
 from diana.model.ids import SubgroupId, group_of, job_id
 from diana.model.layout import DataDir

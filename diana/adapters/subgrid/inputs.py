@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from diana.adapters.lrm.plans import Plans
 from diana.adapters.staging.refs import BlobRef, DatasetRef, ManifestRef, Ref
-from diana.engine.effects import StageIn, Start
+from diana.engine.journal.effects import StageIn, Start
 from diana.model.data import DataFile, dataset_of
 from diana.model.ids import SubgroupId
 from diana.model.layout import DataDir

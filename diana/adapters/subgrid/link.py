@@ -15,15 +15,15 @@ from concurrent.futures import Executor
 from diana.adapters.subgrid import protocol
 from diana.adapters.subgrid.inputs import Grants, InputBook
 from diana.adapters.subgrid.protocol import FromRoot
-from diana.engine import columns
-from diana.engine.effects import Kill, Recall, Start
-from diana.engine.events import JobsEnded, Run
+from diana.engine.journal import columns
+from diana.engine.journal.effects import Kill, Recall, Start
+from diana.engine.journal.events import JobsEnded, Run
 from diana.model.data import DataFile
 from diana.model.facts import JobError, Outcome
 from diana.model.ids import SiteId, SubgroupId, group_of, job_id
 from diana.model.indexset import IndexSet
-from diana.model.software import lacking, made_ready
-from diana.model.spec import GroupSpec, encode_spec
+from diana.model.job.software import lacking, made_ready
+from diana.model.job.spec import GroupSpec, encode_spec
 from diana.ports import Emit
 
 WAITING_BYTES = 64 << 20

@@ -14,8 +14,8 @@ from diana.adapters.subgrid import protocol
 from diana.adapters.subgrid.delivery import LogSegments
 from diana.adapters.subgrid.inputs import InputBook
 from diana.adapters.subgrid.link import MemberLink
-from diana.engine.effects import DropSubgroup, Kill, Lease, Recall, StageIn, Start
-from diana.engine.events import Event, JobsEnded, LrmLost, LrmReady, Run
+from diana.engine.journal.effects import DropSubgroup, Kill, Lease, Recall, StageIn, Start
+from diana.engine.journal.events import Event, JobsEnded, LrmLost, LrmReady, Run
 from diana.errors import DianaError
 from diana.model.ids import GroupId, SiteId, SubgroupId, group_of
 from diana.model.layout import DataDir

@@ -2,7 +2,7 @@
 they are forgotten.
 
 A run is claimed once the spawner was given it. Runs ordered and not claimed when a stream or the spawner is lost are
-dropped, and said not to be known: the site orders them anew (the rule of the session, `engine/events.py`).
+dropped, and said not to be known: the site orders them anew (the rule of the session, `engine/journal/events.py`).
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ import msgspec
 from diana.adapters.lrm.software import Software
 from diana.adapters.subgrid import protocol
 from diana.adapters.subgrid.ends import EndBook, Kept
-from diana.engine import columns
-from diana.engine.effects import Kill, Lease, Recall, StageIn, Start
-from diana.engine.events import Event, JobsEnded, LrmLost, LrmReady, Run, StageDone
+from diana.engine.journal import columns
+from diana.engine.journal.effects import Kill, Lease, Recall, StageIn, Start
+from diana.engine.journal.events import Event, JobsEnded, LrmLost, LrmReady, Run, StageDone
 from diana.model.data import DataFile, Fetch
 from diana.model.facts import JobError, Outcome, OutputFile
 from diana.model.ids import GroupId, SiteId, SubgroupId, group_of, job_id
 from diana.model.indexset import IndexSet
-from diana.model.spec import GroupSpec, decode_spec
+from diana.model.job.spec import GroupSpec, decode_spec
 from diana.ports import LocalResourceManager
 
 _log = logging.getLogger("diana.member")

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from diana.engine.events import Run
+from diana.engine.journal.events import Run
 from diana.model.data import DataFile
 from diana.model.facts import Facts
 from diana.model.ids import SubgroupId
@@ -67,7 +67,7 @@ class Ready(_Message):
     subgroups: list[str] = []
     """Subgroups whose files lie here."""
     software: list[str] = []
-    """Software that jobs may ask for there (`model/software.py`). An older release tells none: it would run them
+    """Software that jobs may ask for there (`model/job/software.py`). An older release tells none: it would run them
     without."""
     gpus: int = 0
     """GPUs that jobs may ask for, each of which has its own. An older release tells none."""

@@ -19,7 +19,7 @@ from diana.adapters.subgrid.delivery import Delivery
 from diana.adapters.subgrid.link import MemberLink
 from diana.adapters.subgrid.lrm import SubGridLrm
 from diana.adapters.tasks import begin, end, keep_up
-from diana.engine.events import JobsEnded, Run
+from diana.engine.journal.events import JobsEnded, Run
 from diana.model.facts import Facts
 from diana.model.ids import SiteId, SubgroupId
 from diana.wire.pb import subgrid_pb2, subgrid_pb2_grpc

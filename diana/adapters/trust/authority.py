@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Self
 
 from diana import errors
 from diana.adapters.trust import making
-from diana.model.identity import NOBODY, Identity, parse_uri, uri_of, vo_of_uri
+from diana.model.trust.identity import NOBODY, Identity, parse_uri, uri_of, vo_of_uri
 
 if TYPE_CHECKING:
     from cryptography import x509

@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, ExtensionOID
 
 from diana.adapters.trust.reading import MOST_CHAIN_BYTES
-from diana.model.identity import NOBODY, Identity, dns_names, parse_uri, vo_of_uri
+from diana.model.trust.identity import NOBODY, Identity, dns_names, parse_uri, vo_of_uri
 
 MOST_SIGNERS = 2
 _CRITICAL = {ExtensionOID.BASIC_CONSTRAINTS, ExtensionOID.KEY_USAGE}

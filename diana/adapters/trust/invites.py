@@ -3,7 +3,7 @@ the invitation is open, and the newcomer's certificate under it.
 
 The seed travels in the token and nowhere else; the inviter forgets it and keeps the public half. Whoever holds the
 token can make any certificate under that root, so it opens one call (Enrol/Join), whatever the certificate says
-(`adapters/admission.py`).
+(`adapters/trust/admission.py`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from diana import errors
 from diana.adapters.trust import making
 from diana.adapters.trust.authority import name_in
-from diana.model.identity import VO, Identity, uri_of
+from diana.model.trust.identity import VO, Identity, uri_of
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey

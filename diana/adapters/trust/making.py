@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from diana.adapters.durable import replace_durably
-from diana.model.identity import Identity, dns_names, uri_of
+from diana.model.trust.identity import Identity, dns_names, uri_of
 
 if TYPE_CHECKING:
     from cryptography import x509

@@ -21,7 +21,7 @@ from types import MappingProxyType
 
 from diana import errors
 from diana.adapters.trust.chains import Chain
-from diana.model.ledger import checked_entry
+from diana.model.trust.ledger import checked_entry
 
 GRACE_S = 7 * 86400.0
 """Seconds that leaves below a revoked site's signer hold after the revocation: a whole life of a site's leaf."""

@@ -6,8 +6,8 @@ import argparse
 import os
 import sys
 
-from diana.cli import output
-from diana.cli.parsing import Command, add_node, client, duration_s
+from diana.cli.shared import output
+from diana.cli.shared.parsing import Command, add_node, client, duration_s
 from diana.errors import UsageError
 
 EVERY_S = 1.0

@@ -15,14 +15,14 @@ from textual.events import Resize
 from textual.widgets import DataTable, Footer, Input, Static
 from textual.worker import WorkerFailed
 
-from diana.cli import output
+from diana.cli.shared import output
 from diana.cli.top import tables
 from diana.cli.top.orders import ORDERS, question
 from diana.cli.top.reading import Reader
 from diana.cli.top.screens import Question, StoryScreen
 from diana.cli.top.table import COLUMNS, Table
 from diana.errors import DianaError, Overloaded
-from diana.wire import client_messages as wire
+from diana.wire.client import messages as wire
 
 if TYPE_CHECKING:
     from diana.client import AsyncClient

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from diana.cli import output
-from diana.wire import client_messages as wire
+from diana.cli.shared import output
+from diana.wire.client import messages as wire
 
 if TYPE_CHECKING:
     from diana.client import AsyncClient

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from diana.wire import client_messages as wire
+from diana.wire.client import messages as wire
 
 if TYPE_CHECKING:
     from diana.client import AsyncClient

@@ -16,7 +16,7 @@ from textual.widgets import Footer, Static
 from diana.cli.top.reading import PATIENCE_S
 from diana.cli.top.story import Cells, Failures, story
 from diana.errors import DianaError
-from diana.wire import client_messages as wire
+from diana.wire.client import messages as wire
 
 if TYPE_CHECKING:
     from diana.cli.top.app import Top

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, cast
 
-from diana.cli import output
-from diana.cli.decisions import summary
-from diana.cli.look import heard
-from diana.cli.queue import waiting_lines
+from diana.cli.groups.decisions import summary
+from diana.cli.groups.look import heard
+from diana.cli.groups.queue import waiting_lines
+from diana.cli.shared import output
 from diana.cli.top.tables import ending
 from diana.client.results import JobResult, rows
-from diana.wire import client_messages as wire
+from diana.wire.client import messages as wire
 
 if TYPE_CHECKING:
     from diana.client import AsyncClient

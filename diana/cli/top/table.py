@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.text import Text
 from textual.widgets import DataTable
 
-from diana.cli import output
+from diana.cli.shared import output
 from diana.cli.top import tables
 
 _TITLES = {"sites": "sites", "queue": "queued here", "groups": "groups", "machines": "machines", "peers": "peers"}

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
-from diana.cli import output
-from diana.cli.look import heard
-from diana.cli.queue import LEVELS, starts_in
+from diana.cli.groups.look import heard
+from diana.cli.groups.queue import LEVELS, starts_in
+from diana.cli.shared import output
 from diana.cli.top.reading import SHOWN
-from diana.wire import client_messages as wire
+from diana.wire.client import messages as wire
 
 T = TypeVar("T")
 BUSY = 10

@@ -14,7 +14,7 @@ from diana.client.calls.packing import outcomes, result_index
 from diana.client.results import JobResult, rows
 from diana.errors import DianaError, JobFailed, Overloaded, Unreachable
 from diana.model.indexset import IndexSet
-from diana.wire.client_messages import FetchChunk
+from diana.wire.client.messages import FetchChunk
 
 T = TypeVar("T")
 

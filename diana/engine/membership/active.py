@@ -11,15 +11,15 @@ from bisect import insort
 from heapq import nsmallest
 from typing import TYPE_CHECKING
 
-from diana.engine.effects import Contact, ForgetContact
-from diana.engine.membership import learning, neighbourhood
-from diana.model.contact import KnownAt
+from diana.engine.journal.effects import Contact, ForgetContact
+from diana.engine.membership import merge, ring
 from diana.model.ids import SiteId
+from diana.model.trust.contact import KnownAt
 from diana.policy.membership import State, drawn, mark, score, tries
 
 if TYPE_CHECKING:
-    from diana.engine.context import Context
-    from diana.engine.view import PeerView
+    from diana.engine.site.context import Context
+    from diana.engine.site.view import PeerView
 
 MOST_PARTNERS = 256
 RETRIES = 2
@@ -63,7 +63,7 @@ def consider(core: Context, site: SiteId) -> None:
 def look(core: Context) -> None:
     """Settle, at each turn, which sites streams are held to."""
     members = core.members
-    neighbourhood.look(core)
+    ring.look(core)
     again = members.turn % RETRY_TURNS == 0
     partners = core.parties.sites()
     if not (members.replan or again or partners - members.kept):
@@ -102,7 +102,7 @@ def met(core: Context, site: SiteId) -> None:
     members, peer = core.members, core.view.peers[site]
     if _small(core) and site not in members.kept:
         members.kept.add(site)
-        learning.tell_contact(core, peer)
+        merge.tell_contact(core, peer)
     peer.loose = site not in members.kept
 
 
@@ -135,7 +135,7 @@ def _hold(core: Context, site: SiteId) -> None:
     peer.loose, peer.held_s = False, core.now
     if not peer.up and peer.state is State.ALIVE and not peer.doubted:
         core.members.awaited[site] = core.now
-    learning.tell_contact(core, peer)
+    merge.tell_contact(core, peer)
 
 
 def _release(core: Context, site: SiteId) -> None:
@@ -146,7 +146,7 @@ def _release(core: Context, site: SiteId) -> None:
     peer = core.view.peers.get(site)
     if peer is not None:
         peer.loose = True
-        learning.tell_contact(core, peer)
+        merge.tell_contact(core, peer)
     elif site not in core.state.contacts:
         core.emit(ForgetContact(site))
 
@@ -165,4 +165,4 @@ def _forget(core: Context) -> None:
     ]
     for site in sorted(gone)[:MOST_FORGOTTEN]:
         members.order.remove(site)
-        neighbourhood.forget(core, site)
+        ring.forget(core, site)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from diana.engine.messages import Gossip, Message, Rumour, Summary
-from diana.engine.recovery_messages import Met
+from diana.engine.messages.messages import Gossip, Message, Rumour, Summary
+from diana.engine.messages.recovery import Met
 
 _FRAME = 30
 """Bytes of names and versions around a message."""

@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from diana.engine.membership import learning, neighbourhood, suspicion
+from diana.engine.membership import merge, ring, suspicion
 from diana.engine.membership.sizes import rumour_bytes, summary_bytes
 from diana.engine.membership.table import Served
-from diana.engine.messages import Gossip, Rumour, Summary
+from diana.engine.messages.messages import Gossip, Rumour, Summary
 from diana.model.ids import SiteId
 from diana.policy.membership import State, drawn, mark
 
 if TYPE_CHECKING:
-    from diana.engine.context import Context
-    from diana.engine.view import PeerView
+    from diana.engine.site.context import Context
+    from diana.engine.site.view import PeerView
 
 DIGEST_SHARE = 0.4
 """Share of the budget that goes to rows of a digest: each brings the newer word of either side; an entry may bring
@@ -84,7 +84,7 @@ def via(core: Context) -> tuple[SiteId, ...]:
     longest."""
     peers = core.view.peers
     dialled = (site for site in islice(core.members.linked, MOST_LOOKED_AT) if peers[site].address)
-    return tuple(islice(dialled, learning.MOST_VIA))
+    return tuple(islice(dialled, merge.MOST_VIA))
 
 
 def others(core: Context) -> None:
@@ -156,7 +156,7 @@ def meet(core: Context, peer: PeerView, told: Summary) -> None:
         members.asked_all_s = core.now
         core.send(peer.site, Gossip(asks_all=True))
         return
-    if neighbourhood.is_far(core, peer):
+    if ring.is_far(core, peer):
         return
     core.send(peer.site, Gossip(digest=_digest(core, MEETING_ROWS)))
 
@@ -186,7 +186,7 @@ def _message(core: Context, left: int, copies: int) -> Gossip | None:
 
 
 def _ages_s(core: Context, entries: dict[SiteId, Summary]) -> tuple[float, ...]:
-    return tuple(learning.age_s(core, site) for site in entries)
+    return tuple(merge.age_s(core, site) for site in entries)
 
 
 def _news(core: Context, left: int, copies: int, entries: dict[SiteId, Summary], rumours: list[Rumour]) -> int:

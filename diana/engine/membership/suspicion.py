@@ -10,14 +10,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from diana.engine.membership.table import Suspicion
-from diana.engine.messages import Gossip, Rumour
-from diana.engine.view import UNHEARD, Version
+from diana.engine.messages.messages import Gossip, Rumour
+from diana.engine.site.view import UNHEARD, Version
 from diana.model.ids import SiteId
 from diana.policy.membership import CONFIRMATIONS, MOST_HEALTH, PACES, State, suspicion_s
 
 if TYPE_CHECKING:
-    from diana.engine.context import Context
-    from diana.engine.view import PeerView
+    from diana.engine.site.context import Context
+    from diana.engine.site.view import PeerView
 
 DETOUR_S = 60.0
 """Seconds that a site that others hear and that cannot be reached from here is left alone."""

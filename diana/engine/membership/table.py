@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from diana.engine.membership.twins import Changes
-from diana.engine.messages import Rumour, Summary
+from diana.engine.messages.messages import Rumour, Summary
 from diana.model.ids import SiteId
 from diana.policy.membership import mark, repeats
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from diana.model.ids import SiteId
 
 if TYPE_CHECKING:
-    from diana.engine.context import Context
+    from diana.engine.site.context import Context
 
 FRESH_S = 60.0
 """Seconds; a change this long after the last one begins anew."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from diana.engine.events import CancelJobs, HoldJobs, MoveJobs, ReleaseJobs, RetryJobs
+from diana.engine.journal.events import CancelJobs, HoldJobs, MoveJobs, ReleaseJobs, RetryJobs
 from diana.errors import UsageError
-from diana.model import views
 from diana.model.ids import GroupId, site_id
 from diana.model.indexset import IndexSet
-from diana.model.principal import Principal
+from diana.model.trust.principal import Principal
+from diana.model.views import views
 from diana.node.api.desk import Desk, checked_group, checked_job
-from diana.wire import client_messages as wire
+from diana.wire.client import messages as wire
 
 
 async def cancel(desk: Desk, caller: Principal, request: wire.CancelRequest) -> wire.CancelResponse:

@@ -9,10 +9,10 @@ from typing import TypeVar
 
 import msgspec
 
-from diana.model.decision import Decision
 from diana.model.facts import Facts, Outcome
-from diana.model.views import GroupView
-from diana.wire import client_messages as wire
+from diana.model.views.decision import Decision
+from diana.model.views.views import GroupView
+from diana.wire.client import messages as wire
 
 M = TypeVar("M", bound=msgspec.Struct)
 

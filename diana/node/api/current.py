@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from diana.engine import columns
+from diana.engine.journal import columns
 from diana.model.facts import Facts, FactsKey
-from diana.model.views import GroupView
+from diana.model.views.views import GroupView
 
 Chunk = tuple[FactsKey, Facts]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Protocol
 
 from diana.errors import UsageError
-from diana.model.principal import Principal
+from diana.model.trust.principal import Principal
 from diana.node.activity import Activity
 from diana.node.api.desk import Desk
-from diana.wire import client_messages as wire
+from diana.wire.client import messages as wire
 
 
 class Pages(Protocol):

@@ -8,14 +8,14 @@ import time
 from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 
-from diana.engine.datasets import near
-from diana.engine.events import AddDataset, RemoveDataset
+from diana.engine.data.datasets import near
+from diana.engine.journal.events import AddDataset, RemoveDataset
 from diana.errors import UsageError
-from diana.model import views
 from diana.model.data import Dataset, HeldDataset
-from diana.model.principal import Principal
+from diana.model.trust.principal import Principal
+from diana.model.views import views
 from diana.node.api.desk import Desk
-from diana.wire import client_messages as wire
+from diana.wire.client import messages as wire
 
 _TOLD_EVERY_S = 0.5
 _FILES_PER_CHUNK = 1000

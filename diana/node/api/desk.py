@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
-from diana.engine.effects import Refusal
-from diana.engine.events import Ask, Event
+from diana.engine.journal.effects import Refusal
+from diana.engine.journal.events import Ask, Event
 from diana.errors import DianaError, UsageError
 from diana.model.ids import GroupId, is_group_id
 from diana.model.layout import DataDir
-from diana.model.principal import Principal
-from diana.model.views import GroupView
+from diana.model.trust.principal import Principal
+from diana.model.views.views import GroupView
 from diana.node.api.ended import Places
-from diana.node.door import About, ClientStager, EngineDoor, Insight, Inviter, ReplyBody
-from diana.wire.client_messages import Failure
-from diana.wire.failures import error_of
+from diana.node.ways_in.door import About, ClientStager, EngineDoor, Insight, Inviter, ReplyBody
+from diana.wire.client.failures import error_of
+from diana.wire.client.messages import Failure
 
 if TYPE_CHECKING:
     from diana.node.api.dashboard import Views
     from diana.node.metrics import Metrics
-    from diana.node.replication import Replication
+    from diana.node.pair.replication import Replication
 
 T = TypeVar("T")
 

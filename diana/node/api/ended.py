@@ -15,16 +15,16 @@ from collections import OrderedDict, defaultdict
 from collections.abc import AsyncGenerator, Callable
 from typing import TYPE_CHECKING
 
-from diana.engine import columns
-from diana.engine.events import Ask
+from diana.engine.journal import columns
+from diana.engine.journal.events import Ask
 from diana.errors import UsageError
 from diana.model.facts import Facts, Outcome
 from diana.model.ids import GroupId, SiteId
 from diana.model.indexset import IndexSet
-from diana.model.principal import Principal
-from diana.model.views import ENDINGS, EndedJobs
+from diana.model.trust.principal import Principal
+from diana.model.views.views import ENDINGS, EndedJobs
 from diana.ports import Store
-from diana.wire import client_messages as wire
+from diana.wire.client import messages as wire
 
 if TYPE_CHECKING:
     from diana.node.api.desk import Desk

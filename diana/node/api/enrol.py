@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from diana.errors import DianaError
-from diana.model.principal import Principal
+from diana.model.trust.principal import Principal
 from diana.node.api.desk import Desk
-from diana.wire import client_messages as wire
+from diana.wire.client import messages as wire
 
 
 async def invite(desk: Desk, caller: Principal, request: wire.InviteRequest) -> wire.InviteResponse:

@@ -20,13 +20,13 @@ from diana.adapters.staging.refs import BadName, parts_of
 from diana.errors import DianaError, Unreachable, UsageError
 from diana.model.facts import Facts, FactsKey
 from diana.model.ids import GroupId
-from diana.model.principal import Principal
-from diana.model.urls import is_url
-from diana.model.views import GroupView
+from diana.model.job.urls import is_url
+from diana.model.trust.principal import Principal
+from diana.model.views.views import GroupView
 from diana.node.api.current import current
 from diana.node.api.desk import Desk, checked_group
-from diana.node.elsewhere import other_machine
-from diana.wire import client_messages as wire
+from diana.node.pair.elsewhere import other_machine
+from diana.wire.client import messages as wire
 
 READ_BYTES = 1 << 20
 

@@ -18,13 +18,13 @@ from typing import NamedTuple
 from diana.errors import DianaError, UsageError
 from diana.model.facts import FactsKey, OutputFile
 from diana.model.indexset import IndexSet
-from diana.model.principal import Principal
-from diana.model.views import GroupView
+from diana.model.trust.principal import Principal
+from diana.model.views.views import GroupView
 from diana.node.api import fetch
 from diana.node.api.current import Chunk, current
 from diana.node.api.desk import Desk, checked_group
 from diana.node.api.follow import LOOK_EVERY_S, PAGE_JOBS
-from diana.wire import client_messages as wire
+from diana.wire.client import messages as wire
 
 SMALL_BYTES = 256 << 10
 """A file up to this is one message; it is read together with others."""

@@ -11,13 +11,13 @@ import msgspec
 
 from diana.errors import UsageError, WaitTimedOut
 from diana.model.facts import Facts, FactsKey
-from diana.model.principal import Principal
+from diana.model.trust.principal import Principal
 from diana.node.api import ended
 from diana.node.api.convert import to_results, to_status
 from diana.node.api.current import current
 from diana.node.api.desk import Desk, checked_group
-from diana.node.door import GroupWatch
-from diana.wire import client_messages as wire
+from diana.node.ways_in.door import GroupWatch
+from diana.wire.client import messages as wire
 
 LOOK_EVERY_S = 0.02
 """A group that changes all the time is looked at this often at most."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from diana.engine.events import Ask
+from diana.engine.journal.events import Ask
 from diana.errors import UsageError
 from diana.model.ids import SiteId, site_id
-from diana.model.link import LinkMap
-from diana.model.principal import Principal
+from diana.model.trust.principal import Principal
+from diana.model.views.link import LinkMap
 from diana.node.api.convert import to_message
 from diana.node.api.desk import Desk
-from diana.wire import client_messages as wire
+from diana.wire.client import messages as wire
 
 
 async def links(desk: Desk, caller: Principal, request: wire.LinksRequest) -> wire.LinkMap:

@@ -13,15 +13,15 @@ from diana.model.facts import Facts, FactsKey, Outcome
 from diana.model.ids import GroupId, SiteId, SubgroupId, job_id
 from diana.model.indexset import IndexSet
 from diana.model.layout import DataDir
-from diana.model.principal import Principal
-from diana.model.views import GroupView
+from diana.model.trust.principal import Principal
+from diana.model.views.views import GroupView
 from diana.model.words import counted
 from diana.node.api.desk import Desk, checked_job
-from diana.node.elsewhere import other_machine
-from diana.wire import client_messages as wire
+from diana.node.pair.elsewhere import other_machine
+from diana.wire.client import messages as wire
 
 if TYPE_CHECKING:
-    from diana.node.replication import Replication
+    from diana.node.pair.replication import Replication
 
 WINDOW_JOBS = 65_536
 """Jobs whose log positions are in memory at once."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from diana.errors import UsageError
-from diana.model.principal import Principal
+from diana.model.trust.principal import Principal
 from diana.node.api.desk import Desk
 from diana.node.metrics import Metrics
-from diana.wire import client_messages as wire
+from diana.wire.client import messages as wire
 
 
 async def metrics(desk: Desk, caller: Principal, request: wire.Empty) -> wire.MetricsResponse:

@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from diana.engine.events import Ask, DrainSite, GoOn, MachineRemoved, SayStatement
+from diana.engine.journal.events import Ask, DrainSite, GoOn, MachineRemoved, SayStatement
 from diana.errors import UsageError
-from diana.model import views
 from diana.model.ids import SiteId
-from diana.model.ledger import MOST_REASON, POLICY, checked_entry
 from diana.model.maintenance import utc
-from diana.model.principal import Principal
+from diana.model.trust.ledger import MOST_REASON, POLICY, checked_entry
+from diana.model.trust.principal import Principal
+from diana.model.views import views
 from diana.node.api.convert import to_message
 from diana.node.api.desk import Desk
-from diana.wire import client_messages as wire
+from diana.wire.client import messages as wire
 
 
 async def operate(desk: Desk, caller: Principal, request: wire.OperateRequest) -> wire.OperateResponse:

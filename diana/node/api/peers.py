@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from diana.errors import UsageError
-from diana.model.peers import Peers
-from diana.model.principal import Principal
+from diana.model.trust.principal import Principal
+from diana.model.views.peers import Peers
 from diana.node.api.desk import Desk
-from diana.node.door import Insight
-from diana.wire import client_messages as wire
+from diana.node.ways_in.door import Insight
+from diana.wire.client import messages as wire
 
 
 async def peers(desk: Desk, caller: Principal, request: wire.Empty) -> wire.PeersResponse:

@@ -6,15 +6,15 @@ signs them. The engine checks the signature before anything is durable, and ever
 
 from __future__ import annotations
 
-from diana.engine.messages import Authorisation
+from diana.engine.messages.messages import Authorisation
 from diana.errors import UsageError
 from diana.jobfile import ParsedFile
 from diana.model.ids import GroupId
-from diana.model.principal import Principal
-from diana.model.spec import encode_spec
+from diana.model.job.spec import encode_spec
+from diana.model.trust.principal import Principal
 from diana.node.api.desk import Desk
-from diana.policy.statement import submission_of, user_signer
-from diana.wire import client_messages as wire
+from diana.policy.trust.statement import submission_of, user_signer
+from diana.wire.client import messages as wire
 
 
 def to_sign(desk: Desk, caller: Principal, request: wire.SubmitRequest, parsed: ParsedFile) -> tuple[wire.ToSign, ...]:

@@ -7,16 +7,16 @@ import os
 
 import msgspec
 
-from diana.engine.events import Ask
+from diana.engine.journal.events import Ask
 from diana.errors import UsageError
-from diana.model import views
 from diana.model.ids import site_id
-from diana.model.principal import Principal
-from diana.model.queue import QueueView
+from diana.model.trust.principal import Principal
+from diana.model.views import views
+from diana.model.views.queue import QueueView
 from diana.node.api.convert import to_decision, to_message, to_status
 from diana.node.api.desk import Desk, checked_group
 from diana.node.doctor.names import both
-from diana.wire import client_messages as wire
+from diana.wire.client import messages as wire
 
 STOP_AFTER_S = 0.05
 """Seconds between the answer to Stop and the stop, so that the answer leaves."""

@@ -17,9 +17,8 @@ import msgspec
 from diana.errors import Denied, DianaError, Overloaded, UsageError
 from diana.model.ids import MAIN_MACHINE
 from diana.model.layout import DataDir
-from diana.model.principal import Principal, Role
-from diana.model.views import Info
-from diana.node import standby_api
+from diana.model.trust.principal import Principal, Role
+from diana.model.views.views import Info
 from diana.node.api import (
     control,
     dashboard,
@@ -37,8 +36,12 @@ from diana.node.api import (
 )
 from diana.node.api.dashboard import Views
 from diana.node.api.desk import Desk
-from diana.node.audit import Audit
-from diana.node.call_rates import (
+from diana.node.metrics import Metrics
+from diana.node.pair import standby_api
+from diana.node.pair.replication import Replication
+from diana.node.pair.standby_api import told
+from diana.node.ways_in.audit import Audit
+from diana.node.ways_in.call_rates import (
     AT_ONCE,
     GAP_S,
     MOST_REFUSED_AFTER_S,
@@ -49,11 +52,8 @@ from diana.node.call_rates import (
     CallRates,
     Pace,
 )
-from diana.node.door import About, ClientStager, EngineDoor, Insight, Inviter
-from diana.node.metrics import Metrics
-from diana.node.replication import Replication
-from diana.node.standby_api import told
-from diana.policy.authorise import Action, authorise
+from diana.node.ways_in.door import About, ClientStager, EngineDoor, Insight, Inviter
+from diana.policy.trust.authorise import Action, authorise
 
 ACTIONS: dict[str, Action] = {
     "Submit": Action.SUBMIT,

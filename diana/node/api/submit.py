@@ -11,20 +11,20 @@ from collections.abc import AsyncIterator, Sequence
 
 import msgspec
 
-from diana.engine.effects import DecisionMade, GroupAccepted, GroupsAccepted
-from diana.engine.events import Member, SubmitChain, SubmitGroup
-from diana.engine.messages import Authorisation
+from diana.engine.journal.effects import DecisionMade, GroupAccepted, GroupsAccepted
+from diana.engine.journal.events import Member, SubmitChain, SubmitGroup
+from diana.engine.messages.messages import Authorisation
 from diana.errors import Overloaded, UsageError
 from diana.jobfile import ParsedFile, ParsedJob, parse_file
 from diana.jobfile.check import missing_command
 from diana.jobfile.dag import Waits
-from diana.model.principal import Principal
-from diana.model.spec import GroupSpec
-from diana.model.urls import check_folder_url, is_url
+from diana.model.job.spec import GroupSpec
+from diana.model.job.urls import check_folder_url, is_url
+from diana.model.trust.principal import Principal
 from diana.node.api import permits
 from diana.node.api.convert import to_decision
 from diana.node.api.desk import Desk
-from diana.wire import client_messages as wire
+from diana.wire.client import messages as wire
 
 FREE_BYTES = 512 << 20
 """Below this much room on the data directory's disk nothing new is taken, so that results still land."""

@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import NamedTuple
 
 from diana.errors import DianaError, one_line
-from diana.node.aside import in_thread
-from diana.wire.client_messages import CheckResult
+from diana.node.loop.aside import in_thread
+from diana.wire.client.messages import CheckResult
 
 LIMIT_S = 2.0
 """Seconds for one check."""

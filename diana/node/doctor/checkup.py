@@ -10,12 +10,12 @@ from pathlib import Path
 
 from diana.errors import DianaError, UsageError
 from diana.model.layout import DataDir
-from diana.node.aside import in_thread
-from diana.node.config import SiteConfig, load_config
+from diana.node.config.site_file import SiteConfig, load_config
 from diana.node.doctor import clusters, files, gpus, machine, software, trust
 from diana.node.doctor.bounded import Check, Results, blocking, fail, run_all
-from diana.node.follower import is_paired
-from diana.wire.client_messages import CheckResult, DoctorResponse
+from diana.node.loop.aside import in_thread
+from diana.node.pair.follower import is_paired
+from diana.wire.client.messages import CheckResult, DoctorResponse
 
 NODE_S = 4.0
 """Seconds for the running node's own checks."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from diana.adapters.batch import kinds
 from diana.adapters.batch.settings import ClusterSettings
-from diana.adapters.batch.system import Refused, Unreachable
+from diana.adapters.batch.systems import kinds
+from diana.adapters.batch.systems.system import Refused, Unreachable
 from diana.errors import UsageError
 from diana.model.words import counted
 from diana.node.doctor.bounded import Results, fail, ok, warn

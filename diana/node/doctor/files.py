@@ -13,10 +13,10 @@ from diana.adapters.datadir import least_free_bytes, remote_kind
 from diana.adapters.sqlite_store import checking
 from diana.model.layout import DataDir
 from diana.model.words import counted
-from diana.node import audit
-from diana.node.audit import AUDIT_HEAD
-from diana.node.config import SiteConfig
+from diana.node.config.site_file import SiteConfig
 from diana.node.doctor.bounded import Results, fail, ok, warn
+from diana.node.ways_in import audit
+from diana.node.ways_in.audit import AUDIT_HEAD
 
 SLOW_FSYNC_S = 0.1
 """Each acknowledgement waits for one."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from diana.model.words import counted
-from diana.node import gpus
+from diana.node.config import gpus
 from diana.node.doctor.bounded import Results, fail, ok
 
 

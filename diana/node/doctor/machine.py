@@ -14,7 +14,7 @@ from typing import NamedTuple
 from diana.adapters.lrm import launch
 from diana.model.layout import DataDir
 from diana.model.words import counted
-from diana.node.config import SiteConfig, host_port, is_loopback
+from diana.node.config.site_file import SiteConfig, host_port, is_loopback
 from diana.node.doctor.bounded import Results, fail, ok, warn
 from diana.node.doctor.files import account
 

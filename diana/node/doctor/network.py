@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import grpc
 
 from diana.errors import DianaError
-from diana.node.aside import in_thread
-from diana.node.client_service import FAILURE_KEY
 from diana.node.doctor.bounded import Results, fail, ok, warn
-from diana.wire.client_messages import CheckResult
+from diana.node.loop.aside import in_thread
+from diana.node.ways_in.client_service import FAILURE_KEY
+from diana.wire.client.messages import CheckResult
 from diana.wire.pb import data_pb2, data_pb2_grpc
 from diana.wire.tls import Credentials, identity_in, learn_leaf, open_channel, why_no_handshake
 

@@ -11,10 +11,10 @@ import grpc
 from diana.errors import DianaError
 from diana.model.durations import seconds
 from diana.model.words import counted
-from diana.node.config import DIAL_OUT_ONLY, SiteConfig
+from diana.node.config.site_file import DIAL_OUT_ONLY, SiteConfig
 from diana.node.doctor import names, network
 from diana.node.doctor.bounded import Check, Results, fail, ok, run_all, warn
-from diana.wire.client_messages import MachineRow, PeerRow, PeersResponse
+from diana.wire.client.messages import MachineRow, PeerRow, PeersResponse
 from diana.wire.tls import load_credentials
 
 LIMIT_S = 3.0

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from diana.adapters.lrm.software import Software
 from diana.model.ids import SubgroupId
+from diana.model.job.spec import GroupSpec
 from diana.model.layout import DataDir
-from diana.model.spec import GroupSpec
 from diana.node.doctor.bounded import Check, Results, blocking, fail, ok, warn
 
 LIMIT_S = 1.5

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 
-from diana.adapters import certificates
+from diana.adapters.trust import certificates
 from diana.adapters.trust.reading import bytes_in
 from diana.errors import DianaError
-from diana.model.identity import Identity
 from diana.model.layout import DataDir
-from diana.node.config import SiteConfig, come_in_anew, way_back
+from diana.model.trust.identity import Identity
+from diana.node.config.site_file import SiteConfig, come_in_anew, way_back
 from diana.node.doctor.bounded import Results, fail, ok, warn
 from diana.node.enrol.signers import SignerBook
 from diana.node.enrol.signing import is_signer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 
-from diana.node.config import host_port
+from diana.node.config.site_file import host_port
 from diana.node.enrol.tokens import MOST_ADDRESSES
 
 

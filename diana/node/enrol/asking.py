@@ -14,10 +14,10 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from diana import errors
-from diana.adapters import certificates
+from diana.adapters.trust import certificates
 from diana.errors import Denied, DianaError, Unreachable, UsageError
-from diana.model.identity import Identity
-from diana.node.config import host_port
+from diana.model.trust.identity import Identity
+from diana.node.config.site_file import host_port
 from diana.node.enrol.tokens import FINGERPRINT_BYTES, Token
 from diana.wire.pb import enrol_pb2
 from diana.wire.tls import KEEPALIVE_OPTIONS, identity_in, server_name

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 import msgspec
 
 from diana.errors import Denied, UsageError
-from diana.model.invitation import Invitation
+from diana.model.trust.invitation import Invitation
 
 MOST_OPEN = 1000
 

@@ -10,13 +10,13 @@ from pathlib import Path
 from diana.adapters.trust.invites import SEED_BYTES, invite_root
 from diana.adapters.trust.reading import certificates_in
 from diana.errors import UsageError
-from diana.model.invitation import TELL_S, Invitation
-from diana.node.config import host_port
+from diana.model.trust.invitation import TELL_S, Invitation
+from diana.node.config.site_file import host_port
 from diana.node.enrol import tokens
 from diana.node.enrol.invitations import Invitations
 from diana.node.enrol.names import Names
 from diana.node.enrol.signing import Signing
-from diana.wire.client_messages import InviteRequest, InviteResponse, OpenInvitation
+from diana.wire.client.messages import InviteRequest, InviteResponse, OpenInvitation
 
 DEFAULT_FOR_S = 3600.0
 MOST_FOR_S = 30 * 86_400.0

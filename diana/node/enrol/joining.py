@@ -13,16 +13,16 @@ from pathlib import Path
 import msgspec
 
 from diana import __version__
-from diana.adapters import certificates
-from diana.adapters.grpc_server import TAKEN, cannot_bind
+from diana.adapters.grpc.server import TAKEN, cannot_bind
+from diana.adapters.trust import certificates
 from diana.errors import UsageError
-from diana.model.identity import Identity
 from diana.model.ids import site_id
 from diana.model.layout import DataDir
-from diana.node import gpus as machine_gpus
-from diana.node import setup
-from diana.node.config import DEFAULT_LISTEN, SiteConfig, host_port, load_config, parse_config
-from diana.node.config_text import config_text, write_config
+from diana.model.trust.identity import Identity
+from diana.node.config import gpus as machine_gpus
+from diana.node.config import setup
+from diana.node.config.site_file import DEFAULT_LISTEN, SiteConfig, host_port, load_config, parse_config
+from diana.node.config.text import config_text, write_config
 from diana.node.enrol import asking, tokens
 from diana.node.enrol.addresses import joined, reached_at
 from diana.node.enrol.signers import SignerBook

@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from diana.errors import UsageError
-from diana.model.identity import MACHINE, USER
 from diana.model.ids import SiteId, site_id
-from diana.model.views import Named
+from diana.model.trust.identity import MACHINE, USER
+from diana.model.views.views import Named
 from diana.node.enrol.invitations import Invitations
 
 MAIN = "main"

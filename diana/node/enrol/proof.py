@@ -9,7 +9,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from diana.adapters.trust.authority import name_in
-from diana.model.identity import Identity
+from diana.model.trust.identity import Identity
 from diana.wire.renewal import proven
 
 

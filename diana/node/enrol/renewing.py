@@ -17,11 +17,11 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from diana.adapters import certificates
+from diana.adapters.trust import certificates
 from diana.adapters.trust.making import distinguished
 from diana.adapters.trust.reading import bytes_in, certificates_in, key_of
 from diana.errors import DianaError, UsageError
-from diana.model.identity import Identity
+from diana.model.trust.identity import Identity
 from diana.node.enrol.signing import Signing, is_signer
 
 LEAST_PAUSE_S, MOST_PAUSE_S = 1.0, 600.0

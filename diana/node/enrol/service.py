@@ -16,21 +16,21 @@ from typing import Any
 import grpc
 
 from diana import errors
-from diana.adapters.grpc_server import peer_identity
+from diana.adapters.grpc.server import peer_identity
 from diana.adapters.trust.authority import request_key
 from diana.adapters.trust.invites import invited_by
 from diana.adapters.trust.reading import bytes_in
 from diana.errors import Denied, DianaError, UsageError
-from diana.model.identity import Identity
-from diana.model.invitation import Invitation
-from diana.model.principal import Principal, Role
-from diana.node.call_rates import CallRates
+from diana.model.trust.identity import Identity
+from diana.model.trust.invitation import Invitation
+from diana.model.trust.principal import Principal, Role
 from diana.node.enrol.invitations import Invitations
 from diana.node.enrol.inviting import Inviting, check_address
 from diana.node.enrol.names import AskName, Names
 from diana.node.enrol.proof import speaks_for
 from diana.node.enrol.signing import NO_PROOF, Proof, Signing
-from diana.policy.enrolment import becomes_signer, may_be_signed
+from diana.node.ways_in.call_rates import CallRates
+from diana.policy.trust.enrolment import becomes_signer, may_be_signed
 from diana.wire.pb import enrol_pb2, enrol_pb2_grpc
 
 MOST_SKEW_S = 240.0

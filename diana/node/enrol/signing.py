@@ -1,6 +1,6 @@
 """Gets a certificate signed: by this site where it is a signer, else by one that is.
 
-The right to it is decided before (`policy/enrolment.py`, invitations); this decides who signs, and for how long.
+The right to it is decided before (`policy/trust/enrolment.py`, invitations); this decides who signs, and for how long.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import grpc
 from diana import errors
 from diana.adapters.trust.authority import Authority, sign_request
 from diana.errors import Denied, Unreachable, UsageError
-from diana.model.identity import Identity
 from diana.model.ids import SiteId
-from diana.node.config import Trust
+from diana.model.trust.identity import Identity
+from diana.node.config.site_file import Trust
 from diana.node.enrol.signers import SignerBook
 from diana.wire.pb import enrol_pb2
 

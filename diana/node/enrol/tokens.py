@@ -17,7 +17,7 @@ import msgspec
 from diana.adapters.trust.invites import SEED_BYTES, invite_id
 from diana.errors import UsageError
 from diana.model.ids import site_id
-from diana.node.config import host_port
+from diana.node.config.site_file import host_port
 
 if TYPE_CHECKING:
     from cryptography import x509

@@ -10,15 +10,14 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 from diana.adapters.tasks import begin, end, keep_up
-from diana.engine.effects import Refusal
-from diana.engine.events import NameSite, NoteInvitation
+from diana.engine.journal.effects import Refusal
+from diana.engine.journal.events import NameSite, NoteInvitation
 from diana.errors import DianaError, Overloaded, UsageError
-from diana.model import views
 from diana.model.ids import SiteId
-from diana.model.invitation import Invitation
 from diana.model.layout import DataDir
-from diana.node.config import SiteConfig
-from diana.node.door import EngineDoor
+from diana.model.trust.invitation import Invitation
+from diana.model.views import views
+from diana.node.config.site_file import SiteConfig
 from diana.node.enrol.addresses import reached_at
 from diana.node.enrol.invitations import Invitations, Keep
 from diana.node.enrol.names import AskName
@@ -26,6 +25,7 @@ from diana.node.enrol.renewing import Note, Renewal, renew_before_start
 from diana.node.enrol.service import Enrolment
 from diana.node.enrol.signers import SignerBook
 from diana.node.enrol.signing import Signing
+from diana.node.ways_in.door import EngineDoor
 
 _log = logging.getLogger("diana.enrol")
 

@@ -9,7 +9,7 @@ from contextlib import suppress
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from diana.node.aside import in_thread
+from diana.node.loop.aside import in_thread
 from diana.node.metrics.samples import Calls, Reader, Samples
 
 if TYPE_CHECKING:

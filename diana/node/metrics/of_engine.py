@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from diana.engine.events import Ask
+from diana.engine.journal.events import Ask
 from diana.errors import DianaError
-from diana.model.figures import Figures, SiteFigures
 from diana.model.ids import SiteId
-from diana.model.principal import Principal, Role
-from diana.model.views import Ok
+from diana.model.trust.principal import Principal, Role
+from diana.model.views.figures import Figures, SiteFigures
+from diana.model.views.views import Ok
 from diana.node.metrics.samples import Reader, Samples
 
 if TYPE_CHECKING:
-    from diana.node.door import EngineDoor
+    from diana.node.ways_in.door import EngineDoor
 
 ANSWER_S = 5.0
 """Seconds the engine may take: a node that is behind, or whose standby is silent, is watched all the same."""

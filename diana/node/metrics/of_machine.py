@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Protocol
 
 from diana import __version__
-from diana.adapters import certificates
+from diana.adapters.trust import certificates
 from diana.adapters.trust.reading import bytes_in
 from diana.errors import DianaError
 from diana.model.layout import DataDir
-from diana.node.aside import Alone
-from diana.node.config import SiteConfig
+from diana.node.config.site_file import SiteConfig
+from diana.node.loop.aside import Alone
 from diana.node.metrics.samples import Reader, Samples
 
 

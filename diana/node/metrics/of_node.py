@@ -8,8 +8,8 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from diana.model.layout import DataDir
-from diana.node.aside import Alone
-from diana.node.config import SiteConfig
+from diana.node.config.site_file import SiteConfig
+from diana.node.loop.aside import Alone
 from diana.node.metrics.exposing import Metrics
 from diana.node.metrics.of_engine import engine
 from diana.node.metrics.of_machine import Lrm, machine
@@ -17,10 +17,10 @@ from diana.node.metrics.samples import Reader, Samples
 
 if TYPE_CHECKING:
     from diana.adapters.grpc_transport import GrpcTransport
-    from diana.adapters.stager import FileStager
-    from diana.node.member_api import Attachment, Jobs
-    from diana.node.replication import Replication
-    from diana.node.runner import Runner
+    from diana.adapters.staging.stager import FileStager
+    from diana.node.loop.runner import Runner
+    from diana.node.member.api import Attachment, Jobs
+    from diana.node.pair.replication import Replication
 
 CACHE_EVERY_S = 60.0
 """Seconds between two sums: the cache's size is a sum over all that lies there."""

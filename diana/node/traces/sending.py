@@ -13,15 +13,15 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from diana import __version__
-from diana.engine.effects import Effect
+from diana.engine.journal.effects import Effect
 from diana.errors import UsageError
-from diana.node.aside import in_thread
-from diana.node.clock import SiteClock
-from diana.node.config import SiteConfig
+from diana.node.config.site_file import SiteConfig
+from diana.node.loop.aside import in_thread
+from diana.node.loop.clock import SiteClock
 
 if TYPE_CHECKING:
-    from diana.node.release import Release
-    from diana.node.runner import Runner
+    from diana.node.loop.release import Release
+    from diana.node.loop.runner import Runner
     from diana.node.traces.spans import Event, Span
 
 EVERY_S = 2.0

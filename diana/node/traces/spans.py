@@ -6,7 +6,7 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import NamedTuple
 
-from diana.engine.state import Group, Subgroup
+from diana.engine.journal.state import Group, Subgroup
 from diana.model.ids import GroupId, SiteId, SubgroupId, group_of
 
 MOST_PARTS = 500

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 
-from diana.engine import effects as fx
-from diana.engine import records as r
-from diana.engine.state import Group
+from diana.engine.journal import effects as fx
+from diana.engine.journal import records as r
+from diana.engine.journal.state import Group
 from diana.model.facts import Facts, FactsKey, Outcome
 from diana.model.ids import GroupId, SiteId, SubgroupId
 from diana.node.traces.spans import Ran, Span, of_group, of_run

@@ -16,9 +16,9 @@ import msgspec
 
 from diana.adapters.tasks import begin
 from diana.errors import DianaError
-from diana.model.principal import Principal, Role
+from diana.model.trust.principal import Principal, Role
 from diana.node.web.drawn import drawn
-from diana.wire import client_messages as wire
+from diana.wire.client import messages as wire
 
 if TYPE_CHECKING:
     from diana.node.api import Api

@@ -23,8 +23,8 @@ from diana.errors import Denied, DianaError, Overloaded, Unreachable, UsageError
 from diana.node.web.connections import FIRST_S, Door
 from diana.node.web.live import Feeds
 from diana.node.web.sessions import PAGES, Session
-from diana.wire.client_messages import METHODS
-from diana.wire.failures import failure_of
+from diana.wire.client.failures import failure_of
+from diana.wire.client.messages import METHODS
 
 if TYPE_CHECKING:
     from diana.node.web.server import WebServer

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 from diana.adapters.loopback import free_addresses
 from diana.errors import DianaError, UsageError
 from diana.model.layout import DataDir
-from diana.model.principal import Principal
+from diana.model.trust.principal import Principal
 from diana.node.web.config import OFF, Web
 from diana.node.web.sessions import PAGES, SCRAPER, Session, Sessions
-from diana.wire.client_messages import DashboardRequest, DashboardResponse
+from diana.wire.client.messages import DashboardRequest, DashboardResponse
 
 if TYPE_CHECKING:
     from diana.node.api import Api

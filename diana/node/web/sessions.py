@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 from cryptography.fernet import Fernet, InvalidToken
 
-from diana.model.principal import Principal, Role
+from diana.model.trust.principal import Principal, Role
 
 TICKET_S = 120.0
 MOST_TICKETS = 1000

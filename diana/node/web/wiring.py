@@ -9,13 +9,13 @@ from contextlib import AsyncExitStack
 from diana.adapters.tasks import end, keep_up
 from diana.errors import UsageError
 from diana.model.layout import DataDir
-from diana.model.principal import Principal
+from diana.model.trust.principal import Principal
 from diana.node.activity import Activity
 from diana.node.api import Api
 from diana.node.api.dashboard import Views
-from diana.node.config import DIAL_OUT_ONLY, SiteConfig, host_port, is_loopback
-from diana.node.store_thread import StoreThread
-from diana.node.users import Users
+from diana.node.config.site_file import DIAL_OUT_ONLY, SiteConfig, host_port, is_loopback
+from diana.node.loop.store_thread import StoreThread
+from diana.node.ways_in.users import Users
 from diana.node.web.config import OFF
 from diana.node.web.server import WebServer
 

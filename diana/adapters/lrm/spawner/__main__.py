@@ -10,10 +10,10 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from diana.adapters.lrm.spawner.claimlog import LogDamaged
+from diana.adapters.lrm.spawner.claims.claimlog import LogDamaged
+from diana.adapters.lrm.spawner.claims.records import LogNewer
 from diana.adapters.lrm.spawner.loop import Spawner
 from diana.adapters.lrm.spawner.processes import become_subreaper
-from diana.adapters.lrm.spawner.records import LogNewer
 from diana.model.layout import DataDir
 
 LOCK = "lock"

@@ -7,8 +7,8 @@ import itertools
 from collections.abc import Iterable
 from enum import IntEnum
 
+from diana.adapters.lrm.spawner.claims.records import Claimed, End
 from diana.adapters.lrm.spawner.protocol import Batch, Collected, Order
-from diana.adapters.lrm.spawner.records import Claimed, End
 from diana.adapters.lrm.spawner.segments import Segment
 
 RunKey = tuple[str, int, int, int]

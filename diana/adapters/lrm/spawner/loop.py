@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import select
 
-from diana.adapters.lrm.spawner import replay
-from diana.adapters.lrm.spawner.claimlog import ClaimLog, read
+from diana.adapters.lrm.spawner.claims import replay
+from diana.adapters.lrm.spawner.claims.claimlog import ClaimLog, read
 from diana.adapters.lrm.spawner.identity import boot_s, machine
 from diana.adapters.lrm.spawner.jobs import Job, State, batches
 from diana.adapters.lrm.spawner.launching import Launcher

@@ -17,6 +17,7 @@ from contextlib import suppress
 from itertools import count
 
 from diana.adapters.lrm.spawner import processes
+from diana.adapters.lrm.spawner.claims.records import EXIT_UNKNOWN, LOST_WHILE_RUNNING, End
 from diana.adapters.lrm.spawner.contained import Contained
 from diana.adapters.lrm.spawner.devices import Devices
 from diana.adapters.lrm.spawner.identity import boot_s
@@ -26,7 +27,6 @@ from diana.adapters.lrm.spawner.leases import Leases
 from diana.adapters.lrm.spawner.others import OtherAccounts
 from diana.adapters.lrm.spawner.place import Place
 from diana.adapters.lrm.spawner.protocol import UNREADY, UNREADY_FILE
-from diana.adapters.lrm.spawner.records import EXIT_UNKNOWN, LOST_WHILE_RUNNING, End
 from diana.adapters.lrm.spawner.segments import Segments
 from diana.adapters.lrm.spawner.strays import Strays
 from diana.adapters.lrm.spawner.table import Table

@@ -9,11 +9,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator
 
-from diana.adapters.lrm.spawner.claimlog import ClaimLog
-from diana.adapters.lrm.spawner.identity import Machine, boot_s, wall_s
-from diana.adapters.lrm.spawner.jobs import Claim, Job, RunKey, State
-from diana.adapters.lrm.spawner.protocol import Collected, Order, Runs, columns
-from diana.adapters.lrm.spawner.records import (
+from diana.adapters.lrm.spawner.claims.claimlog import ClaimLog
+from diana.adapters.lrm.spawner.claims.records import (
     VERSION,
     Begin,
     Claimed,
@@ -28,7 +25,10 @@ from diana.adapters.lrm.spawner.records import (
     Starting,
     Term,
 )
-from diana.adapters.lrm.spawner.syncer import Syncer
+from diana.adapters.lrm.spawner.claims.syncer import Syncer
+from diana.adapters.lrm.spawner.identity import Machine, boot_s, wall_s
+from diana.adapters.lrm.spawner.jobs import Claim, Job, RunKey, State
+from diana.adapters.lrm.spawner.protocol import Collected, Order, Runs, columns
 from diana.model.indexset import IndexSet
 
 _COMPACT_BYTES = 4 << 20

@@ -1,0 +1,167 @@
+"""Verbs that change what becomes of jobs: cancel, hold, move, release, retry."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from diana.cli.shared import output
+from diana.cli.shared.parsing import Command, add_json, add_node, client
+
+if TYPE_CHECKING:
+    from diana.client import Client
+
+Counts = dict[str, int]
+
+
+def _cancel_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--dependents", action="store_true", help="also the groups that wait for it, and so on")
+    _options("CancelResponse")(parser)
+
+
+def _options(answer: str) -> Callable[[argparse.ArgumentParser], None]:
+    def configure(parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("targets", nargs="+", metavar="TARGET", help="a group, a job, or jobs of a group")
+        add_json(parser, f"{answer}, summed over the targets")
+        add_node(parser)
+
+    return configure
+
+
+def _retry_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--held", action="store_true", help="also jobs held because nobody knows how they ended")
+    parser.add_argument("--cancelled", action="store_true", help="also cancelled jobs")
+    parser.add_argument(
+        "--unreachable",
+        action="store_true",
+        help="also jobs at sites that cannot be reached; they may run on there, and DIANA_EPOCH tells the copies apart",
+    )
+    _options("RetryResponse")(parser)
+
+
+def _each(args: argparse.Namespace, act: Callable[[Client, str], tuple[Counts, str]]) -> int:
+    """Target by target; the first refusal ends it, what was done before stays done."""
+    total: Counts = {}
+    with client(args) as node:
+        for target in args.targets:
+            counts, line = act(node, target)
+            for name, count in counts.items():
+                total[name] = total.get(name, 0) + count
+            if not args.json:
+                output.say(f"{target}: {line}")
+    if args.json:
+        output.print_json(total)
+    return 0
+
+
+def _jobs(count: int) -> str:
+    return output.counted(count, "job")
+
+
+def _cancel(args: argparse.Namespace) -> int:
+    def act(node: Client, target: str) -> tuple[Counts, str]:
+        jobs = node.cancel(target, dependents=args.dependents)
+        return {"jobs": jobs}, f"cancelling {_jobs(jobs)}"
+
+    return _each(args, act)
+
+
+def _hold(args: argparse.Namespace) -> int:
+    def act(node: Client, target: str) -> tuple[Counts, str]:
+        held = node.hold(target)
+        return {"jobs": held.jobs, "started": held.started}, f"holding {_jobs(held.jobs)}{_run_on(held.started)}"
+
+    return _each(args, act)
+
+
+def _move_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--to", required=True, metavar="SITE", help="the site they are to run at")
+    _options("MoveResponse")(parser)
+
+
+def _move(args: argparse.Namespace) -> int:
+    def act(node: Client, target: str) -> tuple[Counts, str]:
+        moved = node.move(target, args.to)
+        line = f"moving {_jobs(moved.jobs)} to {args.to}{_run_on(moved.started)}"
+        return {"jobs": moved.jobs, "started": moved.started}, line
+
+    return _each(args, act)
+
+
+def _run_on(started: int) -> str:
+    return f"; {_jobs(started)} had started and {'runs' if started == 1 else 'run'} on" * bool(started)
+
+
+def _release(args: argparse.Namespace) -> int:
+    def act(node: Client, target: str) -> tuple[Counts, str]:
+        jobs = node.release(target)
+        return {"jobs": jobs}, f"released {_jobs(jobs)}"
+
+    return _each(args, act)
+
+
+def _retry(args: argparse.Namespace) -> int:
+    def act(node: Client, target: str) -> tuple[Counts, str]:
+        jobs = node.retry(target, held=args.held, cancelled=args.cancelled, unreachable=args.unreachable)
+        return {"jobs": jobs}, f"trying {_jobs(jobs)} again"
+
+    return _each(args, act)
+
+
+COMMANDS = {
+    "cancel": Command(
+        _cancel_options,
+        _cancel,
+        "Jobs that run get TERM, some seconds, then KILL. Groups that wait for a cancelled one are held until it is\n"
+        "retried, unless --dependents cancels them too.",
+        """
+diana cancel alpha-12
+diana cancel --dependents alpha-12
+diana cancel alpha-12.3
+diana cancel 'alpha-12.[3-9,12]'
+""",
+    ),
+    "hold": Command(
+        _options("HoldResponse"),
+        _hold,
+        "Jobs that have started run on; what a machine was given ahead and has not begun it gives back.",
+        """
+diana hold alpha-12
+diana hold alpha-12.3
+diana hold 'alpha-12.[3-9,12]'
+""",
+    ),
+    "move": Command(
+        _move_options,
+        _move,
+        "Jobs that have started run on where they are; what a machine was given ahead and has not begun it gives\n"
+        "back. A site that cannot take them after all ends the order; they then go where it is best, and diana\n"
+        "explain says why.",
+        """
+diana move alpha-12 --to beta
+diana move 'alpha-12.[3-9,12]' --to beta
+""",
+    ),
+    "release": Command(
+        _options("ReleaseResponse"),
+        _release,
+        "All that is named must be held, else nothing changes.",
+        """
+diana release alpha-12
+diana release alpha-12.3
+diana release 'alpha-12.[3-9,12]'
+""",
+    ),
+    "retry": Command(
+        _retry_options,
+        _retry,
+        "Of what is named only the failed jobs, unless options say more. A merge that failed is tried again too.",
+        """
+diana retry alpha-12
+diana retry --held 'alpha-12.[3-9]'
+diana retry --cancelled --held alpha-12
+diana retry --unreachable alpha-12
+""",
+    ),
+}

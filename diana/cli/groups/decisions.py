@@ -1,0 +1,219 @@
+"""A placement decision as text, for somebody who asks why: the sentence, when it ends, the parts, every site's price,
+and why not the others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from diana.cli.shared import output
+
+if TYPE_CHECKING:
+    from diana.wire.client.messages import Decision, ExplainResponse, PartOutcome, SiteCost
+
+_NOTHING = frozenset({"0 s", "0 B", "0", "-", "", "0 %"})
+_LEAST = (
+    "BYTES OUT", "RUN TIME FROM", "NETWORK", "JOBS AHEAD", "AT MOST", "HEARD", "STAGE OUT", "BYTES IN", "RTT", "RANGE",
+)  # fmt: skip
+HEARD_NOW_S = 1.0
+"""Seconds up to which what was heard counts as known now."""
+NOTICED = 0.05
+"""A part of the turnaround that is worth a word."""
+_RUN_FROM = {
+    "here": "{seen} here",
+    "elsewhere": "{seen} elsewhere",
+    "declared": "declared",
+    "guess": "a guess",
+}
+_CLASSES = {"compute": "compute-heavy", "data": "data-heavy", "both": "heavy in both data and computation"}
+
+
+def show_decision(decision: Decision) -> None:
+    output.heading(decision.reason or f"plan: {decision.plan}")
+    for line in summary(decision):
+        output.say(line)
+    if decision.parts:
+        print("\nthe plan:")
+        _table(
+            ("SITE", ">JOBS", ">END", ">RANGE", ">WAIT", ">STAGE IN", ">RUN", ">STAGE OUT", ">BYTES IN", ">BYTES OUT"),
+            [
+                (
+                    part.site,
+                    f"{part.jobs:,}",
+                    output.seconds(part.expected_end_s or part.predicted_end_s),
+                    output.between(part.predicted_low_s, part.predicted_high_s),
+                    output.seconds(part.wait_s),
+                    output.seconds(part.stage_in_s),
+                    output.seconds(part.run_s),
+                    output.seconds(part.stage_out_s),
+                    output.size(part.bytes_in),
+                    output.size(part.bytes_out),
+                )
+                for part in decision.parts
+            ],
+        )
+    _show_sites(decision)
+
+
+def summary(decision: Decision) -> list[str]:
+    """Lines on the predicted end, how sure it is, and the cost model."""
+    lines = []
+    if decision.parts:
+        lines.append(_end(decision))
+        if decision.past_groups:
+            off = f"median {decision.past_error:.0%} over {output.counted(decision.past_groups, 'group')}"
+            lines.append(f"past error: {off}; eight of ten ended in that range")
+        else:
+            lines.append("past error: too few groups have run as planned to tell")
+    if decision.plan == "whole" and decision.split_s > 0 and decision.split_s != decision.whole_s:
+        lines.append(f"split, it would end after {output.seconds(decision.split_s)}")
+    units = {"paper": "the paper's cost, without a unit"}.get(decision.model, "turnaround, in seconds")
+    kind = _CLASSES.get(decision.job_class, "")
+    if kind:
+        kind = f"; the group is {kind} ({'declared' if decision.declared_class else 'derived'})"
+    raw = ", raw" if decision.raw else ""
+    weights = "".join(f", {one.term} x {one.weight:g}" for one in decision.weights)
+    lines.append(f"cost model: {units}{raw}{weights}{kind}")
+    return lines
+
+
+def _end(decision: Decision) -> str:
+    """Plans are compared as if jobs could be cut; what is promised counts whole jobs."""
+    fluid = output.seconds(max(part.predicted_end_s for part in decision.parts))
+    end = output.seconds(decision.expected_s) if decision.expected_s > 0 else fluid
+    spread = output.between(decision.low_s, decision.high_s)
+    cut = f"; {fluid} if jobs could be cut" if end != fluid else ""
+    return f"predicted end: {end}" + (f", range {spread}" if spread else "") + cut
+
+
+# --- sites ---------------------------------------------------------------------------------------------------
+
+
+def _show_sites(decision: Decision) -> None:
+    feasible = [cost for cost in decision.candidates if not cost.rejected]
+    if feasible and decision.model == "paper":
+        if any(cost.cost or cost.network or cost.computation or cost.transfer for cost in feasible):
+            rows = [_paper_terms(cost) for cost in feasible]
+            print("\nwhat the whole group would cost at each site, by the paper's terms:")
+            _table(("SITE", ">COST", ">NETWORK", ">COMPUTATION", ">TRANSFER"), rows)
+        else:
+            print("\nby the paper's terms every site costs 0: no job waits or runs anywhere, and nothing has to move")
+    if feasible:
+        print("\nwhat the whole group would take at each site:")
+        _table(
+            ("SITE", ">TOTAL", ">RANGE", ">WAIT", ">STAGE IN", ">RUN", ">STAGE OUT", ">NETWORK"),
+            [_terms(cost) for cost in feasible],
+        )
+        print("\nwhat that rests on:")
+        _table(
+            (
+                "SITE", ">SLOTS", ">AT MOST", ">JOBS AHEAD", ">BYTES IN", ">BYTES OUT", ">RTT", ">RATE", ">HEARD",
+                "RUN TIME FROM",
+            ),
+            [_grounds(cost) for cost in feasible],
+        )  # fmt: skip
+    rejected = [cost for cost in decision.candidates if cost.rejected]
+    if rejected or decision.reasons:
+        print()
+    for cost in rejected:
+        near = f" (takes it if {cost.near_miss})" if cost.near_miss else ""
+        output.say(f"not {cost.site}: {cost.rejected}{near}")
+    for some in decision.reasons:
+        output.say(f"{output.counted(some.sites, 'more site')}: {some.reason}")
+
+
+def _paper_terms(cost: SiteCost) -> tuple[str, ...]:
+    return (cost.site, *(f"{term:.4g}" for term in (cost.cost, cost.network, cost.computation, cost.transfer)))
+
+
+def _terms(cost: SiteCost) -> tuple[str, ...]:
+    return (
+        cost.site,
+        output.seconds(cost.total_s),
+        output.between(cost.total_low_s, cost.total_high_s),
+        _ranged(cost.wait_s, cost.wait_low_s, cost.wait_high_s),
+        _ranged(cost.stage_in_s, cost.stage_in_low_s, cost.stage_in_high_s),
+        _ranged(cost.run_s, cost.run_low_s, cost.run_high_s),
+        output.seconds(cost.stage_out_s),
+        output.seconds(cost.network_s),
+    )
+
+
+def _grounds(cost: SiteCost) -> tuple[str, ...]:
+    return (
+        cost.site,
+        f"{cost.slots:,}",
+        f"{cost.max_jobs:,}" if cost.max_jobs else "-",
+        f"{cost.jobs_ahead:,}",
+        output.size(cost.bytes_in),
+        output.size(cost.bytes_out),
+        output.milliseconds(cost.rtt_s or -1),
+        output.rate(cost.bytes_per_s),
+        "now" if cost.age_s < HEARD_NOW_S else f"{output.seconds(cost.age_s)} ago",
+        _RUN_FROM.get(cost.run_from, "").format(seen=output.counted(cost.runs_seen, "job")),
+    )
+
+
+def _ranged(value_s: float, low_s: float, high_s: float) -> str:
+    """The figure, and its range where it has one that shows."""
+    spread = output.between(low_s, high_s)
+    return f"{output.seconds(value_s)} ({spread})" if spread else output.seconds(value_s)
+
+
+def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Columns that say nothing in any row are left out."""
+    kept = [k for k in range(len(header)) if not k or any(row[k] not in _NOTHING for row in rows)]
+    output.print_table([header[k] for k in kept], [[row[k] for k in kept] for row in rows], least=_LEAST)
+
+
+# --- afterwards ----------------------------------------------------------------------------------------------
+
+
+def show_outcomes(explained: ExplainResponse) -> None:
+    """Predicted against achieved, per part and for the whole."""
+    if explained.outcomes and any(one.ended_s >= 0 or one.started_s >= 0 for one in explained.outcomes):
+        print("\npredicted / achieved, in time from the decision on:")
+        several = len(explained.decisions) > 1
+        _table(
+            ("SITE", ">DECISION", ">JOBS", ">START", ">RUN", ">BYTES IN", ">END", ">ERROR"),
+            [_outcome(one, several) for one in explained.outcomes],
+        )
+    if explained.achieved_s > 0:
+        print(_achieved(explained))
+
+
+def _achieved(explained: ExplainResponse) -> str:
+    """The time before the decision, such as that spent waiting for other groups, was never predicted."""
+    line = f"\nachieved: {output.seconds(explained.achieved_s)} from submission to the last end"
+    if explained.predicted_s <= 0 or not explained.decisions:
+        return line
+    one = explained.decisions[0]
+    planned_s = one.expected_s or max((part.predicted_end_s for part in one.parts), default=0.0)
+    before_s = max(0.0, explained.predicted_s - planned_s)
+    if before_s >= max(HEARD_NOW_S, NOTICED * explained.achieved_s):
+        line += f", {output.seconds(before_s)} of it before the group was placed"
+        line += f"\nfrom then on: {output.seconds(explained.achieved_s - before_s)}"
+    error = _error(planned_s, explained.achieved_s - before_s)
+    return f"{line}; predicted {output.seconds(planned_s)}, error {error}"
+
+
+def _outcome(one: PartOutcome, several: bool) -> tuple[str, ...]:
+    start_s = max(one.predicted_wait_s, one.predicted_stage_in_s)
+    took_s = one.ended_s - one.started_s if one.ended_s >= 0 and one.started_s >= 0 else -1.0
+    ended = output.seconds(one.ended_s) if one.over else "not over"
+    moved = one.predicted_bytes_in or one.bytes_in
+    return (
+        one.site,
+        str(one.decision + 1) if several else "",
+        f"{one.jobs:,}",
+        f"{output.seconds(start_s)} / {output.seconds(one.started_s)}",
+        f"{output.seconds(one.predicted_run_s)} / {output.seconds(took_s if one.over else -1)}",
+        f"{output.size(one.predicted_bytes_in)} / {output.size(one.bytes_in)}" if moved else "",
+        f"{output.seconds(one.predicted_end_s)} / {ended}",
+        _error(one.predicted_end_s, one.ended_s) if one.over and one.ended_s >= 0 else "-",
+    )
+
+
+def _error(predicted_s: float, achieved_s: float) -> str:
+    """Relative error of the predicted time: achieved / predicted - 1; `-` without a prediction."""
+    return f"{achieved_s / predicted_s - 1.0:+.0%}" if predicted_s > 0 else "-"

@@ -1,0 +1,248 @@
+"""Verbs that stay with a group: wait, logs, fetch."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from diana.cli.shared import output
+from diana.cli.shared.parsing import Command, add_json, add_node, client, duration_s, node_given
+from diana.cli.shared.progress import Line, redraws
+from diana.errors import UsageError
+
+if TYPE_CHECKING:
+    from diana.client import Client
+    from diana.wire.client.messages import GroupStatus
+
+LINE_EVERY_S = 10.0
+"""Seconds between two lines of progress that go to a file or pipe, but for a change of state."""
+
+
+class Progress:
+    """Shows a group's progress on standard error: one line redrawn on a terminal, a line now and then elsewhere."""
+
+    def __init__(self, quiet: bool) -> None:
+        self._quiet = quiet
+        self._line = Line() if redraws() else None
+        self._shown = ""
+        self._state = ""
+        self._last_s = 0.0
+
+    def show(self, status: GroupStatus) -> None:
+        if self._quiet:
+            return
+        line = progress_line(status)
+        if self._line is not None:
+            self._line.show(line)
+            return
+        now_s = time.monotonic()
+        if line != self._shown and (status.state != self._state or now_s - self._last_s >= LINE_EVERY_S):
+            print(output.clean(line), file=sys.stderr, flush=True)
+            self._shown, self._state, self._last_s = line, status.state, now_s
+
+    def end(self) -> None:
+        if self._line is not None:
+            self._line.end()
+
+
+def progress_line(status: GroupStatus) -> str:
+    drawn = output.bar([(status.done, "#"), (status.failed + status.cancelled, "x")], status.jobs)
+    counts = output.fields(
+        status, "failed", "cancelled", "running", "queued", "staging", "unplaced", "held", "unreachable"
+    )
+    return ", ".join([f"{status.group} {status.state} [{drawn}] {status.done:,}/{status.jobs:,} done", *counts])
+
+
+def follow(node: Client, group: str, timeout_s: float | None, *, as_json: bool, quiet: bool, given: str = "") -> int:
+    """Waits; prints the result; the exit code is the group's. `given`: as `result_line` takes it."""
+    progress = Progress(quiet or as_json)
+    last: GroupStatus | None = None
+    try:
+        for last in node.watch(group, timeout_s):
+            progress.show(last)
+    finally:
+        progress.end()
+    assert last is not None, "a wait ends with a status"
+    if as_json:
+        output.print_json(last)
+    elif not quiet:
+        output.say(result_line(last, given))
+    return exit_code(last)
+
+
+def follow_all(
+    node: Client, groups: list[str], timeout_s: float | None, *, as_json: bool, quiet: bool, given: str = ""
+) -> int:
+    """Follow the groups one after the other, the time counted over all; returns the worst of their exit codes."""
+    end_s = time.monotonic() + timeout_s if timeout_s else None
+    worst = 0
+    for number, group in enumerate(groups):
+        # The first gets the time as it was asked for, so that the line about its end says the same.
+        left_s = timeout_s if end_s is None or not number else max(0.001, end_s - time.monotonic())
+        worst = max(worst, follow(node, group, left_s, as_json=as_json, quiet=quiet, given=given))
+    return worst
+
+
+def exit_code(status: GroupStatus) -> int:
+    return 0 if status.state == "done" else 1
+
+
+def result_line(status: GroupStatus, given: str = "") -> str:
+    """`given`: options that name the node (`parsing.node_given`)."""
+    parts = [f"{status.group}: {status.state}", f"{status.done:,} of {output.counted(status.jobs, 'job')} done"]
+    parts += output.fields(status, "failed", "cancelled", "held", "unreachable")
+    if status.last_end_s > 0:
+        parts.append(f"in {output.seconds(status.last_end_s)}")
+    # A site may have several parts of the group.
+    sites = len({share.site for share in status.shares if share.jobs})
+    if sites:
+        parts.append(f"at {output.counted(sites, 'site')}")
+    if status.bytes_moved:
+        parts.append(f"{output.size(status.bytes_moved)} moved")
+    why = status.note or (f"why: diana logs --failed {status.group}{given}" if status.failed else "")
+    return ", ".join(parts) + (f"; {why}" if why else "")
+
+
+def _wait_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("groups", nargs="+", metavar="GROUP")
+    parser.add_argument("--timeout", type=duration_s, metavar="TIME", help="give up after this, with exit code 124")
+    parser.add_argument("--quiet", action="store_true", help="no progress and no result line")
+    add_json(parser, "GroupStatus, one line per group")
+    add_node(parser)
+
+
+def _wait(args: argparse.Namespace) -> int:
+    with client(args) as node:
+        return follow_all(node, args.groups, args.timeout, as_json=args.json, quiet=args.quiet, given=node_given(args))
+
+
+def _logs_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("job", metavar="JOB", help="a job (alpha-12.3), or a group: all its jobs in order")
+    parser.add_argument("--failed", action="store_true", help="only of jobs that failed")
+    add_json(parser, "LogsChunk, one per line, data in base64")
+    add_node(parser)
+
+
+def _logs(args: argparse.Namespace) -> int:
+    """Bytes as they were written; how a job failed and what is missing is told on standard error, so that a pipe gets
+    the logs alone. Logs out of reach are one line for all, and an exit code."""
+    from diana.cli.shared.faults import complain
+    from diana.errors import Unreachable
+
+    out = sys.stdout.buffer
+    whole_group = "." not in args.job
+    shown, wrote, told = "", False, set[str]()
+    first, out_of_reach = "", 0
+    with client(args) as node:
+        for chunk in node.logs(args.job, failed=args.failed):
+            wrote = wrote or bool(chunk.data)
+            if chunk.unreachable:
+                first = first or _about(chunk.job, chunk.error)
+                out_of_reach += 1
+            if args.json:
+                output.print_json(chunk)
+                continue
+            if whole_group and chunk.job != shown and chunk.data:
+                out.write(f"==> {chunk.job} <==\n".encode())
+                shown = chunk.job
+            out.write(chunk.data)
+            if (chunk.truncated or chunk.error) and not chunk.unreachable:
+                out.flush()
+                told.add(chunk.job if chunk.error else "")
+                complain(_about(chunk.job, chunk.error or "wrote more than was kept; raise log_limit in the job file"))
+        out.flush()
+        if not args.json and (args.failed or not whole_group):
+            _tell_failures(node, args.job, wrote or out_of_reach > 0, told)
+    if out_of_reach:
+        more = f"{args.job}: {output.counted(out_of_reach, 'log is', 'logs are')} out of reach, the first: "
+        complain(f"{more if whole_group else ''}{first}")
+        return Unreachable.exit_code
+    return 0
+
+
+def _about(job: str, text: str) -> str:
+    return text if text.startswith(job) else f"{job}: {text}"
+
+
+def _tell_failures(node: Client, name: str, wrote: bool, told: set[str]) -> None:
+    """Tell of jobs that did not end well and are not told of yet: a log does not say it, least of all an empty one."""
+    from diana.cli.shared.faults import complain
+    from diana.client.results import by_index
+
+    group, _, index = name.partition(".")
+    # A node of an older release tells all of them, which is well enough here: each is looked at.
+    if index:
+        ended = node.result_chunks(group, outcome="ended", first=int(index), most=1)
+    else:
+        ended = chain(node.result_chunks(group, outcome="failed"), node.result_chunks(group, outcome="held"))
+    for job in by_index(group, ended):
+        asked_for = job.outcome != "CANCELLED" if not index else str(job.index) == index
+        # What never ran has no result to tell of.
+        if job.site and not job.done and asked_for and job.job not in told:
+            how = job.outcome.lower().replace("_", " ")
+            complain(_about(job.job, job.error or f"{how} at {job.site}, exit code {job.exit_code}"))
+            told.add(job.job)
+    if not wrote and not told:
+        complain(f"{name}: {'wrote nothing so far' if index else 'no job failed so far'}")
+
+
+def _fetch_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("group", metavar="GROUP")
+    parser.add_argument("pattern", nargs="?", default="", help="only outputs whose name fits, such as '*.csv'")
+    parser.add_argument("--to", metavar="DIR", help="the folder (default: ./GROUP)")
+    add_json(parser, "keys folder and files")
+    add_node(parser)
+
+
+def _fetch(args: argparse.Namespace) -> int:
+    folder = args.to or args.group
+    if "/" in args.group or args.group in ("", ".", ".."):
+        raise UsageError(f"group {args.group!r}: is no group's name; see diana status")
+    with client(args) as node:
+        paths = node.fetch(args.group, folder, args.pattern)
+    if args.json:
+        from diana.cli.shared.shapes import Fetched
+
+        output.print_json(Fetched(folder=os.path.abspath(folder), files=tuple(map(str, paths))))
+        return 0
+    moved = sum(path.stat().st_size for path in paths)
+    fitting = f" that fit {args.pattern}" if args.pattern else ""
+    print(f"{args.group}: {output.counted(len(paths), 'file')}{fitting} in {folder}, {output.size(moved)}")
+    return 0
+
+
+COMMANDS = {
+    "wait": Command(
+        _wait_options,
+        _wait,
+        "Exit code 0 when all jobs are done, 1 when some failed, were cancelled or are held.",
+        """
+diana wait alpha-12
+diana wait --timeout 30m alpha-12 alpha-13
+diana wait --json alpha-12 && diana fetch alpha-12
+""",
+    ),
+    "logs": Command(
+        _logs_options,
+        _logs,
+        "Standard output and error of jobs, also of finished ones. Exit code 4 when a log is out of reach.",
+        """
+diana logs alpha-12.3
+diana logs --failed alpha-12
+diana logs alpha-12 | grep -c converged
+""",
+    ),
+    "fetch": Command(
+        _fetch_options,
+        _fetch,
+        "Each file is verified, and appears whole or not at all.",
+        """
+diana fetch alpha-12
+diana fetch alpha-12 '*.csv' --to results
+""",
+    ),
+}

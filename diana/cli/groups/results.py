@@ -1,0 +1,100 @@
+"""`diana results`: how the jobs of a group ended, of all that have or of those that failed, from any job on."""
+
+from __future__ import annotations
+
+import argparse
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from diana.cli.shared import output
+from diana.cli.shared.parsing import Command, add_json, add_node, at_least, client, node_given
+
+if TYPE_CHECKING:
+    from diana.client.results import JobResult
+
+SHOWN = 100
+MOST_SHOWN = 100_000
+"""Rows in one table, which is laid out as a whole."""
+ANY = "ended"
+OUTCOMES = ("done", "failed", "cancelled", "held")
+_HEADER = (">JOB", "OUTCOME", ">EXIT", "SITE", ">ATTEMPT", ">RAN", ">CPU", ">MEMORY", "ERROR")
+
+
+def _options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("group", metavar="GROUP")
+    parser.add_argument("--outcome", choices=OUTCOMES, help="only jobs that ended so")
+    parser.add_argument(
+        "--from", dest="first", type=at_least(0), default=0, metavar="INDEX", help="from this job on (default: 0)"
+    )
+    parser.add_argument(
+        "--limit",
+        type=at_least(1),
+        metavar="N",
+        help=f"at most so many jobs (default: {SHOWN}, in a table {MOST_SHOWN:,} at most; with --json all)",
+    )
+    add_json(parser, "ResultsChunk, one per line; those of one page bear one number")
+    add_node(parser)
+
+
+def _results(args: argparse.Namespace) -> int:
+    from diana.client.results import as_asked
+
+    outcome = args.outcome or ANY
+    with client(args) as node:
+        if args.json:
+            for chunk in node.result_chunks(args.group, outcome=outcome, first=args.first, most=args.limit or 0):
+                output.print_json(as_asked(chunk))
+            return 0
+        limit = min(args.limit or SHOWN, MOST_SHOWN)
+        found = list(node.results(args.group, outcome=outcome, first=args.first, most=limit + 1))
+    if not found:
+        behind = f" from job {args.first} on" if args.first else ""
+        output.say(f"{args.group}: no job{behind} has ended {_so(outcome)}")
+        return 0
+    output.print_table(
+        _HEADER, [_row(row) for row in islice(found, limit)], least=("CPU", "ATTEMPT", "MEMORY", "RAN", "SITE")
+    )
+    if len(found) > limit:
+        chosen = f" --outcome {args.outcome}" if args.outcome else ""
+        chosen += f" --limit {args.limit}" if args.limit else ""
+        chosen += f" --from {found[limit].index}{node_given(args)}"
+        print(f"and more; diana results {args.group}{chosen} goes on")
+    return 0
+
+
+def _so(outcome: str) -> str:
+    how = {ANY: "", "held": "with an outcome nobody knows "}.get(outcome, f"as {outcome} ")
+    return f"{how}so far"
+
+
+def _row(row: JobResult) -> tuple[object, ...]:
+    ran = row.began
+    return (
+        row.job,
+        row.outcome.lower().replace("_", " "),
+        row.exit_code if ran or row.exit_code else "-",
+        row.site or "-",
+        row.attempt or "-",
+        output.seconds(row.ended_s - row.started_s) if ran else "-",
+        output.seconds(row.cpu_s) if ran else "-",
+        output.size(row.max_rss_bytes) if ran else "-",
+        row.error or "-",
+    )
+
+
+COMMANDS = {
+    "results": Command(
+        _options,
+        _results,
+        "In order of the jobs' indices. A page of a large group costs what it holds, not what the group is.\n"
+        "failed: also those that took too long, could not be started or lacked an input or output. held: what became\n"
+        "of them is not known; diana retry --held tries them again. Jobs on hold wait, and are not among them. A job\n"
+        "that was given to no site has none, and what never began there has no times.",
+        """
+diana results alpha-12
+diana results alpha-12 --outcome failed
+diana results alpha-12 --outcome failed --from 500000 --limit 20
+diana results alpha-12 --outcome failed --json
+""",
+    ),
+}

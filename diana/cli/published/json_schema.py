@@ -1,0 +1,120 @@
+"""The published JSON Schema of the `--json` output, made of the types that are printed.
+
+`python -m diana.cli.published.json_schema docs/json-output.schema.json` writes it anew; a test keeps the published one
+current, and others hold what real nodes let the verbs print against it.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import msgspec
+
+from diana.cli.shared import shapes
+from diana.sim.checks import coverage
+from diana.sim.experiments.compare import Comparison
+from diana.sim.report.report import Report
+from diana.sim.scenario.scenario import REPORT_KEYS
+from diana.wire.client import messages as wire
+
+VERBS: dict[str, Any] = {
+    "submit": wire.SubmitResponse,
+    "submit-wait": wire.GroupStatus,
+    "plan": wire.PlanResponse,
+    "status": wire.StatusResponse,
+    "groups": wire.StatusResponse,
+    "wait": wire.GroupStatus,
+    "results": wire.ResultsChunk,
+    "logs": wire.LogsChunk,
+    "fetch": shapes.Fetched,
+    "cancel": wire.CancelResponse,
+    "hold": wire.HoldResponse,
+    "move": wire.MoveResponse,
+    "release": wire.ReleaseResponse,
+    "retry": wire.RetryResponse,
+    "explain": wire.ExplainResponse,
+    "queue": wire.QueueView,
+    "links": wire.LinkMap,
+    "sites": wire.SitesResponse,
+    "peers": wire.PeersResponse,
+    "dashboard": wire.DashboardResponse,
+    "metrics": wire.MetricsResponse,
+    "datasets": wire.DatasetsResponse,
+    "datasets-add": wire.Dataset,
+    "datasets-show": wire.DatasetChunk,
+    "datasets-verify": wire.Dataset,
+    "datasets-remove": wire.DatasetsResponse,
+    "init": shapes.MadeSite,
+    "init-user": shapes.MadeCredential,
+    "invite": wire.InviteResponse,
+    "invite-list": list[wire.OpenInvitation],
+    "join": shapes.Joined,
+    "join-user": shapes.JoinedUser,
+    "stop": wire.Empty,
+    "site": shapes.Said,
+    "policy": wire.LedgerResponse,
+    "policy-set": shapes.Said,
+    "doctor": wire.DoctorResponse,
+    "backup": shapes.Copied,
+    "restore": shapes.Copied,
+    "demo": shapes.DemoResult,
+    "scenario-check": list[shapes.Checked],
+}
+"""The type that each verb prints, or each line of it; after a hyphen an order of the verb, or a way to call it."""
+
+
+class Standby(msgspec.Struct):
+    takeovers: int
+    longest_s: float
+    mean_s: float
+
+
+class Coverage(msgspec.Struct):
+    table: coverage.Table
+    empty: list[str]
+    impossible: dict[str, list[str]]
+
+
+class Expect(msgspec.Struct):
+    met: bool
+    unmet: list[str]
+
+
+def _simulation() -> Any:
+    """Each key is there when the scenario's report, or `--report`, names it."""
+    hints = get_type_hints(Report)
+    own = {"standby": Standby, "coverage": Coverage, "expect": Expect, "compare": Comparison, "digest": str}
+    counts = dict.fromkeys(("seeds", "faults", "lost", "doubled", "violations", "stuck"), int)
+    types = {**{key: hints[key] for key in REPORT_KEYS if key in hints}, **counts, **own}
+    run = {"on": str, "speed_up": float}
+    fields = [(name, kind | msgspec.UnsetType, msgspec.UNSET) for name, kind in {**types, **run}.items()]
+    return msgspec.defstruct("Simulation", fields, kw_only=True)
+
+
+def schema() -> dict[str, Any]:
+    """`$defs`: a schema per verb under its name, and the messages under theirs."""
+    made, definitions = msgspec.json.schema_components(VERBS.values(), ref_template="#/$defs/{name}")
+    reports = (_simulation(), shapes.TraceFigures)
+    simulated, more = msgspec.json.schema_components(reports, ref_template="#/$defs/simulation.{name}")
+    simulation, trace = simulated
+    verbs = {
+        **dict(zip(VERBS, made, strict=True)),
+        "simulate": {"anyOf": [simulation, trace]},
+        "scenario-run": simulation,
+    }
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "what diana prints with --json",
+        "description": "$defs/VERB is what diana VERB prints, or each line of it; see docs/cli.md.",
+        "$defs": {**verbs, **definitions, **{f"simulation.{name}": one for name, one in more.items()}},
+    }
+
+
+def schema_text() -> str:
+    return msgspec.json.format(msgspec.json.encode(schema()), indent=2).decode() + "\n"
+
+
+if __name__ == "__main__":
+    Path(sys.argv[1]).write_text(schema_text(), encoding="utf-8")

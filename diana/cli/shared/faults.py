@@ -1,0 +1,77 @@
+"""Errors as a user sees them: one line on standard error, never a traceback.
+
+A fault of ours keeps its evidence in a file of its own, because one line is not enough to mend it.
+"""
+
+from __future__ import annotations
+
+import errno
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+
+from diana.cli.main import INTERNAL, hush
+from diana.errors import DianaError, UsageError, one_line
+
+_NOT_WRITTEN = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
+
+
+def unknown_verb(verb: str, known: list[str]) -> UsageError:
+    if verb.startswith("-"):
+        return UsageError(f"{verb}: options come after the verb; see diana --help")
+    from diana.cli.sites.admin import ORDERS
+
+    if verb in ORDERS:
+        return UsageError(f"{verb!r} is an order of site; say: diana site {verb}")
+    return UsageError(f"{verb!r} is no verb; {nearest(verb, known)}")
+
+
+def nearest(word: str, known: Sequence[str]) -> str:
+    """`did you mean X?`, or where to look."""
+    import difflib
+
+    close = difflib.get_close_matches(word, known, 1, 0.7)
+    return f"did you mean {close[0]}?" if close else "see diana --help"
+
+
+def report(error: Exception, words: Sequence[str]) -> int:
+    """Prints the line; the exit code."""
+    if isinstance(error, DianaError):
+        complain(str(error))
+        return error.exit_code
+    if isinstance(error, OSError) and error.errno in _NOT_WRITTEN and error.filename is None:
+        hush()
+        complain(f"standard output: {error.strerror}; make room, or write it elsewhere")
+        return UsageError.exit_code
+    complain(f"internal error: {type(error).__name__}: {error}; the evidence is in {_evidence(error, words)}")
+    return INTERNAL
+
+
+def complain(text: str) -> None:
+    """The line, after what went to standard output before; also when one of the two cannot be written to any more."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        hush()
+    with suppress(OSError):
+        print(f"diana: {one_line(text)}", file=sys.stderr)
+
+
+def _evidence(error: Exception, words: Sequence[str]) -> str:
+    import os
+    import platform
+    import tempfile
+    import traceback
+
+    from diana import __version__
+
+    try:
+        fd, name = tempfile.mkstemp(prefix="diana-fault-", suffix=".txt")
+        with os.fdopen(fd, "w", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(f"diana {__version__}, Python {platform.python_version()}, {platform.platform()}\n")
+            # Arguments may hold secrets of the job's command; the verb and its options' names say enough.
+            file.write("words: " + " ".join(w for k, w in enumerate(words) if k == 0 or w.startswith("--")) + "\n\n")
+            file.write("".join(traceback.format_exception(error)))
+    except OSError as failed:
+        return f"no file ({failed.strerror})"
+    return name

@@ -1,0 +1,265 @@
+"""The work that stands at this site, and why it takes no more. Every figure is a running total or one look at what the
+local resource manager holds: none costs by the number of groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import chain
+from typing import NamedTuple
+
+from diana.engine.journal.state import Custody, CustodyKey
+from diana.engine.machines.requirements import Kind, Want
+from diana.engine.machines.running import Lane
+from diana.engine.machines.software import Sorted
+from diana.engine.messages.messages import QuoteRequest
+from diana.engine.site import run_times
+from diana.engine.site.context import Context
+from diana.model.job import licences, software
+from diana.model.job.urls import MOST_BEGINNINGS, may_be_allowed, shown
+from diana.model.words import counted
+from diana.policy.queueing import limits, residual
+
+MOST_LOOKED_AT = 512
+"""Jobs on slots looked at to tell when slots come free; of more, an even sample."""
+
+expected_s = run_times.expected_s
+
+
+class Given(NamedTuple):
+    """Jobs the LRM holds, as far as it has told."""
+
+    ends: list[tuple[float, int]]
+    """(expected seconds still to run, processors) of those on slots."""
+    ahead_s: float
+    """Processor-seconds expected of those given ahead of free slots."""
+    gpu_ends: list[tuple[float, int]]
+    """(expected seconds still to run, GPUs) of those on slots that have GPUs."""
+    gpus_ahead_s: float
+    """GPU-seconds expected of those given ahead of free slots."""
+
+    def left_s(self) -> float:
+        """Return the processor-seconds until all of it is through."""
+        return self.ahead_s + sum(left_s * width for left_s, width in self.ends)
+
+
+def held(core: Context) -> Given:
+    """Return the jobs the LRM holds. One look serves all questions of one instant: a quote alone asks twice."""
+    stamp = (core.now, core.state.seq, core.totals.runs.changes)
+    if core.held is None or core.held[0] != stamp:
+        core.held = (stamp, _held(core))
+    return core.held[1]
+
+
+def _held(core: Context) -> Given:
+    on, every, ahead, other = core.totals.runs.sample(MOST_LOOKED_AT)
+    expected = _expected(core, (run.key for run, _ in on), (run.key for run in ahead))
+    ends = [
+        (max(late_s, residual.left_s(expected[r.key], core.now - r.on_s)), r.processors * every) for r, late_s in on
+    ]
+    gpu_ends = [(left_s, run.gpus * every) for (left_s, _), (run, _) in zip(ends, on, strict=True) if run.gpus]
+    ahead_s, gpus_s = (
+        sum(expected[r.key] * each for r, each in some) * other
+        for some in ([(r, r.processors) for r in ahead], [(r, r.gpus) for r in ahead if r.gpus])
+    )
+    return Given(ends, ahead_s, gpu_ends, gpus_s)
+
+
+def _expected(core: Context, *lists: Iterable[CustodyKey]) -> dict[CustodyKey, float]:
+    """Return `expected_s` of many custodies, however often each is named. Where groups have one job each, every run has
+    a custody of its own, but few templates stand behind them: learned times are looked up once per template and
+    user."""
+    out: dict[CustodyKey, float] = {}
+    seen, custodies, means = core.run_s, core.state.custodies, dict[tuple[str, str], float | None]()
+    for key in chain(*lists):
+        if key in out:
+            continue
+        run_s = seen.get(key)
+        if run_s is None:
+            custody = custodies[key]
+            kind = (custody.template, custody.owner)
+            if kind not in means:
+                means[kind] = core.state.run_times.mean_s(*kind)
+            run_s = means[kind]
+            if run_s is None:
+                run_s = expected_s(core, custody)
+        out[key] = run_s
+    return out
+
+
+def ends(core: Context, lane: Lane) -> list[tuple[float, int, int]]:
+    """(expected end, processors, GPUs) of each job the machine holds, the first to end first; what waits there has
+    all of its run before it."""
+    runs = list(core.totals.runs.of(lane))
+    expected, now = _expected(core, (run.key for run in runs)), core.now
+    ran_s = (now - run.on_s if run.on_s >= 0 else 0.0 for run in runs)
+    left_s = (residual.left_s(expected[run.key], s) for run, s in zip(runs, ran_s, strict=True))
+    return sorted((now + s, run.processors, run.gpus) for run, s in zip(runs, left_s, strict=True))
+
+
+def licence_ends(core: Context, name: str) -> list[tuple[float, int]]:
+    """(expected seconds still to run, licences) of what holds any of the name: together all that are held."""
+    some = core.totals.runs.licence_sample(name, MOST_LOOKED_AT)
+    expected = _expected(core, (key for key, _, _ in some))
+    return [(residual.left_s(expected[key], core.now - given_s), count) for key, given_s, count in some]
+
+
+def queued_jobs(core: Context) -> int:
+    """Jobs this site holds that have no slot yet, prepared and claimed ones included."""
+    return core.totals.waiting() + claimed_jobs(core)
+
+
+def on_slots(core: Context) -> dict[CustodyKey, int]:
+    """Jobs of each custody that have a slot; what was claimed ahead waits in the LRM, which starts jobs in the order
+    it is given them."""
+    return core.totals.runs.on_slots()
+
+
+def running_jobs(core: Context) -> int:
+    return core.totals.runs.running
+
+
+def running_here(core: Context, custody: Custody) -> int:
+    """Return the custody's part of `running_jobs`."""
+    return core.totals.runs.running_of(custody.key)
+
+
+def claimed_jobs(core: Context) -> int:
+    """Return the number of jobs given to the LRM that wait there for a slot."""
+    return core.totals.started() - core.totals.runs.running
+
+
+def queued_of(core: Context, user: str) -> int:
+    """The user's part of `queued_jobs`, claimed ones left out."""
+    return core.totals.waiting_of(user)
+
+
+def unplaced_of(core: Context, user: str) -> int:
+    """Jobs the user submitted here that no site has."""
+    return core.totals.unplaced_of(user)
+
+
+def running_of(core: Context) -> dict[str, int]:
+    """User -> jobs running here, claimed ones included."""
+    return core.totals.started_by_user()
+
+
+def work_ahead_s(core: Context) -> float:
+    """Processor-seconds at reference speed of all that runs or waits here."""
+    return (core.totals.ahead_s() + held(core).left_s()) * core.state.settings.speed
+
+
+def free_slots(core: Context) -> int:
+    """Return the slots that no running or claimed job wants and that are ours at once."""
+    return core.workers.free_slots() - sum(width for _, width in core.workers.late())
+
+
+class Obstacle(NamedTuple):
+    """A condition that jobs fail here."""
+
+    why: str
+    """The condition in words, with its figures."""
+    mend: str
+    """The change to the jobs that would meet it; empty: it is not about them."""
+
+
+def rejection(core: Context, asked: QuoteRequest, *, for_peer: bool = True) -> str:
+    """Return why this site takes no such jobs: the first condition that fails. Empty: it takes them."""
+    found = obstacles(core, asked, for_peer=for_peer)
+    return found[0].why if found else ""
+
+
+def room(core: Context, asked: QuoteRequest) -> int:
+    """Return how many of the asked jobs this site would queue now, by its own limit and its limit for their user."""
+    settings = core.state.settings
+    left = settings.max_queued_jobs - queued_jobs(core)
+    if settings.user_max_queued:
+        left = min(left, settings.user_max_queued - queued_of(core, asked.owner))
+    return max(0, min(asked.jobs, left))
+
+
+def obstacles(core: Context, asked: QuoteRequest, *, for_peer: bool = True, in_part: bool = False) -> list[Obstacle]:
+    """Return every condition that such jobs fail at this site, the gravest first. `in_part`: taking some of them will
+    do."""
+    settings = core.state.settings
+    if asked.processors < 1 or min(asked.gpus, asked.memory_bytes) < 0:
+        return [Obstacle("is asked for less than nothing", "")]
+    widest, memory_bytes = core.workers.widest(asked.software, asked.gpus), core.workers.memory_bytes()
+    if widest == 0:
+        trouble = core.workers.trouble()
+        return [Obstacle(f"has no slots ({trouble})" if trouble else "has no slots", "")]
+    found = []
+    if drained := core.drained():
+        found.append(Obstacle(f"{core.site} is drained: {drained}", ""))
+    if core.low_room:
+        found.append(Obstacle(core.low_room, ""))
+    if asked.processors > widest:
+        why = f"has {widest} of the {asked.processors} processors a job needs"
+        found.append(Obstacle(why, f"processors <= {widest}"))
+    if asked.gpus > (gpus := core.workers.gpus()):
+        had = f"has {gpus} GPUs for one job" if gpus else "hands out no GPUs"
+        found.append(Obstacle(f"{had}, a job needs {asked.gpus}", f"gpus <= {gpus}" if gpus else "gpus = 0"))
+    # Jobs that may lie on several machines are checked below, against the machines that have their software.
+    if 0 < memory_bytes < asked.memory_bytes and not software.spreads(asked.software, asked.gpus):
+        had = _gib(memory_bytes)
+        found.append(Obstacle(f"has {had} of memory, a job needs {_gib(asked.memory_bytes)}", f"memory <= {had}"))
+    lacks = software.lacking(core.workers.offered(), asked.software) if asked.software else ""
+    # Software that no machine has is told by itself.
+    want = Want(asked.processors, asked.memory_bytes, gpus=asked.gpus, software=() if lacks else asked.software)
+    if not found and (asked.memory_bytes or asked.gpus or want.software) and not core.workers.suits_any(want):
+        found.append(Obstacle(f"has no machine with {named(want)}, which a job needs", ""))
+    if for_peer and not settings.accept_remote:
+        found.append(Obstacle("takes no work from other sites", ""))
+    closed = [url for url in asked.urls[:MOST_BEGINNINGS] if not may_be_allowed(url, core.allowed_urls)]
+    if closed:
+        found.append(Obstacle(f"its operator does not allow {shown(closed[0])} (staging.urls in its site.toml)", ""))
+    if lacks:
+        found.append(Obstacle(lacks, ""))
+    if in_part and room(core, asked):
+        return found
+    free = max(0, settings.max_queued_jobs - queued_jobs(core))
+    if asked.jobs > free:
+        found.append(
+            Obstacle(
+                f"holds its limit of {counted(settings.max_queued_jobs, 'job')}", f"jobs <= {free}" if free else ""
+            )
+        )
+    waiting = queued_of(core, asked.owner) if settings.user_max_queued else 0
+    why = limits.queued(settings, asked.jobs, waiting)
+    if why:
+        left = max(0, settings.user_max_queued - waiting)
+        found.append(Obstacle(why, f"jobs <= {left}" if left else ""))
+    return found
+
+
+def kinds(core: Context) -> Sorted:
+    """Return the kinds of queued jobs by who can run them; plain jobs are left out."""
+    classes = core.queues.classes
+    return core.workers.sorted(classes.special(), classes.kind_changes)
+
+
+def untaken(core: Context) -> frozenset[Kind]:
+    """Return the queued kinds that no machine can run that is here or soon will be: they keep nobody waiting."""
+    return kinds(core).untaken
+
+
+def nobody_takes(core: Context, want: Want) -> str:
+    """Return why no machine that is in touch can run such a job, however long it waits; empty: some can."""
+    workers = core.workers
+    if workers.takers(want):
+        return ""
+    lacks = software.lacking(workers.offered_now(), want.software)
+    why = f"{core.site} {lacks or f'has no machine with {named(want)}'}"
+    away = next((w.name for w in workers.away() if workers.offers.suits(w, want)), "")
+    return f"{why} just now: machine {away} is away" if away else why
+
+
+def named(want: Want) -> str:
+    """Return in words what a job asks of its machine."""
+    wanted = [counted(want.processors, "processor")]
+    wanted += [f"{_gib(want.memory_bytes)} of memory"] if want.memory_bytes else []
+    wanted += [counted(want.gpus, "GPU")] if want.gpus else []
+    return " and ".join([*wanted, *map(licences.shown, want.software)])
+
+
+def _gib(size_bytes: int) -> str:
+    return f"{size_bytes / 2**30:,.1f} GiB"

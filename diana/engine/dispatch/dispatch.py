@@ -1,0 +1,414 @@
+"""The choice of the waiting jobs that the machines are given, and when (SPEC D3, D4, D8; paper sections VI and X)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Container, Mapping
+from functools import partial
+from typing import NamedTuple
+
+from diana.engine.dispatch import capacity, forecast, licences, maintenance, renewals, start
+from diana.engine.dispatch.licences import Pool
+from diana.engine.guard import guard, machine_guard
+from diana.engine.journal.state import Custody
+from diana.engine.machines import requirements
+from diana.engine.machines.machine import MANY, Worker
+from diana.engine.machines.requirements import PLAIN, Kind, Needs, Want, of_kind
+from diana.engine.queue.classes import Closed
+from diana.engine.queue.entries import Entry
+from diana.engine.site import journal_doubt
+from diana.engine.site.context import Context
+from diana.model.ids import group_of
+from diana.model.job.licences import among
+from diana.model.job.software import spreads
+from diana.policy.migration.plan import RAISE
+from diana.policy.queueing import limits
+from diana.policy.queueing.backfill import Reservation, reserve
+
+LOOK_PAST = 500
+"""Entries looked at for work that may pass a reservation; deeper ones wait, so that a look's cost is bounded."""
+REST_S = 1.0
+"""Seconds without another round, at most, after one that gave nothing, while nothing happens to the queue or to
+machines: the jobs that the guard lets start change with time alone."""
+MOST_MISSED = 64
+"""Entries of a kind with needs that one round looks at in vain, though some machine has room for the kind: the exact
+memory they ask, or room kept for others, stands in the way. The others of the kind wait behind them."""
+
+
+def recount(core: Context) -> None:
+    """Put custodies whose waiting jobs changed into the queues with their new numbers. Arrivals re-prioritise
+    everything now, with the numbers as they are, and not only when there is room."""
+    if not core.requeue:
+        core.queues.settle(core.now)
+        return
+    core.workers.look_again()
+    for key in sorted(core.requeue):
+        custody = core.state.custodies.get(key)
+        if (
+            custody is None
+            or not custody.runnable
+            or journal_doubt.stays(core, custody)
+            or renewals.lapsed(core, custody)
+        ):
+            core.queues.remove(key)
+            core.line.note(key, 0, core.now)
+            core.predictions.forget(key)
+            core.merges.discard(key)
+            continue
+        if start.merge_directory(core, custody):
+            core.merges.add(key)
+        waiting, blocked = custody.startable(), core.staging.blocked(key)
+        core.queues.put(
+            Entry(
+                key,
+                user=custody.owner,
+                origin=custody.origin,
+                processors=custody.spec.resources.processors,
+                submitted_s=custody.submitted_s,
+                jobs=len(waiting),
+                ready=len(waiting - blocked) if blocked else len(waiting),
+                offset=RAISE if custody.raised else 0.0,
+                bound=_is_bound(core, custody),
+                run_s=capacity.expected_s(core, custody),
+                needs=requirements.needs(custody.spec),
+            ),
+            core.now,
+        )
+        arrived = core.line.note(key, len(waiting), core.now)
+        if arrived > 0:
+            core.migration.rates.arrived(arrived, core.now)
+    some = max(core.requeue)
+    core.requeue.clear()
+    core.queues.settle(core.now)
+    forecast.learn(core, some)
+
+
+def _is_bound(core: Context, custody: Custody) -> bool:
+    """True if it belongs in the local queue: submitted for this site only, or with its inputs here. Others may move."""
+    spec = custody.spec
+    return spec.sites == (core.site,) or bool(custody.files and not core.staging.blocked(custody.key))
+
+
+def dispatch(core: Context) -> None:
+    """Give the machines what they have room for, best first, and nothing that would outlast a coming maintenance.
+
+    Quick jobs of one processor are also fed ahead of free slots, so that a slot that comes free has its next job there.
+    Others are given when they fit on one machine; the best one that does not fit anywhere gets a reservation on the
+    machine that has room for it first, and from then on only what does not delay it may pass there (EASY backfilling).
+    A job that needs GPUs or software makes others wait only on machines that offer these; the best of the other jobs
+    that does not fit has a reservation of its own, on another machine. A job no machine here can run gets none.
+    """
+    recount(core)
+    if core.calendar.closed:
+        return
+    if core.merges:
+        _merge_without_slots(core)
+    workers = core.workers
+    if not len(core.queues) or workers.rests == _stamp(core) or not workers.hungry():
+        return
+    turn = _Round()
+    _fill(core, turn)
+    workers.round_over(_stamp(core) if turn.is_in_vain() else None)
+
+
+def _stamp(core: Context) -> tuple[int, ...]:
+    """Return the stamp of a round: the runs that machines hold, the order of the queue, the machines' offers, and the
+    time in steps of `REST_S`. Changes of settings, work or machines call for a new round by themselves."""
+    return core.totals.runs.changes, core.queues.lifts, core.workers.offers.changes, int(core.now / REST_S)
+
+
+_Caps = Callable[[Mapping[str, int]], Mapping[str, int]]
+"""A function that lowers caps: machine -> the most jobs it may be given."""
+
+
+class _Round:
+    """One look at the queue, to its end."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, _Kept] = {}
+        self.placed: set[int] = set()
+        """Numbers of the crews whose best job that fits nowhere was seen."""
+        self.settled: set[Needs] = set()
+        """Needs whose crew is known to be in `placed`."""
+        self.claimed: set[str] = set()
+        self.closed = Closed()
+        self.missed: Counter[Kind] = Counter()
+        """Per kind with needs, the entries of which not all jobs could start."""
+        self.promised = licences.Promised()
+        self.looks = LOOK_PAST
+        self.in_order = True
+        self.started = 0
+
+    def is_in_vain(self) -> bool:
+        """True if another round now would give nothing either."""
+        return not (self.started or any(one.free() > 0 for one in self.kept.values()))
+
+
+def _fill(core: Context, turn: _Round) -> None:
+    settings, workers, kept = core.state.settings, core.workers, turn.kept
+    running = capacity.running_of(core) if settings.user_max_running else {}
+    closing = maintenance.Closing(core)
+    for entry, jobs in core.queues.order(core.now, turn.closed):
+        custody = core.state.custodies[entry.key]
+        takes_s = custody.spec.resources.time_limit_s or entry.run_s
+        if (kept and _stays(core, turn, entry, custody)) or not closing.any_left(takes_s):
+            turn.looks -= 1
+            if turn.looks <= 0:
+                return
+            continue
+        quick = settings.claims_ahead(entry.run_s)
+        memory_bytes, needs = custody.spec.resources.memory_bytes, entry.needs
+        licensed = among(needs.software)
+        # Behind a job that waits for a licence nothing would start.
+        ahead = entry.processors == 1 and quick and turn.in_order and not licensed
+        want = Want(entry.processors, memory_bytes, ahead, needs.gpus, needs.software)
+        most = min(_parallel(core, custody), limits.startable(settings, running.get(entry.user, 0)))
+        let = guard.allowed(core, custody) if most > 0 else 0
+        most = most if let is None else min(most, let)
+        pools = None
+        if licensed:
+            kind = (entry.processors, needs)
+            pools = licences.some_for(core, kind, min(most, jobs), turn.promised)
+            if not pools:
+                turn.closed.add(kind)
+                continue
+            most = min(most, sum(pool.jobs for pool in pools))
+        behind = max(0, min(most, entry.ready) - jobs)
+        jobs = min(jobs, most)
+        capped = partial(closing.caps, want, takes_s)
+        shares = _shares(core, custody, entry, want, jobs, behind, kept, capped, pools)
+        began = start.start(core, custody, shares)
+        closing.gave(shares, want, takes_s)
+        turn.started += began
+        if began:
+            running[entry.user] = running.get(entry.user, 0) + began
+        short = jobs > began
+        wide = want.processors > 1 or want.gpus > 1
+        place = None
+        if short and wide and entry.key not in core.merges:
+            among_these = frozenset[str]().union(*(pool.machines for pool in pools)) if pools is not None else None
+            place = _place(core, turn, want, needs, partial(closing.in_time, takes_s), among_these)
+        if short and pools and not began:
+            _await_room(core, turn, custody, want, pools, place, capped)
+        if short and needs != PLAIN:
+            _part(core, turn, custody, entry, want, quick)
+        elif short and not quick:
+            # The next job takes the next free slot: nothing behind it is claimed ahead of that.
+            turn.in_order = False
+            if not workers.free_slots():
+                workers.next_waits = True
+                return
+        turn.looks -= bool(kept)
+        if turn.looks == 0 or not (workers.hungry(kept) or any(one.free() > 0 for one in kept.values())):
+            return
+
+
+def _stays(core: Context, turn: _Round, entry: Entry, custody: Custody) -> bool:
+    """True if a job without needs waits in any case, as most of a long queue do behind the best that fits nowhere: only
+    kept machines have so many processors free, and their reservations do not let it pass."""
+    if entry.needs != PLAIN or core.merges or not core.workers.free_slots():
+        return False
+    if entry.processors > 1 and PLAIN not in turn.settled:
+        # It may get a machine kept for it.
+        return False
+    if turn.in_order and (entry.processors == 1 or not core.state.settings.claims_ahead(entry.run_s)):
+        # It may be claimed ahead, or what is behind it may not any more.
+        return False
+    if not core.workers.fits_nowhere(Want(entry.processors, 0), turn.kept):
+        return False
+    beside = [one for one in turn.kept.values() if one.free() >= entry.processors]
+    if not beside:
+        turn.closed.from_width(entry.processors)
+        return True
+    run_s = capacity.expected_s(core, custody)
+    return not any(one.reservation.lets_pass(entry.processors, run_s, one.free(), core.now) for one in beside)
+
+
+def _await_room(
+    core: Context, turn: _Round, custody: Custody, want: Want, pools: list[Pool], place: _Kept | None, closing: _Caps
+) -> None:
+    """Promise licences to a custody none of whose jobs could start though there are licences for some. They wait for
+    room alone: wide jobs on the machine kept for them, narrow ones on any machine that may be given them."""
+    caps = closing(machine_guard.caps(core, group_of(custody.subgroup), custody))
+    some = {name for pool in pools for name in pool.machines if caps.get(name, 1) > 0}
+    if want.processors > 1 or want.gpus > 1:
+        some = {place.worker.name} if place is not None else set()
+    licences.await_room(turn.promised, pools, among(want.software), some)
+
+
+def _place(
+    core: Context,
+    turn: _Round,
+    want: Want,
+    needs: Needs,
+    in_time: Callable[[str, float], bool],
+    among_these: Container[str] | None,
+) -> _Kept | None:
+    """Keep a machine for the best job of its crew that fits nowhere, if it can be over there `in_time`.
+    `among_these`: the machines to choose from, since on others it waits for more than processors; None: any."""
+    if needs in turn.settled:
+        return None
+    # Over several machines it has its memory in parts, so that alone one process may have none that is large enough.
+    over = want.processors if spreads(needs.software, needs.gpus) else 1
+    crew = core.workers.crew(of_kind((over, needs)))
+    if crew.number in turn.placed:
+        if over == 1:
+            turn.settled.add(needs)
+        return None
+    found = _keep(core, want, turn.claimed, among_these)
+    if found is not None and in_time(found.worker.name, found.reservation.start_s):
+        turn.kept[found.worker.name] = found
+        # Others have a place of their own only where such jobs cannot run at all.
+        turn.claimed |= {worker.name for worker in crew.here}
+    if turn.kept:
+        turn.placed.add(crew.number)
+    return found if found is not None and found.worker.name in turn.kept else None
+
+
+def _part(core: Context, turn: _Round, custody: Custody, entry: Entry, want: Want, quick: bool) -> None:
+    """Handle an entry with needs of which not all jobs could start. Others wait for them only on machines that can run
+    such jobs at all; if no more can start there, none that the same machines can run comes in this round."""
+    workers, kind = core.workers, (entry.processors, entry.needs)
+    crew = workers.crew(of_kind(kind))
+    caps = machine_guard.caps(core, group_of(custody.subgroup), custody)
+    if not quick or want.gpus:
+        # They do not wait for a machine that is to have no more of their group, nor for one where they lack more than
+        # a slot.
+        some = (worker for worker in crew.here if caps.get(worker.name, 1) > 0)
+        workers.feed_no_more(worker for worker in some if workers.free_gpus(worker) >= want.gpus)
+    turn.missed[kind] += 1
+    if not workers.any_has_room(crew, want._replace(memory_bytes=entry.needs.memory_bytes)):
+        # No machine could be kept for this one, by its memory; one may be for the next.
+        alone = (want.processors > 1 or want.gpus > 1) and crew.here and not turn.kept
+        turn.closed.add(
+            *([kind] if alone else capacity.kinds(core).alike.get((kind[0], want.gpus, crew.number), (kind,)))
+        )
+    elif turn.missed[kind] >= MOST_MISSED:
+        turn.closed.add(kind)
+
+
+class _Kept(NamedTuple):
+    """The machine on which the best job that fits nowhere has its place."""
+
+    worker: Worker
+    reservation: Reservation
+
+    def free(self) -> int:
+        return self.worker.lane.slots - self.worker.lane.load
+
+
+def _keep(core: Context, want: Want, claimed: Container[str], among_these: Container[str] | None) -> _Kept | None:
+    """Return the machine where such a job can start first; of equals the one with most left beside it, then by name."""
+    best: tuple[float, int, _Kept] | None = None
+    for worker in core.workers.takers(want):
+        if among_these is not None and worker.name not in among_these:
+            continue
+        lane, devices = worker.lane, core.workers.free_gpus(worker)
+        # Where a batch system hands GPUs out, jobs that want several wait there as any others do.
+        if worker.name not in claimed and (want.processors > 1 or devices < MANY):
+            free, ends = lane.slots - lane.load, capacity.ends(core, lane)
+            found = reserve(want.processors, free, ends, core.now, gpus=want.gpus, free_gpus=devices)
+            if best is None or (found.start_s, -found.spare) < best[:2]:
+                best = (found.start_s, -found.spare, _Kept(worker, found))
+    return best[2] if best else None
+
+
+def _shares(
+    core: Context,
+    custody: Custody,
+    entry: Entry,
+    want: Want,
+    jobs: int,
+    behind: int,
+    kept: Mapping[str, _Kept],
+    closing: _Caps,
+    pools: list[Pool] | None,
+) -> dict[str, int]:
+    """Return machine -> how many of the jobs it gets now. `closing` lowers what a machine may be given. `pools`: the
+    machines that have licences for them; None: they want none."""
+    if jobs <= 0:
+        return {}
+    workers = core.workers
+    if custody.key in core.merges:
+        own = workers.find(workers.own)
+        return {own.name: 1} if own and own.counted[2] and own.name not in kept else {}
+    if entry.needs != PLAIN and not workers.any_has_room(workers.crew(of_kind((entry.processors, entry.needs))), want):
+        # A cheap look, before all machines are gone through for the few that have it.
+        return {}
+    caps = closing(machine_guard.caps(core, group_of(custody.subgroup), custody))
+    if pools is None:
+        return _dealt(core, custody, want, jobs, behind, kept, caps)
+    shares: dict[str, int] = {}
+    for pool in pools:
+        others = _Others(pool.machines)
+        most = min(jobs - sum(shares.values()), pool.jobs)
+        shares |= _dealt(core, custody, want, most, 0, kept, caps, others)
+    return shares
+
+
+class _Others:
+    """The names of all machines but these."""
+
+    def __init__(self, these: frozenset[str]) -> None:
+        self._these = these
+
+    def __contains__(self, name: object) -> bool:
+        return name not in self._these
+
+
+class _Either:
+    def __init__(self, *some: Container[str]) -> None:
+        self._some = some
+
+    def __contains__(self, name: object) -> bool:
+        return any(name in names for names in self._some)
+
+
+def _dealt(
+    core: Context,
+    custody: Custody,
+    want: Want,
+    jobs: int,
+    behind: int,
+    kept: Mapping[str, _Kept],
+    caps: Mapping[str, int],
+    others: Container[str] | None = None,
+) -> dict[str, int]:
+    """Return machine -> how many of the jobs it gets; the machines of `others` get none."""
+    workers = core.workers
+    if not kept:
+        return workers.share_out(want, jobs, () if others is None else others, behind, caps)
+    spared: Container[str] = kept if others is None else _Either(kept, others)
+    shares = {} if workers.fits_nowhere(want) else workers.share_out(want, jobs, spared=spared, caps=caps)
+    left = jobs - sum(shares.values())
+    for name, one in kept.items():
+        free = one.free() if left else 0
+        if free < want.processors or name in caps or (others is not None and name in others):
+            continue
+        if not workers.offers.suits(one.worker, want):
+            continue
+        run_s, devices = capacity.expected_s(core, custody), workers.free_gpus(one.worker)
+        most = one.reservation.lets_pass(want.processors, run_s, free, core.now, gpus=want.gpus, free_gpus=devices)
+        passing = min(left, most)
+        if passing:
+            one.reservation.passed(passing * want.processors, run_s, core.now, gpus=passing * want.gpus)
+            workers.took((name,))
+            shares[name] = passing
+            left -= passing
+    return shares
+
+
+def _merge_without_slots(core: Context) -> None:
+    """Start a merge command here though all slots are other machines', one at a time."""
+    own = core.workers.find(core.workers.own)
+    if own is None or own.session is None or own.lane.slots or own.lane.load:
+        return
+    for key in sorted(core.merges):
+        if core.state.custodies[key].startable():
+            start.start(core, core.state.custodies[key], {own.name: 1})
+            return
+
+
+def _parallel(core: Context, custody: Custody) -> int:
+    """Return how many more of its jobs may run at once, by the group's `max_parallel`."""
+    return custody.max_parallel - len(custody.running) if custody.max_parallel else len(custody.pending)

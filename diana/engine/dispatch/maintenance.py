@@ -1,0 +1,191 @@
+"""Windows of maintenance. Before one, nothing is started that would not end in time. In it, the site takes no work, or
+some of its machines have no slots. After it, they go on by themselves.
+
+Windows are announced in wall-clock time. The driver tells how far that clock is ahead of site time; all times here are
+site time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from math import inf
+
+from diana.engine.dispatch import capacity
+from diana.engine.journal.effects import Refusal, Reply
+from diana.engine.journal.events import CalendarTold, DrainSite
+from diana.engine.journal.records import MaintenancePlanned
+from diana.engine.journal.state import Custody, CustodyKey
+from diana.engine.machines.calendar import Calendar
+from diana.engine.machines.machine import Worker
+from diana.engine.machines.requirements import Want
+from diana.engine.site.context import Context
+from diana.model.durations import seconds
+from diana.model.maintenance import MOST_WINDOWS, Window
+from diana.model.views.views import Ok
+from diana.policy.queueing import maintenance as policy
+
+# --- what is planned -----------------------------------------------------------------------------------------
+
+
+def told(core: Context, event: CalendarTold) -> None:
+    """Take over the driver's word: the windows of `site.toml`, and how far the wall clock is ahead of site time."""
+    core.calendar.configured, core.calendar.ahead_s = event.windows[:MOST_WINDOWS], event.wall_ahead_s
+    look(core)
+
+
+def plan(core: Context, event: DrainSite) -> None:
+    """Add the window that an operator announces, authorised already. Answered by `Reply(Ok | Refusal)`."""
+    wall_s = core.now + core.calendar.ahead_s
+    standing = [one for one in core.state.maintenance if one.to_wall_s > wall_s]
+    try:
+        new = Window(from_wall_s=event.from_wall_s or wall_s, to_wall_s=event.to_wall_s, reason=event.reason)
+        if new.to_wall_s <= wall_s:
+            raise ValueError("to: that time has passed; give one that is to come")
+        if len(standing) >= MOST_WINDOWS:
+            raise ValueError(f"{MOST_WINDOWS} windows are planned already; diana site undrain drops them")
+    except ValueError as error:
+        core.reply(Reply(event.request, Refusal(code="usage", text=f"site drain: {error}")))
+        return
+    core.persist(MaintenancePlanned(windows=(*standing, new)))
+    look(core)
+    core.reply(Reply(event.request, Ok(count=1)))
+
+
+def drop(core: Context) -> bool:
+    """Drop all windows that operators announced; True if there were any. Those of `site.toml` stand."""
+    if not core.state.maintenance:
+        return False
+    core.persist(MaintenancePlanned())
+    look(core)
+    return True
+
+
+def look(core: Context) -> None:
+    """Settle who is closed now and when to look again; called whenever windows change, begin or end."""
+    calendar, before = core.calendar, core.calendar.closed
+    notice = calendar.notice
+    calendar.settle(core.state.maintenance, core.now)
+    core.workers.close(calendar.closed_machines)
+    core.workers.look_again()
+    if calendar.closed != before or calendar.notice != notice:
+        core.after(("summary",), 0.0)
+    if calendar.closed != before:
+        core.to_place.update(name for name in core.totals.unplaced() if not core.state.groups[name].state)
+    core.timers.cancel(("maintenance",))
+    if calendar.next_s < inf:
+        core.after(("maintenance",), calendar.next_s - core.now)
+
+
+# --- what follows for the site as a whole --------------------------------------------------------------------
+
+
+def around(core: Context, first_s: float, end_s: float, run_s: float, hold_s: float) -> tuple[float, float]:
+    """Return a forecast, (first start, last end) in seconds from now, moved round the windows that are known."""
+    closed = core.calendar.closings
+    if not closed:
+        return first_s, end_s
+    ahead = [(from_s - core.now, to_s - core.now) for from_s, to_s in closed if to_s > core.now]
+    return policy.around(ahead, first_s, end_s, run_s, hold_s)
+
+
+def takes_s(core: Context, custody: Custody) -> float:
+    """Return how long one of its jobs may hold its processors: its time limit, else its expected run time."""
+    return custody.spec.resources.time_limit_s or capacity.expected_s(core, custody)
+
+
+def note(core: Context, key: CustodyKey) -> str:
+    """Return why its jobs wait though there may be room: they would not end before the site closes. Empty: they
+    would."""
+    custody = core.state.custodies.get(key)
+    if custody is None or not core.calendar.closings or not custody.pending:
+        return ""
+    takes = takes_s(core, custody)
+    if core.now + takes <= core.calendar.closes_s:
+        return ""
+    return f"its jobs may take {seconds(takes)} and wait for the end of the {core.calendar.notice}"
+
+
+# --- what may start ------------------------------------------------------------------------------------------
+
+
+class Closing:
+    """Limits while the machines are filled: how many jobs each may be given so that none is running when it closes."""
+
+    def __init__(self, core: Context) -> None:
+        self._core = core
+        self._calendar: Calendar = core.calendar
+        self._through: dict[str, float] = {}
+
+    def any_left(self, takes_s: float) -> bool:
+        """True if a job that takes so long may start at all before the site closes."""
+        return self._core.now + takes_s <= self._calendar.closes_s
+
+    def in_time(self, takes_s: float, name: str, at_s: float) -> bool:
+        """True if a job that takes so long and starts there at `at_s` is over before that machine closes."""
+        return at_s + takes_s <= self._calendar.closes_of(name)
+
+    def caps(self, want: Want, takes_s: float, caps: Mapping[str, int]) -> Mapping[str, int]:
+        """Return machine -> the most such jobs it may be given, where that is less than it has room for."""
+        return _Caps(self, want, takes_s, caps) if self._calendar.ahead() else caps
+
+    def gave(self, shares: Mapping[str, int], want: Want, takes_s: float) -> None:
+        for name, jobs in shares.items():
+            if name in self._through:
+                self._through[name] += jobs * want.processors * takes_s
+
+    def most(self, name: str, want: Want, takes_s: float) -> int | None:
+        """Return the most such jobs the machine may be given; None: as many as it has room for.
+
+        Jobs given ahead of free slots start when the work before them, poured over all slots, is through. They start
+        later than that only where wide jobs leave processors idle.
+        """
+        closes_s, worker = self._calendar.closes_of(name), self._core.workers.find(name)
+        if closes_s == inf or worker is None:
+            return None
+        left_s = closes_s - self._core.now - worker.lane.delay_s - takes_s
+        if left_s < 0:
+            return 0
+        lane = worker.lane
+        free, room = max(0, lane.slots - lane.load) // want.processors, worker.counted[2] // want.processors
+        if room <= free:
+            return None
+        before_s = left_s * lane.slots - self._through_s(worker)
+        most = max(free, int(before_s / (want.processors * max(takes_s, 1e-3))) if before_s > 0 else 0)
+        return most if most < room else None
+
+    def _through_s(self, worker: Worker) -> float:
+        """Return the processor-seconds that all its jobs take at most."""
+        found = self._through.get(worker.name)
+        if found is None:
+            core, takes = self._core, dict[CustodyKey, float]()
+            found = 0.0
+            for some in (worker.lane.on, worker.lane.ahead):
+                for run in some.values():
+                    if run.key not in takes:
+                        takes[run.key] = takes_s(core, core.state.custodies[run.key])
+                    found += takes[run.key] * run.processors
+            self._through[worker.name] = found
+        return found
+
+
+class _Caps(Mapping[str, int]):
+    """Caps that are looked up only for the machines that are about to be given something."""
+
+    def __init__(self, closing: Closing, want: Want, takes_s: float, caps: Mapping[str, int]) -> None:
+        self._closing, self._want, self._takes_s, self._caps = closing, want, takes_s, caps
+        self._found: dict[str, int | None] = {}
+
+    def __getitem__(self, name: str) -> int:
+        if name not in self._found:
+            most, cap = self._closing.most(name, self._want, self._takes_s), self._caps.get(name)
+            self._found[name] = cap if most is None else most if cap is None else min(cap, most)
+        found = self._found[name]
+        if found is None:
+            raise KeyError(name)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name in self._closing._core.workers.names() if name in self)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)

@@ -1,0 +1,126 @@
+"""The receiver's side of a move: it keeps room, until they come, for as many jobs as it can start within the gain that
+justifies the move (SPEC D7, beyond the paper).
+
+Nobody stands a level higher here without such room, so whoever claims that its work comes from a congested site passes
+no more of the queue than this site could start at once.
+"""
+
+from __future__ import annotations
+
+from math import ceil, inf
+
+from diana.engine.dispatch import capacity as dispatch_capacity
+from diana.engine.dispatch import forecast, licences, quote_answer
+from diana.engine.messages.messages import QuoteRequest
+from diana.engine.messages.migration import RoomGrant, RoomRequest
+from diana.engine.site.context import Context
+from diana.model.ids import SiteId, SubgroupId
+from diana.model.job import software
+from diana.model.job.licences import among
+from diana.model.trust.principal import Principal
+from diana.policy.migration import capacity
+from diana.policy.migration.plan import RAISE
+from diana.policy.queueing.forecast import Slots
+from diana.policy.trust.authorise import Action, authorise
+
+LEAST_RUN_S = 0.001
+MOST_GAIN_S = 7 * 86400.0
+"""A larger gain is a broken forecast, and would keep room for ever more."""
+
+
+def on_request(core: Context, sender: SiteId, asked: RoomRequest) -> None:
+    why = authorise(Principal.peer(sender), Action.QUOTE)
+    if why or asked.jobs < 1 or asked.processors < 1 or asked.room < 1 or not 0 <= asked.gain_s < inf:
+        core.warn(f"{sender} asks for room: {why or 'makes no sense'}")
+        return
+    core.send(sender, keep(core, sender, asked))
+
+
+def keep(core: Context, sender: SiteId, asked: RoomRequest) -> RoomGrant:
+    """Keep room for as many of the jobs as can start in time. A question that is asked again is counted anew."""
+    core.migration.rooms.over(_key(sender, asked.room))
+    like = QuoteRequest(
+        quote=0,
+        processors=asked.processors,
+        memory_bytes=asked.memory_bytes,
+        gpus=asked.gpus,
+        jobs=asked.jobs,
+        refs=(),
+        owner=asked.owner,
+        template=asked.template,
+        work_s=asked.work_s,
+        urls=asked.urls,
+        raised=True,
+        software=software.asked(asked.software),
+    )
+    placement = core.state.settings.placement
+    if placement != "diana":
+        return RoomGrant(room=asked.room, jobs=0, reason=f"takes no work that moves: it places by {placement}")
+    obstacles = dispatch_capacity.obstacles(core, like, for_peer=sender != core.site, in_part=True)
+    if obstacles:
+        return RoomGrant(room=asked.room, jobs=0, reason=obstacles[0].why)
+    gain_s = min(asked.gain_s, MOST_GAIN_S)
+    found = _startable(core, like, min(gain_s, core.migration.within_s(core.now)))
+    if found.jobs:
+        core.migration.rooms.make(_key(sender, asked.room), found.jobs * asked.processors, core.now)
+        core.migration.due(core.now, gain_s)
+    return RoomGrant(room=asked.room, jobs=found.jobs, reason=found.reason)
+
+
+def _startable(core: Context, asked: QuoteRequest, gain_s: float) -> capacity.Grant:
+    """Return how many of the jobs can start within the gain, at the raised priority, behind all that was promised to
+    others. Jobs that begin together end together: within less than their run time only those start that have a slot at
+    once. Work ahead of them is taken both for whole jobs like these and for a fluid, and the lower number counts."""
+    run = quote_answer.learned(core, asked)
+    run_s = max(LEAST_RUN_S, run.mean_s if run.seen else quote_answer.guessed_s(core, asked))
+    place = core.queues.prospect(asked.owner, asked.processors, asked.jobs, RAISE, dispatch_capacity.untaken(core))
+    slots, given_s = forecast.slots_of(core)
+    starts = _starts(slots, given_s + place.work_ahead_s, run_s, gain_s)
+    most = min(asked.jobs, dispatch_capacity.room(core, asked))
+    # Jobs that others were promised room for may want the same GPUs and licences.
+    promised = core.migration.rooms.total(core.now) // asked.processors
+    if asked.gpus:
+        gpus, given_s = forecast.gpus_of(core)
+        devices = _starts(gpus, given_s + place.gpus_ahead_s, run_s, gain_s)
+        most = min(most, max(0, devices // asked.gpus - promised))
+    for name, count in among(asked.software):
+        use, whose = licences.use(core, name), (asked.owner, asked.processors, asked.jobs)
+        ahead_s = core.queues.weighed_ahead_s(
+            place, whose, licences.weights(core, name), dispatch_capacity.untaken(core)
+        )
+        most = min(most, max(0, _starts(use.slots, ahead_s, run_s, gain_s) // count - promised))
+    return capacity.grant(
+        most,
+        asked.processors,
+        gain_s,
+        exported=0,
+        free_processors=max(0, starts),
+        processors_per_s=0.0,
+        promised_processors=core.migration.rooms.total(core.now),
+    )
+
+
+def _starts(slots: Slots, ahead_s: float, run_s: float, gain_s: float) -> int:
+    """Return how many jobs of one processor, or one GPU, start within the gain behind so much work."""
+    waits_s = slots.starts_s(1, ahead_s)
+    whole = slots.starts(run_s, 0.0, gain_s) - ceil(ahead_s / run_s)
+    return min(whole, slots.starts(run_s, waits_s, gain_s)) if waits_s < inf else 0
+
+
+def take(core: Context, sender: SiteId, room: int, processors: int) -> bool:
+    """Use up room for work that has come; False: none is kept for it, or not so much."""
+    return core.migration.rooms.use(_key(sender, room), processors, core.now)
+
+
+def landing(core: Context, part: SubgroupId, epoch: int, processors: int) -> None:
+    """Keep the room of work that was taken and is not committed yet: others may ask before it stands in the queues."""
+    core.migration.rooms.make(f"{part} {epoch}", processors, core.now)
+
+
+def landed(core: Context, part: SubgroupId, epoch: int) -> None:
+    """Free the room of work that stands in the queues now."""
+    core.migration.rooms.over(f"{part} {epoch}")
+
+
+def _key(sender: SiteId, room: int) -> str:
+    return f"{sender} {room}"

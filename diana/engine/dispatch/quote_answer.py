@@ -1,0 +1,110 @@
+"""A site's answer to "what would these jobs meet at your place": capacity, run time, wait at the asker's priority."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from diana.engine.dispatch import capacity, forecast, licences
+from diana.engine.journal.events import LookedUp
+from diana.engine.messages.messages import LinkEstimate, Quote, QuoteRequest
+from diana.engine.site.context import Context
+from diana.model.data import dataset_of
+from diana.model.ids import SiteId
+from diana.model.job import software
+from diana.model.job.licences import among
+from diana.model.sketch import Quantiles
+
+MOST_HOLDERS = 128
+"""Links told because they lead to the asked data, or to the asker."""
+MOST_REACHED = 256
+"""A site with more streams than this does not name them."""
+MOST_OTHERS = 16
+"""Links told besides, those measured last: holders nobody here knows of may be among them."""
+
+
+def quote(
+    core: Context,
+    asked: QuoteRequest,
+    held: LookedUp | None = None,
+    *,
+    for_peer: bool = True,
+    holders: Iterable[SiteId] = (),
+) -> Quote:
+    """Make this site's quote. `held`: the asked refs that this site holds. `holders`: sites the asked data may come
+    from, the asker among them, besides those whose summaries name it."""
+    settings = core.state.settings
+    obstacles = capacity.obstacles(core, asked, for_peer=for_peer, in_part=True)
+    room, slots = capacity.room(core, asked), core.workers.slots()
+    # Processors promised to others are as good as taken.
+    free_slots = max(0, capacity.free_slots(core) - core.migration.rooms.total(core.now))
+    run = learned(core, asked)
+    sane = min(asked.jobs, asked.processors) >= 1 and asked.gpus >= 0
+    lanes = core.workers.lanes(asked.processors, asked.gpus, asked.software) if sane else 0
+    if lanes and among(asked.software):
+        lanes = min(lanes, licences.at_once(core, asked.software))
+    wait = (
+        forecast.wait(core, asked, run.mean_s if run.seen else guessed_s(core, asked), lanes)
+        if lanes
+        else forecast.NO_WAIT
+    )
+    return Quote(
+        quote=asked.quote,
+        part=asked.part,
+        rejected=obstacles[0].why if obstacles else "",
+        near_miss=obstacles[0].mend if len(obstacles) == 1 else "",
+        slots=slots,
+        free_slots=free_slots,
+        speed=settings.speed,
+        work_ahead_s=capacity.work_ahead_s(core),
+        files=held.found if held else (),
+        cached=held.cached if held else (),
+        unknown_refs=held.unknown if held else (),
+        links=_links(core, asked, holders),
+        run_low_s=run.low_s,
+        run_s=run.mid_s,
+        run_high_s=run.high_s,
+        run_mean_s=run.mean_s,
+        runs_seen=run.seen,
+        wait_s=wait.wait_s,
+        wait_low_s=wait.low_s,
+        wait_high_s=wait.high_s,
+        jobs_ahead=wait.jobs_ahead,
+        priority=wait.priority,
+        queued_jobs=capacity.queued_jobs(core),
+        busy_fraction=1.0 - free_slots / slots if slots else 1.0,
+        uplink_bytes_per_s=settings.uplink_bytes_per_s,
+        max_jobs=room if room < asked.jobs else 0,
+        reach=_reach(core),
+        software=software.had(core.workers.offered(), asked.software) if asked.software else (),
+    )
+
+
+def _links(core: Context, asked: QuoteRequest, holders: Iterable[SiteId]) -> tuple[LinkEstimate, ...]:
+    """Return the link estimates to tell, in order of the site."""
+    names = {dataset_of(ref) for ref in asked.refs} - {""}
+    book = core.view.book
+    some = dict.fromkeys(holders)
+    some.update(dict.fromkeys(sorted(core.roster.holders(names))))
+    known = (book.estimate(site) for site in list(some)[:MOST_HOLDERS] if site in core.view.peers)
+    told = {one.site: one for one in known if one is not None}
+    told.update((one.site, one) for one in book.freshest(MOST_OTHERS))
+    return tuple(told[site] for site in sorted(told))
+
+
+def _reach(core: Context) -> tuple[SiteId, ...]:
+    if len(core.view.peers) > MOST_REACHED:
+        return ()
+    peers, detours = core.view.peers, core.members.detours
+    return tuple(sorted(site for site, peer in peers.items() if peer.up or (peer.here and site not in detours)))
+
+
+def learned(core: Context, asked: QuoteRequest) -> Quantiles:
+    """Return run times of the asker's template here; all zero: none seen."""
+    found = core.state.run_times.find(asked.template, asked.owner) if asked.template else None
+    return found or Quantiles(0.0, 0.0, 0.0, 0.0, 0)
+
+
+def guessed_s(core: Context, asked: QuoteRequest) -> float:
+    """Return the run time of a job nobody has seen here: as declared, else the default."""
+    settings = core.state.settings
+    return (asked.work_s or settings.default_work_s) / settings.speed

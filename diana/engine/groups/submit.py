@@ -1,0 +1,32 @@
+"""A user's submission: refused, known already, accepted at once, or accepted when its data were found."""
+
+from __future__ import annotations
+
+from diana.engine.journal.effects import Refusal, Reply
+from diana.engine.journal.events import SubmitGroup
+from diana.engine.placement import quote_round
+from diana.engine.placement.accept import accept, known_key, refusal, surely_placeable
+from diana.engine.placement.draft import Draft
+from diana.engine.site.context import Context
+from diana.model.indexset import IndexSet
+from diana.policy.trust.authorise import Action, authorise
+
+
+def submit(core: Context, event: SubmitGroup) -> None:
+    why = authorise(event.principal, Action.PLAN if event.plan_only else Action.SUBMIT)
+    if why:
+        core.reply(Reply(event.request, Refusal(code="denied", text=why)))
+        return
+    # A submission that stands already is answered even by a site that takes nothing new.
+    if event.key and not event.plan_only and known_key(core, event):
+        return
+    why_not = refusal(core, event)
+    if why_not:
+        core.reply(Reply(event.request, why_not))
+        return
+    draft = Draft(core.ticket(), event.spec, IndexSet.span(0, event.jobs), event.refs)
+    draft.submit, draft.requests, draft.owner = event, [event.request], event.principal.name
+    if not event.plan_only and not draft.sought() and surely_placeable(core, event.spec):
+        accept(core, draft)
+        draft.submit = None
+    quote_round.ask(core, draft)

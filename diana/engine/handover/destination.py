@@ -1,0 +1,395 @@
+"""The destination's side of a hand-over (PROMISES section 2, steps 2, 4, 7 and 9). A prepared offer is inert."""
+
+from __future__ import annotations
+
+from math import inf
+
+import msgspec
+
+from diana.engine.dispatch import capacity, maintenance, promised_capacity, renewals
+from diana.engine.guard import guard
+from diana.engine.handover import execution, inputs, machine_events
+from diana.engine.journal import columns
+from diana.engine.journal.effects import DropOutputs
+from diana.engine.journal.records import (
+    BatchAcked,
+    ControlTaken,
+    CustodyDropped,
+    CustodyRunnable,
+    CustodyTaken,
+    facts_key,
+)
+from diana.engine.journal.state import Custody, CustodyKey, Tombstone
+from diana.engine.messages.messages import (
+    Abort,
+    Aborted,
+    Commit,
+    Committed,
+    Control,
+    ControlAck,
+    Lost,
+    Prepare,
+    Prepared,
+    Progress,
+    QuoteRequest,
+    Refused,
+    Result,
+    ResultAck,
+)
+from diana.engine.messages.orders import Order
+from diana.engine.site import journal_doubt
+from diana.engine.site.context import Context
+from diana.model.facts import MOST_ATTEMPTS
+from diana.model.ids import SiteId, SubgroupId, group_of, origin_of
+from diana.model.indexset import IndexSet
+from diana.model.job import software
+from diana.model.job.spec import GroupSpec, decode_spec
+from diana.model.job.urls import beginnings
+from diana.model.trust.principal import Principal
+from diana.policy.trust.authorise import Action, authorise
+
+REMIND_S = 30.0
+"""Seconds after which an offer prepared here and neither committed nor aborted is asked about, again and again."""
+
+_NOTHING = IndexSet()
+
+
+def on_order(core: Context, sender: SiteId, message: Order) -> None:
+    origin = origin_of(group_of(message.subgroup))
+    action = Action.ACKNOWLEDGE if isinstance(message, ResultAck) else Action.OFFER
+    why = authorise(Principal.peer(sender), action, origin)
+    if why:
+        core.warn(f"{message.subgroup}: {why}")
+        return
+    journal_doubt.heard(core, sender, message.origin_db_uuid, message.origin_seq)
+    if core.fallen or (isinstance(message, Abort | Control) and not journal_doubt.may_bury(core)):
+        # Without an answer it is said again.
+        return
+    key = (message.subgroup, message.epoch)
+    tombstone = core.state.tombstones.get(key)
+    if tombstone is not None:
+        _already_over(core, sender, message, tombstone)
+        return
+    custody = core.state.custodies.get(key)
+    match message:
+        case Prepare():
+            if custody is None:
+                _take(core, sender, message)
+            elif (custody.spec_bytes, custody.indices) == (message.spec, message.indices):
+                _say_prepared(core, custody)
+            else:
+                # An origin that lost its journal names new work like old work that still stands here.
+                why = "other work of this name stands here"
+                core.send(sender, Refused(subgroup=message.subgroup, epoch=message.epoch, reason=why))
+        case Commit():
+            _commit(core, sender, message, custody)
+        case Abort():
+            if custody is not None and not custody.runnable:
+                core.persist(CustodyDropped(subgroup=message.subgroup, epoch=message.epoch, at_s=core.now))
+                core.settle(("prepared", *_text(key)))
+                core.send(sender, _aborted(core, message.subgroup, message.epoch))
+            elif custody is not None:
+                core.warn(f"{sender} aborts {message.subgroup}, which it had committed")
+        case Control():
+            _control(core, sender, message, custody)
+        case ResultAck():
+            if custody is not None:
+                _acknowledged(core, custody, message)
+
+
+def _text(key: CustodyKey) -> tuple[str, str]:
+    return key[0], str(key[1])
+
+
+def _already_over(core: Context, sender: SiteId, message: Order, tombstone: Tombstone) -> None:
+    """Answer by the tombstone, for ever, as the transfer would have answered."""
+    part, epoch = message.subgroup, message.epoch
+    if isinstance(message, Prepare | Commit) and tombstone.done:
+        core.send(sender, Committed(subgroup=part, epoch=epoch))
+    elif isinstance(message, Prepare | Commit | Abort) and not tombstone.done:
+        core.send(sender, _aborted(core, part, epoch))
+    elif isinstance(message, Control):
+        core.send(sender, ControlAck(subgroup=part, epoch=epoch, control_seq=message.control_seq))
+
+
+def _aborted(core: Context, part: SubgroupId, epoch: int) -> Aborted:
+    return Aborted(subgroup=part, epoch=epoch, db_uuid=core.state.db_uuid, seq=core.state.seq)
+
+
+# --- prepare ---------------------------------------------------------------------------------------------
+
+
+def _take(core: Context, sender: SiteId, message: Prepare) -> None:
+    why = _unacceptable(core, message) or _no_room(core, sender, message)
+    if why:
+        core.send(sender, Refused(subgroup=message.subgroup, epoch=message.epoch, reason=why))
+        core.count("offers_refused")
+        return
+    core.persist(
+        CustodyTaken(
+            subgroup=message.subgroup,
+            epoch=message.epoch,
+            origin=sender,
+            owner=message.authorisation.owner,
+            spec=message.spec,
+            indices=message.indices,
+            # A submission in the future cannot be, whatever its origin claims.
+            submitted_s=min(message.submitted_s, core.now),
+            files=message.files,
+            sources=message.sources,
+            readers=message.readers,
+            max_parallel=message.max_parallel,
+            attempt_base=message.attempt_base,
+            exported=message.exported,
+            raised=message.room > 0,
+            unguarded=message.unguarded,
+            origin_db=message.origin_db_uuid,
+        )
+    )
+    if message.room:
+        core.count("jobs_imported", len(message.indices))
+    _say_prepared(core, core.state.custodies[(message.subgroup, message.epoch)])
+    # The first work of its origin since this boot may wait for the origin's word, which nobody asked for until now.
+    journal_doubt.again(core, sender)
+
+
+def _unacceptable(core: Context, message: Prepare) -> str:
+    """Return why this offer is not taken: authorisation, shape, feasibility, caps. Empty: it is."""
+    permit = message.authorisation
+    if permit.group != group_of(message.subgroup):
+        return f"the authorisation is for {permit.group}"
+    why = core.keyring.check(permit, message.spec)
+    if why:
+        return why
+    try:
+        spec = decode_spec(message.spec)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        return f"the spec cannot be read: {error}"
+    need = spec.resources
+    if not message.indices or not len(message.files) == len(message.sources) == len(message.readers):
+        return "the offer is malformed"
+    if need.processors < 1 or not 0 <= need.work_s < inf or message.max_parallel < 0:
+        return "the spec asks for less than nothing"
+    if not software.plain(spec):
+        return "the spec names software by what cannot be a name"
+    if not 0 <= message.attempt_base <= MOST_ATTEMPTS:
+        return f"its attempts count from {message.attempt_base}"
+    asked = QuoteRequest(
+        quote=0,
+        processors=need.processors,
+        memory_bytes=need.memory_bytes,
+        gpus=need.gpus,
+        jobs=len(message.indices),
+        refs=(),
+        owner=permit.owner,
+        urls=beginnings(f.ref.partition(":")[2] for f in message.files if f.ref.startswith("url:")),
+        software=software.needed(spec),
+    )
+    return capacity.rejection(core, asked) or _not_here(core, spec)
+
+
+def _no_room(core: Context, sender: SiteId, message: Prepare) -> str:
+    """Return why work that is to stand a level higher here finds no kept room; empty: it takes its room, or needs
+    none."""
+    if not message.room:
+        return ""
+    processors = len(message.indices) * decode_spec(message.spec).resources.processors
+    if not (message.exported and promised_capacity.take(core, sender, message.room, processors)):
+        return f"{core.site} keeps no room for it any more"
+    promised_capacity.landing(core, message.subgroup, message.epoch, processors)
+    return ""
+
+
+def _not_here(core: Context, spec: GroupSpec) -> str:
+    if (spec.sites and core.site not in spec.sites) or core.site in spec.not_sites:
+        return "the group does not allow this site"
+    return ""
+
+
+def _say_prepared(core: Context, custody: Custody) -> None:
+    if not custody.runnable:
+        core.after(("prepared", *_text(custody.key)), REMIND_S)
+    core.send(
+        custody.origin,
+        Prepared(subgroup=custody.subgroup, epoch=custody.epoch, db_uuid=core.state.db_uuid, seq=core.state.seq),
+    )
+
+
+def remind(core: Context, subgroup: SubgroupId, epoch: str) -> None:
+    custody = core.state.custodies.get((subgroup, int(epoch)))
+    if custody is not None and not custody.runnable:
+        _say_prepared(core, custody)
+
+
+# --- commit, control, acknowledgements -----------------------------------------------------------------------
+
+
+def _commit(core: Context, sender: SiteId, message: Commit, custody: Custody | None) -> None:
+    if custody is None or message.db_uuid != core.state.db_uuid:
+        core.send(sender, Lost(subgroup=message.subgroup, epoch=message.epoch, db_uuid=core.state.db_uuid))
+        return
+    if not custody.runnable:
+        core.persist(CustodyRunnable(subgroup=message.subgroup, epoch=message.epoch))
+        promised_capacity.landed(core, message.subgroup, message.epoch)
+        core.settle(("prepared", *_text(custody.key)))
+        core.moved.add(custody.key)
+        inputs.begin(core, custody)
+        renewals.committed(core, custody)
+        # An order may overtake the commit.
+        execution.cancel(core, custody, custody.cancelled)
+        execution.revoke(core, custody)
+    core.send(sender, Committed(subgroup=message.subgroup, epoch=message.epoch))
+
+
+def _control(core: Context, sender: SiteId, message: Control, custody: Custody | None) -> None:
+    if custody is None:
+        core.send(sender, Lost(subgroup=message.subgroup, epoch=message.epoch, db_uuid=core.state.db_uuid))
+        return
+    if message.control_seq > custody.control_seq:
+        order = (message.cancel, message.hold, message.recall)
+        obey(core, custody, message.control_seq, *order, origin_db=message.origin_db_uuid if message.anew else "")
+    core.send(sender, ControlAck(subgroup=message.subgroup, epoch=message.epoch, control_seq=message.control_seq))
+    _tell(core, custody)
+    core.moved.add(custody.key)
+
+
+def obey(
+    core: Context,
+    custody: Custody,
+    control_seq: int,
+    cancel: IndexSet,
+    hold: IndexSet,
+    recall: IndexSet,
+    *,
+    origin_db: str = "",
+) -> None:
+    """Obey a changed standing order. Cancelled jobs stay cancelled; started ones are not held and do not go back."""
+    fresh = (cancel & custody.indices) - custody.cancelled
+    core.persist(
+        ControlTaken(
+            subgroup=custody.subgroup,
+            epoch=custody.epoch,
+            control_seq=control_seq,
+            cancel=custody.cancelled | fresh,
+            hold=hold & custody.indices,
+            recall=(recall & custody.indices) - fresh - custody.cancelled,
+            origin_db=origin_db,
+        )
+    )
+    if custody.runnable:
+        core.requeue.add(custody.key)
+        execution.cancel(core, custody, fresh)
+        execution.recall(core, custody)
+        execution.revoke(core, custody)
+
+
+def _acknowledged(core: Context, custody: Custody, message: ResultAck) -> None:
+    batch = custody.outgoing.get(message.batch)
+    if batch is None or (batch.acked and not message.outputs_taken):
+        return
+    had_outputs = batch.has_outputs
+    core.persist(
+        BatchAcked(
+            subgroup=custody.subgroup,
+            epoch=custody.epoch,
+            batch=message.batch,
+            outputs_taken=message.outputs_taken,
+        )
+    )
+    if custody.pending and not custody.startable():
+        # No start will tell that fewer run.
+        core.moved.add(custody.key)
+    if message.batch not in custody.outgoing:
+        core.settle(("result", *_text(custody.key), str(message.batch)))
+        if had_outputs:
+            key = facts_key(custody.subgroup, custody.epoch, message.batch)
+            core.emit(DropOutputs(key, custody.spec.outputs.dataset))
+        execution.close_if_over(core, custody)
+
+
+def result_due(core: Context, subgroup: SubgroupId, epoch: str, batch: str) -> None:
+    custody = core.state.custodies.get((subgroup, int(epoch)))
+    if custody is None or int(batch) not in custody.outgoing:
+        return
+    if custody.outgoing[int(batch)].acked:
+        _ask_for_outputs(core, custody, int(batch))
+    else:
+        execution.send_result(core, custody, int(batch))
+
+
+def _ask_for_outputs(core: Context, custody: Custody, batch: int) -> None:
+    """Ask the origin, which has the facts, whether the outputs arrived: an empty batch asks that."""
+    core.back_off(("result", *_text(custody.key), str(batch)))
+    core.send(
+        custody.origin,
+        Result(
+            subgroup=custody.subgroup,
+            epoch=custody.epoch,
+            batch=batch,
+            facts=columns.empty(core.site),
+            cancelled=_NOTHING,
+        ),
+    )
+
+
+def say_again(core: Context, site: SiteId | None = None) -> None:
+    """Say again everything an origin has not acknowledged: at start, or when it is back."""
+    for key in core.parties.taken_from(site):
+        custody = core.state.custodies[key]
+        if not custody.runnable:
+            _say_prepared(core, custody)
+        for batch in sorted(custody.outgoing):
+            core.tries.pop(("result", *_text(key), str(batch)), None)
+            execution.send_result(core, custody, batch)
+        if custody.runnable:
+            core.moved.add(key)
+
+
+def tell_progress(core: Context) -> None:
+    """Tell origins the progress of their work. Advisory; numbered by boot and count, so that the newest wins."""
+    # Arrivals of other work move their priorities, too.
+    core.moved.update(core.queues.moved_priorities(core.site))
+    core.moved.update(guard.stopped_keys(core))
+    for key in sorted(core.moved):
+        custody = core.state.custodies.get(key)
+        if custody is not None:
+            _tell(core, custody)
+    core.moved.clear()
+
+
+def _tell(core: Context, custody: Custody) -> None:
+    """Tell the custody's progress, if it is another site's and not over."""
+    if custody.origin == core.site or not custody.runnable or custody.key not in core.state.custodies:
+        return
+    held = custody.pending if journal_doubt.stays(core, custody) else custody.pending & custody.held
+    staging_jobs = len((custody.pending - held) & core.staging.blocked(custody.key))
+    running = capacity.running_here(core, custody)
+    level, priority = core.queues.best(custody.key)
+    counted_by = custody.control_seq
+    if custody.held and custody.held & execution.waiting_there(core, custody):
+        # Held jobs may yet come back from a worker: so this does not speak for the latest order.
+        counted_by = max(0, counted_by - 1)
+    core.summary_counter += 1
+    core.send(
+        custody.origin,
+        Progress(
+            subgroup=custody.subgroup,
+            epoch=custody.epoch,
+            counter=core.state.generation * 10**12 + core.summary_counter,
+            staging=staging_jobs,
+            queued=len(custody.pending) - len(held) - staging_jobs + len(custody.running) - running,
+            running=running,
+            claimed=len(custody.running) - running,
+            held=held,
+            level=level,
+            priority=priority,
+            note=inputs.note(core, custody.key)
+            or machine_events.note(core, custody.key)
+            or maintenance.note(core, custody.key)
+            or journal_doubt.stays(core, custody),
+            db_uuid=core.state.db_uuid,
+            seq=core.state.seq,
+            stopped=guard.stopped(core, custody),
+            control_seq=counted_by,
+        ),
+    )

@@ -1,0 +1,187 @@
+"""The origin's side of leases: work with `on_site_lost = "rerun"` is placed anew once its site has been silent for so
+long that it has surely ended it itself (PROMISES 1.7 and section 2, "Leases"; tests/protocol/lease.py).
+
+One renewal speaks for all such work of a pair of sites. The wait for a site stands in memory alone: an origin that
+boots waits the whole time again. Work that was placed anew is remembered until its old site has said that it starts
+none of it; that site is granted nothing before.
+"""
+
+from __future__ import annotations
+
+from diana.engine.handover import results
+from diana.engine.journal.lease_records import PartDisowned, PartDropped
+from diana.engine.journal.records import ControlIssued, JobsMoved
+from diana.engine.journal.state import Group, Step, Subgroup
+from diana.engine.messages.leases import Renew, Renewed
+from diana.engine.messages.messages import (
+    Aborted,
+    Committed,
+    Control,
+    ControlAck,
+    Lost,
+    Prepared,
+    Progress,
+    Refused,
+    Result,
+)
+from diana.engine.site.context import Context
+from diana.model.ids import SiteId, group_of
+from diana.model.indexset import IndexSet
+
+LONGER = 1.1
+"""Factor on the length of a lease: clocks differ by less."""
+MARGIN_S = 30.0
+"""Seconds for TERM, grace and KILL at the other site."""
+AVOID_S = 30.0
+"""A site that lost work of a group is no candidate for it for this long."""
+
+Answer = Prepared | Refused | Committed | Aborted | Lost | Progress | Result | ControlAck
+
+
+def wait_s(core: Context) -> float:
+    """Return the seconds after the last granted renewal by which the jobs at a silent site are surely dead."""
+    return LONGER * core.leases.longest_s + MARGIN_S
+
+
+def begin(core: Context) -> None:
+    """Wait for all sites that have such work, at start: nobody knows what was granted before."""
+    for site in sorted({subgroup.site for _, subgroup in _under_lease(core, None)}):
+        _wait(core, site)
+
+
+def configured(core: Context) -> None:
+    """Take the settings: a lease granted before they shortened it may still stand for its full length."""
+    core.leases.longest_s = max(core.leases.longest_s, core.state.settings.lease_s)
+
+
+def committed(core: Context, group: Group, subgroup: Subgroup) -> None:
+    if group.spec.on_site_lost == "rerun":
+        _wait(core, subgroup.site)
+
+
+def _wait(core: Context, site: SiteId) -> None:
+    due_s = max(core.leases.waits.get(site, 0.0), core.now + wait_s(core))
+    core.leases.waits[site] = due_s
+    core.timers.set(("lease", site), due_s)
+
+
+def _under_lease(core: Context, site: SiteId | None) -> list[tuple[Group, Subgroup]]:
+    parts = core.parties.handed_to(site)
+    return [(g, s) for g, s in parts if s.step is Step.COMMITTED and g.spec.on_site_lost == "rerun"]
+
+
+def on_renew(core: Context, sender: SiteId, message: Renew) -> None:
+    """Grant a renewal, after beginning the wait for the site anew. Grant none while the site could start jobs that were
+    placed anew, or has a database that does not know what runs there."""
+    if sender in core.state.disowned:
+        disown(core, sender)
+        return
+    parts = _under_lease(core, sender)
+    if any(subgroup.unreachable and not group.on_hold for group, subgroup in parts):
+        return
+    if parts:
+        _wait(core, sender)
+    lease_s = core.state.settings.lease_s
+    core.send(sender, Renewed(generation=message.generation, sent_s=message.sent_s, lease_s=lease_s))
+
+
+def over(core: Context, site: SiteId) -> None:
+    """Place the site's work anew: no renewal was granted for the whole wait."""
+    core.leases.waits.pop(site, None)
+    lease_s = core.state.settings.lease_s
+    more_s = wait_s(core) - lease_s
+    why = f"{site} was silent for its lease of {lease_s:g} s and {more_s:g} s more: on_site_lost = rerun"
+    for group, subgroup in _under_lease(core, site):
+        if group.on_hold:
+            # A store that was put back: their site knows better what became of these since.
+            _wait(core, site)
+        else:
+            place_anew(core, group, subgroup, why)
+    disown(core, site)
+
+
+def place_anew(core: Context, group: Group, subgroup: Subgroup, why: str) -> int:
+    """Take the part's jobs that have no result from its site; return how many. Their results from there are put aside
+    from now on."""
+    lost, cancelled = group.open_of(subgroup.indices), subgroup.cancelling
+    if not lost:
+        return 0
+    held = subgroup.holding & lost
+    order = ControlIssued(
+        subgroup=subgroup.part,
+        epoch=subgroup.epoch,
+        control_seq=subgroup.control_seq + 1,
+        cancel=cancelled | lost,
+        recall=subgroup.recalled,
+    )
+    core.persist(order)
+    core.persist(PartDisowned(subgroup=subgroup.part, epoch=subgroup.epoch, indices=lost, held=held))
+    for kind in ("offer", "offer-over", "commit", "control"):
+        core.settle((kind, subgroup.part))
+    core.progress.pop(subgroup.part, None)
+    core.avoid.setdefault(group.group, {})[subgroup.site] = core.now + AVOID_S
+    results.cancel_unplaced(core, group, cancelled & lost)
+    again = lost & group.unplaced
+    if again:
+        core.persist(JobsMoved(group=group.group, indices=again, to=SiteId(""), why=why))
+    core.count("jobs_placed_anew", len(again))
+    core.to_place.add(group.group)
+    core.to_check.add(group.group)
+    core.notify(group.group)
+    return len(lost)
+
+
+def note(core: Context, subgroup: Subgroup) -> str:
+    """Return what becomes of the part while its site is silent; empty: nothing, it is waited for."""
+    group, due_s = core.state.groups[group_of(subgroup.part)], core.leases.waits.get(subgroup.site)
+    if group.spec.on_site_lost != "rerun" or due_s is None:
+        return ""
+    lease_s, left_s = core.state.settings.lease_s, max(0.0, due_s - core.now)
+    return f"its jobs there end with their lease of {lease_s:g} s and are placed anew in {left_s:.0f} s"
+
+
+# --- what was placed anew may not start at its old site -------------------------------------------------------
+
+
+def disown(core: Context, site: SiteId) -> None:
+    """Tell a site which jobs are no longer its own, until it has written that down."""
+    parts = core.state.disowned.get(site)
+    if not parts:
+        core.settle(("disown", site))
+        return
+    peer = core.view.peers.get(site)
+    if peer is None or not peer.up:
+        # It is told when it is back.
+        return
+    for part in sorted(parts):
+        old = parts[part]
+        order = Control(
+            subgroup=part,
+            epoch=old.epoch,
+            control_seq=old.control_seq,
+            cancel=old.cancel,
+            hold=IndexSet(),
+            recall=old.recall,
+        )
+        core.send(site, order)
+    core.back_off(("disown", site))
+
+
+def on_answer(core: Context, sender: SiteId, message: Answer) -> bool:
+    """Take an answer about work that is no longer the sender's. True if it settles that: the sender starts none of
+    it."""
+    old = core.state.disowned.get(sender, {}).get(message.subgroup)
+    if old is None or old.epoch != message.epoch:
+        return False
+    match message:
+        case ControlAck() if message.control_seq >= old.control_seq:
+            pass
+        case Lost() | Aborted():
+            pass
+        case _:
+            return False
+    # Cancelled there, or never known: it starts none of it.
+    core.persist(PartDropped(subgroup=message.subgroup, epoch=message.epoch, site=sender))
+    if sender not in core.state.disowned:
+        core.settle(("disown", sender))
+    return True

@@ -1,0 +1,297 @@
+"""Machines of this site come, go and are given up; what each has is reconciled (PROMISES section 2, step 5; SPEC D8).
+
+Nothing is concluded about the jobs of a machine that is away: they may run on. Only its own inventory, or an operator's
+word that it is gone for good, says otherwise.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import msgspec
+
+from diana.engine.data import datasets, outputs
+from diana.engine.dispatch import renewals
+from diana.engine.handover import execution
+from diana.engine.journal.effects import ForgetRuns, Kill, Refusal, Reply
+from diana.engine.journal.events import LrmLost, LrmReady, LrmSized, MachineRemoved, Run
+from diana.engine.journal.records import CustodyRunnable, MachineGone, MachineKnown, RunsStarted, RunsVoided
+from diana.engine.journal.state import Custody, CustodyKey, Machine
+from diana.engine.machines.machine import EXPECTED_BACK_S, Worker
+from diana.engine.site import journal_doubt
+from diana.engine.site.context import Context
+from diana.model.indexset import IndexSet
+from diana.model.views.views import Ok
+from diana.policy.trust.authorise import Action, authorise
+
+SHOWN_AWAY_S = 5.0
+"""Seconds; a machine that is away for less is not mentioned."""
+
+MOST_MISSED = 1000
+"""Attempts of one job that a copy of the journal can have missed; a claim that is further ahead is not this site's."""
+
+
+# --- they come and go ----------------------------------------------------------------------------------------
+
+
+def begin(core: Context, own: str) -> None:
+    """Begin when the node starts, on the machine `own`; the others have yet to come."""
+    core.workers.own_is(own, core.now)
+    for name in core.workers.names():
+        _expect(core, name)
+    _told_queues(core)
+
+
+def configured(core: Context) -> None:
+    """Take over changed settings, and with them this machine's slots."""
+    core.workers.configured()
+    core.workers.told_slots = -1
+    _told_queues(core)
+
+
+def on_ready(core: Context, event: LrmReady) -> None:
+    """Reconcile a machine that is ready. Its inventory is the truth about it: jobs it was given and never claimed are
+    pending again, jobs that are over are forgotten there, jobs that were given up meanwhile are ended there."""
+    name = event.worker
+    before = core.state.machines.get(name)
+    identity = event.identity or (before.identity if before is not None else "")
+    gpus = (event.gpus, event.all_gpus)
+    known = Machine(event.slots, event.memory_bytes, event.widest, gpus, identity=identity, software=event.software)
+    if _is_news(core, name, before, known):
+        core.persist(_record(name, known))
+    core.workers.ready(name, event.session, known, core.now)
+    core.workers.sized(name, event.ahead, trouble=event.trouble)
+    core.totals.runs.gives_back(name, event.recalls)
+    core.timers.cancel(("machine", name))
+    core.inventoried.add(name)
+    found = _unheard_of(core, event.known)
+    # A pair that was taken over by force lacks the end of its journal, and goes on under its name.
+    if not core.term and not all(core.state.custodies[key].on_hold for key in found):
+        # Nothing is written, or the next start would not know; this is met again under the new name.
+        journal_doubt.fell(core, f"{name} runs jobs that this site's database does not know of")
+        return
+    _reconcile(core, name, event.known)
+    _adopt(core, name, found)
+    stray = [run for run in event.known if not _runs(core, run)]
+    if before is not None and before.gone:
+        _end_what_was_given_up(core, name, stray)
+    if stray:
+        core.emit(ForgetRuns(tuple(stray)))
+    for key in sorted(core.totals.runs.held_by(name)) if event.recalls else ():
+        execution.recall(core, core.state.custodies[key])
+    outputs.machine_back(core, name)
+    _told_queues(core)
+
+
+def _is_news(core: Context, name: str, before: Machine | None, known: Machine) -> bool:
+    """True if the figures of the machine must be recorded. For the node's own machine only GPUs and identity count: the
+    settings say the rest."""
+    if name != core.workers.own:
+        return before != known
+    had = before.gpus if before is not None else (0, 0)
+    return known.gpus != had or _identity(before) != known.identity
+
+
+def _record(name: str, machine: Machine) -> MachineKnown:
+    return MachineKnown(
+        machine=name,
+        slots=machine.slots,
+        memory_bytes=machine.memory_bytes,
+        widest=machine.widest,
+        gpus=machine.gpus,
+        identity=machine.identity,
+        software=machine.software,
+    )
+
+
+def _identity(machine: Machine | None) -> str:
+    return machine.identity if machine is not None else ""
+
+
+def on_sized(core: Context, event: LrmSized) -> None:
+    """Take over a machine's new size. It is the same machine with the same jobs; it only takes more or less from now
+    on."""
+    name, worker, known = event.worker, core.workers.find(event.worker), core.state.machines.get(event.worker)
+    if worker is None or worker.session != event.session or known is None or name == core.workers.own:
+        return
+    if known.slots != event.slots:
+        core.persist(_record(name, msgspec.structs.replace(known, slots=event.slots)))
+    core.workers.sized(name, event.ahead, max(0.0, event.delay_s), event.trouble)
+    core.workers.look_again()
+    _told_queues(core)
+
+
+def on_lost(core: Context, event: LrmLost) -> None:
+    worker = core.workers.find(event.worker)
+    again = worker is not None and worker.session is None
+    core.workers.lost(event.worker, core.now, event.why)
+    if not again:
+        _expect(core, event.worker)
+
+
+def not_expected(core: Context, name: str) -> None:
+    """Count without a machine that has been away for too long."""
+    core.workers.not_expected(name, core.now)
+    _told_queues(core)
+
+
+def _expect(core: Context, name: str) -> None:
+    worker = core.workers.find(name)
+    if worker is not None and worker.session is None and name != core.workers.own:
+        core.after(("machine", name), EXPECTED_BACK_S)
+
+
+def _told_queues(core: Context) -> None:
+    """Tell the queues the site's slots: shares of service are over all of them (SPEC D4, default mode)."""
+    slots = core.workers.slots()
+    if slots != core.workers.told_slots:
+        core.workers.told_slots = slots
+        core.queues.configure(msgspec.structs.replace(core.state.settings, slots=slots), core.now)
+
+
+def _reconcile(core: Context, name: str, known: tuple[Run, ...]) -> None:
+    claimed = {(run.subgroup, run.epoch, run.index, run.attempt) for run in known}
+    for key, indices in core.totals.runs.held_by(name).items():
+        custody = core.state.custodies[key]
+        void = IndexSet.of(i for i in indices if (*key, i, custody.running[i]) not in claimed)
+        dying = custody.cancelled & (IndexSet.of(indices) - void)
+        if void:
+            execution.void(core, custody, void)
+        if dying:
+            core.emit(Kill(worker=name, subgroup=key[0], epoch=key[1], indices=dying))
+
+
+def _unheard_of(core: Context, known: tuple[Run, ...]) -> dict[CustodyKey, dict[int, list[int]]]:
+    """Return runs there whose attempts this journal never heard of: custody -> attempts it missed -> indices. The
+    journal is an older copy then; those jobs were committed here and have started, whatever it says."""
+    found: dict[CustodyKey, dict[int, list[int]]] = {}
+    for run in known:
+        custody = core.state.custodies.get((run.subgroup, run.epoch))
+        if custody is None or run.index not in custody.indices:
+            continue
+        # An attempt that the journal takes to run, and that is not claimed there, will have been made.
+        last = custody.running.get(run.index, custody.attempts.get(run.index, custody.attempt_base))
+        open_ = run.index in custody.pending or run.index in custody.running or not custody.runnable
+        if open_ and last < run.attempt <= last + MOST_MISSED:
+            found.setdefault(custody.key, {}).setdefault(run.attempt - last, []).append(run.index)
+    return found
+
+
+def _adopt(core: Context, name: str, found: dict[CustodyKey, dict[int, list[int]]]) -> None:
+    """Record the found attempts as started: a machine's claims outrank the journal."""
+    for key in sorted(found):
+        core.warn(f"{name} runs jobs of {key[0]} that the journal does not know of: it is an older copy")
+        custody = core.state.custodies[key]
+        if not custody.runnable:
+            core.persist(CustodyRunnable(subgroup=key[0], epoch=key[1]))
+            renewals.committed(core, custody)
+        for behind, indices in sorted(found[key].items()):
+            some = IndexSet.of(indices)
+            for _ in range(behind - 1):
+                # The attempts in between are known to run no more.
+                core.persist(RunsStarted(subgroup=key[0], epoch=key[1], indices=some, worker=name))
+                core.persist(RunsVoided(subgroup=key[0], epoch=key[1], indices=some))
+            core.persist(RunsStarted(subgroup=key[0], epoch=key[1], indices=some, worker=name))
+        core.requeue.add(key)
+
+
+def _runs(core: Context, run: Run) -> bool:
+    custody = core.state.custodies.get((run.subgroup, run.epoch))
+    return custody is not None and custody.running.get(run.index) == run.attempt
+
+
+def _end_what_was_given_up(core: Context, name: str, stray: list[Run]) -> None:
+    by_transfer: dict[CustodyKey, list[int]] = {}
+    for run in stray:
+        by_transfer.setdefault((run.subgroup, run.epoch), []).append(run.index)
+    for key in sorted(by_transfer):
+        core.emit(Kill(worker=name, subgroup=key[0], epoch=key[1], indices=IndexSet.of(by_transfer[key])))
+
+
+# --- given up ------------------------------------------------------------------------------------------------
+
+
+def remove(core: Context, event: MachineRemoved) -> None:
+    """Give a machine up. Its jobs are interrupted, as far as anybody will ever know; `on_crash` of each group decides
+    what follows."""
+    name, why = event.machine, authorise(event.principal, Action.REMOVE_MACHINE)
+    if why:
+        core.reply(Reply(event.request, Refusal(code="denied", text=why)))
+        return
+    held = core.totals.runs.held_by(name) if core.workers.find(name) is not None else {}
+    wrong = _not_removable(core, name, bool(held))
+    if wrong:
+        core.reply(Reply(event.request, Refusal(code="usage", text=wrong)))
+        return
+    core.persist(MachineGone(machine=name))
+    core.workers.not_expected(name, core.now)
+    core.timers.cancel(("machine", name))
+    for key, indices in held.items():
+        error = (
+            f"machine {name} was removed by the operator while it ran; look at its log, then rerun or give up the job"
+        )
+        execution.give_up(core, core.state.custodies[key], indices, error)
+    lost = outputs.machine_lost(core, name)
+    core.reply(Reply(event.request, Ok(lost + sum(map(len, held.values())))))
+    _told_queues(core)
+
+
+def _not_removable(core: Context, name: str, holds_jobs: bool) -> str:
+    """Return why the machine may not be given up; empty: it may."""
+    worker, known = core.workers.find(name), core.state.machines.get(name)
+    if name == core.workers.own:
+        return f"machine {name} is the one this node runs on; name another"
+    if not holds_jobs and (known is None or known.gone):
+        others = sorted(n for n, machine in core.state.machines.items() if not machine.gone)
+        near = datasets.near(name, others)
+        hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(others[:8]) or 'none'}"
+        return f"no machine {name} at {core.site}; {hint}"
+    if worker is not None and worker.session is not None:
+        return f"machine {name} is in touch; stop its node first"
+    return ""
+
+
+# --- shown ---------------------------------------------------------------------------------------------------
+
+
+def count(core: Context) -> int:
+    """Count the machines of the site that were not given up, this one included."""
+    own = core.workers.own
+    return 1 + sum(name != own and not machine.gone for name, machine in core.state.machines.items())
+
+
+class Absent(NamedTuple):
+    """Jobs of a custody on one machine that is away."""
+
+    jobs: int
+    claimed: int
+    """Those of `jobs` that wait there for a slot."""
+    note: str
+
+
+def absent(core: Context, custody: Custody) -> list[Absent]:
+    """Return the custody's running jobs on machines that are away, one row per machine, by the machine's name."""
+    out = []
+    for worker in _silent(core):
+        lane = worker.lane
+        on, ahead = (sum(key == custody.key for key, _ in some) for some in (lane.on, lane.ahead))
+        if on + ahead:
+            out.append(Absent(on + ahead, ahead, _note(core, worker)))
+    return out
+
+
+def note(core: Context, key: CustodyKey) -> str:
+    """One line about the first machine that has jobs of the custody and is away; empty: there is none."""
+    custody = core.state.custodies.get(key)
+    for worker in _silent(core) if custody is not None and custody.running else ():
+        if any(held == key for some in (worker.lane.on, worker.lane.ahead) for held, _ in some):
+            return _note(core, worker)
+    return ""
+
+
+def _silent(core: Context) -> list[Worker]:
+    return [worker for worker in core.workers.absent() if core.now - worker.away_since_s >= SHOWN_AWAY_S]
+
+
+def _note(core: Context, worker: Worker) -> str:
+    return f"machine {worker.name} not heard of for {core.now - worker.away_since_s:.0f} s"

@@ -1,0 +1,275 @@
+"""The origin's side of a hand-over (PROMISES section 2, steps 1, 3 and 8; abort). The origin arbitrates: the other
+side's copy is inert until `TransferCommitted` is durable here."""
+
+from __future__ import annotations
+
+from diana.engine.handover import leases, results
+from diana.engine.journal.records import (
+    CommitAcked,
+    ControlAcked,
+    PartUnreachable,
+    PeerSeen,
+    ResultStale,
+    TakenBack,
+    TransferCommitted,
+)
+from diana.engine.journal.state import Group, Step, Subgroup
+from diana.engine.messages.messages import (
+    Abort,
+    Aborted,
+    Commit,
+    Committed,
+    Control,
+    ControlAck,
+    Lost,
+    Prepare,
+    Prepared,
+    Progress,
+    Refused,
+    Result,
+    ResultAck,
+)
+from diana.engine.site import journal_doubt
+from diana.engine.site.context import Context
+from diana.model.ids import SiteId, SubgroupId, group_of, origin_of
+from diana.model.trust.principal import Principal
+from diana.policy.trust.authorise import Action, authorise
+
+REFUSED_S = 30.0
+"""A site that refused part of a group is no candidate for it for this long."""
+
+Report = Prepared | Refused | Committed | Aborted | Lost | Progress | Result | ControlAck
+"""A destination's message about a transfer."""
+
+
+def offer(core: Context, group: Group, subgroup: Subgroup) -> None:
+    """Make the offer, step 1; its record stands already."""
+    core.after(("offer-over", subgroup.part), core.state.settings.offer_wait_s)
+    _send_prepare(core, group, subgroup)
+
+
+def _send_prepare(core: Context, group: Group, subgroup: Subgroup) -> None:
+    core.back_off(("offer", subgroup.part))
+    core.send(
+        subgroup.site,
+        Prepare(
+            subgroup=subgroup.part,
+            epoch=subgroup.epoch,
+            indices=subgroup.indices,
+            spec=group.spec_bytes,
+            authorisation=group.authorisation,
+            submitted_s=group.submitted_s,
+            files=subgroup.files,
+            sources=subgroup.sources,
+            readers=subgroup.readers,
+            max_parallel=subgroup.max_parallel,
+            attempt_base=subgroup.attempt_base,
+            exported=subgroup.exported,
+            unguarded=subgroup.unguarded,
+            room=subgroup.room,
+        ),
+    )
+
+
+def _send_commit(core: Context, subgroup: Subgroup) -> None:
+    core.back_off(("commit", subgroup.part))
+    core.send(subgroup.site, Commit(subgroup=subgroup.part, epoch=subgroup.epoch, db_uuid=subgroup.db_uuid))
+
+
+def find(core: Context, part: SubgroupId) -> tuple[Group, Subgroup] | None:
+    group = core.state.groups.get(group_of(part))
+    subgroup = group.subgroups.get(part) if group else None
+    return (group, subgroup) if group and subgroup else None
+
+
+def on_report(core: Context, sender: SiteId, message: Report) -> None:
+    """Take a destination's report. One that is not about the placement that counts now changes nothing."""
+    if origin_of(group_of(message.subgroup)) != core.site:
+        core.warn(f"{sender} reports to {core.site} of {message.subgroup}, which is another site's")
+        return
+    if leases.on_answer(core, sender, message):
+        return
+    found = find(core, message.subgroup)
+    if found is None or found[1].epoch != message.epoch:
+        _about_nothing_current(core, sender, message)
+        return
+    group, subgroup = found
+    why = authorise(Principal.peer(sender), Action.REPORT, subgroup.site)
+    if why:
+        core.warn(f"{message.subgroup}: {why}")
+        return
+    match message:
+        case Prepared():
+            _prepared(core, group, subgroup, message)
+        case Refused():
+            if subgroup.step is Step.OFFERED:
+                core.avoid.setdefault(group.group, {})[sender] = core.now + REFUSED_S
+                take_back(core, group, subgroup, f"{sender} refused: {message.reason}")
+        case Aborted():
+            journal_doubt.heard(core, sender, message.db_uuid, message.seq)
+            if subgroup.step is Step.COMMITTED and message.db_uuid not in ("", subgroup.db_uuid):
+                core.warn(f"{sender} dropped {message.subgroup} in another database than took it")
+            elif subgroup.acked:
+                core.warn(f"{sender} says it dropped {message.subgroup}, which it has taken")
+            else:
+                take_back(core, group, subgroup, f"{sender} dropped the offer")
+        case Committed():
+            if subgroup.step is Step.COMMITTED and not subgroup.acked:
+                core.persist(CommitAcked(subgroup=subgroup.part, epoch=subgroup.epoch))
+                core.settle(("commit", subgroup.part))
+                core.notify(group.group)
+        case Lost():
+            _lost(core, group, subgroup, message)
+        case Progress():
+            journal_doubt.heard(core, sender, message.db_uuid, message.seq)
+            results.on_progress(core, group, message)
+        case Result():
+            if subgroup.step is Step.COMMITTED:
+                results.on_result(core, group, subgroup, message)
+            else:
+                core.warn(f"{sender} reports results of {message.subgroup}, which was never committed")
+        case ControlAck():
+            if message.control_seq > subgroup.control_acked:
+                seq = min(message.control_seq, subgroup.control_seq)
+                core.persist(ControlAcked(subgroup=subgroup.part, epoch=subgroup.epoch, control_seq=seq))
+            if subgroup.control_acked >= subgroup.control_seq:
+                core.settle(("control", subgroup.part))
+
+
+def _about_nothing_current(core: Context, sender: SiteId, message: Report) -> None:
+    """Answer a late report of a transfer that was taken back, or of a group that expired."""
+    core.count("late_words")
+    if isinstance(message, Prepared):
+        core.send(sender, Abort(subgroup=message.subgroup, epoch=message.epoch))
+    elif isinstance(message, Result):
+        group = core.state.groups.get(group_of(message.subgroup))
+        if group is None and journal_doubt.forgotten(core, group_of(message.subgroup)):
+            core.count("results_of_forgotten_groups")
+            return
+        if group is not None and not _put_aside(core, group, sender, message):
+            return
+        ack = ResultAck(subgroup=message.subgroup, epoch=message.epoch, batch=message.batch, outputs_taken=True)
+        core.send(sender, ack)
+
+
+def _put_aside(core: Context, group: Group, sender: SiteId, message: Result) -> bool:
+    """Count a late result once; False if the sender never had that part."""
+    past = group.past.get(message.subgroup)
+    why = authorise(Principal.peer(sender), Action.REPORT, past.site if past else None)
+    if past is None or why:
+        core.warn(f"{message.subgroup} epoch {message.epoch}: {why}")
+        return False
+    if message.batch not in past.batches:
+        jobs = len(message.facts.indices) + len(message.cancelled)
+        core.persist(ResultStale(subgroup=message.subgroup, epoch=message.epoch, batch=message.batch, jobs=jobs))
+        core.count("stale_results")
+    return True
+
+
+def _prepared(core: Context, group: Group, subgroup: Subgroup, message: Prepared) -> None:
+    if subgroup.step is Step.OFFERED:
+        if subgroup.unreachable:
+            # This store was put back: first its destination tells what it holds.
+            return
+        core.persist(TransferCommitted(subgroup=subgroup.part, epoch=subgroup.epoch, db_uuid=message.db_uuid))
+        _rests_on(core, subgroup.site, message)
+        leases.committed(core, group, subgroup)
+        core.settle(("offer", subgroup.part))
+        core.timers.cancel(("offer-over", subgroup.part))
+        _send_commit(core, subgroup)
+    elif not subgroup.acked and not subgroup.unreachable:
+        _send_commit(core, subgroup)
+
+
+def _rests_on(core: Context, site: SiteId, message: Prepared) -> None:
+    """Note how long the site's journal is: if it comes back with a shorter one, it does not know the work."""
+    known = core.state.peers.get(site)
+    if known is not None and known.db_uuid == message.db_uuid and known.seq < message.seq:
+        core.persist(
+            PeerSeen(
+                site=site,
+                db_uuid=known.db_uuid,
+                generation=known.generation,
+                boot_nonce=known.boot_nonce,
+                seq=message.seq,
+            )
+        )
+
+
+def _lost(core: Context, group: Group, subgroup: Subgroup, message: Lost) -> None:
+    """Handle a transfer that the destination's database does not know."""
+    if subgroup.step is Step.OFFERED:
+        take_back(core, group, subgroup, f"{subgroup.site} does not know the offer")
+    elif subgroup.unreachable:
+        core.settle(("control", subgroup.part))
+    elif subgroup.open_jobs():
+        what = "lost its database" if message.db_uuid != subgroup.db_uuid else "came back with an older database"
+        mark_unreachable(core, group, subgroup, f"{subgroup.site} {what}")
+
+
+def mark_unreachable(core: Context, group: Group, subgroup: Subgroup, reason: str) -> None:
+    core.persist(PartUnreachable(subgroup=subgroup.part, epoch=subgroup.epoch, reason=reason))
+    core.settle(("commit", subgroup.part))
+    core.notify(group.group)
+
+
+def take_back(core: Context, group: Group, subgroup: Subgroup, reason: str) -> None:
+    """Take OFFERED jobs back to unplaced. Safe as long as COMMIT was never persisted, or the destination wrote a
+    tombstone."""
+    core.persist(TakenBack(subgroup=subgroup.part, epoch=subgroup.epoch, reason=reason))
+    for kind in ("offer", "offer-over", "commit", "control"):
+        core.settle((kind, subgroup.part))
+    core.waiting_notes[group.group] = reason
+    results.cancel_unplaced(core, group, subgroup.cancelling)
+    core.to_place.add(group.group)
+
+
+def send_control(core: Context, subgroup: Subgroup) -> None:
+    """Send the standing order for this transfer; the highest control_seq wins."""
+    core.back_off(("control", subgroup.part))
+    core.send(
+        subgroup.site,
+        Control(
+            subgroup=subgroup.part,
+            epoch=subgroup.epoch,
+            control_seq=subgroup.control_seq,
+            cancel=subgroup.cancelling,
+            hold=subgroup.holding,
+            recall=subgroup.recalled,
+            anew=subgroup.ordered_by == core.state.db_uuid,
+        ),
+    )
+
+
+def offer_over(core: Context, part: SubgroupId) -> None:
+    found = find(core, part)
+    if found and found[1].step is Step.OFFERED and not found[1].unreachable:
+        group, subgroup = found
+        core.avoid.setdefault(group.group, {})[subgroup.site] = core.now + REFUSED_S
+        core.send(subgroup.site, Abort(subgroup=part, epoch=subgroup.epoch))
+        take_back(core, group, subgroup, f"{subgroup.site} did not answer the offer")
+
+
+def resend(core: Context, part: SubgroupId) -> None:
+    """Say again whatever this transfer waits for."""
+    found = find(core, part)
+    if found is None:
+        return
+    group, subgroup = found
+    if subgroup.step is Step.OFFERED:
+        if not subgroup.unreachable:
+            _send_prepare(core, group, subgroup)
+        return
+    if not subgroup.acked and not subgroup.unreachable:
+        _send_commit(core, subgroup)
+    if subgroup.control_acked < subgroup.control_seq:
+        send_control(core, subgroup)
+
+
+def resend_all(core: Context, site: SiteId | None = None) -> None:
+    """Say again what is open (with that peer): at start, or when a peer is back."""
+    for _, subgroup in core.parties.handed_to(site):
+        if subgroup.step is Step.OFFERED and ("offer-over", subgroup.part) not in core.timers:
+            core.after(("offer-over", subgroup.part), core.state.settings.offer_wait_s)
+        core.tries.pop(("commit", subgroup.part), None)
+        resend(core, subgroup.part)

@@ -1,0 +1,425 @@
+"""state = fold(records). Plain bookkeeping: it calls no policy, reads no clock and cannot refuse."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from msgspec.structs import replace
+
+from diana.engine.journal import fold_destination, fold_recovery
+from diana.engine.journal import records as r
+from diana.engine.journal.lease_records import PartDisowned, PartDropped
+from diana.engine.journal.past import remember
+from diana.engine.journal.recovery_records import HoldLifted, PartReported, PeerReported
+from diana.engine.journal.state import Custody, Disowned, Group, Machine, Moving, PeerMemory, SiteState, Step, Subgroup
+from diana.model.ids import GroupId, SiteId, group_of
+from diana.model.indexset import IndexSet
+from diana.model.trust.invitation import noted
+from diana.model.views.decision import Decision
+from diana.model.views.link import MOST_LINKS, LinkHistory
+
+SKIPPED_GROUPS = 1_000_000
+"""Group numbers left out after a restore."""
+MOST_FORMER = 16
+"""db_uuids of a peer that are remembered beside its present one."""
+FULL_DECISIONS = 32
+"""Decisions per group that keep their cost tables; older ones keep only what was planned."""
+
+
+def apply(state: SiteState, record: r.Record, home: SiteId) -> None:
+    """Change `state` by one record of the site `home`."""
+    state.seq += 1
+    match record:
+        # The most frequent records come first: cases are tried in order.
+        case (
+            r.RunsEnded()
+            | r.RunsStarted()
+            | r.BatchAcked()
+            | r.CustodyTaken()
+            | r.CustodyRunnable()
+            | r.CustodyDropped()
+            | r.CustodyClosed()
+            | r.TombstoneExpired()
+            | r.ControlTaken()
+            | r.RunsVoided()
+            | r.RunsReturned()
+            | r.RunsRepeated()
+        ):
+            fold_destination.in_custody(state, record, home)
+        case (
+            r.ResultAccepted()
+            | r.TransferCommitted()
+            | r.CommitAcked()
+            | r.TakenBack()
+            | r.PartUnreachable()
+            | PartDisowned()
+            | r.ResultStale()
+            | r.OutputsGathered()
+            | r.ControlIssued()
+            | r.ControlAcked()
+        ):
+            _at_origin(state, record)
+        case r.Opened():
+            _opened(state, record)
+        case r.SettingsChanged():
+            state.settings = record.settings
+        case r.StatementKept():
+            state.ledger[record.signed.statement.about] = record.signed
+        case r.DrainChanged():
+            state.drained = (record.reason or "drained") if record.on else ""
+        case r.MaintenancePlanned():
+            state.maintenance = record.windows
+        case r.InvitationNoted():
+            state.invitations = noted(state.invitations, record.invitation)
+        case r.RegisterChanged():
+            state.registers[record.site] = record.register
+        case r.DatasetAdded():
+            state.datasets[record.dataset.name] = record.dataset
+        case r.DatasetRemoved():
+            state.datasets.pop(record.name, None)
+            state.produced.pop(record.name, None)
+        case r.PeerSeen():
+            state.peers[record.site] = _peer_seen(state.peers.get(record.site), record)
+        case r.LinksRecorded():
+            _links_recorded(state, record)
+        case r.ContactsLearned():
+            for one in record.contacts:
+                state.contacts[one.site] = one
+            for site in record.gone:
+                state.contacts.pop(site, None)
+        case r.GroupSubmitted():
+            _group_submitted(state, record)
+        case r.GroupPlaced():
+            group = state.groups[record.group]
+            _decided(group, record.decision)
+            for part in record.parts:
+                _place(state, group, part, home, group.spec_bytes)
+        case r.JobsCancelled():
+            group = state.groups[record.group]
+            group.unplaced = group.unplaced - record.indices
+            group.holding = group.holding - record.indices
+            group.cancelled.add_set(record.indices)
+        case r.MachineKnown():
+            state.machines[record.machine] = record.what()
+        case r.MachineGone():
+            state.machines[record.machine] = Machine(0, gone=True)
+        case r.HoldingChanged():
+            state.groups[record.group].holding = record.holding
+        case r.JobsMoved():
+            _jobs_moved(state.groups[record.group], record)
+        case r.JobsRetried():
+            _jobs_retried(state.groups[record.group], record.indices)
+        case r.MergeStarted():
+            group = state.groups[record.group]
+            group.merge = "running"
+            group.merge_spec = record.spec
+            _place(state, group, record.part, home, record.spec)
+        case r.OutputsRegistered():
+            group = state.groups[record.group]
+            group.registered = True
+            state.produced[record.dataset] = group.owner
+        case r.GroupClosed():
+            group = state.groups[record.group]
+            group.state, group.closed_s = record.state, record.at_s
+            _compare(state, group)
+            group.note = record.note or group.note
+        case PartDropped():
+            dropped = state.disowned[record.site]
+            del dropped[record.subgroup]
+            if not dropped:
+                del state.disowned[record.site]
+        case r.GroupExpired():
+            group = state.groups.pop(record.group)
+            state.keys.pop(f"{group.owner} {group.key}", None)
+        case PartReported() | PeerReported() | HoldLifted():
+            fold_recovery.recover(state, record, home)
+        case _:
+            assert_never(record)
+
+
+def _links_recorded(state: SiteState, record: r.LinksRecorded) -> None:
+    for samples in record.links:
+        state.links.setdefault(samples.site, LinkHistory()).add(samples)
+    for _ in range(len(state.links) - MOST_LINKS):
+        del state.links[min(state.links, key=lambda site: (state.links[site].last_s(), site))]
+
+
+def _opened(state: SiteState, record: r.Opened) -> None:
+    state.generation, state.boot_nonce, state.db_uuid = record.generation, record.boot_nonce, record.db_uuid
+    if record.restored:
+        _hold_everything(state, fold_recovery.RESTORED, record.first_group or state.next_group + SKIPPED_GROUPS)
+
+
+def _hold_everything(state: SiteState, reason: str, first_group: int) -> None:
+    """Hold all that is not over: it may have gone on since the backup, so nothing of it starts or is placed by
+    itself."""
+    # Ids given since the backup may stand at peers and in users' notes.
+    state.forgotten = (*state.forgotten, (state.next_group, first_group))
+    state.next_group = first_group
+    state.recovering, state.reported = True, dict.fromkeys(state.peers, False)
+    for custody in state.custodies.values():
+        custody.on_hold = True
+    for group in state.groups.values():
+        if not group.state:
+            group.on_hold = reason
+        for subgroup in group.subgroups.values():
+            if subgroup.open_jobs():
+                subgroup.unreachable = reason
+
+
+def _group_submitted(state: SiteState, record: r.GroupSubmitted) -> None:
+    state.groups[record.group] = Group(
+        group=record.group,
+        owner=record.owner,
+        key=record.key,
+        spec_bytes=record.spec,
+        jobs=record.jobs,
+        refs=record.refs,
+        submitted_s=record.submitted_s,
+        wall_s=record.wall_s,
+        authorisation=record.authorisation,
+        unplaced=IndexSet.span(0, record.jobs),
+        after=record.after,
+        chain=record.chain,
+    )
+    state.next_group = max(state.next_group, int(record.group.rpartition("-")[2]) + 1)
+    if record.key:
+        state.keys[f"{record.owner} {record.key}"] = record.group
+
+
+def _decided(group: Group, decision: Decision) -> None:
+    """Add a decision. A group decided again and again keeps the cost tables of its latest decisions alone."""
+    group.decisions.append(decision)
+    if len(group.decisions) > FULL_DECISIONS:
+        old = group.decisions[-FULL_DECISIONS - 1]
+        group.decisions[-FULL_DECISIONS - 1] = replace(old, candidates=(), reasons=())
+
+
+def _place(state: SiteState, group: Group, part: r.Part, home: SiteId, spec: bytes) -> None:
+    at_home = part.site == home
+    group.unplaced = group.unplaced - part.indices
+    _not_moving(group, part.indices)
+    group.next_number = max(group.next_number, int(part.subgroup.rpartition("/")[2]) + 1)
+    group.epoch = max(group.epoch, part.epoch)
+    group.subgroups[part.subgroup] = Subgroup(
+        part=part.subgroup,
+        epoch=part.epoch,
+        site=part.site,
+        indices=part.indices,
+        step=Step.COMMITTED if at_home else Step.OFFERED,
+        files=() if at_home else part.files,
+        sources=() if at_home else part.sources,
+        readers=() if at_home else part.readers,
+        max_parallel=part.max_parallel,
+        attempt_base=part.attempt_base,
+        exported=part.exported,
+        room=part.room,
+        unguarded=part.unguarded,
+        decision=len(group.decisions) - 1,
+        db_uuid=state.db_uuid if at_home else "",
+        acked=at_home,
+    )
+    if at_home:
+        state.custodies[(part.subgroup, part.epoch)] = Custody(
+            subgroup=part.subgroup,
+            epoch=part.epoch,
+            origin=home,
+            owner=group.owner,
+            spec_bytes=spec,
+            indices=part.indices,
+            submitted_s=group.submitted_s,
+            files=part.files,
+            sources=part.sources,
+            readers=part.readers,
+            max_parallel=part.max_parallel,
+            attempt_base=part.attempt_base,
+            exported=part.exported,
+            raised=part.room > 0,
+            unguarded=part.unguarded,
+            runnable=True,
+            pending=part.indices,
+        )
+
+
+def _jobs_moved(group: Group, record: r.JobsMoved) -> None:
+    _not_moving(group, record.indices)
+    group.moving = (*group.moving, Moving(record.indices, record.to, record.why, record.room))
+    if record.exported:
+        group.exported = group.exported | record.indices
+
+
+def _not_moving(group: Group, indices: IndexSet) -> None:
+    """Drop the orders to move these jobs."""
+    if group.moving:
+        left = (Moving(m.indices - indices, m.to, m.why, m.room) for m in group.moving)
+        group.moving = tuple(m for m in left if m.indices)
+
+
+def _jobs_retried(group: Group, indices: IndexSet) -> None:
+    for subgroup in group.subgroups.values():
+        again = subgroup.indices & indices
+        if again:
+            subgroup.done -= len(group.done.within(again))
+            subgroup.failed -= len(group.failed.within(again))
+            subgroup.finished -= len(again)
+            subgroup.indices = subgroup.indices - again
+            subgroup.cancelling, subgroup.holding = subgroup.cancelling - again, subgroup.holding - again
+            subgroup.superseded = subgroup.superseded | again
+    for kind in (group.done, group.failed, group.cancelled, group.held):
+        kind.discard_set(indices)
+    group.retried = group.retried | indices
+    _not_moving(group, indices)
+    group.unplaced = group.unplaced | (indices & IndexSet.span(0, group.jobs))
+    group.gathers, group.not_gathered = group.gathers + group.not_gathered, []
+    if group.merge != "done":
+        group.merge = ""
+    group.state, group.closed_s, group.note = "", -1.0, ""
+
+
+_OriginRecord = (
+    r.TransferCommitted
+    | r.CommitAcked
+    | r.TakenBack
+    | r.PartUnreachable
+    | PartDisowned
+    | r.ResultAccepted
+    | r.ResultStale
+    | r.OutputsGathered
+    | r.ControlIssued
+    | r.ControlAcked
+)
+
+
+def _at_origin(state: SiteState, record: _OriginRecord) -> None:
+    group = state.groups[group_of(record.subgroup)]
+    if isinstance(record, r.ResultStale):
+        group.stale_results += record.jobs
+        # A part that was placed anew stays a part if any of it is left.
+        past = group.subgroups.get(record.subgroup) or group.past[record.subgroup]
+        past.batches = past.batches | IndexSet.span(record.batch, record.batch + 1)
+        return
+    if isinstance(record, r.OutputsGathered):
+        key = r.facts_key(record.subgroup, record.epoch, record.batch)
+        group.gathers.remove(key)
+        group.bytes_moved += record.bytes_moved
+        gathered = group.subgroups.get(record.subgroup)
+        if gathered is not None and not record.error:
+            gathered.gathered_s = max(gathered.gathered_s, record.at_s)
+        if record.error:
+            group.not_gathered.append(key)
+            group.note = record.error
+        return
+    subgroup = group.subgroups[record.subgroup]
+    match record:
+        case r.TransferCommitted():
+            subgroup.step, subgroup.db_uuid = Step.COMMITTED, record.db_uuid
+        case r.CommitAcked():
+            subgroup.acked = True
+            # Never needed again: a committed transfer is not offered twice.
+            subgroup.files = subgroup.sources = subgroup.readers = ()
+        case r.TakenBack():
+            group.unplaced = group.unplaced | subgroup.indices
+            group.holding = group.holding | subgroup.holding
+            remember(group, subgroup)
+        case r.PartUnreachable():
+            subgroup.unreachable = record.reason
+        case PartDisowned():
+            _part_disowned(state, group, subgroup, record)
+        case r.ControlIssued():
+            subgroup.control_seq = record.control_seq
+            subgroup.cancelling, subgroup.holding = record.cancel, record.hold
+            subgroup.recalled = record.recall
+            subgroup.ordered_by = record.origin_db or subgroup.ordered_by
+        case r.ControlAcked():
+            subgroup.control_acked = max(subgroup.control_acked, record.control_seq)
+        case r.ResultAccepted():
+            _result_accepted(group, subgroup, record)
+            _heard(state, subgroup.site, record)
+            if record.took:
+                state.work_times.add(group.template, group.owner, record.took)
+            if record.done and group.spec.outputs.collect and subgroup.indices.bounds[:1] != (group.jobs,):
+                state.output_sizes.add(group.outputs_key, group.owner, len(record.done), record.output_bytes)
+
+
+def _part_disowned(state: SiteState, group: Group, subgroup: Subgroup, record: PartDisowned) -> None:
+    lost = record.indices
+    old = Disowned(subgroup.epoch, subgroup.control_seq, subgroup.cancelling, subgroup.recalled)
+    state.disowned.setdefault(subgroup.site, {})[subgroup.part] = old
+    group.unplaced = group.unplaced | lost
+    group.holding = group.holding | record.held
+    group.retried = group.retried | lost
+    group.attempts = max(group.attempts, subgroup.attempt_base + 1)
+    subgroup.indices, subgroup.disowned = subgroup.indices - lost, subgroup.disowned | lost
+    subgroup.cancelling = subgroup.cancelling - lost
+    subgroup.recalled = subgroup.recalled - lost
+    if not subgroup.indices and not subgroup.superseded:
+        remember(group, subgroup)
+
+
+def _heard(state: SiteState, site: SiteId, record: r.ResultAccepted) -> None:
+    """Note how long the site's journal was: it comes back with less only if an older copy was put back."""
+    known = state.peers.get(site)
+    if known is not None and known.db_uuid == record.db_uuid and known.seq < record.seq:
+        state.peers[site] = PeerMemory(known.db_uuid, known.generation, known.boot_nonce, record.seq, known.former)
+
+
+def _peer_seen(known: PeerMemory | None, record: r.PeerSeen) -> PeerMemory:
+    former = known.former if known is not None else ()
+    if known is not None and known.db_uuid != record.db_uuid:
+        others = tuple(db_uuid for db_uuid in former if db_uuid not in (known.db_uuid, record.db_uuid))
+        former = (*others, known.db_uuid)[-MOST_FORMER:]
+    return PeerMemory(record.db_uuid, record.generation, record.boot_nonce, record.seq, former)
+
+
+def _compare(state: SiteState, group: Group) -> None:
+    """Note how far the predicted end was off, if nothing came between: placed once, not held, cancelled or retried."""
+    as_planned = len(group.decisions) == 1 and not group.past and not group.retried
+    ordered = any(subgroup.control_seq for subgroup in group.subgroups.values())
+    if group.state != "done" or not as_planned or ordered or group.last_end_s < 0:
+        return
+    decision = group.decisions[0]
+    state.errors.add(decision.end_s(), group.ended_s() - (decision.decided_at_s - group.submitted_s))
+
+
+def _result_accepted(group: Group, subgroup: Subgroup, record: r.ResultAccepted) -> None:
+    jobs = len(record.done) + len(record.failed) + len(record.cancelled) + len(record.held)
+    subgroup.batches = subgroup.batches | IndexSet.span(record.batch, record.batch + 1)
+    subgroup.finished += jobs
+    subgroup.done += len(record.done)
+    subgroup.failed += len(record.failed)
+    subgroup.acked = True
+    if record.revoked:
+        subgroup.indices = subgroup.indices - record.revoked
+        group.unplaced = group.unplaced | record.revoked
+        group.holding = group.holding | (subgroup.holding & record.revoked)
+        subgroup.holding = subgroup.holding - record.revoked
+        subgroup.recalled = subgroup.recalled - record.revoked
+        if not subgroup.indices and not subgroup.superseded:
+            # Nothing of it is left to tell; jobs may move often.
+            remember(group, subgroup)
+    group.attempts = max(group.attempts, record.attempts)
+    group.bytes_moved += record.bytes_staged
+    if record.has_outputs:
+        group.gathers.append(r.facts_key(record.subgroup, record.epoch, record.batch))
+    if subgroup.indices.bounds[:1] == (group.jobs,):
+        ends = (("done", record.done), ("cancelled", record.cancelled), ("held", record.held))
+        group.merge = next((name for name, jobs in ends if jobs), "failed")
+        group.note = record.note or group.note
+        return
+    subgroup.bytes_in += record.bytes_staged
+    if record.first_start_s >= 0 and not 0 <= subgroup.first_start_s <= record.first_start_s:
+        subgroup.first_start_s = record.first_start_s
+    subgroup.last_end_s = max(subgroup.last_end_s, record.last_end_s)
+    group.done.add_set(record.done)
+    group.failed.add_set(record.failed)
+    group.cancelled.add_set(record.cancelled)
+    group.held.add_set(record.held)
+    group.note = group.note or record.note
+    if record.first_start_s >= 0 and not 0 <= group.first_start_s <= record.first_start_s:
+        group.first_start_s = record.first_start_s
+    group.last_end_s = max(group.last_end_s, record.last_end_s)
+
+
+def group_ids(state: SiteState) -> list[GroupId]:
+    """Return all groups, oldest first."""
+    return sorted(state.groups, key=lambda g: int(g.rpartition("-")[2]))

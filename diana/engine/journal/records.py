@@ -1,0 +1,452 @@
+"""The lines of a site's journal: facts that happened, never requests. State is their fold (`engine/journal/fold.py`);
+`engine/journal/codec.py` says how they are stored. `O` and `D` mark records of an origin and of an executing site
+(PROMISES 2).
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from diana.engine.journal.lease_records import LeaseRecord
+from diana.engine.journal.machine_records import MachineGone as MachineGone
+from diana.engine.journal.machine_records import MachineKnown as MachineKnown
+from diana.engine.journal.machine_records import MachineRecord
+from diana.engine.journal.recovery_records import RecoveryRecord
+from diana.engine.messages.messages import Authorisation
+from diana.model.data import DataFile, Dataset
+from diana.model.facts import FactsKey
+from diana.model.ids import MAIN_MACHINE, GroupId, SiteId, SubgroupId, group_of
+from diana.model.indexset import IndexSet
+from diana.model.maintenance import Window
+from diana.model.settings import Settings
+from diana.model.sketch import Batch
+from diana.model.trust.contact import KnownAt
+from diana.model.trust.invitation import Invitation
+from diana.model.trust.ledger import Signed
+from diana.model.trust.register import Register
+from diana.model.views.decision import Decision
+from diana.model.views.link import LinkSamples
+
+
+class _Record(msgspec.Struct, frozen=True, kw_only=True, tag_field="t", omit_defaults=True): ...
+
+
+class _OfTransfer(_Record, frozen=True, kw_only=True):
+    subgroup: SubgroupId
+    epoch: int
+
+
+class _OfGroup(_Record, frozen=True, kw_only=True):
+    group: GroupId
+
+
+class _Standing(_OfTransfer, frozen=True, kw_only=True):
+    control_seq: int
+    cancel: IndexSet = IndexSet()
+    hold: IndexSet = IndexSet()
+    recall: IndexSet = IndexSet()
+    origin_db: str = ""
+    """The origin's database, where it gives an older one's order as its own; else empty."""
+
+
+class Opened(_Record, frozen=True, kw_only=True):
+    """The node started."""
+
+    generation: int
+    boot_nonce: str
+    db_uuid: str
+    restored: bool = False
+    """True if the store is a restored backup: everything not terminal is held."""
+    first_group: int = 0
+    """Number of the next group of a restored store. 0, as in older journals: `SKIPPED_GROUPS` on."""
+
+
+class SettingsChanged(_Record, frozen=True, kw_only=True):
+    settings: Settings
+
+
+class GroupSubmitted(_OfGroup, frozen=True, kw_only=True):
+    """O: acknowledged to the user once durable."""
+
+    owner: str
+    key: str
+    spec: bytes
+    jobs: int
+    refs: tuple[tuple[str, IndexSet], ...]
+    submitted_s: float
+    wall_s: float
+    authorisation: Authorisation
+    after: tuple[GroupId, ...] = ()
+    """Groups that must be done before it is placed."""
+    chain: tuple[GroupId, ...] = ()
+    """All groups of a submission of several, in the order written; only in the first of them."""
+
+
+class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One subgroup of a placement."""
+
+    subgroup: SubgroupId
+    epoch: int
+    site: SiteId
+    indices: IndexSet
+    files: tuple[DataFile, ...] = ()
+    sources: tuple[tuple[SiteId, ...], ...] = ()
+    readers: tuple[IndexSet, ...] = ()
+    max_parallel: int = 0
+    attempt_base: int = 0
+    exported: bool = False
+    room: int = 0
+    """Number of the room that the site keeps for them; 0: none."""
+    unguarded: bool = False
+
+
+class GroupPlaced(_OfGroup, frozen=True, kw_only=True):
+    """O: unplaced -> OFFERED at other sites; parts placed at home are committed and runnable with this record."""
+
+    decision: Decision
+    parts: tuple[Part, ...]
+
+
+class TransferCommitted(_OfTransfer, frozen=True, kw_only=True):
+    """O, step 3: the commit point."""
+
+    db_uuid: str
+
+
+class CommitAcked(_OfTransfer, frozen=True, kw_only=True):
+    """O, step 4."""
+
+
+class TakenBack(_OfTransfer, frozen=True, kw_only=True):
+    """O: the offer was refused, aborted or never arrived; the indices are unplaced again."""
+
+    reason: str
+
+
+class PartUnreachable(_OfTransfer, frozen=True, kw_only=True):
+    """O: the destination lost its database; what was committed there is neither run again nor forgotten."""
+
+    reason: str
+
+
+class ResultAccepted(_OfTransfer, frozen=True, kw_only=True):
+    """O, step 8."""
+
+    batch: int
+    done: IndexSet = IndexSet()
+    failed: IndexSet = IndexSet()
+    cancelled: IndexSet = IndexSet()
+    held: IndexSet = IndexSet()
+    has_outputs: bool = False
+    first_start_s: float = -1.0
+    """Seconds after submission by the executing site's account; negative: nothing started."""
+    last_end_s: float = -1.0
+    bytes_staged: int = 0
+    attempts: int = 0
+    """The highest attempt among them."""
+    note: str = ""
+    """The first error line of the batch."""
+    took: Batch = ()
+    """Run times of those that were done, at reference speed; only of another site's jobs."""
+    output_bytes: int = 0
+    """Bytes of outputs of those that were done."""
+    revoked: IndexSet = IndexSet()
+    """Jobs recalled before they started: unplaced again."""
+    db_uuid: str = ""
+    seq: int = 0
+    """Records in another site's journal when it told; `db_uuid` is its database."""
+
+
+class ResultStale(_OfTransfer, frozen=True, kw_only=True):
+    """O: a late result of a placement that no longer counts, kept aside."""
+
+    batch: int
+    jobs: int
+
+
+class OutputsGathered(_OfTransfer, frozen=True, kw_only=True):
+    """O: the batch's output files stand in the group's folder; or `error` says why they never will."""
+
+    batch: int
+    bytes_moved: int
+    error: str = ""
+    at_s: float = -1.0
+    """Time of it, in seconds after submission."""
+
+
+class JobsCancelled(_OfGroup, frozen=True, kw_only=True):
+    """O: jobs were cancelled while no site had them."""
+
+    indices: IndexSet
+
+
+class JobsMoved(_OfGroup, frozen=True, kw_only=True):
+    """O: jobs are to go to the site `to` once no site has them; empty: wherever it is best."""
+
+    indices: IndexSet
+    to: SiteId
+    why: str
+    exported: bool = False
+    """True if they count as exported from now on, which happens once (section IX)."""
+    room: int = 0
+    """Number of the room that `to` keeps for them; 0: none."""
+    gain_s: float = 0.0
+    """Seconds that the move is to save."""
+
+
+class HoldingChanged(_OfGroup, frozen=True, kw_only=True):
+    """O: the held ones among the jobs that no site has."""
+
+    holding: IndexSet
+
+
+class JobsRetried(_OfGroup, frozen=True, kw_only=True):
+    """O: jobs that ended otherwise than done, or whose outputs are lost, are unplaced again; old results count no more.
+    Index `jobs`: the merge."""
+
+    indices: IndexSet
+
+
+class ControlIssued(_Standing, frozen=True, kw_only=True):
+    """O: the standing order for a placement, whole."""
+
+
+class ControlAcked(_OfTransfer, frozen=True, kw_only=True):
+    """O: the destination acknowledged the standing order."""
+
+    control_seq: int
+
+
+class MergeStarted(_OfGroup, frozen=True, kw_only=True):
+    """O: all jobs are done and gathered; the merge runs at home as job number `jobs`."""
+
+    part: Part
+    spec: bytes
+
+
+class OutputsRegistered(_OfGroup, frozen=True, kw_only=True):
+    """O: the group's outputs stand in the catalogue here, durably; told in one transaction with the dataset."""
+
+    dataset: str
+
+
+class GroupClosed(_OfGroup, frozen=True, kw_only=True):
+    """O: the group is over; nothing more will happen to it by itself."""
+
+    state: str
+    at_s: float
+    note: str = ""
+
+
+class GroupExpired(_OfGroup, frozen=True, kw_only=True):
+    """O: the group was closed for so long that nothing of it is kept."""
+
+
+class CustodyTaken(_OfTransfer, frozen=True, kw_only=True):
+    """D, step 2: PREPARED, inert."""
+
+    origin: SiteId
+    owner: str
+    spec: bytes
+    indices: IndexSet
+    submitted_s: float
+    files: tuple[DataFile, ...]
+    sources: tuple[tuple[SiteId, ...], ...]
+    readers: tuple[IndexSet, ...]
+    max_parallel: int
+    attempt_base: int = 0
+    exported: bool = False
+    raised: bool = False
+    unguarded: bool = False
+    origin_db: str = ""
+
+
+class CustodyRunnable(_OfTransfer, frozen=True, kw_only=True):
+    """D, step 4."""
+
+
+class CustodyDropped(_OfTransfer, frozen=True, kw_only=True):
+    """D: tombstone ABORTED; this epoch can never run here."""
+
+    at_s: float
+
+
+class CustodyClosed(_OfTransfer, frozen=True, kw_only=True):
+    """D, step 9: every result acknowledged; tombstone DONE."""
+
+    at_s: float
+
+
+class TombstoneExpired(_OfTransfer, frozen=True, kw_only=True):
+    """D: the tombstone is forgotten."""
+
+
+class ControlTaken(_Standing, frozen=True, kw_only=True):
+    """D: the standing order that counts now."""
+
+
+class RunsStarted(_OfTransfer, frozen=True, kw_only=True):
+    """D, step 5: STARTING. Each index's attempt rises by one."""
+
+    indices: IndexSet
+    worker: str = MAIN_MACHINE
+    """The machine they are given to."""
+
+
+class RunsVoided(_OfTransfer, frozen=True, kw_only=True):
+    """D: jobs given to the LRM but never claimed there are pending again."""
+
+    indices: IndexSet
+
+
+class RunsReturned(_OfTransfer, frozen=True, kw_only=True):
+    """D: jobs that a worker gave back unbegun are pending again: those attempts never ran and never will."""
+
+    indices: IndexSet
+
+
+class RunsRepeated(_OfTransfer, frozen=True, kw_only=True):
+    """D: jobs whose outcome is unknown or interrupted are pending again, under on_crash = rerun."""
+
+    indices: IndexSet
+
+
+class RunsEnded(_OfTransfer, frozen=True, kw_only=True):
+    """D, step 7: a batch of ended jobs, their facts kept beside it. At home the origin's ResultAccepted follows."""
+
+    batch: int
+    ended: IndexSet
+    """Jobs that had started, and those that could not be staged."""
+    cancelled: IndexSet = IndexSet()
+    """Jobs cancelled before they started; they have no facts."""
+    revoked: IndexSet = IndexSet()
+    """Jobs recalled before they started; this epoch never starts them."""
+    has_outputs: bool = False
+    bytes_staged: int = 0
+    """Input bytes brought here since the last batch."""
+    took: Batch = ()
+    """Run times of those that ran and were done."""
+
+
+class BatchAcked(_OfTransfer, frozen=True, kw_only=True):
+    """D, step 8."""
+
+    batch: int
+    outputs_taken: bool
+
+
+class DatasetAdded(_Record, frozen=True, kw_only=True):
+    """A dataset was added, or another version of it is the newest now."""
+
+    dataset: Dataset
+
+
+class DatasetRemoved(_Record, frozen=True, kw_only=True):
+    name: str
+
+
+class PeerSeen(_Record, frozen=True, kw_only=True):
+    """A peer showed itself with a database or a boot not seen before, or work was committed to a longer journal."""
+
+    site: SiteId
+    db_uuid: str
+    generation: int
+    boot_nonce: str
+    seq: int
+
+
+class LinksRecorded(_Record, frozen=True, kw_only=True):
+    """Measurements of links since the last such record; in order of the site."""
+
+    links: tuple[LinkSamples, ...]
+
+
+class RegisterChanged(_Record, frozen=True, kw_only=True):
+    """This site is the witness of `site`, whose register is now this one."""
+
+    site: SiteId
+    register: Register
+
+
+class StatementKept(_Record, frozen=True, kw_only=True):
+    """A statement of the VO's ledger: the newest about its subject."""
+
+    signed: Signed
+
+
+class DrainChanged(_Record, frozen=True, kw_only=True):
+    """The operator's word: the site takes no new work, or again."""
+
+    on: bool
+    reason: str = ""
+
+
+class MaintenancePlanned(_Record, frozen=True, kw_only=True):
+    """All windows that operators have announced and that are not over."""
+
+    windows: tuple[Window, ...] = ()
+
+
+class InvitationNoted(_Record, frozen=True, kw_only=True):
+    invitation: Invitation
+
+
+class ContactsLearned(_Record, frozen=True, kw_only=True):
+    """Contacts of sites, so that a restart finds the VO again whoever else is gone; of many sites only some."""
+
+    contacts: tuple[KnownAt, ...] = ()
+    gone: tuple[SiteId, ...] = ()
+
+
+Record = (
+    RegisterChanged
+    | Opened
+    | SettingsChanged
+    | GroupSubmitted
+    | GroupPlaced
+    | TransferCommitted
+    | CommitAcked
+    | TakenBack
+    | PartUnreachable
+    | LeaseRecord
+    | ResultAccepted
+    | ResultStale
+    | OutputsGathered
+    | JobsCancelled
+    | HoldingChanged
+    | JobsMoved
+    | JobsRetried
+    | ControlIssued
+    | ControlAcked
+    | MergeStarted
+    | OutputsRegistered
+    | GroupClosed
+    | GroupExpired
+    | CustodyTaken
+    | CustodyRunnable
+    | CustodyDropped
+    | CustodyClosed
+    | TombstoneExpired
+    | ControlTaken
+    | RunsStarted
+    | MachineRecord
+    | RunsVoided
+    | RunsReturned
+    | RunsRepeated
+    | RunsEnded
+    | BatchAcked
+    | DatasetAdded
+    | DatasetRemoved
+    | PeerSeen
+    | LinksRecorded
+    | ContactsLearned
+    | StatementKept
+    | DrainChanged
+    | MaintenancePlanned
+    | InvitationNoted
+    | RecoveryRecord
+)
+
+
+def facts_key(subgroup: SubgroupId, epoch: int, batch: int) -> FactsKey:
+    return FactsKey(group=group_of(subgroup), subgroup=subgroup, epoch=epoch, batch=batch)

@@ -1,0 +1,448 @@
+"""The state of a site: the fold of its records, nothing else. `fold.py` is the only writer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from diana.engine.journal.machine_records import Machine as Machine
+from diana.engine.messages.messages import Authorisation
+from diana.errors import StoreNewer
+from diana.model.data import DataFile, Dataset
+from diana.model.facts import FactsKey
+from diana.model.history import Errors, OutputSizes, RunTimes, outputs_key, template_key
+from diana.model.ids import MAIN_MACHINE, GroupId, SiteId, SubgroupId
+from diana.model.indexset import FinishedSet, IndexSet
+from diana.model.job.spec import GroupSpec, decode_spec
+from diana.model.maintenance import Window
+from diana.model.settings import Settings
+from diana.model.trust.contact import KnownAt
+from diana.model.trust.invitation import Invitation
+from diana.model.trust.ledger import Signed
+from diana.model.trust.register import Register
+from diana.model.views.decision import Decision
+from diana.model.views.link import LinkHistory
+
+CustodyKey = tuple[SubgroupId, int]
+"""(subgroup, epoch)."""
+
+
+class Step(StrEnum):
+    """The state of a placement at its origin."""
+
+    OFFERED = "offered"
+    COMMITTED = "committed"
+
+
+class Subgroup(msgspec.Struct, kw_only=True):
+    """O: one placement of part of a group. It ends when all its results are accepted or it is taken back."""
+
+    part: SubgroupId
+    epoch: int
+    site: SiteId
+    indices: IndexSet
+    step: Step
+    files: tuple[DataFile, ...] = ()
+    sources: tuple[tuple[SiteId, ...], ...] = ()
+    readers: tuple[IndexSet, ...] = ()
+    max_parallel: int = 0
+    attempt_base: int = 0
+    exported: bool = False
+    room: int = 0
+    unguarded: bool = False
+    """True if it is run there however many fail at once."""
+    db_uuid: str = ""
+    acked: bool = False
+    """True once the destination said that it is runnable there."""
+    batches: IndexSet = IndexSet()
+    """Result batches accepted."""
+    finished: int = 0
+    done: int = 0
+    failed: int = 0
+    unreachable: str = ""
+    """Why its destination cannot be relied on any more."""
+    control_seq: int = 0
+    control_acked: int = 0
+    cancelling: IndexSet = IndexSet()
+    holding: IndexSet = IndexSet()
+    """Jobs that are not to start there until released."""
+    recalled: IndexSet = IndexSet()
+    """Jobs that come back unless they have started; once the order is acknowledged, those left in this set have."""
+    ordered_by: str = ""
+    """The database that gave an older one's order as its own (`recovery/stocktaking.py`)."""
+    decision: int = 0
+    """Place of the decision it came from among the group's."""
+    first_start_s: float = -1.0
+    last_end_s: float = -1.0
+    """`first_start_s` and `last_end_s` of its jobs so far, in seconds after submission; negative: none."""
+    gathered_s: float = -1.0
+    """Time at which the last outputs came home, in seconds after submission; negative: none yet."""
+    bytes_in: int = 0
+    """Bytes staged there for it, as told with its results."""
+    superseded: IndexSet = IndexSet()
+    """Former jobs that ended and were placed anew since. No longer among `indices`."""
+    disowned: IndexSet = IndexSet()
+    """Former jobs that had no result when they were placed anew. No longer among `indices`."""
+
+    def open_jobs(self) -> int:
+        return len(self.indices) - self.finished
+
+
+class Past(msgspec.Struct, kw_only=True):
+    """O: a placement that was taken back, and which of its batches arrived all the same."""
+
+    site: SiteId
+    batches: IndexSet = IndexSet()
+    disowned: IndexSet = IndexSet()
+    """`Subgroup.disowned` of the placement."""
+
+
+class Disowned(msgspec.Struct, frozen=True):
+    """O: a transfer that a site may have still, and of which it is to start no more."""
+
+    epoch: int
+    control_seq: int
+    """Number of the standing order that says so."""
+    cancel: IndexSet
+    recall: IndexSet = IndexSet()
+
+
+class Moving(msgspec.Struct, frozen=True):
+    """O: jobs that are called back, or have come back, to be placed anew."""
+
+    indices: IndexSet
+    to: SiteId
+    """The site they are to go to; empty: wherever it is best."""
+    why: str
+    room: int = 0
+    """Number of the room that `to` keeps for them; 0: none."""
+
+
+class Group(msgspec.Struct, kw_only=True, dict=True):
+    """O: a bulk group as accepted from its user."""
+
+    group: GroupId
+    owner: str
+    key: str
+    spec_bytes: bytes
+    jobs: int
+    refs: tuple[tuple[str, IndexSet], ...]
+    submitted_s: float
+    wall_s: float
+    authorisation: Authorisation
+    unplaced: IndexSet
+    next_number: int = 0
+    epoch: int = 0
+    """The latest epoch given to a placement: it rises with each."""
+    subgroups: dict[SubgroupId, Subgroup] = {}
+    past: dict[SubgroupId, Past] = {}
+    """The latest placements that were taken back."""
+    moving: tuple[Moving, ...] = ()
+    """Jobs to be moved, in disjoint sets; once placed they are moved no more."""
+    exported: IndexSet = IndexSet()
+    """Jobs that a congested site let go once; none does so again."""
+    on_hold: str = ""
+    """Why nothing more of it is placed; empty: it is."""
+    holding: IndexSet = IndexSet()
+    """Unplaced jobs that are not placed until released."""
+    retried: IndexSet = IndexSet()
+    """Jobs whose earlier attempts ended otherwise than done."""
+    attempts: int = 0
+    """The highest attempt of any result so far."""
+    done: FinishedSet = msgspec.field(default_factory=FinishedSet)
+    failed: FinishedSet = msgspec.field(default_factory=FinishedSet)
+    cancelled: FinishedSet = msgspec.field(default_factory=FinishedSet)
+    held: FinishedSet = msgspec.field(default_factory=FinishedSet)
+    decisions: list[Decision] = []
+    gathers: list[FactsKey] = []
+    """Batches whose outputs are not here yet."""
+    not_gathered: list[FactsKey] = []
+    """Batches given up; their executing sites keep the files."""
+    merge: str = ""
+    """State of the merge: empty, running, done, failed, cancelled or held."""
+    merge_spec: bytes = b""
+    registered: bool = False
+    """True once its outputs stand in the catalogue as the dataset the spec names."""
+    after: tuple[GroupId, ...] = ()
+    """Groups that must be done before it is placed (`site/dependencies.py`)."""
+    chain: tuple[GroupId, ...] = ()
+    """All groups of the submission it was the first of."""
+    first_start_s: float = -1.0
+    last_end_s: float = -1.0
+    bytes_moved: int = 0
+    stale_results: int = 0
+    state: str = ""
+    """Final state once closed: done, failed, cancelled or held; empty: still open."""
+    closed_s: float = -1.0
+    note: str = ""
+
+    @cached_property
+    def spec(self) -> GroupSpec:
+        return decode_spec(self.spec_bytes)
+
+    @cached_property
+    def template(self) -> str:
+        return template_key(self.spec)
+
+    @cached_property
+    def outputs_key(self) -> str:
+        return outputs_key(self.spec)
+
+    def ended_s(self) -> float:
+        """Return when its last job ended or its last outputs were home, in seconds after submission; negative: none
+        did."""
+        return max([self.last_end_s, *(part.gathered_s for part in self.subgroups.values())])
+
+    def finished(self) -> int:
+        return len(self.done) + len(self.failed) + len(self.cancelled) + len(self.held)
+
+    def settled(self, indices: IndexSet) -> bool:
+        """True if any of them has its result."""
+        return any(kind.overlaps(indices) for kind in (self.done, self.failed, self.cancelled, self.held))
+
+    def open_of(self, indices: IndexSet) -> IndexSet:
+        """Return those of them that have no result."""
+        kinds = (self.done, self.failed, self.cancelled, self.held)
+        return indices - IndexSet.union(kind.within(indices) for kind in kinds)
+
+    def attempt_base(self, indices: IndexSet) -> int:
+        """Return the number from which the attempts of a new placement of these jobs count on."""
+        return 0 if self.retried.isdisjoint(indices) else self.attempts
+
+
+class Outgoing(msgspec.Struct, kw_only=True):
+    """D: a batch of ended jobs on its way to the origin."""
+
+    cancelled: IndexSet
+    has_outputs: bool
+    bytes_staged: int = 0
+    revoked: IndexSet = IndexSet()
+    acked: bool = False
+    ended: IndexSet = IndexSet()
+
+
+class Custody(msgspec.Struct, kw_only=True, dict=True):
+    """D: a subgroup this site has been given to run."""
+
+    subgroup: SubgroupId
+    epoch: int
+    origin: SiteId
+    owner: str
+    spec_bytes: bytes
+    indices: IndexSet
+    submitted_s: float
+    files: tuple[DataFile, ...] = ()
+    sources: tuple[tuple[SiteId, ...], ...] = ()
+    readers: tuple[IndexSet, ...] = ()
+    max_parallel: int = 0
+    attempt_base: int = 0
+    exported: bool = False
+    """True if it came from a congested site, by its origin's word: it is not let go again."""
+    raised: bool = False
+    """True if room was kept here for its jobs: they stand one level higher (section IX)."""
+    unguarded: bool = False
+    """True if its jobs start however many fail at once (`guard/guard.py`)."""
+    origin_db: str = ""
+    """The origin's database that gave the last order about it; empty: this site's own, or an older release's."""
+    runnable: bool = False
+    on_hold: bool = False
+    """True if it was restored from a backup: nothing of it starts."""
+    pending: IndexSet = IndexSet()
+    running: dict[int, int] = {}
+    """Index -> attempt, from STARTING until its end is durable."""
+    given: dict[str, IndexSet] = {}
+    """Machine -> jobs it was given. Those of them that run are with it; all other running jobs are with the machine
+    called `main`."""
+    attempts: dict[int, int] = {}
+    """Attempts used, for pending indices that were started before."""
+    unbegun: IndexSet = IndexSet()
+    """Jobs that were started before, whose every attempt but the one at hand was given back unbegun."""
+    next_batch: int = 0
+    outgoing: dict[int, Outgoing] = {}
+    control_seq: int = 0
+    cancelled: IndexSet = IndexSet()
+    held: IndexSet = IndexSet()
+    """Jobs that do not start; those that had started run on."""
+    recalled: IndexSet = IndexSet()
+    """Jobs that go back to the origin unless they started."""
+
+    @cached_property
+    def spec(self) -> GroupSpec:
+        return decode_spec(self.spec_bytes)
+
+    @cached_property
+    def template(self) -> str:
+        return template_key(self.spec)
+
+    @property
+    def key(self) -> CustodyKey:
+        return (self.subgroup, self.epoch)
+
+    def startable(self) -> IndexSet:
+        """Return the pending jobs that nobody holds."""
+        return self.pending - self.held
+
+    def revocable(self) -> IndexSet:
+        """Return the recalled jobs that were never given to a machine, or were given back unbegun each time. Any other
+        counts as started, whatever came of it: elsewhere it would start anew as an attempt that was made here."""
+        back = self.recalled & self.pending
+        return back - IndexSet.of(i for i in self.attempts if i in back and i not in self.unbegun) if back else back
+
+    def never_begun(self) -> IndexSet:
+        """Return the running jobs no attempt of which began before the one at hand."""
+        first = self.attempt_base + 1
+        return IndexSet.of(i for i, attempt in self.running.items() if attempt == first or i in self.unbegun)
+
+    def over(self) -> bool:
+        return self.runnable and not self.pending and not self.running
+
+    def by_machine(self, indices: Iterable[int]) -> dict[str, list[int]]:
+        """Return machine -> those of these running jobs that it has; machines in order of their names."""
+        left = set(indices)
+        out: dict[str, list[int]] = {}
+        for machine, mine in self.given.items():
+            taken = [index for index in mine if index in left]
+            if taken:
+                out[machine] = taken
+                left.difference_update(taken)
+        if left:
+            out[MAIN_MACHINE] = sorted((*left, *out.get(MAIN_MACHINE, ())))
+        return {machine: out[machine] for machine in sorted(out)}
+
+
+class Service(msgspec.Struct, kw_only=True):
+    """D: jobs started here per user, decaying with every start (SPEC D4, default mode).
+
+    Instead of shrinking all figures, new starts count ever more: only ratios are ever used.
+    """
+
+    weight: float = 1.0
+    """Weight of one job that starts now."""
+    jobs: dict[str, float] = {}
+    started: float = 0.0
+    """Weighted jobs of all users."""
+    processors: float = 0.0
+
+    def give(self, user: str, jobs: int, processors: int, half_life: float) -> None:
+        self.jobs[user] = self.jobs.get(user, 0.0) + jobs * self.weight
+        self.started += jobs * self.weight
+        self.processors += jobs * processors * self.weight
+        self.weight *= 2.0 ** (jobs / half_life)
+        if self.weight > 1e100:
+            self.jobs = {u: j / self.weight for u, j in self.jobs.items() if j / self.weight > 1e-9}
+            self.started /= self.weight
+            self.processors /= self.weight
+            self.weight = 1.0
+
+    def total_jobs(self) -> float:
+        """Return the decayed jobs of all users, in units of a job started now."""
+        return self.started / self.weight
+
+
+class Tombstone(msgspec.Struct, frozen=True):
+    """D: this transfer is over here. `done`: it ran and was acknowledged; else it never can run."""
+
+    done: bool
+    at_s: float
+    origin: SiteId
+    indices: IndexSet = IndexSet()
+    """Jobs whose results were acknowledged."""
+
+
+class PeerMemory(msgspec.Struct, frozen=True):
+    db_uuid: str
+    generation: int
+    boot_nonce: str
+    seq: int
+    """Records in its longest journal heard of."""
+    former: tuple[str, ...] = ()
+    """Databases it had before this one, the latest last: whoever comes back with one of them is an older copy."""
+
+
+class SiteState(msgspec.Struct, kw_only=True):
+    seq: int = 0
+    """Records folded into this: the journal's own count."""
+    db_uuid: str = ""
+    generation: int = 0
+    boot_nonce: str = ""
+    settings: Settings = Settings()
+    next_group: int = 1
+    groups: dict[GroupId, Group] = {}
+    keys: dict[str, GroupId] = {}
+    """`OWNER KEY` -> group."""
+    custodies: dict[CustodyKey, Custody] = {}
+    machines: dict[str, Machine] = {}
+    """Member machines of this site; its own is not among them."""
+    service: Service = msgspec.field(default_factory=Service)
+    tombstones: dict[CustodyKey, Tombstone] = {}
+    datasets: dict[str, Dataset] = {}
+    produced: dict[str, str] = {}
+    """Dataset made by groups -> owner of the groups: only that owner's may make the next version."""
+    peers: dict[SiteId, PeerMemory] = {}
+    links: dict[SiteId, LinkHistory] = {}
+    """Measurements of this site's links, by the other end."""
+    contacts: dict[SiteId, KnownAt] = {}
+    """Addresses at which sites were reached; not all of a large VO."""
+    run_times: RunTimes = msgspec.field(default_factory=RunTimes)
+    """D: run times of jobs that ended here."""
+    work_times: RunTimes = msgspec.field(default_factory=RunTimes)
+    """O: run times of jobs whose results came from other sites, at reference speed."""
+    output_sizes: OutputSizes = msgspec.field(default_factory=OutputSizes)
+    """O: outputs of jobs whose results were accepted."""
+    errors: Errors = msgspec.field(default_factory=Errors)
+    """O: errors of predicted ends."""
+    disowned: dict[SiteId, dict[SubgroupId, Disowned]] = {}
+    """O: transfers placed anew, by their old sites, which have not said yet that they start none of them
+    (`handover/leases.py`)."""
+    registers: dict[SiteId, Register] = {}
+    """Registers of the sites that this one is the witness of (`membership/witness.py`)."""
+    ledger: dict[str, Signed] = {}
+    """Statements of the VO's signers, by what they are about: the newest of each."""
+    invitations: dict[str, Invitation] = {}
+    """Invitations that this site gave out, by their ids."""
+    reported: dict[SiteId, bool] = {}
+    """O: site -> whether it has told what it holds (True) or is waited for (False), since this store was put back."""
+    recovering: bool = False
+    """True once the store was put back: sites that have not told since what they hold are asked."""
+    forgotten: tuple[tuple[int, int], ...] = ()
+    """Ranges of group numbers, from and up to, that may have been given out since the store was copied."""
+    drained: str = ""
+    """Why the site takes no new work, by its operator's word; empty: it does."""
+    maintenance: tuple[Window, ...] = ()
+    """Windows that operators announced."""
+
+
+SNAPSHOT_VERSION = 1
+
+
+def _encode_hook(value: Any) -> Any:
+    if isinstance(value, FinishedSet):
+        return value.dump()
+    raise TypeError(f"no snapshot form for {type(value).__name__}")
+
+
+def _decode_hook(wanted: type, value: Any) -> Any:
+    if wanted is FinishedSet:
+        return FinishedSet.load({int(k): v for k, v in value.items()})
+    raise TypeError(f"no snapshot form for {wanted.__name__}")
+
+
+_encoder = msgspec.msgpack.Encoder(enc_hook=_encode_hook)
+_decoder = msgspec.msgpack.Decoder(SiteState, dec_hook=_decode_hook)
+
+
+def encode_state(state: SiteState) -> bytes:
+    return bytes([SNAPSHOT_VERSION]) + _encoder.encode(state)
+
+
+def decode_state(snapshot: bytes) -> SiteState:
+    """Inverse of `encode_state` for this and every older version; StoreNewer for a later one."""
+    if snapshot[0] != SNAPSHOT_VERSION:
+        raise StoreNewer(
+            f"snapshot of schema {snapshot[0]}: this release reads up to {SNAPSHOT_VERSION}; use a newer diana"
+        )
+    return _decoder.decode(memoryview(snapshot)[1:])

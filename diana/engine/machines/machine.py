@@ -1,0 +1,94 @@
+"""One machine of this site that runs jobs, as the engine counts with it (`machines.py`)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+from diana.engine.journal.machine_records import Machine
+from diana.engine.machines.requirements import Want
+from diana.engine.machines.running import Lane
+
+EXPECTED_BACK_S = 60.0
+"""Seconds; a member machine that is away for longer counts no more in what this site tells of itself. Until then it
+does, so that a restart of anything does not send work elsewhere; it is given nothing all the same."""
+
+MANY = 1 << 30
+"""GPUs that count as free where a batch system hands them out: jobs wait for them there."""
+
+Key = tuple[int, int, str]
+"""(- free processors, - room for jobs, name): most free first."""
+
+
+class Worker:
+    """One machine, or a cluster that stands for several. `session` is None while it is away."""
+
+    __slots__ = (
+        "ahead",
+        "away_since_s",
+        "closed",
+        "counted",
+        "filling",
+        "gpus",
+        "key",
+        "lane",
+        "memory_bytes",
+        "name",
+        "session",
+        "shape",
+        "sizes",
+        "software",
+        "trouble",
+        "widest",
+    )
+
+    def __init__(self, lane: Lane, now: float) -> None:
+        self.name = lane.name
+        self.lane = lane
+        self.session: int | None = None
+        self.memory_bytes = 0
+        self.widest = 0
+        """Processors of the largest machine it stands for; 0: it is one machine."""
+        self.gpus = (0, 0)
+        """(GPUs that one job may want, GPUs in all)."""
+        self.software: tuple[str, ...] | None = None
+        """Software that jobs may ask for there; None: as the site's settings say."""
+        self.away_since_s = now
+        self.key: Key | None = None
+        self.ahead = -1
+        """Processors' worth of jobs of any length it is given beyond its slots; -1: as the settings say."""
+        self.sizes: Counter[int] = Counter()
+        self.shape = (0, 0)
+        """(slots, processors of the widest machine) for which `sizes` was made."""
+        self.counted = (0, 0, 0)
+        """(slots, free slots, room): its part in the sums."""
+        self.filling = False
+        """True if it was short of jobs: it is given as many as it may have until the round is over."""
+        self.closed = ""
+        """Why it has no slots for now, being under maintenance; empty: it has."""
+        self.trouble = ""
+        """Trouble, as told by the machine itself or by whoever watches it; empty: none."""
+
+    def is_like(self, machine: Machine) -> None:
+        self.memory_bytes, self.widest, self.gpus = machine.memory_bytes, machine.widest, machine.gpus
+        self.software = machine.software
+
+    def widest_of(self, over_several: bool) -> int:
+        """Return the most processors one job can have there. `over_several`: of all its machines together."""
+        return self.lane.slots if over_several else min(self.widest or self.lane.slots, self.lane.slots)
+
+    def pieces(self, slots: int) -> Counter[int]:
+        """Return size -> number of machines that so many slots are, as if all were as large as the largest."""
+        if not 0 < self.widest < slots:
+            return Counter({slots: 1})
+        return Counter({self.widest: slots // self.widest}) + Counter({slots % self.widest: 1})
+
+
+def lanes_of(sizes: Mapping[int, int], processors: int) -> int:
+    """Return how many jobs of this width run at once on so many machines of each size."""
+    return sum(count * (size // processors) for size, count in sizes.items())
+
+
+def fitting(free: int, room: int, want: Want) -> int:
+    """Return how many such jobs may be given now, by processors alone."""
+    return (room if want.ahead and free <= 0 else max(0, free)) // want.processors

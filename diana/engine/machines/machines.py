@@ -1,0 +1,457 @@
+"""The machines of this site that run jobs: who is there, who has room, and what the site has in all (SPEC D8).
+
+Each machine's spawner is a worker with a session of its own. Looks cost by the machines that changed since the last
+one, never by all of them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Container, Iterable, Mapping
+from heapq import heapify, heappop, heappush
+
+from diana.engine.journal.machine_records import Machine
+from diana.engine.journal.state import SiteState
+from diana.engine.machines.machine import MANY, Key, Worker, fitting, lanes_of
+from diana.engine.machines.requirements import Kind, Want
+from diana.engine.machines.running import GivenRuns
+from diana.engine.machines.software import Crew, Offers, Sorted, together
+from diana.model.ids import MAIN_MACHINE
+from diana.model.job.software import MPI, spreads
+
+NO_CAPS: Mapping[str, int] = {}
+
+
+class Workers:
+    """All machines of the site. `own` is the one the node itself runs on: its slots are those of the settings, the
+    others bring theirs."""
+
+    def __init__(self, runs: GivenRuns, state: SiteState, now: float) -> None:
+        self._runs = runs
+        self._state = state
+        self._workers: dict[str, Worker] = {}
+        self._away: dict[str, Worker] = {}
+        self._heap: list[Key] = []
+        self._sizes: Counter[int] = Counter()
+        self._slots = self._free = self._room = 0
+        self._served: dict[str, None] = {}
+        self._deep: dict[str, None] = {}
+        """Workers that say themselves how much they are given ahead."""
+        self._unfed: dict[str, None] = {}
+        """Workers that are given nothing ahead of free slots in this round: the next job waits for them."""
+        self._idle: dict[str, Worker] = {}
+        """Workers with free slots that are to be given jobs."""
+        self.own = MAIN_MACHINE
+        self.closed: Mapping[str, str] = {}
+        """Machines that are under maintenance, by name, and why."""
+        self.offers = Offers(self._workers, self.own, state.settings)
+        self.next_waits = False
+        """True if the next job in the queue takes the next free slot: nothing is given before there is one."""
+        self.rests: tuple[int, ...] | None = None
+        """Stamp of the last round if it gave nothing: while `dispatch/dispatch.py` counts the same, another round would
+        give nothing either. None: it may give something."""
+        self.told_slots = -1
+        """Slots that the queues were last told."""
+        for name, machine in state.machines.items():
+            runs.configure(0 if machine.gone else machine.slots, name)
+        for name in runs.lanes:
+            worker = self._worker(name, now)
+            if name in state.machines:
+                worker.is_like(state.machines[name])
+
+    # --- what happens to machines ----------------------------------------------------------------------
+
+    def own_is(self, name: str, now: float) -> None:
+        """Begin when the node starts, on the machine of this name."""
+        self.own = name
+        self.offers.own = name
+        known = self._state.machines.get(MAIN_MACHINE)
+        if name != MAIN_MACHINE:
+            self._runs.configure(known.slots if known and not known.gone else 0)
+        self._worker(name, now)
+        self.configured()
+
+    def configured(self) -> None:
+        """Take over changed settings."""
+        self.look_again()
+        self.offers.has(self._state.settings)
+        self._runs.configure(self._state.settings.slots, self.own)
+        self._runs.touched |= dict.fromkeys(self._workers)
+
+    def site_offers(self, software: tuple[str, ...]) -> None:
+        """Set the software that jobs may ask for at machines that do not say it themselves."""
+        self.offers.default = software
+        self.offers.changed()
+        self.look_again()
+
+    def look_again(self) -> None:
+        """Forget the outcome of the last round: another may come to something else now."""
+        self.next_waits, self.rests = False, None
+
+    def ready(self, name: str, session: int, machine: Machine, now: float) -> None:
+        worker = self._worker(name, now)
+        worker.session = session
+        worker.is_like(machine)
+        self.rests = None
+        self.offers.changed()
+        self._away.pop(name, None)
+        self._expect(worker, True)
+
+    def sized(self, name: str, ahead: int, delay_s: float = 0.0, trouble: str = "") -> None:
+        """Set how many processors' worth of jobs the worker is given `ahead`, beyond its slots (-1: as the settings
+        say), and the `delay_s` before it starts anything."""
+        worker = self._workers[name]
+        worker.trouble = trouble
+        if delay_s != worker.lane.delay_s:
+            worker.lane.delay_s = delay_s
+            self._runs.changes += 1
+        if ahead != worker.ahead:
+            worker.ahead = ahead
+            self._runs.touched[name] = None
+        if ahead >= 0:
+            self._deep[name] = None
+        else:
+            self._deep.pop(name, None)
+
+    def lost(self, name: str, now: float, why: str = "") -> None:
+        worker = self._worker(name, now)
+        worker.trouble = why
+        if worker.session is not None:
+            worker.session, worker.away_since_s = None, now
+            self._away[name] = worker
+            self.rests = None
+            self.offers.changed()
+        self._runs.touched[name] = None
+
+    def not_expected(self, name: str, now: float) -> None:
+        """Count without a member machine that is away for long."""
+        worker = self._worker(name, now)
+        if worker.session is None and name != self.own:
+            self._expect(worker, False)
+
+    def _expect(self, worker: Worker, there: bool) -> None:
+        worker.lane.away = not there
+        self._runs.changes += 1
+        self._runs.touched[worker.name] = None
+
+    def close(self, closed: Mapping[str, str]) -> None:
+        """Close the named machines, which have no slots for now, with the reasons; all others are open."""
+        for worker in self._workers.values():
+            why = closed.get(worker.name, "")
+            if why != worker.closed:
+                worker.closed = why
+                self.offers.changed()
+                self._runs.changes += 1
+                self._runs.touched[worker.name] = None
+                self.next_waits = False
+        self.closed = closed
+
+    # --- questions -------------------------------------------------------------------------------------
+
+    def there(self) -> bool:
+        """True if some machine can be given jobs."""
+        return len(self._away) < len(self._workers)
+
+    def trouble(self) -> str:
+        """One line on the trouble of the first machine by name that has any; empty: none has."""
+        told = ((name, self._workers[name].closed or self._workers[name].trouble) for name in self.names())
+        return next((f"{name}: {trouble}" for name, trouble in told if trouble), "")
+
+    def names(self) -> list[str]:
+        return sorted(self._workers)
+
+    def find(self, name: str) -> Worker | None:
+        return self._workers.get(name)
+
+    def slots(self) -> int:
+        """Return the slots of all machines that are here or soon will be."""
+        self._settle()
+        return self._slots
+
+    def free_slots(self) -> int:
+        """Return how many of `slots` nothing running or claimed ahead wants."""
+        self._settle()
+        return self._free
+
+    def load(self) -> int:
+        """Return the processors of the jobs that all machines hold, as far as they have told."""
+        return sum(lane.load for lane in self._runs.lanes.values())
+
+    def widest(self, software: tuple[str, ...] = (), gpus: int = 0) -> int:
+        """Return the most processors one job can have; an MPI job can have those of all machines of a cluster."""
+        self._settle()
+        wholes = self.offers.wholes((MPI,)) if spreads(software, gpus) else []
+        return max(wholes or self._sizes, default=0)
+
+    def lanes(self, processors: int, gpus: int = 0, software: tuple[str, ...] = ()) -> int:
+        """Return how many jobs of this width, of so many GPUs and with this software run at once, if there is nothing
+        else."""
+        self._settle()
+        if not (gpus or software):
+            return lanes_of(self._sizes, processors)
+        if spreads(software, gpus):
+            return sum(slots // processors for slots in self.offers.wholes(software))
+        some = [worker for worker in self.offers.those(software) if worker.gpus[0] >= gpus]
+        return sum(min(lanes_of(w.sizes, processors), w.gpus[1] // gpus if gpus else w.lane.slots) for w in some)
+
+    def memory_bytes(self) -> int:
+        """Return the most memory one job can have; 0: no limit is known."""
+        default = self._state.settings.memory_bytes
+        here = ((name, worker) for name, worker in self._workers.items() if worker.counted[0])
+        limits = [default if name == self.own else worker.memory_bytes or default for name, worker in here]
+        return max(limits, default=default) if all(limits) else 0
+
+    def gpus(self) -> int:
+        """Return the most GPUs one job can have."""
+        self._settle()
+        return max((worker.gpus[0] for worker in self._workers.values() if worker.counted[0]), default=0)
+
+    def all_gpus(self) -> int:
+        """Return the GPUs of all machines that are here or soon will be."""
+        self._settle()
+        return sum(worker.gpus[1] for worker in self._workers.values() if worker.counted[0])
+
+    def free_gpus(self, worker: Worker) -> int:
+        """Return the worker's GPUs that no job it holds asked for. Where a batch system hands them out, there are
+        always enough: jobs wait for them there."""
+        return MANY if worker.name in self._deep else max(0, worker.gpus[1] - worker.lane.gpus)
+
+    def offered(self) -> tuple[str, ...]:
+        """Return the software that jobs may ask for at some machine that is here or soon will be."""
+        self._settle()
+        return self.offers.union()
+
+    def offered_now(self) -> tuple[str, ...]:
+        """Return the software that jobs may ask for at some machine that is here."""
+        return together(self.offers.of(worker) for worker in self._workers.values() if worker.session is not None)
+
+    def late(self) -> list[tuple[float, int]]:
+        """Return (seconds until they are ours, how many) of the free slots of workers that start nothing at once."""
+        self._settle()
+        some = (self._workers[name] for name in self._deep)
+        return [(w.lane.delay_s, w.counted[1]) for w in some if w.lane.delay_s > 0.0 and w.counted[1] > 0]
+
+    def away(self) -> list[Worker]:
+        """Return the machines that are not in touch, by name."""
+        return [self._away[name] for name in sorted(self._away)]
+
+    def absent(self) -> list[Worker]:
+        """Return the machines away that hold jobs, by name."""
+        return [worker for worker in self.away() if worker.lane.load]
+
+    def suits_any(self, want: Want) -> bool:
+        """True if such a job can run on some machine that is here or soon will be."""
+        self._settle()
+        return any(worker.counted[0] and self.offers.suits(worker, want) for worker in self._workers.values())
+
+    def present(self) -> list[Worker]:
+        """Return the machines that are in touch, by name."""
+        return [self._workers[name] for name in self.names() if self._workers[name].session is not None]
+
+    def takers(self, want: Want) -> list[Worker]:
+        """Return the machines that are here and can run such a job at all, by name."""
+        some = self.crew(want._replace(memory_bytes=0)).here
+        return [worker for worker in some if self.offers.suits(worker, want)] if want.memory_bytes else list(some)
+
+    def crew(self, want: Want) -> Crew:
+        """Return the machines that can run such a job at all. It is for kinds of jobs only, since every memory size
+        that is asked for is kept."""
+        self._settle()
+        return self.offers.crew(want)
+
+    def has_room(self, worker: Worker, want: Want) -> bool:
+        """True if the machine, which is here, may be given such a job just now."""
+        self._settle()
+        lane = worker.lane
+        fits = fitting(lane.slots - lane.load, worker.counted[2], self._asked_of(worker.name, want)) > 0
+        return fits and self.free_gpus(worker) >= want.gpus
+
+    def sorted(self, kinds: Iterable[Kind], changes: int) -> Sorted:
+        """Sort kinds of jobs by who can run them. `changes`: while it is the same, so are the kinds."""
+        self._settle()
+        return self.offers.sorted(kinds, changes)
+
+    def any_has_room(self, crew: Crew, want: Want) -> bool:
+        """True if some machine of the crew `has_room`. Only those with free slots are looked at where no job may
+        wait."""
+        self._settle()
+        fewer = not want.ahead and len(self._idle) + len(self._deep) < len(crew.here)
+        some = (*self._idle.values(), *(self._workers[name] for name in self._deep)) if fewer else crew.here
+        return any(
+            worker.counted[2]
+            and self.has_room(worker, want)
+            and (not fewer or (worker.session is not None and self.offers.suits(worker, want)))
+            for worker in some
+        )
+
+    # --- who gets jobs ---------------------------------------------------------------------------------
+
+    def hungry(self, beside: Iterable[str] = ()) -> bool:
+        """True if any machine, but for the named ones, is to be given jobs. Refilling in batches, not one by one, keeps
+        the cost of a start low."""
+        self._settle()
+        if self.next_waits and not self._free and not any(self._workers[name].counted[2] for name in self._deep):
+            return False
+        return self._room > sum(self._workers[name].counted[2] for name in beside)
+
+    def feed_no_more(self, some: Iterable[Worker]) -> None:
+        """Give these machines nothing ahead of free slots until the round is over: the next job waits for a slot
+        there."""
+        self._unfed |= {worker.name: None for worker in some}
+
+    def round_over(self, rests: tuple[int, ...] | None) -> None:
+        """End a round: all that could be given just now was. `rests`: as the attribute."""
+        self.rests = rests if not self._served else None
+        for name in self._served:
+            self._workers[name].filling = False
+        self._runs.touched |= self._served
+        self._served, self._unfed = {}, {}
+
+    def fits_nowhere(self, want: Want, beside: Container[str] = ()) -> bool:
+        """True if surely no machine that is given jobs, but for those beside, has so many processors free, and the job
+        may not wait."""
+        self._settle()
+        if want.ahead or self._deep:
+            return False
+        freest = self._peek()
+        if freest is None or -freest[0] < want.processors:
+            return True
+        return freest[2] in beside and all(name in beside for name in self._idle)
+
+    def share_out(
+        self, want: Want, jobs: int, spared: Container[str] = (), behind: int = 0, caps: Mapping[str, int] = NO_CAPS
+    ) -> dict[str, int]:
+        """Return machine -> how many of up to `jobs` such jobs it gets: one after the other to where most processors
+        are free, then, if they may wait there, to where most may; among equals the first by name. `spared` get none;
+        machines named in `caps` get no more than it says.
+
+        With `behind` more of the kind to come at once, enough for all machines, each is filled before the next: the
+        outcome is the same, with an order per machine instead of one per machine and portion.
+        """
+        self._settle()
+        plenty = jobs + behind >= self._room
+        given: dict[str, int] = {}
+        aside: list[Key] = []
+        while jobs > 0:
+            key = self._pop()
+            if key is None:
+                break
+            free, room, name = -key[0], -key[1], key[2]
+            here = self._asked_of(name, want)
+            fits = fitting(free, room, here)
+            if not fits:
+                aside.append(key)
+                if not (self._deep or self._unfed):
+                    break
+                continue
+            worker, cap = self._workers[name], caps.get(name, jobs)
+            if want.gpus:
+                fits = min(fits, self.free_gpus(worker) // want.gpus - given.get(name, 0))
+            if name in spared or not cap or fits <= 0 or not self.offers.suits(worker, want):
+                aside.append(key)
+                continue
+            if name in caps:
+                given[name] = min(jobs, cap, fits)
+                jobs -= given[name]
+                worker.key = None
+                continue
+            following = self._peek()
+            if following is None or plenty:
+                # All that is free there and all that may wait, at once.
+                some = min(jobs, room // want.processors if here.ahead else fits)
+                given[name] = given.get(name, 0) + some
+                jobs -= some
+                worker.key = None
+                continue
+            # Down to where the next is as free as this one is now: more at once, the same result as one by one.
+            ahead = fitting(-following[0], -following[1], self._asked_of(following[2], want))
+            some = min(jobs, fits, max(1, fits - ahead) if (following[0] < 0) == (free > 0) else fits)
+            given[name] = given.get(name, 0) + some
+            jobs -= some
+            took = some * want.processors
+            rest = (-max(0, free - took), -(room - took), name)
+            worker.key = rest if room > took else None
+            if room > took:
+                heappush(self._heap, rest)
+        for key in aside:
+            heappush(self._heap, key)
+        # Jobs shared out stand in the heap as if started; whoever does not start them looks again.
+        self.took(given)
+        return {name: given[name] for name in sorted(given)}
+
+    def took(self, names: Iterable[str]) -> None:
+        """Note that these machines are given jobs in this round."""
+        served = dict.fromkeys(names)
+        self._served |= served
+        self._runs.touched |= served
+
+    # --- inside ----------------------------------------------------------------------------------------
+
+    def _asked_of(self, name: str, want: Want) -> Want:
+        if name in self._deep:
+            return want._replace(ahead=True)
+        # Behind a job that waits for a GPU nothing would start: it is given when there is one.
+        unfed = want.ahead and (want.gpus or name in self._unfed)
+        return want._replace(ahead=False) if unfed else want
+
+    def _worker(self, name: str, now: float) -> Worker:
+        worker = self._workers.get(name)
+        if worker is None:
+            worker = self._workers[name] = self._away[name] = Worker(self._runs.lane(name), now)
+            worker.closed = self.closed.get(name, "")
+            self.offers.changed()
+            self._runs.touched[name] = None
+        return worker
+
+    def _pop(self) -> Key | None:
+        return heappop(self._heap) if self._peek() else None
+
+    def _peek(self) -> Key | None:
+        while self._heap and self._workers[self._heap[0][2]].key != self._heap[0]:
+            heappop(self._heap)
+        return self._heap[0] if self._heap else None
+
+    def _settle(self) -> None:
+        if not self._runs.touched:
+            return
+        touched, self._runs.touched = self._runs.touched, {}
+        for name in touched:
+            worker = self._worker(name, 0.0)
+            old, new = worker.counted, self._count(worker)
+            if (new[0], worker.widest) != worker.shape:
+                self.offers.changed()
+                worker.shape = (new[0], worker.widest)
+                self._sizes.subtract(worker.sizes)
+                worker.sizes = worker.pieces(new[0])
+                self._sizes.update(worker.sizes)
+                self._sizes = +self._sizes
+                del self._sizes[0]
+            self._slots += new[0] - old[0]
+            self._free += new[1] - old[1]
+            self._room += new[2] - old[2]
+            worker.counted = new
+            if new[1] and new[2]:
+                self._idle[name] = worker
+            else:
+                self._idle.pop(name, None)
+            lane = worker.lane
+            key = (-max(0, lane.slots - lane.load), -new[2], name) if new[2] else None
+            if key != worker.key:
+                worker.key = key
+                if key is not None:
+                    heappush(self._heap, key)
+        if len(self._heap) > 64 + 4 * len(self._workers):
+            self._heap = [worker.key for worker in self._workers.values() if worker.key is not None]
+            heapify(self._heap)
+
+    def _count(self, worker: Worker) -> tuple[int, int, int]:
+        lane = worker.lane
+        if lane.away or worker.closed:
+            return 0, 0, 0
+        free = lane.slots - lane.load
+        if worker.session is None or not lane.slots:
+            return lane.slots, max(0, free), 0
+        ahead = worker.ahead if worker.ahead >= 0 else self._state.settings.ahead_of(lane.slots)
+        room = free + ahead
+        worker.filling = room > 0 and (worker.filling or free > 0 or room >= (ahead + 1) // 2)
+        return lane.slots, max(0, free), room if worker.filling else 0

@@ -1,0 +1,454 @@
+"""Messages between engines. `wire/peer_codec.py` maps each class to the protobuf message of the same name in
+`proto/diana/v1/peer.proto`; field names are equal there.
+
+`Hello` and `Retry` belong to the connection; the rest is handled by the engine, every handler idempotent.
+The hand-over messages are those of PROMISES section 2: (subgroup, epoch) names the transfer.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from diana.engine.messages.leases import Renew, Renewed
+from diana.engine.messages.migration import RoomGrant, RoomRequest, Surplus
+from diana.engine.messages.orders import Order
+from diana.engine.messages.recovery import Holdings, Met
+from diana.model.data import DataFile
+from diana.model.facts import Facts
+from diana.model.ids import GroupId, SiteId, SubgroupId
+from diana.model.indexset import IndexSet
+from diana.model.trust.ledger import Signed
+from diana.model.views.queue import QueueView, Waiting
+
+
+class Hello(msgspec.Struct, frozen=True, kw_only=True):
+    """First envelope on a stream, each way."""
+
+    site: SiteId
+    protocol: int
+    release: str
+    capabilities: tuple[str, ...]
+    db_uuid: str
+    generation: int
+    """Boot generation: one more at every start of the node, journaled before it is said."""
+    boot_nonce: str
+    """Differs at every start, so that a copied database that boots to a seen generation shows."""
+    seq: int
+    """Records in the journal before this start: never fewer than a peer has heard of, unless an older copy was put
+    back."""
+    term: int
+    data_address: str
+    """host:port of the node's data service."""
+
+
+class Retry(msgspec.Struct, frozen=True, kw_only=True):
+    """The receiver is overloaded and dropped one message; ask again after this long."""
+
+    after_s: float
+
+
+class Summary(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+    site: SiteId
+    generation: int
+    counter: int
+    """Newer (generation, counter) replaces older."""
+    seq: int
+    """Records in the site's journal when it said this."""
+    slots: int
+    free_slots: int
+    speed: float
+    queued_jobs: int
+    running_jobs: int
+    work_ahead_s: float
+    datasets: tuple[str, ...]
+    accepting: bool
+    links: tuple[LinkEstimate, ...] = ()
+    """The site's links measured last, at most 16. Only some summaries carry them; those told last stand until told
+    anew."""
+    address: str = ""
+    """host:port where it is reached; empty: it can only dial out."""
+    via: tuple[SiteId, ...] = ()
+    """Sites it has streams to, at most 4: one of them may relay."""
+    release: str = ""
+    protocol: int = 0
+    named_at: int = 0
+    """Counter, in this generation, at which `datasets` last changed."""
+    unnamed: bool = False
+    """True if `datasets` is left out here: whoever has those of the same `named_at` keeps them, others ask."""
+    left: bool = False
+    """True for a goodbye: the site stopped, and comes back with a later generation if at all."""
+    loose: bool = False
+    """First hand: the sender does not hold the stream this comes over."""
+    known: int = 0
+    """First hand: sites it knows of that are not lost, itself included."""
+    members: int = 0
+    """First hand: fingerprint of the sites that `known` counts, combined of `policy.membership.mark` of each."""
+    complete: bool = False
+    """First hand: it has streams to all of them."""
+    ledger: str = ""
+    """First hand: digest of the VO's ledger as the site has it."""
+    drained: str = ""
+    """Why it takes no new work, if its operator said so."""
+    machines: int = 0
+    """Machines of the site; 0: its release does not say."""
+    notice: str = ""
+    """Announcement of its maintenance, next or under way, in one line; empty: none is planned."""
+
+
+class Rumour(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """The state of a site at this version of its summary, by the word of others."""
+
+    site: SiteId
+    generation: int
+    counter: int
+    state: int
+    """`policy.membership.State`."""
+    by: SiteId
+    """The site that missed it first-hand; in a digest, the sender."""
+
+
+class LedgerNews(msgspec.Struct, frozen=True, kw_only=True):
+    """Statements of the VO's ledger, between peers whose digests differ, or as soon as one is made. Idempotent."""
+
+    statements: tuple[Signed, ...] = ()
+    asks: tuple[str, ...] = ()
+    """Statements wanted, by `Signed.ident`."""
+    told: bool = False
+    """True if `has` is all that the sender knows: the statements it lacks are to be sent."""
+    has: tuple[str, ...] = ()
+
+
+class Gossip(msgspec.Struct, frozen=True, kw_only=True):
+    """Part of what the sender knows of others: idempotent, in any order."""
+
+    entries: tuple[Summary, ...] = ()
+    ages_s: tuple[float, ...] = ()
+    """Per entry: seconds since its site said so, as far as the sites it passed through know."""
+    rumours: tuple[Rumour, ...] = ()
+    digest: tuple[Rumour, ...] = ()
+    """States of some sites here: a receiver that knows newer ones says so, one that knows less asks."""
+    asks: tuple[SiteId, ...] = ()
+    """Sites whose entries are wanted whole."""
+    asks_all: bool = False
+    """True if the sender is new: it wants everything, a part at a time."""
+
+
+class QuoteRequest(msgspec.Struct, frozen=True, kw_only=True):
+    quote: int
+    """Chosen by the asker; the answer repeats it."""
+    processors: int
+    memory_bytes: int
+    gpus: int = 0
+    jobs: int
+    refs: tuple[str, ...]
+    """`dataset:NAME` or `dataset:NAME/FILE`."""
+    owner: str = ""
+    """The user whose jobs they are: sites limit users."""
+    template: str = ""
+    """Key that they share with jobs that run alike (`model/history.py`, `template_key`)."""
+    work_s: float = 0.0
+    """Declared run time of one job at reference speed; 0: not declared."""
+    part: int = 0
+    """Number of this stretch of the asker's refs, from 0; the next one is asked when this one was answered."""
+    urls: tuple[str, ...] = ()
+    """Beginnings of the URLs that the jobs read (`model/job/urls.py`, `beginnings`)."""
+    raised: bool = False
+    """True if they would come from a congested site, and stand one level higher (section IX)."""
+    software: tuple[str, ...] = ()
+    """Software and licences that they need (names of `model/job/software.py`)."""
+    time_limit_s: float = 0.0
+    """Time limit of one job, in seconds; 0: none."""
+
+
+class LinkEstimate(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """The answering site's forecast of fetching from `site`. Negative: not measured."""
+
+    site: SiteId
+    rtt_s: float
+    bytes_per_s: float
+    jitter_s: float = 0.0
+    loss: float = 0.0
+    """Share of pings that went unanswered."""
+    error: float = 0.0
+    """Past error of the throughput forecast, relative; negative: fewer than two samples."""
+    age_s: float = 0.0
+    """Seconds since the newest throughput sample; since the newest round trip where throughput was never measured."""
+    backlog_bytes: int = 0
+    """Bytes ordered from there and not here yet, as far as the answering site knows: they share the link."""
+    predictor: str = ""
+    """Predictor that made the throughput forecast (or else that of the round trip), of `samples` samples."""
+    samples: int = 0
+
+
+class Quote(msgspec.Struct, frozen=True, kw_only=True):
+    quote: int
+    rejected: str
+    slots: int
+    free_slots: int
+    speed: float
+    work_ahead_s: float
+    files: tuple[DataFile, ...]
+    """Every asked ref that is registered at this site, as one unit each."""
+    cached: tuple[DataFile, ...] = ()
+    """Asked refs of which this site has a replica it may evict."""
+    unknown_refs: tuple[str, ...]
+    """Asked files that are not in their dataset, though it is registered here."""
+    links: tuple[LinkEstimate, ...]
+    """Links to the asker, to holders of the asked data as far as they are known here, and the freshest others."""
+    run_low_s: float = 0.0
+    run_s: float = 0.0
+    run_high_s: float = 0.0
+    """`run_low_s`, `run_s` and `run_high_s`: 10, 50 and 90 % of the asker's jobs of this template that ended here took
+    less."""
+    run_mean_s: float = 0.0
+    runs_seen: int = 0
+    """Jobs that the four run times rest on; 0: none, they mean nothing."""
+    wait_s: float = 0.0
+    wait_low_s: float = 0.0
+    wait_high_s: float = 0.0
+    """`wait_s`, and its range `wait_low_s` to `wait_high_s`: seconds that the jobs would lose to all that stands before
+    them at their priority."""
+    jobs_ahead: int = 0
+    priority: float = 0.0
+    """Priority that the jobs would get."""
+    queued_jobs: int = 0
+    busy_fraction: float = 0.0
+    near_miss: str = ""
+    """With `rejected`: the one thing about the jobs that would have to be otherwise; empty: it is not up to them."""
+    uplink_bytes_per_s: float = 0.0
+    """Bytes per second of the site's uplink, which all its transfers share; 0: not known."""
+    part: int = 0
+    """`part` of the request."""
+    max_jobs: int = 0
+    """The most of the asked jobs that are taken; 0: all of them."""
+    reach: tuple[SiteId, ...] = ()
+    """Sites in its reach, where they are few enough to be named: it can fetch from no other. Empty: not said."""
+    software: tuple[str, ...] = ()
+    """The asked software and licences that it has. A site of an older release names none: it would run jobs without."""
+
+
+class Authorisation(msgspec.Struct, frozen=True, kw_only=True):
+    """A signed statement: `owner` asks for the spec with this hash. Verified by `ports.Keyring`."""
+
+    owner: str
+    """VO principal, `name@vo`."""
+    spec_sha256: str
+    group: GroupId
+    expires_wall_s: float
+    signer: str
+    """The signer: `site:SITE` or `user:NAME@VO`."""
+    certificate: bytes
+    """PEM chain of the signer."""
+    signature: bytes
+    signed_wall_s: float = 0.0
+    """Time of signing: the certificate must have been in date then. 0: not said, it must be in date when it is
+    checked."""
+    audience: str = ""
+    """The site that a user signed it for, where the group was submitted. Empty: a site signed."""
+    submission: str = ""
+    """Signed by a user instead of `group`, which had no name yet: the submission's key and the place within it."""
+
+
+class Prepare(Order, frozen=True, kw_only=True):
+    """Step 1: take this, inert."""
+
+    indices: IndexSet
+    spec: bytes
+    """Canonical bytes of the GroupSpec, opaque on the way."""
+    authorisation: Authorisation
+    submitted_s: float
+    """The origin's site time; capped at receipt."""
+    files: tuple[DataFile, ...]
+    """Manifest of the inputs these indices touch."""
+    sources: tuple[tuple[SiteId, ...], ...]
+    """Per file of `files`: sites with a replica, best first."""
+    readers: tuple[IndexSet, ...]
+    """Per file of `files`: the jobs of this subgroup that read it."""
+    max_parallel: int
+    """This subgroup's allotment of the group's `max_parallel`; 0: no limit."""
+    attempt_base: int = 0
+    """Attempts its jobs may have used elsewhere: theirs here count on from there."""
+    exported: bool = False
+    """True if they come from a congested site: they are not let go again."""
+    room: int = 0
+    """Number of the room that the receiver keeps for them (RoomGrant): there they stand one level higher. 0: none."""
+    unguarded: bool = False
+    """True if they are run however many fail at once: their failures are their own, or nobody else takes them."""
+
+
+class Prepared(msgspec.Struct, frozen=True, kw_only=True):
+    """Step 2."""
+
+    subgroup: SubgroupId
+    epoch: int
+    db_uuid: str
+    seq: int
+    """Records in the destination's journal, this PREPARED among them."""
+
+
+class Refused(msgspec.Struct, frozen=True, kw_only=True):
+    """Instead of Prepared: not taken, nothing kept. The origin places the work elsewhere."""
+
+    subgroup: SubgroupId
+    epoch: int
+    reason: str
+
+
+class Commit(Order, frozen=True, kw_only=True):
+    """Step 3."""
+
+    db_uuid: str
+    """The database the PREPARED stands in; another one answers Lost."""
+
+
+class Committed(msgspec.Struct, frozen=True, kw_only=True):
+    """Step 4: runnable there."""
+
+    subgroup: SubgroupId
+    epoch: int
+
+
+class Abort(Order, frozen=True, kw_only=True):
+    """The origin took an offer back before its commit point."""
+
+
+class Aborted(msgspec.Struct, frozen=True, kw_only=True):
+    """A tombstone stands at the destination; this epoch can never run there."""
+
+    subgroup: SubgroupId
+    epoch: int
+    db_uuid: str = ""
+    """Database the tombstone stands in: it frees nothing that was committed to another one."""
+    seq: int = 0
+
+
+class Lost(msgspec.Struct, frozen=True, kw_only=True):
+    """Answer to Commit or Control for a transfer this database has never seen."""
+
+    subgroup: SubgroupId
+    epoch: int
+    db_uuid: str
+
+
+class Progress(msgspec.Struct, frozen=True, kw_only=True):
+    """State of a transfer at its destination; advisory, newest `counter` wins."""
+
+    subgroup: SubgroupId
+    epoch: int
+    counter: int
+    staging: int
+    queued: int
+    running: int
+    """Jobs on slots."""
+    claimed: int = 0
+    """Queued jobs that the LRM has already: they count as started."""
+    held: IndexSet
+    """Waiting jobs that do not start until they are released."""
+    level: str = ""
+    """Level of the best of its queued jobs, Q1 to Q4; empty: none is queued."""
+    priority: float = 0.0
+    """Priority of the best of its queued jobs."""
+    note: str = ""
+    """Why its jobs wait for their inputs longer than they should; one line."""
+    stopped: str = ""
+    """Why no more of them start there, as too many failed at once: they are to be called back. Empty: they start."""
+    control_seq: int = 0
+    """Number of the standing order it obeyed when it counted; 0: none yet, or a release that does not tell."""
+    db_uuid: str = ""
+    seq: int = 0
+    """Records in the destination's journal, as in Prepared."""
+
+
+class Result(msgspec.Struct, frozen=True, kw_only=True):
+    """Step 7: one batch of finished jobs. An empty one, of a batch that was acknowledged, asks: are its outputs there
+    yet?"""
+
+    subgroup: SubgroupId
+    epoch: int
+    batch: int
+    facts: Facts
+    cancelled: IndexSet
+    """Jobs cancelled before they started: they have no facts."""
+    revoked: IndexSet = IndexSet()
+    """Recalled jobs that had not started: this epoch never starts them, the origin has them again."""
+    bytes_staged: int = 0
+    """Input bytes brought to the site since the last batch."""
+    db_uuid: str = ""
+    seq: int = 0
+    """Records in the destination's journal, as in Prepared."""
+
+
+class ResultAck(Order, frozen=True, kw_only=True):
+    """Step 8. `outputs_taken`: the batch's output files stand at the origin, the copies may go."""
+
+    batch: int
+    outputs_taken: bool
+
+
+class Control(Order, frozen=True, kw_only=True):
+    """The standing order for a transfer, whole each time: the highest `control_seq` replaces what stood before."""
+
+    control_seq: int
+    cancel: IndexSet
+    hold: IndexSet
+    """Jobs that do not start, if they have not."""
+    recall: IndexSet = IndexSet()
+    """Jobs that go back to the origin if they have not started; those that have, stay."""
+    anew: bool = False
+    """True if the origin's database took the work over from an older one, and gives the order as its own."""
+
+
+class ControlAck(msgspec.Struct, frozen=True, kw_only=True):
+    subgroup: SubgroupId
+    epoch: int
+    control_seq: int
+
+
+class QueueRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """Question of a client of the asker, how the queues stand; read-only and answered at once."""
+
+    query: int
+    """Chosen by the asker; the answer repeats it."""
+    whole: bool
+    """True if the site's queues as a whole are asked for."""
+    parts: tuple[SubgroupId, ...]
+    """Parts that the asker handed over, whose waiting jobs are asked for."""
+
+
+class QueueReport(msgspec.Struct, frozen=True, kw_only=True):
+    query: int
+    queue: QueueView | None = None
+    """The site's queues as a whole, if they were asked for."""
+    parts: tuple[Waiting, ...]
+
+
+Message = (
+    Summary
+    | Gossip
+    | LedgerNews
+    | QuoteRequest
+    | Quote
+    | Prepare
+    | Prepared
+    | Refused
+    | Commit
+    | Committed
+    | Abort
+    | Aborted
+    | Lost
+    | Progress
+    | Result
+    | ResultAck
+    | Control
+    | ControlAck
+    | QueueRequest
+    | QueueReport
+    | Met
+    | Holdings
+    | Surplus
+    | RoomRequest
+    | RoomGrant
+    | Renew
+    | Renewed
+)
+"""All messages that `Send` carries and `Received` brings."""

@@ -1,0 +1,193 @@
+"""The candidates of a placement: each site as the cost models want it, from its quote, its links and past runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import inf
+from statistics import median
+from typing import NamedTuple
+
+from diana.engine.dispatch import quote_answer
+from diana.engine.guard import guard
+from diana.engine.messages.messages import LinkEstimate, Quote
+from diana.engine.placement.draft import Draft, allowed, quote_request
+from diana.engine.placement.manifest import Manifest, is_url
+from diana.engine.site.context import Context
+from diana.model.ids import SiteId
+from diana.model.job import software
+from diana.model.job.spec import GroupSpec
+from diana.policy.pricing.demand import Candidate, Link
+
+MOST_NAMED = 64
+"""Known sites that were not asked are named as candidates up to this many sites in all; beyond, only counted."""
+
+MOST_TEXT = 200
+"""Characters kept of a text that a peer sent."""
+
+NO_WAY = Link()
+"""A link over which nothing comes."""
+
+NOT_ALLOWED = "not among the sites the group allows"
+NOT_MEANT = "not the site these jobs are to be moved to"
+
+
+class Field(NamedTuple):
+    """All sites that might take a group."""
+
+    candidates: list[Candidate]
+    """Home first, then by site id, so that home wins ties."""
+    run_from: dict[SiteId, str]
+    """Source of each site's run time: here (learned there), elsewhere (learned at other sites), declared, guess."""
+    near: dict[SiteId, str]
+    """Change to the group that would let the site take it, if one change would do; else empty."""
+    not_asked: int
+    """Number of known sites that were left out, since others promised more."""
+
+
+class Runs(NamedTuple):
+    """Seconds per job at one site; `source` as in `Field.run_from`."""
+
+    mean_s: float
+    low_s: float
+    high_s: float
+    seen: int
+    source: str
+
+
+def field(core: Context, draft: Draft, manifest: Manifest) -> Field:
+    heard: dict[SiteId, tuple[Quote, float]] = dict(draft.quotes)
+    own = quote_answer.quote(core, quote_request(draft), for_peer=False, holders=manifest.holders())
+    heard[core.site] = (own, core.now)
+    known = core.view.peers
+    named = sorted(known) if len(known) <= MOST_NAMED else sorted(draft.asked & known.keys())
+    elsewhere_s, elsewhere = _elsewhere(core, draft, (quote for quote, _ in heard.values()))
+    candidates, run_from = [], {}
+    for site in (core.site, *named):
+        runs = _runs(core, draft.spec, heard[site][0], elsewhere_s, elsewhere) if site in heard else None
+        candidates.append(_candidate(core, draft, site, heard.get(site), runs, manifest))
+        run_from[site] = runs.source if runs else ""
+    near = {c.site: _near(heard[c.site][0], c) for c in candidates if c.site in heard}
+    return Field(candidates, run_from, near, len(known) - len(named))
+
+
+def _near(quote: Quote, candidate: Candidate) -> str:
+    """Return the change that would let the site take the group; also for a site that takes only part of it, since the
+    group may fail by that where the others take too little."""
+    if quote.rejected:
+        return quote.near_miss[:MOST_TEXT]
+    return f"jobs <= {candidate.max_jobs}" if candidate.max_jobs and not candidate.rejected else ""
+
+
+# --- run times -----------------------------------------------------------------------------------------------
+
+
+def _elsewhere(core: Context, draft: Draft, heard: Iterable[Quote]) -> tuple[float, int]:
+    """Return (seconds per job at reference speed, jobs seen): the median of the sites that answered and saw any, else
+    what this site remembers of results it accepted; (0, 0) if nobody saw any."""
+    seen = [(q.run_mean_s * q.speed, q.runs_seen) for q in heard if q.runs_seen > 0 and not unusable(q, draft.spec)]
+    if seen:
+        return median(work_s for work_s, _ in seen), sum(n for _, n in seen)
+    found = core.state.work_times.find(quote_request(draft).template, draft.owner)
+    return (found.mean_s, found.seen) if found else (0.0, 0)
+
+
+def _runs(core: Context, spec: GroupSpec, quote: Quote, elsewhere_s: float, elsewhere: int) -> Runs | None:
+    if unusable(quote, spec):
+        return None
+    if quote.runs_seen > 0:
+        mean_s = quote.run_mean_s
+        return Runs(mean_s, min(quote.run_low_s, mean_s), max(quote.run_high_s, mean_s), quote.runs_seen, "here")
+    if elsewhere:
+        run_s = elsewhere_s / quote.speed
+        return Runs(run_s, run_s, run_s, elsewhere, "elsewhere")
+    run_s = (spec.resources.work_s or core.state.settings.default_work_s) / quote.speed
+    return Runs(run_s, run_s, run_s, 0, "declared" if spec.resources.work_s else "guess")
+
+
+# --- sites ---------------------------------------------------------------------------------------------------
+
+
+def _candidate(
+    core: Context,
+    draft: Draft,
+    site: SiteId,
+    heard: tuple[Quote, float] | None,
+    runs: Runs | None,
+    manifest: Manifest,
+) -> Candidate:
+    home = site == core.site
+    if not allowed(draft.spec, site):
+        return Candidate(site=site, rejected=NOT_ALLOWED)
+    if draft.to not in (None, site):
+        return Candidate(site=site, rejected=NOT_MEANT)
+    peer = core.view.peers.get(site)
+    if site in core.banned:
+        return Candidate(site=site, rejected="banned by the VO", alive=False)
+    if heard is None:
+        silent = peer is not None and not peer.here
+        why = f"no answer for {core.now - peer.last_heard_s:.0f} s" if peer and silent else "gave no quote in time"
+        return Candidate(site=site, rejected=why, alive=not silent)
+    quote, at_s = heard
+    refused_until = core.avoid.get(draft.group, {}).get(site, 0.0) if draft.group else 0.0
+    rejected = quote.rejected[:MOST_TEXT] or unusable(quote, draft.spec)
+    if refused_until > core.now:
+        rejected = rejected or "refused part of this group just now"
+    if not (draft.unguarded or draft.to == site):
+        rejected = rejected or guard.why_not(core, draft.group, site)
+    default = core.state.settings.default_bytes_per_s
+    rtt_s = 0.0 if home or peer is None or peer.rtt_s is None else peer.rtt_s
+    links = {link.site: _link(link, default) for link in quote.links if 0 < link.bytes_per_s < inf}
+    # A site without a stream to a holder has no way to its data, however well others reach both.
+    out_of_reach = {h for h in manifest.holders() if quote.reach and h not in (site, *quote.reach) and not is_url(h)}
+    links.update(dict.fromkeys(sorted(out_of_reach), NO_WAY))
+    back = core.view.book.estimate(site)
+    to_home = Link() if home else _link(back, default) if back else Link(bytes_per_s=default)
+    return Candidate(
+        site=site,
+        rejected=rejected,
+        slots=quote.slots,
+        speed=quote.speed,
+        work_ahead_s=quote.work_ahead_s,
+        age_s=core.now - at_s,
+        rtt_s=rtt_s,
+        fetch_bytes_per_s={h: default for h in manifest.holders() if h != site and h not in links},
+        links=links,
+        link=to_home,
+        out_bytes_per_s=to_home.bytes_per_s,
+        uplink_bytes_per_s=quote.uplink_bytes_per_s,
+        wait_s=quote.wait_s,
+        wait_low_s=max(0.0, quote.wait_low_s),
+        wait_high_s=max(quote.wait_s, quote.wait_high_s),
+        run_s=runs.mean_s if runs else 0.0,
+        run_low_s=runs.low_s if runs else 0.0,
+        run_high_s=runs.high_s if runs else 0.0,
+        runs_seen=runs.seen if runs else 0,
+        jobs_ahead=quote.jobs_ahead,
+        queued_jobs=quote.queued_jobs,
+        busy_fraction=quote.busy_fraction,
+        max_jobs=quote.max_jobs,
+    )
+
+
+def _link(told: LinkEstimate, default_bytes_per_s: float) -> Link:
+    """Return the link as the cost models want it; an unmeasured rate is the default, other unmeasured values are 0."""
+    return Link(
+        bytes_per_s=told.bytes_per_s if 0 < told.bytes_per_s < inf else default_bytes_per_s,
+        rtt_s=told.rtt_s if 0 <= told.rtt_s < inf else 0.0,
+        loss=told.loss if 0 <= told.loss <= 1 else 0.0,
+        backlog_bytes=float(max(0, told.backlog_bytes)),
+        error=told.error if 0 <= told.error < inf else 0.0,
+    )
+
+
+def unusable(quote: Quote, spec: GroupSpec) -> str:
+    """Return why the quote cannot be used; empty: it can. It is a peer's word: ask before dividing by any of it."""
+    if quote.slots < spec.resources.processors:
+        return f"has {quote.slots} of the {spec.resources.processors} processors a job needs"
+    sane = 0 < quote.speed < inf and 0 <= quote.work_ahead_s < inf and 0 <= quote.wait_s < inf
+    times = (quote.run_low_s, quote.run_s, quote.run_high_s, quote.run_mean_s, quote.uplink_bytes_per_s)
+    counts = (quote.runs_seen, quote.jobs_ahead, quote.queued_jobs, quote.max_jobs)
+    sane = sane and all(0 <= one < inf for one in times) and min(counts) >= 0 and 0 <= quote.busy_fraction <= 1
+    if not sane:
+        return "gave a quote that makes no sense"
+    return software.lacking(software.asked(quote.software), software.needed(spec))

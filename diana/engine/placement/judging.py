@@ -1,0 +1,48 @@
+"""A decision as it is kept: its range by past error, where run times come from, no more rows than can be read."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import msgspec
+
+from diana.engine.placement.candidates import Field
+from diana.engine.site.context import Context
+from diana.model.views.decision import Decision, Reason, SiteCost
+
+MOST_ROWS = 64
+NOT_ASKED = "others promised to be done earlier; not asked"
+
+
+def judged(core: Context, decision: Decision, field: Field) -> Decision:
+    """Return the decision to keep: feasible rows first, then refused ones; rows beyond `MOST_ROWS` counted by
+    reason."""
+    rows = [_row(row, field) for row in decision.candidates]
+    # Feasible ones in their order, then near misses, then the rest.
+    rows.sort(key=lambda row: (bool(row.rejected), not row.near_miss if row.rejected else False))
+    shown, left = rows[:MOST_ROWS], rows[MOST_ROWS:]
+    named = {row.site for row in rows}
+    reasons = Counter(row.rejected or "dearer than the sites shown" for row in left)
+    reasons.update(c.rejected or "dearer than the sites shown" for c in field.candidates if c.site not in named)
+    if field.not_asked:
+        reasons[NOT_ASKED] += field.not_asked
+    past = core.state.errors.past()
+    end_s = decision.end_s()
+    low_s, high_s = decision.low_s, decision.high_s
+    if past.groups and decision.parts:
+        low_s, high_s = end_s * past.low, end_s * past.high
+    return msgspec.structs.replace(
+        decision,
+        candidates=tuple(shown),
+        reasons=tuple(Reason(why, n) for why, n in sorted(reasons.items(), key=lambda one: (-one[1], one[0]))),
+        rejected=sum(bool(c.rejected) for c in field.candidates),
+        low_s=low_s,
+        high_s=high_s,
+        past_error=past.median,
+        past_groups=past.groups,
+    )
+
+
+def _row(row: SiteCost, field: Field) -> SiteCost:
+    near = field.near.get(row.site, "") if row.rejected else ""
+    return msgspec.structs.replace(row, run_from=field.run_from.get(row.site, ""), near_miss=near)

@@ -1,0 +1,191 @@
+"""Work is pulled back from where it would not fare well: from a site that drains, that has no slots any more, or that
+fails it fast (SPEC D7, U10).
+
+Its origin calls back the jobs that have not started and places them elsewhere, as for any move; a job that may run
+nowhere else waits there, with the reason. None of it counts as an export.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from diana.engine.guard import guard
+from diana.engine.handover import execution
+from diana.engine.journal.records import JobsMoved
+from diana.engine.journal.state import Custody, Group, Subgroup
+from diana.engine.placement import control
+from diana.engine.placement.draft import Draft, allowed
+from diana.engine.site.context import Context
+from diana.model.ids import GroupId, SiteId, group_of
+from diana.model.indexset import IndexSet
+from diana.model.job.spec import GroupSpec
+from diana.policy.breaker import Fault, at_fault
+from diana.policy.membership import State
+
+NO_SLOTS_S = 60.0
+"""Seconds until a site without slots gives back waiting jobs: its machines are away, or its cluster refuses."""
+UNFIT_AGAIN_S, UNFIT_MOST_S = 300.0, 6 * 3600.0
+"""Seconds until a group that can run no more where it waits is called back from there again: at first, and at most; the
+pause doubles each time. Only the quotes tell whether another site has what it needs, and it may be that none has."""
+MOST_TRIED = 8
+"""Sites that failed jobs of a group, with none that did any well: the next would only fail them too."""
+
+
+def look(core: Context) -> None:
+    """Note at each turn whose waiting jobs are to be called back: from sites that drain, whenever and from whomever
+    this site heard of it, from sites without slots, and from this one where it fails them."""
+    idle = _without_slots(core)
+    others = _with_slots(core) if idle else []
+    here = core.drained()
+    drained = f"is drained: {here}" if here else ""
+    if why_here := drained or idle.get(core.site, ""):
+        for key in sorted(core.state.custodies):
+            mine = core.state.custodies[key]
+            if mine.origin == core.site and (drained or _may_go(mine.spec, others)) and _any_waits(core, mine):
+                core.guard.to_pull[(group_of(key[0]), core.site)] = f"{core.site} {why_here}"
+    for key in guard.stopped_keys(core):
+        custody = core.state.custodies.get(key)
+        why = guard.stopped(core, custody) if custody is not None and custody.origin == core.site else ""
+        if why and guard.shuns(core, group_of(key[0]), core.site):
+            # Jobs that machines had when the group was stopped may wait again.
+            core.guard.to_pull[(group_of(key[0]), core.site)] = f"{core.site} fails them fast: {why}"
+    for site in sorted(core.parties.sites()):
+        peer = core.view.peers.get(site)
+        summary = peer.summary if peer is not None else None
+        drained = f"is drained: {summary.drained}" if summary is not None and summary.drained else ""
+        why = drained or idle.get(site, "")
+        for group, _ in core.parties.handed_to(site) if why else ():
+            if drained or _may_go(group.spec, others):
+                core.guard.to_pull[(group.group, site)] = f"{site} {why}"
+
+
+def _any_waits(core: Context, custody: Custody) -> bool:
+    """True if jobs of it wait here, or with machines that may give them back, and were not called back yet."""
+    return bool(custody.pending or execution.recallable(core, custody) - custody.recalled)
+
+
+def unfit(core: Context, site: SiteId, groups: Iterable[GroupId], why: str) -> None:
+    """Pull groups back from a site that has not what they need any more, if they may go to another that has slots."""
+    others = [other for other in _with_slots(core) if other != site]
+    for name in groups:
+        group = core.state.groups.get(name)
+        if group is not None and not group.state and _may_go(group.spec, others) and _is_due(core, name, site):
+            core.guard.to_pull[(name, site)] = why
+
+
+def _is_due(core: Context, name: GroupId, site: SiteId) -> bool:
+    """True if the group is to be called back from the site now; if so, it is not due again soon."""
+    book = core.guard.unfit.setdefault(name, {})
+    not_before_s, pause_s = book.get(site, (core.now, 0.0))
+    if core.now < not_before_s:
+        return False
+    pause_s = min(UNFIT_MOST_S, max(UNFIT_AGAIN_S, 2 * pause_s))
+    book[site] = (core.now + pause_s, pause_s)
+    return True
+
+
+def _without_slots(core: Context) -> dict[SiteId, str]:
+    """Return site -> what is wrong, for sites that have had no slots for long and say so."""
+    since, now = core.guard.without_slots, dict[SiteId, str]()
+    patience_s = core.state.settings.suspect_after_s
+    for site in core.parties.sites():
+        peer = core.view.peers.get(site)
+        told = peer.summary if peer is not None and peer.answers(core.now, patience_s) else None
+        if told is not None and not told.slots:
+            now[site] = "has no slots"
+    if not core.workers.slots():
+        trouble = core.workers.trouble()
+        now[core.site] = f"has no slots ({trouble})" if trouble else "has no slots"
+    for site in since.keys() - now.keys():
+        del since[site]
+    return {site: why for site, why in now.items() if core.now - since.setdefault(site, core.now) >= NO_SLOTS_S}
+
+
+def _with_slots(core: Context) -> list[SiteId]:
+    peers = core.view.peers
+    alive = core.view.alive(core.now, core.state.settings.suspect_after_s)
+    found = [s for s in alive if (told := peers[s].summary) is not None and told.slots and told.accepting]
+    return [core.site, *found] if core.workers.slots() and not core.drained() else found
+
+
+def _may_go(spec: GroupSpec, others: list[SiteId]) -> bool:
+    """True if the group may run at a site that has slots: jobs that may run nowhere else wait where they are."""
+    return any(allowed(spec, site) for site in others)
+
+
+def settle(core: Context) -> None:
+    """Call back, when the event at hand is through, all that is noted to be pulled back."""
+    while core.guard.to_pull:
+        waiting, core.guard.to_pull = core.guard.to_pull, {}
+        for name, site in sorted(waiting):
+            group = core.state.groups.get(name)
+            if group is not None and not group.state:
+                _pull(core, group, site, waiting[(name, site)])
+
+
+def _pull(core: Context, group: Group, site: SiteId, why: str) -> None:
+    failing = guard.shuns(core, group.group, site)
+    if failing and site == core.site and not _anybody_else(core, group.group, group.spec):
+        # Nobody else would take them: no reason to go round by a new placement.
+        core.guard.lifted.add(group.group)
+        core.workers.look_again()
+        return
+    parts = [(s, some) for s in _parts(group, site) if (some := _waiting(core, group, s, unless=failing))]
+    if not parts:
+        return
+    core.persist(
+        JobsMoved(group=group.group, indices=IndexSet.union(some for _, some in parts), to=SiteId(""), why=why)
+    )
+    for subgroup, some in parts:
+        control.recall(core, group, subgroup, some, why)
+    core.notify(group.group)
+
+
+def _parts(group: Group, site: SiteId) -> list[Subgroup]:
+    return [s for _, s in sorted(group.subgroups.items()) if s.site == site and s.open_jobs() and not s.unreachable]
+
+
+def _waiting(core: Context, group: Group, subgroup: Subgroup, *, unless: bool) -> IndexSet:
+    """Return its jobs that are not known to have started and were not called back yet. `unless`: none, if it was told
+    to run them however they fare."""
+    if subgroup.indices.bounds[0] >= group.jobs or (unless and subgroup.unguarded):
+        return IndexSet()
+    indices = group.open_of(subgroup.indices) - subgroup.cancelling - subgroup.recalled
+    custody = core.state.custodies.get((subgroup.part, subgroup.epoch)) if subgroup.site == core.site else None
+    return indices & (custody.pending | execution.recallable(core, custody)) if custody is not None else indices
+
+
+def _anybody_else(core: Context, name: GroupId, spec: GroupSpec) -> bool:
+    """True if some peer might take the group, now or when it is heard of again."""
+    return any(
+        allowed(spec, site) and peer.state < State.LOST and site not in core.banned
+        for site, peer in core.view.peers.items()
+        if not guard.shuns(core, name, site) and not (peer.summary is not None and peer.summary.drained)
+    )
+
+
+def broken(core: Context, name: GroupId | None) -> str:
+    """Return why the group's failures are its own, wherever it runs; empty: no sign of that."""
+    settings = core.guard.settings(core.state.settings)
+    breakers = core.guard.there.get(name, {}) if name else {}
+    if settings is None or len(breakers) < MOST_TRIED:
+        return ""
+    fault, told = at_fault({site: b for site, b in breakers.items() if b.lost or b.good}, settings)
+    return told if fault is Fault.WORK and sum(b.lost > 0 for b in breakers.values()) >= MOST_TRIED else ""
+
+
+def lets_go(core: Context, draft: Draft) -> str:
+    """Return why sites that the guard holds back may have the jobs all the same: no other takes them. Empty: they may
+    not, since a site that gave no quote may yet take them, or since it is not the guard that stands in the way."""
+    name = draft.group
+    known = sorted(core.guard.shunned.get(name, {})) if name else []
+    failing = [site for site in known if guard.shuns(core, name, site)]
+    if not failing:
+        return "nobody else takes them" if any(guard.why_not(core, None, site) for site in core.guard.sites) else ""
+    for site in sorted(core.view.peers):
+        peer = core.view.peers[site]
+        drained = peer.summary is not None and bool(peer.summary.drained)
+        silent = site not in draft.quotes and peer.state < State.LOST and site not in core.banned
+        if silent and not drained and site not in failing and allowed(draft.spec, site):
+            return ""
+    return f"fails fast at {', '.join(failing)}, and nobody else takes it"

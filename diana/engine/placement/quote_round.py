@@ -1,0 +1,169 @@
+"""Quotes: a draft asks a short list of the view's sites for them before it is decided, and others' drafts are answered
+here."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import msgspec
+
+from diana.engine.dispatch import quote_answer
+from diana.engine.journal.events import LookedUp
+from diana.engine.journal.state import Group
+from diana.engine.messages.messages import Quote, QuoteRequest
+from diana.engine.placement import baseline_shortlist, decide, recall
+from diana.engine.placement.draft import Draft, allowed, parallel_left, quote_request
+from diana.engine.site import dependencies, journal_doubt
+from diana.engine.site.context import Context
+from diana.model.data import dataset_of
+from diana.model.ids import SiteId
+from diana.model.job import software
+from diana.model.trust.principal import Principal
+from diana.policy.trust.authorise import Action, authorise
+
+SHORT_LIST = 16
+"""Peers asked for quotes, besides those that hold data of the group."""
+MOST_HOLDERS = 64
+"""Peers asked because they hold data."""
+SMALL_GRID = 64
+"""Most peers with which all that may take the group are looked at."""
+ROUNDS = 3
+"""Times that a silent site is asked before a submission is refused."""
+
+
+def replace(core: Context, group: Group) -> None:
+    """Place what is unplaced of the group, unless that is under way."""
+    core.timers.cancel(("place", group.group))
+    waiting = group.unplaced - group.holding
+    if group.state or group.on_hold or not waiting or not parallel_left(group, group.spec):
+        return
+    if dependencies.waits(core, group) or journal_doubt.unheard(core):
+        return
+    if group.group in core.drafted:
+        return
+    indices, to = recall.next_of(group, waiting)
+    draft = Draft(core.ticket(), group.spec, indices, group.refs)
+    draft.to = to
+    draft.group = group.group
+    core.drafted.add(group.group)
+    draft.owner = group.owner
+    ask(core, draft)
+
+
+def ask(core: Context, draft: Draft) -> None:
+    sought = draft.sought()
+    if sought:
+        draft.waiting.add(core.site)
+    _ask(core, draft, _short_list(core, draft))
+    if sought:
+        core.look_up(sought, lambda held: _looked_up(core, draft, held))
+    elif not draft.waiting:
+        _decide(core, draft)
+
+
+def _ask(core: Context, draft: Draft, sites: list[SiteId]) -> None:
+    core.drafts[draft.number] = draft
+    draft.rounds += 1
+    request = quote_request(draft)
+    for site in sites:
+        draft.waiting.add(site)
+        draft.asked.add(site)
+        core.send(site, request)
+    if draft.waiting:
+        core.after(("quotes", str(draft.number)), core.state.settings.quote_wait_s)
+
+
+def _decide(core: Context, draft: Draft) -> None:
+    decide.decide(core, draft, partial(_ask_again, core, draft))
+
+
+def _ask_again(core: Context, draft: Draft) -> bool:
+    """Ask silent sites again about a submission that no site can take; False: there is none, or they were asked often
+    enough. A question is lost where a stream ends, and its site may be back at once."""
+    if draft.group or draft.rounds >= ROUNDS:
+        return False
+    silent = [site for site in _short_list(core, draft) if site not in draft.quotes]
+    if not silent:
+        return False
+    draft.forget(silent)
+    _ask(core, draft, silent)
+    return True
+
+
+def _looked_up(core: Context, draft: Draft, held: LookedUp) -> None:
+    if draft.number in core.drafts:
+        draft.held = held
+        _heard(core, draft, core.site)
+
+
+def _heard(core: Context, draft: Draft, site: SiteId) -> None:
+    draft.waiting.discard(site)
+    if not draft.waiting:
+        _decide(core, draft)
+
+
+def _short_list(core: Context, draft: Draft) -> list[SiteId]:
+    """Return the peers to ask: all in a small grid; else those where it would end first by their summaries, and those
+    that hold data."""
+    names = {dataset_of(ref) for ref, _ in draft.refs} - {""}
+    if draft.to is not None or draft.export is not None:
+        meant = {draft.to} if draft.export is None else {*draft.export.among, draft.export.site}
+        holders = sorted(core.roster.holders(names))[:MOST_HOLDERS]
+        return sorted({*meant, *holders} & core.view.peers.keys())
+    plans = core.state.settings.placement == "diana"
+    if len(core.view.peers) <= SMALL_GRID and plans:
+        alive = core.view.alive(core.now, core.state.settings.suspect_after_s)
+        some = alive if names else [site for site in alive if allowed(draft.spec, site)]
+        if len(some) <= SHORT_LIST:
+            return some
+
+    def answers(site: SiteId) -> bool:
+        peer = core.view.peers.get(site)
+        return peer is not None and peer.answers(core.now, core.state.settings.suspect_after_s)
+
+    if not plans:
+        holding = sorted(site for site in core.roster.holders(names) if answers(site))[:MOST_HOLDERS]
+        return baseline_shortlist.asked(core, draft, holding)
+    demand = draft.demand(core.state.settings)
+    best = core.roster.best(demand, SHORT_LIST, lambda site: allowed(draft.spec, site) and answers(site))
+    named = (SiteId(name) for name in draft.spec.sites[:SHORT_LIST])
+    holding = sorted(site for site in core.roster.holders(names) if answers(site))[:MOST_HOLDERS]
+    return sorted({*best, *holding, *(site for site in named if answers(site) and site != core.site)})
+
+
+def answer_quote(core: Context, sender: SiteId, message: QuoteRequest) -> None:
+    why = authorise(Principal.peer(sender), Action.QUOTE)
+    if why:
+        core.warn(why)
+        return
+    if message.software:
+        message = msgspec.structs.replace(message, software=software.asked(message.software))
+    # URLs are looked up for this site's own groups alone.
+    refs = tuple(ref for ref in message.refs if ref.startswith("dataset:"))
+    if refs:
+        core.look_up(refs, lambda held: core.send(sender, quote_answer.quote(core, message, held, holders=(sender,))))
+    else:
+        core.send(sender, quote_answer.quote(core, message, holders=(sender,)))
+
+
+def on_quote(core: Context, sender: SiteId, quote: Quote) -> None:
+    draft = core.drafts.get(quote.quote)
+    if draft is None or sender not in draft.waiting:
+        return
+    more = draft.take(sender, quote, core.now)
+    if more is not None:
+        core.send(sender, quote_request(draft, more))
+        core.after(("quotes", str(draft.number)), core.state.settings.quote_wait_s)
+    elif sender in draft.quotes:
+        _heard(core, draft, sender)
+
+
+def quotes_due(core: Context, number: str) -> None:
+    draft = core.drafts.get(int(number))
+    if draft is None:
+        return
+    if core.site in draft.waiting and any(ref.startswith("url:") for ref, _ in draft.refs):
+        # Someone else's server may take longer than a peer may; that it does not answer is told as well.
+        draft.waiting = {core.site}
+        return
+    _decide(core, draft)

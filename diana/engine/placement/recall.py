@@ -1,0 +1,130 @@
+"""Jobs that wait at one site are to run at another: called back there, placed anew here (PROMISES section 2, recall).
+
+The origin alone decides it, whoever asked. Where jobs are meant to go is remembered with them, so that it holds however
+long their site takes to give them back; a site that cannot take them after all ends that, and they go where it is best.
+"""
+
+from __future__ import annotations
+
+from diana.engine.journal.effects import Reply
+from diana.engine.journal.events import MoveJobs
+from diana.engine.journal.records import JobsMoved
+from diana.engine.journal.state import Group, Subgroup
+from diana.engine.placement import control
+from diana.engine.placement.draft import Draft, allowed
+from diana.engine.site.context import Context
+from diana.model.ids import SiteId
+from diana.model.indexset import IndexSet
+from diana.model.views.views import Ok
+from diana.policy.trust.authorise import Action
+
+
+def move(core: Context, event: MoveJobs) -> None:
+    """Carry out a user's order to move jobs. Answered once it is durable, with how many may go and how many have
+    started (exactly at home, elsewhere by what the site said last)."""
+    asked = control.asked_of(core, event, Action.MOVE)
+    if asked is None:
+        return
+    group, wanted = asked
+    wrong = _wrong(core, group, event.to)
+    parts = _movable(group, wanted, event.to)
+    waiting = group.unplaced & wanted
+    if wrong or not (parts or waiting):
+        text = f"{group.group} has nothing to move to {event.to}: {_why_not(group, wanted, event.to)}"
+        control.refuse(core, event, wrong or text)
+        return
+    started = sum(control.started_of(core, subgroup, indices) for subgroup, indices in parts)
+    order(core, group, parts, waiting, event.to, f"asked for by {event.principal.name}")
+    count = len(waiting) + sum(len(indices) for _, indices in parts) - started
+    core.reply(Reply(event.request, Ok(count, started)))
+
+
+def order(
+    core: Context,
+    group: Group,
+    parts: list[tuple[Subgroup, IndexSet]],
+    waiting: IndexSet,
+    to: SiteId,
+    why: str,
+    *,
+    exported: bool = False,
+    room: int = 0,
+    gain_s: float = 0.0,
+) -> None:
+    """Call back the jobs of these parts that have not started, and place them, and `waiting` too, at that site.
+
+    `exported`: a congested site lets them go, this once; `room`: number of the room that the site keeps for them, 0:
+    none; `gain_s`: seconds that the move is to save.
+    """
+    indices = IndexSet.union([waiting, *(some for _, some in parts)])
+    core.persist(
+        JobsMoved(group=group.group, indices=indices, to=to, why=why, exported=exported, room=room, gain_s=gain_s)
+    )
+    for subgroup, some in parts:
+        control.recall(core, group, subgroup, some, f"moved to {to}")
+    if waiting:
+        core.to_place.add(group.group)
+    core.notify(group.group)
+
+
+def _wrong(core: Context, group: Group, to: SiteId) -> str:
+    if to != core.site and to not in core.view.peers:
+        return f"no site {to} is known at {core.site}; see diana sites"
+    peer = core.view.peers.get(to)
+    if to in core.banned:
+        return f"site {to} is banned by the VO"
+    if peer is not None and not peer.answers(core.now, core.state.settings.suspect_after_s):
+        return f"site {to} does not answer, last heard of {core.now - peer.last_heard_s:.0f} s ago; see diana sites"
+    drained = core.drained() if peer is None else peer.summary.drained if peer.summary else ""
+    if drained:
+        return f"site {to} is drained: {drained}"
+    if not allowed(group.spec, to):
+        return f"{group.group} may not run at {to}: its job file does not allow that site"
+    return ""
+
+
+def _movable(group: Group, wanted: IndexSet, to: SiteId) -> list[tuple[Subgroup, IndexSet]]:
+    """Return the parts at other sites than `to` that have wanted jobs without a result; in order of their names."""
+    out = []
+    for part in sorted(group.subgroups):
+        subgroup = group.subgroups[part]
+        indices = group.open_of(subgroup.indices & wanted) - subgroup.cancelling
+        if indices and subgroup.site != to and not subgroup.unreachable and indices.bounds[0] < group.jobs:
+            out.append((subgroup, indices))
+    return out
+
+
+def _why_not(group: Group, wanted: IndexSet, to: SiteId) -> str:
+    there = sum(len(group.open_of(s.indices & wanted)) for s in group.subgroups.values() if s.site == to)
+    if there:
+        return f"{there} of them are there"
+    return control.ended(group)
+
+
+def next_of(group: Group, waiting: IndexSet) -> tuple[IndexSet, SiteId | None]:
+    """Return those of the waiting jobs that are placed together next, and the site they are to go to (None: wherever it
+    is best)."""
+    for one in group.moving:
+        if one.to and (some := waiting & one.indices):
+            return some, one.to
+    return waiting, None
+
+
+def room_for(group: Group, indices: IndexSet) -> int:
+    """Return the number of the room that the site they are to go to keeps for them; 0: none."""
+    return next((one.room for one in group.moving if indices.issubset(one.indices)), 0)
+
+
+def told(group: Group, indices: IndexSet, reason: str) -> str:
+    """Return the reason of a placement, with why its jobs were moved; unchanged if none was."""
+    moved = [one for one in group.moving if not one.indices.isdisjoint(indices)]
+    whys = [f"{one.to}: {one.why}" if one.to else one.why for one in moved]
+    return f"moved ({'; '.join(whys)}); {reason}" if whys else reason
+
+
+def give_up(core: Context, group: Group, draft: Draft, why: str) -> None:
+    """Place a draft's jobs wherever it is best: the site they were meant for does not take them."""
+    core.waiting_notes[group.group] = why
+    refusal = f"{draft.to} did not take them: {why}"
+    core.persist(JobsMoved(group=group.group, indices=draft.indices, to=SiteId(""), why=refusal))
+    core.to_place.add(group.group)

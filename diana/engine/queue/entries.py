@@ -1,0 +1,121 @@
+"""The entries of a site's queues: one per custody, lined up per user and per origin for the job thresholds."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Iterator
+
+from diana.engine.journal.state import CustodyKey
+from diana.engine.machines.requirements import PLAIN, Needs
+from diana.model.ids import SiteId
+
+Order = tuple[float, int, CustodyKey]
+"""Submission, then fewest processors (section VII: shortest first on arrival), then the id."""
+
+
+class Entry:
+    """One custody's queued jobs. `plain` of them are within the job thresholds, the rest is demoted."""
+
+    __slots__ = (
+        "allowed",
+        "bound",
+        "counted",
+        "due_s",
+        "jobs",
+        "key",
+        "needs",
+        "offset",
+        "order",
+        "origin",
+        "plain",
+        "processors",
+        "ready",
+        "rows",
+        "run_s",
+        "steps",
+        "submitted_s",
+        "user",
+    )
+
+    def __init__(
+        self,
+        key: CustodyKey,
+        *,
+        user: str,
+        origin: SiteId,
+        processors: int,
+        submitted_s: float,
+        jobs: int,
+        ready: int,
+        offset: float = 0.0,
+        bound: bool = False,
+        run_s: float = 0.0,
+        needs: Needs = PLAIN,
+    ) -> None:
+        self.key = key
+        self.user = user
+        self.origin = origin
+        self.processors = processors
+        self.needs = needs
+        self.submitted_s = submitted_s
+        self.order: Order = (submitted_s, processors, key)
+        self.offset = offset
+        self.bound = bound
+        self.run_s = run_s
+        """Expected run time of one job."""
+        self.counted: tuple[tuple[int, int, float], ...] = ()
+        """(row, jobs, processor-seconds) with which it is counted in the class table's sums."""
+        self.steps = 0
+        """Whole time thresholds that it has waited."""
+        self.due_s = 0.0
+        """Site time at which the next threshold will have passed."""
+        self.jobs = jobs
+        """Queued jobs: neither started nor held."""
+        self.ready = ready
+        """Queued jobs whose inputs are here."""
+        self.allowed = [jobs, jobs]
+        """[jobs within the job threshold of its user, jobs within that of its origin]."""
+        self.plain = jobs
+        """Jobs within both thresholds; the rest is demoted."""
+        self.rows: tuple[int, int] = (-1, -1)
+        """Rows of the class table where the plain and the demoted jobs stand; -1: nowhere."""
+
+
+class Lines:
+    """Entries in order of submission, one line per user (or origin), with the number of jobs in each."""
+
+    def __init__(self) -> None:
+        self._lines: dict[str, list[tuple[Order, Entry]]] = {}
+        self._jobs: dict[str, int] = {}
+        self._changed: set[str] = set()
+        self._above: set[str] = set()
+        """Names that had more jobs than the limit when last looked at."""
+
+    def jobs(self, name: str) -> int:
+        return self._jobs.get(name, 0)
+
+    def add(self, name: str, entry: Entry) -> None:
+        """Add the entry to the line; its jobs are counted by `change`."""
+        insort(self._lines.setdefault(name, []), (entry.order, entry))
+
+    def remove(self, name: str, entry: Entry) -> None:
+        line = self._lines[name]
+        # Shorter than what it is compared with, so that it stands right before its own entry.
+        del line[bisect_left(line, (entry.order,))]
+        if not line:
+            del self._lines[name]
+
+    def change(self, name: str, by: int) -> None:
+        self._jobs[name] = self._jobs.get(name, 0) + by
+        if not self._jobs[name]:
+            del self._jobs[name]
+        self._changed.add(name)
+
+    def to_limit(self, limit: int) -> Iterator[list[Entry]]:
+        """Lines whose jobs changed since the last call, by name, if they are above the limit or were then."""
+        names, self._changed = sorted(self._changed), set()
+        for name in names:
+            above = self.jobs(name) > limit
+            if (above or name in self._above) and name in self._lines:
+                yield [entry for _, entry in self._lines[name]]
+            (self._above.add if above else self._above.discard)(name)

@@ -1,0 +1,299 @@
+"""An origin whose database was put back takes stock: each peer tells what it holds, or held, of its groups, and that
+counts (PROMISES section 2, "Database lost or restored"; the sentences `waits_for_report`, `adopts`, `reports_done` and
+`epoch_above_reported` of `tests/protocol/dbloss.py`).
+
+Until all have told, none of the groups it had goes on. Jobs that run elsewhere are then its own again, whatever the
+copy said of them; those whose results went with the database are held.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from diana.engine.handover import execution, leases, results
+from diana.engine.handover import origin as handover_origin
+from diana.engine.journal import fold_recovery
+from diana.engine.journal.effects import Refusal, Reply
+from diana.engine.journal.events import GoOn
+from diana.engine.journal.records import ControlIssued, JobsRetried
+from diana.engine.journal.recovery_records import HoldLifted, PartReported, PeerReported
+from diana.engine.journal.state import Custody, Group, Step, Subgroup
+from diana.engine.messages.recovery import Holding, Holdings, Met
+from diana.engine.site import journal_doubt
+from diana.engine.site.context import Context
+from diana.model.ids import SiteId, group_of, origin_of
+from diana.model.indexset import IndexSet
+from diana.model.views.views import Ok
+from diana.policy.trust.authorise import Action, authorise
+
+MOST_ROWS = 2000
+"""Transfers told of in one message,"""
+MOST_RANGES = 20_000
+"""and ranges of jobs;"""
+MOST_PAGES = 256
+"""and messages of one report."""
+
+
+# --- the destination -----------------------------------------------------------------------------------------
+
+
+def on_met(core: Context, sender: SiteId, message: Met) -> None:
+    journal_doubt.on_met(core, sender, message)
+    _recalled_meanwhile(core, sender)
+    if message.asks and message.boot_nonce == core.state.boot_nonce and not core.fallen:
+        _report(core, sender)
+
+
+def _recalled_meanwhile(core: Context, origin: SiteId) -> None:
+    """What was asked back while nobody knew whether it had run."""
+    for key in core.parties.taken_from(origin):
+        custody = core.state.custodies[key]
+        if custody.runnable and custody.recalled:
+            execution.revoke(core, custody)
+
+
+def _report(core: Context, asker: SiteId) -> None:
+    """All that stands here for the asker, and what is over: its tombstones."""
+    rows = [_row(core.state.custodies[key]) for key in core.parties.taken_from(asker)]
+    for key, stone in core.state.tombstones.items():
+        if stone.origin == asker:
+            rows.append(
+                Holding(subgroup=key[0], epoch=key[1], told=stone.indices, dropped=not stone.done, over=stone.done)
+            )
+    pages = _pages(rows)
+    for number, page in enumerate(pages):
+        core.send(
+            asker,
+            Holdings(db_uuid=core.state.db_uuid, seq=core.state.seq, part=number, parts=len(pages), rows=tuple(page)),
+        )
+
+
+def _row(custody: Custody) -> Holding:
+    """An inert copy says nothing by itself: it is asked for again, or aborted."""
+    if not custody.runnable:
+        return Holding(subgroup=custody.subgroup, epoch=custody.epoch)
+    coming = [batch for batch in custody.outgoing.values() if not batch.acked]
+    ended = (some for batch in coming for some in (batch.ended, batch.cancelled))
+    still = IndexSet.union([custody.pending, IndexSet.of(custody.running), *ended])
+    return Holding(
+        subgroup=custody.subgroup,
+        epoch=custody.epoch,
+        open=still,
+        told=custody.indices - still,
+        revoked=IndexSet.union(batch.revoked for batch in coming),
+        control_seq=custody.control_seq,
+        cancelled=custody.cancelled,
+        held=custody.held,
+        recalled=custody.recalled,
+    )
+
+
+def _pages(rows: Iterable[Holding]) -> list[list[Holding]]:
+    pages: list[list[Holding]] = [[]]
+    ranges = 0
+    for row in rows:
+        size = len(row.open.bounds) + len(row.told.bounds) + len(row.revoked.bounds)
+        if pages[-1] and (len(pages[-1]) >= MOST_ROWS or ranges + size > MOST_RANGES):
+            pages.append([])
+            ranges = 0
+        pages[-1].append(row)
+        ranges += size
+    return pages
+
+
+# --- the origin ----------------------------------------------------------------------------------------------
+
+
+def missing(core: Context) -> list[SiteId]:
+    """Who has not told yet what it holds, of those this site knew when it was put back."""
+    return sorted(site for site, told in core.state.reported.items() if not told)
+
+
+def not_told(core: Context) -> str:
+    """Who is waited for; empty: nobody."""
+    some = missing(core)
+    names = ", ".join(some[:4]) + (f" and {len(some) - 4} more" if len(some) > 4 else "")
+    return f"waits for what {names} can tell (diana site go-on NAME if it is gone for good)" if some else ""
+
+
+def in_doubt(core: Context, group: Group) -> str:
+    """Who may have jobs of it; of a group submitted since the copy was made nobody that is not known."""
+    return not_told(core) if fold_recovery.in_the_copy(core.state, group) else ""
+
+
+def note(core: Context, group: Group) -> str:
+    """What a group of a restored store waits for."""
+    if group.state or not group.on_hold:
+        return journal_doubt.waiting_for(core) if group.unplaced else ""
+    if unheard := not_told(core):
+        return f"{group.on_hold}; {unheard}"
+    ended = f"; {group.note}" if group.note else ""
+    return f"{group.on_hold}; diana release {group.group} lets it go on{ended}"
+
+
+def on_holdings(core: Context, sender: SiteId, message: Holdings) -> None:
+    """What a destination holds is what counts."""
+    if not journal_doubt.asks(core, sender) or not 0 <= message.part < message.parts <= MOST_PAGES:
+        return
+    pages = core.holdings.setdefault(sender, {})
+    if pages and next(iter(pages.values())).parts != message.parts:
+        pages.clear()
+    pages[message.part] = message
+    if len(pages) < message.parts:
+        return
+    del core.holdings[sender]
+    every = [row for number in sorted(pages) for row in pages[number].rows]
+    for row in sorted(every, key=lambda row: (row.epoch, row.subgroup)):
+        _take_over(core, sender, message.db_uuid, row)
+    touched = {group_of(row.subgroup) for row in every}
+    for key in [key for key in core.state.custodies if group_of(key[0]) in touched]:
+        # Some of it may be the sender's now.
+        core.requeue.add(key)
+        execution.close_if_over(core, core.state.custodies[key])
+    core.persist(PeerReported(site=sender))
+    core.settle(("met", sender))
+    for group, subgroup in core.parties.handed_to(sender):
+        if subgroup.step is Step.OFFERED and subgroup.unreachable:
+            # It is not runnable there, and no COMMIT of this boot was said.
+            handover_origin.take_back(core, group, subgroup, f"{core.site} was restored from a backup")
+        elif subgroup.step is Step.COMMITTED:
+            leases.committed(core, group, subgroup)
+    _told(core)
+
+
+def _take_over(core: Context, sender: SiteId, db_uuid: str, row: Holding) -> None:
+    name = group_of(row.subgroup)
+    group = core.state.groups.get(name)
+    if origin_of(name) != core.site or not (row.open or row.told or row.revoked or row.dropped or row.over):
+        return
+    if group is None:
+        if row.open:
+            core.warn(f"{sender} has jobs of {name}, which this site's database does not know any more")
+        return
+    everything = IndexSet.span(0, group.jobs)
+    known = group.subgroups.get(row.subgroup)
+    wrong = known is not None and (known.site, known.epoch) != (sender, row.epoch)
+    named = IndexSet.union((row.open, row.told, row.revoked, row.cancelled, row.held, row.recalled))
+    if wrong or not named.issubset(everything):
+        core.warn(f"{sender} tells of {row.subgroup} what cannot be")
+        return
+    former = known or group.past.get(row.subgroup)
+    # In a part that the copy does not have they were tried again since: what is known of an earlier attempt counts no
+    # more. A part it has only ever lost jobs, and what ended since they left it did so elsewhere.
+    going = row.open | row.revoked if former is None else IndexSet()
+    again = going - group.open_of(going) if going else going
+    cancel = known.cancelling - row.cancelled if known is not None else IndexSet()
+    if again:
+        core.persist(JobsRetried(group=name, indices=again))
+    core.persist(
+        PartReported(
+            subgroup=row.subgroup,
+            epoch=row.epoch,
+            site=sender,
+            db_uuid=db_uuid,
+            open=row.open,
+            told=row.told,
+            revoked=row.revoked,
+            dropped=row.dropped,
+            control_seq=row.control_seq,
+            cancelled=row.cancelled,
+            holding=row.held,
+            recalled=row.recalled,
+        )
+    )
+    _mark_placed_anew(core, group)
+    part = group.subgroups.get(row.subgroup)
+    if part is not None and group.open_of(part.indices & cancel):
+        # Ordered before this site had heard under which number.
+        _order(core, part, part.cancelling | cancel)
+    results.cancel_unplaced(core, group, cancel)
+    core.to_check.add(name)
+    core.notify(name)
+
+
+def _mark_placed_anew(core: Context, group: Group) -> None:
+    """Whoever told first: what it has and a later part has as well does not start there again."""
+    for part in group.subgroups.values() if group.spec.on_site_lost == "rerun" else ():
+        if part.disowned and part.step is Step.COMMITTED and not part.unreachable and part.open_jobs():
+            why = f"{part.site} has jobs of it that were placed anew since the copy of this site's database was made"
+            handover_origin.mark_unreachable(core, group, part, why)
+
+
+def _told(core: Context) -> None:
+    """Somebody was heard out: what waited for that shows it."""
+    for name, group in core.state.groups.items():
+        if group.on_hold:
+            core.notify(name)
+
+
+def lift(core: Context, group: Group) -> None:
+    """Its user's word after a restore: what no site has may run, though it may have run since the copy was made."""
+    core.persist(HoldLifted(group=group.group))
+    for key, custody in core.state.custodies.items():
+        if custody.origin == core.site and group_of(custody.subgroup) == group.group:
+            core.requeue.add(key)
+    for part in sorted(group.subgroups):
+        _order_again(core, group, group.subgroups[part])
+    core.to_place.add(group.group)
+    core.to_check.add(group.group)
+    core.notify(group.group)
+
+
+def keeps_back(group: Group) -> bool:
+    """Whether nothing more of it starts at other sites, for their lease is of the database that is gone."""
+    return bool(group.on_hold) and group.spec.on_site_lost == "rerun"
+
+
+def _order_again(core: Context, group: Group, subgroup: Subgroup) -> None:
+    """What is under a lease obeys the database that gave the last order (`renewing.lapsed`). This one cannot know what
+    it placed anew at home since the copy was made, so it gives the order once more at the user's word only; and none
+    where a later part has some of its jobs."""
+    leased = group.spec.on_site_lost == "rerun" and subgroup.site != core.site and subgroup.step is Step.COMMITTED
+    if leased and subgroup.open_jobs() and not subgroup.disowned:
+        _order(core, subgroup, subgroup.cancelling, origin_db=core.state.db_uuid)
+
+
+def _order(core: Context, subgroup: Subgroup, cancel: IndexSet, origin_db: str = "") -> None:
+    """The standing order under a new number."""
+    order = ControlIssued(
+        subgroup=subgroup.part,
+        epoch=subgroup.epoch,
+        control_seq=subgroup.control_seq + 1,
+        cancel=cancel,
+        hold=subgroup.holding - cancel,
+        recall=subgroup.recalled,
+        origin_db=origin_db,
+    )
+    core.persist(order)
+    handover_origin.send_control(core, subgroup)
+
+
+# --- the operator ---------------------------------------------------------------------------------------------
+
+
+def go_on(core: Context, event: GoOn) -> None:
+    """That site is gone for good, or silent for too long: what waits for its word waits no longer."""
+    site, why = event.site, authorise(event.principal, Action.DRAIN)
+    if why:
+        core.reply(Reply(event.request, Refusal(code="denied", text=why)))
+        return
+    waited = core.state.reported.get(site) is False
+    if waited:
+        core.persist(PeerReported(site=site, waived=True))
+        _told(core)
+    doubts = core.doubted and site in core.state.peers and site not in core.spoken
+    if doubts or journal_doubt.waits_for(core, site):
+        waited = True
+        core.spoken.add(site)
+        journal_doubt.begin_if_heard_out(core)
+        journal_doubt.confirm(core)
+        core.requeue.update(core.parties.taken_from(site))
+        _recalled_meanwhile(core, site)
+    if not waited:
+        others = (*core.parties.sites(), *journal_doubt.unheard(core))
+        some = sorted({*missing(core), *(s for s in others if journal_doubt.waits_for(core, s))})
+        text = f"{core.site} does not wait for {site}; it waits for {', '.join(some[:8]) or 'nobody'}"
+        core.reply(Reply(event.request, Refusal(code="usage", text=text)))
+        return
+    core.settle(("met", site))
+    core.reply(Reply(event.request, Ok(1)))

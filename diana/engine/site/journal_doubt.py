@@ -1,0 +1,230 @@
+"""Sites that lack the end of their journal: others, found out by what they said before; and this one (PROMISES section
+2, "Database lost or restored", and section 4, restore; searched in `tests/protocol/dbloss.py`).
+
+What nobody can hide from its peers is a db_uuid, and how long its journal was. Whoever comes back with less is told so
+before anything else, and takes a new name, under which it starts nothing of what it held. What a node can know by
+itself is said by the mark beside its journal (`ports.Standing`): an ordinary restart begins at once, one that cannot
+show that it has the newest journal waits for each origin to speak, and an old copy is known for one before any peer is
+met. What an origin does that was put back stands in `recovery/stocktaking.py`.
+"""
+
+from __future__ import annotations
+
+from diana.engine.journal.effects import Confirmed, StartAnew
+from diana.engine.journal.fold import SKIPPED_GROUPS
+from diana.engine.journal.records import PeerSeen
+from diana.engine.journal.state import Custody
+from diana.engine.messages.messages import Hello
+from diana.engine.messages.recovery import Met
+from diana.engine.site.context import Context
+from diana.model.ids import GroupId, SiteId
+from diana.policy.membership import mark
+
+PATIENCE_S = 120.0
+"""A site that cannot show that its journal is the newest waits so long with its own work for peers that are silent.
+They may be gone for good; an older copy is known by its mark, unless that went with it."""
+
+
+def first_group(core: Context, db_uuid: str) -> int:
+    """Where a store that was put back goes on numbering groups: beyond all that its lost ones can have given. One that
+    begins with nothing knows of none of these, so time tells them apart; a clock that was wrong, the new name."""
+    return max(core.state.next_group, int(core.now)) + SKIPPED_GROUPS + mark(db_uuid) % SKIPPED_GROUPS
+
+
+def begin(core: Context) -> None:
+    """The node starts."""
+    confirm(core)
+    if core.unsure:
+        core.after(("unheard",), PATIENCE_S)
+
+
+# --- the other one's journal ---------------------------------------------------------------------------------
+
+
+def judge(core: Context, hello: Hello) -> str:
+    """What is wrong with the peer's database; empty: it has all that was heard of. Who fell keeps this verdict until it
+    has another db_uuid, so that whoever asks again is told again."""
+    known, site = core.state.peers.get(hello.site), hello.site
+    same = known is not None and known.db_uuid == hello.db_uuid
+    if known is not None and same:
+        if (hello.generation, hello.boot_nonce) == (known.generation, known.boot_nonce):
+            return ""
+        if hello.generation <= known.generation or hello.seq < max(known.seq, _heard(core, site, hello.db_uuid)):
+            core.fell[site] = hello.boot_nonce
+            return "came back with an older database"
+    if known is not None and hello.db_uuid in known.former:
+        core.fell[site] = hello.boot_nonce
+        return "came back with an older database"
+    core.fell.pop(site, None)
+    seen = PeerSeen(
+        site=site, db_uuid=hello.db_uuid, generation=hello.generation, boot_nonce=hello.boot_nonce, seq=hello.seq
+    )
+    core.persist(seen)
+    return "has another database" if known is not None and not same else ""
+
+
+def heard(core: Context, site: SiteId, db_uuid: str, seq: int) -> None:
+    """How long the peer's journal was when it said something: never shorter again. What it said under a former name
+    may come late."""
+    known = core.state.peers.get(site)
+    if known is not None and db_uuid == known.db_uuid and seq > _heard(core, site, db_uuid):
+        core.heard_seq[site] = (db_uuid, seq)
+
+
+def parted(core: Context, site: SiteId) -> None:
+    """The stream to it ended, perhaps since an older copy is being put in its place: what was heard of it is written
+    down, for whoever comes back first."""
+    known, seq = core.state.peers.get(site), length_heard(core, site)
+    if known is not None and seq > known.seq:
+        seen = PeerSeen(
+            site=site, db_uuid=known.db_uuid, generation=known.generation, boot_nonce=known.boot_nonce, seq=seq
+        )
+        core.persist(seen)
+
+
+def length_heard(core: Context, site: SiteId) -> int:
+    """Records its journal had at least, under its present name."""
+    known = core.state.peers.get(site)
+    return max(known.seq, _heard(core, site, known.db_uuid)) if known is not None else 0
+
+
+def _heard(core: Context, site: SiteId, db_uuid: str) -> int:
+    named, seq = core.heard_seq.get(site, ("", 0))
+    return seq if named == db_uuid else 0
+
+
+# --- what is said of it ----------------------------------------------------------------------------------------
+
+
+def greet(core: Context, site: SiteId) -> None:
+    """On a new stream, before anything else."""
+    core.settle(("met", site))
+    _say(core, site)
+
+
+def again(core: Context, site: SiteId) -> None:
+    """The peer has not done yet what it was asked: its answer, or the question, was lost."""
+    if _wants(core, site):
+        _say(core, site)
+
+
+def _say(core: Context, site: SiteId) -> None:
+    peer = core.view.peers.get(site)
+    if peer is None or peer.hello is None or not peer.up:
+        return
+    met = Met(
+        boot_nonce=peer.hello.boot_nonce,
+        fell=core.fell.get(site) == peer.hello.boot_nonce,
+        asks=asks(core, site),
+        unanswered=waits_for(core, site),
+        seq=core.state.seq,
+    )
+    core.send(site, met)
+    if _wants(core, site):
+        core.back_off(("met", site))
+
+
+def asks(core: Context, site: SiteId) -> bool:
+    """Whether this site, put back since, has not been told yet what that one holds of its groups."""
+    return core.state.recovering and not core.state.reported.get(site, False)
+
+
+def _wants(core: Context, site: SiteId) -> bool:
+    return site in core.fell or asks(core, site) or waits_for(core, site)
+
+
+def on_met(core: Context, sender: SiteId, message: Met) -> None:
+    peer = core.view.peers.get(sender)
+    if peer is not None and peer.hello is not None:
+        # A peer that started anew itself forgot how long that journal was.
+        heard(core, sender, peer.hello.db_uuid, message.seq)
+    if message.boot_nonce != core.state.boot_nonce:
+        return
+    if message.fell:
+        fell(core, f"{sender} knows a later state of this site's database")
+        return
+    if sender not in core.spoken:
+        core.spoken.add(sender)
+        core.requeue.update(core.parties.taken_from(sender))
+        begin_if_heard_out(core)
+        confirm(core)
+    if message.unanswered:
+        _say(core, sender)
+
+
+def confirm(core: Context) -> None:
+    """Once all peers have spoken the journal is the newest, also after the next start."""
+    if core.doubted and core.state.peers.keys() <= core.spoken:
+        core.doubted = False
+        core.emit(Confirmed())
+
+
+def fell(core: Context, why: str) -> None:
+    """Others, or its own spawners, know more of this site than its journal: nothing of what it held is started any
+    more, and it comes back under another name."""
+    if core.fallen:
+        return
+    core.fallen = why
+    core.warn(f"{core.fallen}: it is an older copy; the node starts anew and holds what is not over")
+    core.requeue.update(core.state.custodies)
+    core.emit(StartAnew(db_uuid=core.state.boot_nonce))
+
+
+# --- what is not started ---------------------------------------------------------------------------------------
+
+
+def waits_for(core: Context, origin: SiteId) -> bool:
+    """Whether jobs of this origin that lie here wait for its word, for nobody knows whether they ran meanwhile; or this
+    site's own, which any peer may know to have run."""
+    if core.newest or origin in core.spoken:
+        return False
+    return bool(core.parties.taken_from(origin)) or origin in unheard(core)
+
+
+def unheard(core: Context) -> list[SiteId]:
+    """Where nobody knows whether this journal is the newest: who, of the sites it knew, has not said so yet. Until then
+    nothing of its own is taken, placed or started."""
+    return sorted(core.state.peers.keys() - core.spoken) if core.unsure else []
+
+
+def begin_if_heard_out(core: Context, patient: bool = True) -> None:
+    """Not `patient`: whoever has not spoken is waited for no longer."""
+    if core.unsure and not (patient and unheard(core)):
+        core.unsure = False
+        core.timers.cancel(("unheard",))
+        core.requeue.update(key for key, custody in core.state.custodies.items() if custody.origin == core.site)
+        core.to_place.update(core.state.groups)
+
+
+def waiting_for(core: Context) -> str:
+    """Why this site takes and places nothing of its own yet; empty: it does."""
+    some = unheard(core)
+    if not some:
+        return ""
+    names = ", ".join(some[:4]) + (f" and {len(some) - 4} more" if len(some) > 4 else "")
+    return f"waits for a word of {names} (diana site go-on NAME), since this database may be an older copy"
+
+
+def stays(core: Context, custody: Custody) -> str:
+    """Why nothing of it is started now; empty: it may be."""
+    if custody.on_hold:
+        return "restored from a backup: nothing starts"
+    if core.fallen:
+        return core.fallen
+    if custody.origin != core.site and not core.newest and custody.origin not in core.spoken:
+        return f"waits for a word of {custody.origin}, since this database may be an older copy"
+    return waiting_for(core) if custody.origin == core.site else ""
+
+
+def may_bury(core: Context) -> bool:
+    """Whether what the spawners have claimed is known, so that a tombstone may say that something never ran."""
+    if core.newest:
+        return True
+    gone = {name for name, machine in core.state.machines.items() if machine.gone}
+    return core.inventoried.issuperset({core.workers.own, *core.workers.names()} - gone)
+
+
+def forgotten(core: Context, group: GroupId) -> bool:
+    """Whether this site may have accepted that group and lost it with its database: its results are nobody else's."""
+    number = int(group.rpartition("-")[2])
+    return any(first <= number < end for first, end in core.state.forgotten)

@@ -1,0 +1,106 @@
+"""Index of transfers by the other site they concern: telling a peer that comes back costs by its own part of the work,
+not by all groups here.
+
+`Context.persist` names every record, as for the running totals. A transfer stands here from its first record until it
+is over; the state alone says what is open of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+from diana.engine.journal import records as r
+from diana.engine.journal.lease_records import PartDisowned
+from diana.engine.journal.recovery_records import PartReported
+from diana.engine.journal.state import CustodyKey, Group, SiteState, Subgroup
+from diana.model.ids import SiteId, SubgroupId, group_of, origin_of
+
+_T = TypeVar("_T")
+
+
+class Parties:
+    """The index. Volatile: made from a state and kept in step with it."""
+
+    def __init__(self, site: SiteId, state: SiteState) -> None:
+        self._site = site
+        self._state = state
+        self._handed: dict[SiteId, set[SubgroupId]] = {}
+        """Parts of this site's groups, by the site they were placed at."""
+        self._where: dict[SubgroupId, SiteId] = {}
+        self._taken: dict[SiteId, set[CustodyKey]] = {}
+        """Custodies held here, by their origin."""
+        for group in state.groups.values():
+            for part in group.subgroups:
+                self._look_at(part)
+        for key in state.custodies:
+            self._take(key)
+
+    def saw(self, record: r.Record) -> None:
+        """Follow `record`, which was folded into the state just now."""
+        match record:
+            case r.GroupPlaced():
+                for placed in record.parts:
+                    self._look_at(placed.subgroup)
+            case r.TakenBack() | r.ResultAccepted() | PartDisowned():
+                self._look_at(record.subgroup)
+            case PartReported():
+                # It may have taken jobs from any other part, or ended it.
+                for part in self._state.groups[group_of(record.subgroup)].subgroups:
+                    self._look_at(part)
+                self._look_at(record.subgroup)
+            case r.CustodyTaken():
+                self._take((record.subgroup, record.epoch))
+            case r.CustodyDropped() | r.CustodyClosed():
+                origin = origin_of(group_of(record.subgroup))
+                _discard(self._taken, origin, (record.subgroup, record.epoch))
+
+    def handed_to(self, site: SiteId | None) -> list[tuple[Group, Subgroup]]:
+        """Return the parts of this site's groups that are open at that site, by group and in the order they were
+        offered; None: at any other site."""
+        found = []
+        for part in _of(self._handed, site):
+            group = self._state.groups.get(group_of(part))
+            subgroup = group.subgroups.get(part) if group is not None else None
+            if group is None or subgroup is None:
+                # Expired while its site was given up, or other parts have its jobs after a restore.
+                _discard(self._handed, self._where.pop(part), part)
+            else:
+                found.append((group, subgroup))
+        return sorted(found, key=lambda pair: (pair[0].group, pair[1].epoch))
+
+    def taken_from(self, site: SiteId | None) -> list[CustodyKey]:
+        """Return the custodies held here for that site, in order; None: for any other site."""
+        return sorted(_of(self._taken, site))
+
+    def sites(self) -> set[SiteId]:
+        """Return the sites that have open work of this site's, or that this site has work of."""
+        return self._handed.keys() | self._taken.keys()
+
+    def _look_at(self, part: SubgroupId) -> None:
+        group = self._state.groups.get(group_of(part))
+        subgroup = group.subgroups.get(part) if group else None
+        if subgroup is None or not subgroup.open_jobs():
+            _discard(self._handed, self._where.pop(part, self._site), part)
+        elif subgroup.site != self._site:
+            self._where[part] = subgroup.site
+            self._handed.setdefault(subgroup.site, set()).add(part)
+
+    def _take(self, key: CustodyKey) -> None:
+        origin = self._state.custodies[key].origin
+        if origin != self._site:
+            self._taken.setdefault(origin, set()).add(key)
+
+
+def _of(sets: Mapping[SiteId, set[_T]], site: SiteId | None) -> list[_T]:
+    if site is not None:
+        return list(sets.get(site, ()))
+    return [one for some in sets.values() for one in some]
+
+
+def _discard(sets: dict[SiteId, set[_T]], site: SiteId, one: _T) -> None:
+    some = sets.get(site)
+    if some is not None:
+        some.discard(one)
+        if not some:
+            del sets[site]

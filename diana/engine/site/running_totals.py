@@ -1,0 +1,192 @@
+"""Running totals of all that stands at this site, changed with the records: a submission, a quote and a summary cost
+the same with ten groups and with ten thousand.
+
+`Context.persist` names every record; the custodies and groups it concerns are counted anew at the next question, and
+nothing else is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from diana.engine.journal import records as r
+from diana.engine.journal.state import Custody, CustodyKey, SiteState
+from diana.engine.machines.running import GivenRuns
+from diana.model.ids import GroupId, group_of
+
+Expected = Callable[[Custody], float]
+"""Gives the expected run time of one of the custody's jobs here, in seconds."""
+
+
+class Row(NamedTuple):
+    """A custody as it was counted last. Work is in whole microseconds of processors, so that sums stay exact."""
+
+    owner: str
+    template: str
+    waiting: int
+    """Jobs that have no slot and were not given to the LRM; held and inert ones included."""
+    started: int
+    """Jobs from STARTING until their end is durable."""
+    ahead_us: int
+    """Work of its jobs that wait and are not held, at this site's speed, in processor-microseconds."""
+
+
+class Totals:
+    """The sums over all custodies and groups of a state. Volatile."""
+
+    def __init__(self, state: SiteState, expected: Expected, now: float) -> None:
+        self.runs = GivenRuns(state.settings.slots)
+        self._state = state
+        self._expected = expected
+        self._rows: dict[CustodyKey, Row] = {}
+        self._unplaced: dict[GroupId, tuple[str, int]] = {}
+        self._custodies: dict[CustodyKey, None] = dict.fromkeys(state.custodies)
+        """Custodies to be counted anew; a dict, so that the order is that of touching."""
+        self._groups: dict[GroupId, None] = dict.fromkeys(state.groups)
+        self._waiting = self._started = self._ahead_us = 0
+        self._waiting_of: dict[str, int] = {}
+        self._started_of: dict[str, int] = {}
+        self._unplaced_of: dict[str, int] = {}
+        self._of_template: dict[str, set[CustodyKey]] = {}
+        for key in sorted(state.custodies):
+            custody = state.custodies[key]
+            need = custody.spec.resources
+            for machine, indices in custody.by_machine(sorted(custody.running)).items():
+                self.runs.give(key, indices, need.processors, now, machine, need.gpus, need.licences)
+
+    # --- what happens --------------------------------------------------------------------------------
+
+    def saw(self, record: r.Record, now: float) -> None:
+        """Follow `record`, which was folded into the state just now."""
+        match record:
+            case r.SettingsChanged():
+                self._custodies |= dict.fromkeys(self._state.custodies)
+                return
+            case r.GroupPlaced():
+                self._custodies |= dict.fromkeys((part.subgroup, part.epoch) for part in record.parts)
+            case r.MergeStarted():
+                self._custodies[(record.part.subgroup, record.part.epoch)] = None
+            case r.RunsStarted():
+                key = (record.subgroup, record.epoch)
+                need = self._state.custodies[key].spec.resources
+                what = (need.gpus, need.licences)
+                self.runs.give(key, record.indices, need.processors, now, record.worker, *what)
+            case r.RunsEnded():
+                self.runs.forget((record.subgroup, record.epoch), record.ended, now)
+            case r.MachineKnown():
+                self.runs.configure(record.slots, record.machine)
+                return
+            case r.MachineGone():
+                self.runs.configure(0, record.machine)
+                return
+            case r.RunsVoided() | r.RunsReturned() | r.RunsRepeated():
+                self.runs.forget((record.subgroup, record.epoch), record.indices, now)
+        part, group = getattr(record, "subgroup", None), getattr(record, "group", None)
+        if part is not None:
+            self._custodies[(part, record.epoch)] = None  # type: ignore[union-attr]
+            group = group_of(part)
+        if group is not None:
+            self._groups[group] = None
+
+    def touch(self, key: CustodyKey) -> None:
+        """Count a custody anew: something it is counted by, other than its state, changed."""
+        self._custodies[key] = None
+
+    def relearned(self, template: str) -> list[CustodyKey]:
+        """Count anew the custodies of a template whose expected run times changed; return these custodies."""
+        self._settle()
+        keys = sorted(self._of_template.get(template, ()))
+        self._custodies |= dict.fromkeys(keys)
+        return keys
+
+    # --- questions -----------------------------------------------------------------------------------
+
+    def waiting(self) -> int:
+        """Jobs held here that were not given to the LRM: queued, held, and those of inert parts."""
+        self._settle()
+        return self._waiting
+
+    def waiting_of(self, user: str) -> int:
+        self._settle()
+        return self._waiting_of.get(user, 0)
+
+    def started(self) -> int:
+        """Jobs from STARTING until their end is durable."""
+        self._settle()
+        return self._started
+
+    def started_by_user(self) -> dict[str, int]:
+        self._settle()
+        return dict(self._started_of)
+
+    def unplaced_of(self, user: str) -> int:
+        """Jobs the user submitted here that no site has."""
+        self._settle()
+        return self._unplaced_of.get(user, 0)
+
+    def unplaced(self) -> list[GroupId]:
+        """Groups with jobs no site has, in no order."""
+        self._settle()
+        return list(self._unplaced)
+
+    def ahead_s(self) -> float:
+        """Return the processor-seconds, at this site's speed, of jobs that wait and may start; jobs given to the LRM
+        are not among them."""
+        self._settle()
+        return self._ahead_us * 1e-6
+
+    # --- inside --------------------------------------------------------------------------------------
+
+    def _settle(self) -> None:
+        while self._custodies:
+            key, _ = self._custodies.popitem()
+            self._count(key, self._state.custodies.get(key))
+        while self._groups:
+            name, _ = self._groups.popitem()
+            group = self._state.groups.get(name)
+            owner, had = self._unplaced.pop(name, ("", 0))
+            _add(self._unplaced_of, owner, -had)
+            if group is not None and group.unplaced:
+                self._unplaced[name] = (group.owner, len(group.unplaced))
+                _add(self._unplaced_of, group.owner, len(group.unplaced))
+
+    def _count(self, key: CustodyKey, custody: Custody | None) -> None:
+        old = self._rows.pop(key, None)
+        if old is not None:
+            self._sum(key, old, -1)
+        if custody is not None:
+            row = self._rows[key] = _row(custody, self._expected(custody))
+            self._sum(key, row, 1)
+
+    def _sum(self, key: CustodyKey, row: Row, sign: int) -> None:
+        self._waiting += sign * row.waiting
+        self._started += sign * row.started
+        self._ahead_us += sign * row.ahead_us
+        _add(self._waiting_of, row.owner, sign * row.waiting)
+        _add(self._started_of, row.owner, sign * row.started)
+        if sign > 0:
+            self._of_template.setdefault(row.template, set()).add(key)
+        else:
+            self._of_template[row.template].discard(key)
+            if not self._of_template[row.template]:
+                del self._of_template[row.template]
+
+
+def _row(custody: Custody, run_s: float) -> Row:
+    starts = custody.startable() if custody.runnable else custody.indices - custody.held
+    return Row(
+        owner=custody.owner,
+        template=custody.template,
+        waiting=len(custody.pending if custody.runnable else custody.indices),
+        started=len(custody.running),
+        ahead_us=len(starts) * round(run_s * custody.spec.resources.processors * 1e6),
+    )
+
+
+def _add(sums: dict[str, int], name: str, by: int) -> None:
+    count = sums.get(name, 0) + by
+    if count:
+        sums[name] = count
+    else:
+        sums.pop(name, None)

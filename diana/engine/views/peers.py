@@ -1,0 +1,59 @@
+"""Views of peers and machines for whoever looks after this site: `diana peers`, `diana doctor`."""
+
+from __future__ import annotations
+
+from diana.engine.membership import twins
+from diana.engine.site.context import Context
+from diana.engine.views import answers
+from diana.model.ids import SiteId
+from diana.model.views.peers import MachineStanding, Peers, PeerStanding
+
+
+def peers(core: Context) -> Peers:
+    """Return all known sites and machines, each in order of its name. Costs by their number: people ask, not
+    machines."""
+    return Peers(
+        tuple(_peer(core, site) for site in sorted(core.view.peers)),
+        tuple(found for name in core.workers.names() if (found := _machine(core, name)) is not None),
+        tuple((site, note) for site in sorted(core.members.twins) if (note := twins.note(core, site))),
+        nonsense=core.counters.get("nonsense", 0),
+        late_words=core.counters.get("late_words", 0),
+        maintenance=core.calendar.closed or core.calendar.notice,
+    )
+
+
+def _peer(core: Context, site: SiteId) -> PeerStanding:
+    peer = core.view.peers[site]
+    seen = answers.peer_view(core, site)
+    return PeerStanding(
+        site=site,
+        state="banned" if site in core.banned else seen.state,
+        note=seen.note,
+        age_s=seen.age_s,
+        summary_age_s=-1.0 if peer.summary is None else max(0.0, core.now - peer.summary_s),
+        address=peer.address,
+        via=peer.summary.via if peer.summary else (),
+        release=seen.release,
+        rtt_s=seen.rtt_s,
+        held_here=not peer.loose,
+        held_there=peer.up and not peer.loose_there,
+    )
+
+
+def _machine(core: Context, name: str) -> MachineStanding | None:
+    """Return how the machine stands; None: an operator gave it up."""
+    worker, known = core.workers.find(name), core.state.machines.get(name)
+    own = name == core.workers.own
+    if worker is None or (not own and (known is None or known.gone)):
+        return None
+    here = worker.session is not None
+    return MachineStanding(
+        machine=name,
+        own=own,
+        here=here,
+        away_s=-1.0 if here else max(0.0, core.now - worker.away_since_s),
+        slots=worker.lane.slots,
+        used_slots=worker.lane.used,
+        jobs=len(worker.lane.on) + len(worker.lane.ahead),
+        trouble=worker.trouble,
+    )

@@ -1,0 +1,226 @@
+"""Durable effects meet the world here: each kind goes to its adapter, an answer to whoever waits for it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Protocol, assert_never
+
+import msgspec
+
+from diana.engine.data import output_datasets
+from diana.engine.handover import results
+from diana.engine.journal import columns
+from diana.engine.journal import effects as fx
+from diana.model.facts import Facts, FactsKey, OutputFile
+from diana.model.ids import GroupId, SiteId, group_of
+from diana.model.layout import DataDir
+from diana.node.loop.store_thread import StoreThread
+from diana.node.ways_in.door import ReplyBody
+from diana.ports import LocalResourceManager, Stager, Transport
+
+KEPT_CHUNKS = 256
+"""Facts just written that are likely to be sent or gathered now, kept so that they need not be read back."""
+
+_log = logging.getLogger("diana.node")
+
+Passage = Callable[[], Awaitable[None]]
+"""Returns when an effect may leave, at that very moment. Only at a site with a standby."""
+
+
+class Merges(Protocol):
+    """Merge commands where two machines keep the journal: their inputs may have to be brought from the other one."""
+
+    def begin(self, order: fx.Start, start: Callable[[], None], passage: Passage | None) -> None:
+        """`start` it when they are here and it may leave."""
+        ...
+
+    def kill(self, order: fx.Kill) -> bool:
+        """End that merge if it was not started yet; True if there was one."""
+        ...
+
+
+class _Watch:
+    def __init__(self) -> None:
+        self._event = asyncio.Event()
+
+    async def changed(self) -> None:
+        await self._event.wait()
+        self._event.clear()
+
+    def touch(self) -> None:
+        self._event.set()
+
+
+class Release:
+    """Adapters are set by the composition root once they stand."""
+
+    def __init__(self, site: SiteId, data: DataDir, store: StoreThread) -> None:
+        self._site = site
+        self._data = data
+        self._store = store
+        self.transport: Transport | None = None
+        self.lrm: LocalResourceManager | None = None
+        self.stager: Stager | None = None
+        self.heed: Callable[[fx.StageIn | fx.DropSubgroup], None] | None = None
+        """Told before the stager: what the site's other machines have to know of its inputs."""
+        self.merges: Merges | None = None
+        self.trust: Callable[[tuple[tuple[str, float, str], ...]], None] | None = None
+        """Told whom the VO has revoked: the keyring's to refuse."""
+        self.start_anew: Callable[[str], None] | None = None
+        """Told the name under which the store is to be known from the next start on."""
+        self.left: Callable[[list[fx.Effect]], None] | None = None
+        """Told of effects that have left, where somebody follows groups over sites."""
+        self._answers: dict[int, asyncio.Future[ReplyBody]] = {}
+        self._watches: dict[GroupId, set[_Watch]] = {}
+        self._chunks: OrderedDict[FactsKey, Facts] = OrderedDict()
+
+    # --- those who wait --------------------------------------------------------------------------
+
+    def expect(self, request: int) -> asyncio.Future[ReplyBody]:
+        future: asyncio.Future[ReplyBody] = asyncio.get_running_loop().create_future()
+        self._answers[request] = future
+        return future
+
+    def forget(self, request: int) -> None:
+        self._answers.pop(request, None)
+
+    @contextmanager
+    def watching(self, group: GroupId) -> Iterator[_Watch]:
+        watch = _Watch()
+        self._watches.setdefault(group, set()).add(watch)
+        try:
+            yield watch
+        finally:
+            self._watches[group].discard(watch)
+            if not self._watches[group]:
+                del self._watches[group]
+
+    # --- effects -----------------------------------------------------------------------------------
+
+    async def all(self, effects: list[fx.Effect], passage: Passage | None = None) -> None:
+        """Release all effects in order; their records are durable. Each waits for the passage just before it leaves."""
+        for effect in effects:
+            if self.merges is not None and isinstance(effect, fx.Start) and effect.directory:
+                self.merges.begin(effect, partial(self._to_lrm, effect), passage)
+                continue
+            if isinstance(effect, fx.SendResult | fx.Gather | fx.DropOutputs):
+                await self._with_facts(effect, passage)
+                continue
+            if passage is not None and not isinstance(effect, fx.Persist | fx.KeepFacts):
+                await passage()
+            if isinstance(effect, fx.DropGroup):
+                await self._store.call(self._store.store.drop_group, effect.group)
+                self._to_stager(effect)
+            elif isinstance(effect, fx.Confirmed):
+                await self._store.call(self._store.store.trust)
+            else:
+                self._one(effect)
+        if self.left is not None:
+            self.left(effects)
+
+    def _one(self, effect: fx.Effect) -> None:
+        match effect:
+            case fx.Persist():
+                pass
+            case fx.KeepFacts(key, facts):
+                self._keep(key, facts)
+            case fx.Send(to, message):
+                if self.transport:
+                    self.transport.send(to, message)
+            case fx.Contact():
+                if self.transport:
+                    self.transport.contact(effect)
+            case fx.ForgetContact(site):
+                if self.transport:
+                    self.transport.forget_contact(site)
+            case fx.TrustChanged(revoked):
+                if self.trust:
+                    self.trust(revoked)
+            case fx.Reply(request, body):
+                future = self._answers.get(request)
+                if future is not None and not future.done():
+                    future.set_result(body)
+            case fx.Notify(group):
+                for watch in self._watches.get(group, ()):
+                    watch.touch()
+            case fx.Start() | fx.Lease() | fx.Kill() | fx.Recall() | fx.ForgetRuns():
+                self._to_lrm(effect)
+            case fx.RegisterOutputs():
+                if self.stager:
+                    self.stager.register_outputs(effect, partial(self._named, effect))
+            case fx.StageIn() | fx.LookUp() | fx.CancelStage() | fx.DropSubgroup():
+                self._to_stager(effect)
+            case fx.StartAnew(db_uuid):
+                if self.start_anew:
+                    self.start_anew(db_uuid)
+            case fx.Warn(text):
+                _log.warning("%s", text)
+            case fx.SendResult() | fx.Gather() | fx.DropOutputs() | fx.DropGroup() | fx.Confirmed():
+                raise AssertionError("waits for the store")
+            case _:
+                assert_never(effect)
+
+    def _to_lrm(self, effect: fx.Start | fx.Lease | fx.Kill | fx.Recall | fx.ForgetRuns) -> None:
+        if self.lrm is None:
+            return
+        match effect:
+            case fx.Start():
+                if effect.directory == fx.GATHERED:
+                    folder = str(self._data.gathered(group_of(effect.subgroup)))
+                    effect = msgspec.structs.replace(effect, directory=folder)
+                self.lrm.start(effect)
+            case fx.Lease():
+                self.lrm.lease(effect)
+            case fx.Kill():
+                if self.merges is None or not self.merges.kill(effect):
+                    self.lrm.kill(effect)
+            case fx.Recall():
+                self.lrm.recall(effect)
+            case fx.ForgetRuns(runs):
+                self.lrm.forget(runs)
+
+    def _to_stager(self, effect: fx.StageIn | fx.LookUp | fx.CancelStage | fx.DropSubgroup | fx.DropGroup) -> None:
+        if self.heed is not None and isinstance(effect, fx.StageIn | fx.DropSubgroup):
+            self.heed(effect)
+        if self.stager is None:
+            return
+        match effect:
+            case fx.StageIn():
+                self.stager.stage_in(effect)
+            case fx.LookUp():
+                self.stager.look_up(effect)
+            case fx.CancelStage(ticket):
+                self.stager.cancel(ticket)
+            case fx.DropSubgroup(subgroup):
+                self.stager.drop_subgroup(subgroup)
+            case fx.DropGroup(group):
+                self.stager.drop_group(group)
+
+    async def _with_facts(self, effect: fx.SendResult | fx.Gather | fx.DropOutputs, passage: Passage | None) -> None:
+        facts = self._chunks.get(effect.key)
+        if facts is None:
+            facts = await asyncio.to_thread(self._store.store.facts_chunk, effect.key)
+        if passage is not None:
+            await passage()
+        if isinstance(effect, fx.SendResult):
+            result = results.told(effect, facts or columns.empty(self._site))
+            if self.transport:
+                self.transport.send(effect.to, result)
+        elif facts is not None and self.stager is not None:
+            if isinstance(effect, fx.Gather):
+                self.stager.gather(effect, facts)
+            else:
+                self.stager.drop_outputs(effect.key, facts, effect.dataset)
+
+    def _named(self, order: fx.RegisterOutputs) -> Iterator[OutputFile]:
+        return output_datasets.named(order, self._store.store.facts(order.group))
+
+    def _keep(self, key: FactsKey, facts: Facts) -> None:
+        self._chunks[key] = facts
+        while len(self._chunks) > KEPT_CHUNKS:
+            self._chunks.popitem(last=False)

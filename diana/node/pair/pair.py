@@ -1,0 +1,78 @@
+"""A machine's own record of its pair (`replica.json`, beside its journal), and its words to the other one."""
+
+from __future__ import annotations
+
+import time
+import uuid
+
+import msgspec
+
+from diana.adapters.replica_link import DurableFile
+from diana.node.loop.store_thread import StoreThread
+from diana.ports import Store
+from diana.replica import messages as ms
+
+REPLICATED = "replicated"
+"""Meta of a journal that two machines keep: "1"; where one machine keeps it alone: empty."""
+
+
+class Pair(msgspec.Struct, frozen=True, kw_only=True):
+    """`replica.json`."""
+
+    other: str
+    """Name of the other machine."""
+    saved: ms.Saved
+    witness: str = ""
+    """SITE@HOST:PORT; empty: none, and roles change by an operator's command only."""
+    address: str = ""
+    """host:port of the other machine, as it told last."""
+    lacks: tuple[str, ...] = ()
+    """Uploads that groups in this journal read and that did not come with them: until they are here this copy counts
+    for nothing."""
+
+
+class SeedReady(msgspec.Struct, frozen=True, tag=True):
+    """Leader to follower: fetch a copy of the whole journal."""
+
+    term: int
+    to: str
+
+
+class SeedOver(msgspec.Struct, frozen=True, tag=True):
+    """Follower to leader: that has ended, well or not."""
+
+    to: str
+
+
+Said = ms.Beat | ms.Append | ms.Ack | ms.Refused | ms.HandedOver | SeedReady | SeedOver
+encode = msgspec.msgpack.Encoder().encode
+decode = msgspec.msgpack.Decoder(Said).decode
+"""msgspec.MsgspecError for what is none."""
+
+
+def now_s() -> float:
+    """A clock that goes on while the machine sleeps."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def log_of(store: Store) -> ms.Log:
+    end = store.log_end()
+    starts = tuple(ms.TermStart(start.first_seq, start.term) for start in end.starts)
+    return ms.Log(end.seq, starts[-ms.MOST_STARTS :], len(starts) > ms.MOST_STARTS, store.meta("db_uuid"))
+
+
+def make_consistent(pair: Pair, file: DurableFile[Pair], thread: StoreThread) -> Pair:
+    """Write what brings journal and `replica.json` together; the latter as it is then. StoreFailed. A journal that was
+    replicated beside a `replica.json` that does not know, or the other way round, is another disk than the one the
+    register counts on: it begins anew."""
+    store, saved = thread.store, pair.saved
+    fresh = saved.founder and saved.term == 0 and saved.register is None
+    forgot = saved == ms.Saved()
+    if forgot or not store.meta(REPLICATED):
+        if not fresh:
+            store.set_meta("replica_uuid", uuid.uuid4().hex)
+            if saved.founder:
+                pair = msgspec.structs.replace(pair, saved=msgspec.structs.replace(saved, founder=False))
+                file.write(pair)
+        store.set_meta(REPLICATED, "1")
+    return pair

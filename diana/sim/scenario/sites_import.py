@@ -1,0 +1,136 @@
+"""Sites from a table: one row of a CSV file is one site, its columns named by the scenario.
+
+The rows become `sites` of the scenario, which then needs the file no more. ValueError is one line that names the file,
+the line or column, and the mend."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec.structs import replace
+
+from diana.sim.scenario.topology_import import measured_places
+from diana.sim.specs.names import as_site_name, known
+
+if TYPE_CHECKING:
+    from diana.sim.scenario.scenario import Scenario
+
+Row = tuple[int, dict[str, str]]
+"""Line in the file, and its values by column."""
+
+
+class SitesFromSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A CSV file with a header whose rows are sites, after those of `[[sites]]`; the keys from `name` to `by` name its
+    columns."""
+
+    file: str
+    """Path from the scenario's folder; .csv or .csv.gz."""
+    name: str
+    """The column of names; characters that a site's name cannot hold (all but small letters and digits) become
+    hyphens."""
+    slots: str
+    """The column of slots."""
+    speed: str = ""
+    """The column of speeds; empty: all have speed 1."""
+    place: str = ""
+    """The column of the names by which `rtt_from` knows the sites; empty: the column of `name`."""
+    node: str = ""
+    """The column of the router where a site is; empty: by its name, as for any site."""
+    by: str = ""
+    """The column whose largest numbers come first, of equal ones the row above; empty: as in the file."""
+    measured: bool = False
+    """True: only rows that `rtt_from` knows."""
+    top: int = 0
+    """Number of rows taken, the first ones; 0: all."""
+
+
+def with_sites(scenario: Scenario, folder: Path) -> Scenario:
+    """The scenario with the table's sites. To be called before `topology_import.imported`, which wants to know them."""
+    spec = scenario.sites_from
+    if spec is None:
+        return scenario
+    at = f"sites_from: {spec.file}"
+    if not 0 <= spec.top <= 1_000_000:
+        raise ValueError(f"sites_from: top = {spec.top}: want 0 to 1e+06")
+    rows = _read(folder / spec.file, spec, at)
+    if spec.by:
+        rows.sort(key=lambda row: (-_number(row, spec.by, at, float), row[0]))
+    if spec.measured:
+        if not scenario.rtt_from:
+            raise ValueError(f"{at}: measured = true picks what rtt_from knows; give rtt_from, or leave it out")
+        places = measured_places(folder / scenario.rtt_from, scenario.rtt_from)
+        rows = [row for row in rows if row[1][spec.place or spec.name].strip().casefold() in places]
+    rows = rows[: spec.top or None]
+    if not rows:
+        raise ValueError(f"{at}: none of its lines makes a site; name a table with lines, or mend measured")
+    sites = (*scenario.sites, *(_site(row, spec, at) for row in rows))
+    return replace(scenario, sites=sites, sites_from=None)
+
+
+def _site(row: Row, spec: SitesFromSpec, at: str) -> Any:
+    from diana.sim.scenario.scenario import SiteSpec
+
+    line, values = row
+    said = values[spec.name].strip()
+    name = as_site_name(said)
+    if not name or not name[0].isalpha():
+        raise ValueError(f"{at}: line {line}: {spec.name}: {said!r} makes no site name; begin it with a letter")
+    return SiteSpec(
+        name=name,
+        slots=_number(row, spec.slots, at, int),
+        speed=_number(row, spec.speed, at, float) if spec.speed else 1.0,
+        place=values[spec.place or spec.name].strip(),
+        node=values[spec.node].strip() if spec.node else "",
+    )
+
+
+def _number(row: Row, column: str, at: str, kind: Callable[[str], Any]) -> Any:
+    line, values = row
+    try:
+        value = kind(values[column])
+        if not 0 <= value < 1e9:
+            raise ValueError
+    except ValueError:
+        wanted = "a whole number" if kind is int else "a number"
+        raise ValueError(
+            f"{at}: line {line}: {column}: {values[column]!r}: want {wanted}, 0 to 1e+09; mend or drop the line"
+        ) from None
+    return value
+
+
+def _read(path: Path, spec: SitesFromSpec, at: str) -> list[Row]:
+    try:
+        with (
+            gzip.open(path, "rt", encoding="utf-8-sig", newline="")
+            if path.suffix == ".gz"
+            else path.open(encoding="utf-8-sig", newline="") as file
+        ):
+            return _rows(csv.reader(file), spec, at)
+    except OSError as e:
+        raise ValueError(f"{at}: {(e.strerror or str(e)).lower()}; give the path of a CSV file") from None
+    except (UnicodeDecodeError, csv.Error, EOFError) as e:
+        raise ValueError(f"{at}: no CSV: {e}; give a CSV file with a header") from None
+
+
+def _rows(reader: Any, spec: SitesFromSpec, at: str) -> list[Row]:
+    """Rows with their lines as an editor counts them, also where a field has several lines."""
+    header: Sequence[str] = [name.strip() for name in next(reader, [])]
+    for key in ("name", "slots", "speed", "place", "node", "by"):
+        column = getattr(spec, key)
+        if column or key in ("name", "slots"):
+            known(column, tuple(header), f"{at}: line 1: column for {key}")
+    rows: list[Row] = []
+    for row in reader:
+        if not row:
+            continue
+        if len(row) != len(header):
+            raise ValueError(
+                f"{at}: line {reader.line_num}: {len(row)} fields where the header has {len(header)}; mend the line"
+            )
+        rows.append((reader.line_num, dict(zip(header, row, strict=True))))
+    return rows

@@ -1,0 +1,68 @@
+"""Data of a scenario that are drawn: how often datasets are read, how large they are, where they lie.
+
+All of it is synthetic, and so are the names it gives: ENTRY-synthetic-1, ... The shape is that of what was published:
+reads per file at CERN's EOS ("Analysis and workload characterization of the CERN EOS storage system", CHEOPS 2022, doi
+10.1145/3503646.3524293: 56 % of the files read once, 12.6 reads in the mean), input files per job and their size as of
+ATLAS jobs on NorduGrid in 2011 (6.6 of 338 MB).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import msgspec
+
+if TYPE_CHECKING:
+    from diana.sim.scenario.scenario import WorkSpec
+
+
+class DataSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Each group of an entry reads one dataset that is drawn, beside its `inputs`; all its jobs read all of it."""
+
+    share: float = 1.0
+    """Share of the groups that read a dataset."""
+    read_once: float = 0.56
+    """Share of the datasets that one group reads."""
+    mean_reads: float = 12.6
+    """Groups that read a dataset, in the mean; it says how many datasets there are. Those that are read more than once
+    follow Zipf's law, reads falling with a power of the rank."""
+    locality: float = 0.5
+    """Probability that a dataset lies where one of its readers is at home; else where the seed draws, by slots."""
+    replicas: int = 1
+    """Sites that hold it, drawn by slots beyond the first."""
+    mean_files: float = 6.6
+    """Mean number of files of a dataset; at least 1, the rest by Poisson."""
+    file_bytes: float = 338e6
+    """Mean size of a file; those of one dataset are equal."""
+    sigma: float = 1.0
+    """Standard deviation of the logarithm of that size, which is normal; 0: all the same."""
+
+
+def check_data(work: WorkSpec, sites: int) -> None:
+    """ValueError names the key, the value and the mend."""
+    spec, at = work.data, f"workload {work.name}: data"
+    if spec is None:
+        return
+    for key in ("forced", "after", "produces", "file_per_job"):
+        if getattr(work, key):
+            raise ValueError(f"{at} and {key}: which data a group reads is drawn; leave one of the two out")
+    for key, low, high in (
+        ("share", 0, 1),
+        ("read_once", 0, 1),
+        ("mean_reads", 1, 1e9),
+        ("locality", 0, 1),
+        ("replicas", 1, sites),
+        ("mean_files", 1, 1e4),
+        ("file_bytes", 1, 1e15),
+        ("sigma", 0, 5),
+    ):
+        value = getattr(spec, key)
+        if not (math.isfinite(value) and low <= value <= high):
+            raise ValueError(f"{at}: {key} = {value}: want {low:g} to {high:g}")
+    least = spec.read_once + 2 * (1 - spec.read_once)
+    if spec.mean_reads < least - 1e-9:
+        raise ValueError(
+            f"{at}: mean_reads = {spec.mean_reads:g}: with read_once = {spec.read_once:g} it is {least:g} at least, "
+            f"since the others are read twice or more"
+        )

@@ -1,0 +1,450 @@
+"""The embedded LRM's twin: slots, a queue of claimed runs, ends told until forgotten.
+
+Like the real spawner it is a process of its own: a crash of its node leaves it and its jobs alone. It can die too
+(running jobs end UNKNOWN, unstarted claims are void), and so can the machine (running jobs are INTERRUPTED).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+import msgspec
+
+from diana.engine.journal.effects import Kill, Recall, Start
+from diana.engine.journal.events import JobsEnded, LrmLost, LrmReady, Run
+from diana.model.facts import Facts, JobError, Outcome, OutputFile
+from diana.model.ids import MAIN_MACHINE, GroupId, SiteId, group_of
+from diana.model.job.software import lacking, made_ready
+from diana.model.job.spec import GroupSpec, Resources
+from diana.ports import Emit
+from diana.sim.kernel.clock import Clock
+
+REPORT_S = 0.02
+"""Ends gathered this long are told together."""
+AGAIN_S = 0.3
+RETELL_S = 30.0
+SPAWNER_RESTART_S = 1.0
+GRACE_S = 5.0
+"""Seconds from TERM to KILL of a job that runs when its lease is over."""
+
+
+class JobLife(msgspec.Struct, frozen=True):
+    """The fate that the workload has in store for one job."""
+
+    run_s: float
+    exit_code: int = 0
+    output_bytes: int = 0
+
+
+LifeOf = Callable[[Run, GroupSpec], JobLife]
+
+
+class Watcher:
+    """Sees what the LRM really does; the checkers are one."""
+
+    __slots__ = ()
+
+    def claimed(self, site: SiteId, worker: str, run: Run, need: Resources) -> None: ...
+
+    def void(self, site: SiteId, worker: str, run: Run, need: Resources) -> None:
+        """A claimed run now surely never starts."""
+
+    def executed(self, site: SiteId, run: Run, on_crash: str) -> None: ...
+
+    def ended(self, site: SiteId, worker: str, run: Run, need: Resources, outcome: Outcome) -> None: ...
+
+
+def _never() -> bool:
+    return False
+
+
+class Others(NamedTuple):
+    """Counts of the jobs that came past diana, so far."""
+
+    started: int
+    ended: int
+    wait_s: float
+    """Waits of those that started, summed."""
+    busy_s: float
+    """Processor-seconds of those that ended."""
+
+
+class _Claim:
+    __slots__ = (
+        "ended_s",
+        "exit_code",
+        "gpus",
+        "late",
+        "lease",
+        "merges",
+        "number",
+        "outcome",
+        "outputs",
+        "processors",
+        "queued",
+        "run",
+        "spec",
+        "started_s",
+        "told",
+    )
+
+    def __init__(self, run: Run, spec: GroupSpec, merges: bool = False, lease: str = "") -> None:
+        self.merges = merges
+        self.lease = lease
+        self.run = run
+        self.spec = spec
+        self.processors, self.gpus = spec.resources.processors, spec.resources.gpus
+        self.started_s = -1.0
+        self.ended_s = -1.0
+        self.outcome: Outcome | None = None
+        self.exit_code = 0
+        self.outputs: tuple[OutputFile, ...] = ()
+        self.queued = self.told = False
+        self.number = -1
+        """Its number in the batch system, if it is behind one."""
+        self.late = False
+        """True if its time limit will end it; known behind a batch system."""
+
+
+class SimLrm:
+    """LocalResourceManager of one machine. `attach` gives it an ear, `detach` takes it (the node is down)."""
+
+    others: Others | None = None
+    """Jobs that came past diana; None: nobody else has jobs on slots."""
+    recalls = False
+    """True: it gives back runs that it has not begun, as batch systems do."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        site: SiteId,
+        slots: int,
+        speed: float,
+        life: LifeOf,
+        watcher: Watcher,
+        again: Callable[[], bool] = _never,
+        worker: str = MAIN_MACHINE,
+        software: tuple[str, ...] = (),
+        gpus: int = 0,
+    ) -> None:
+        """`software`: what jobs may ask for there (`model/job/software.py`)."""
+        self._worker = worker
+        self.gpus = self.free_gpus = gpus
+        self.software = software
+        self._clock = clock
+        self._site = site
+        self._speed = speed
+        self._life = life
+        self._watch = watcher
+        self._again = again
+        """True if a report is told a second time a little later; asked at each one."""
+        self._emit: Emit | None = None
+        self._ear = 0
+        self._session = 0
+        self.slots = slots
+        self.free = slots
+        self._claims: dict[Run, _Claim] = {}
+        self._queue: deque[_Claim] = deque()
+        self._leases: dict[str, float] = {}
+        self._to_tell: list[_Claim] = []
+        self._telling = False
+        self._retelling = False
+        self._alive = True
+        self.executed = 0
+        self.busy_s = 0.0
+
+    # --- the node's side -------------------------------------------------------------------------------
+
+    def attach(self, emit: Emit, after_s: float = 0.001) -> None:
+        self._emit = emit
+        self._ear += 1
+        self._clock.after(after_s, self._ready, self._ear)
+
+    def detach(self) -> None:
+        self._emit = None
+        self._ear += 1
+
+    def _ready(self, ear: int) -> None:
+        if self._emit is None or ear != self._ear or not self._alive:
+            return
+        self._session += 1
+        ready = LrmReady(
+            worker=self._worker,
+            session=self._session,
+            slots=self.slots,
+            known=tuple(self._claims),
+            gpus=self.gpus,
+            all_gpus=self.gpus,
+            # The node says the software of its own machine by its settings.
+            software=None if self._worker == MAIN_MACHINE else self.software,
+            recalls=self.recalls,
+        )
+        self._emit(ready)
+        for claim in self._claims.values():
+            if claim.outcome is not None:
+                self._tell_later(claim)
+
+    def start(self, order: Start) -> None:
+        if not self._alive or order.session != self._session:
+            return
+        attempts = dict(order.attempts)
+        for index in order.indices:
+            run = Run(order.subgroup, order.epoch, index, attempts.get(index, 1))
+            if run in self._claims:
+                continue
+            claim = self._claims[run] = _Claim(run, order.spec, bool(order.directory), order.lease)
+            self._watch.claimed(self._site, self._worker, run, claim.spec.resources)
+            if lacking(self.software, made_ready(order.spec)) or claim.gpus > self.gpus:
+                self._end(claim, Outcome.NOT_STARTED, 0)
+            else:
+                self._enqueue(claim)
+        self._fill()
+
+    def lease(self, origin: str, until_s: float) -> None:
+        """Keep a lease with the claims: a spawner that dies leaves it to its successor."""
+        if until_s > self._leases.get(origin, 0.0):
+            self._leases[origin] = until_s
+            self._clock.at(max(self._clock.now_s, until_s), self._fill)
+            self._clock.at(max(self._clock.now_s, until_s + GRACE_S), self._lease_over, origin, until_s)
+
+    def _stands(self, claim: _Claim) -> bool:
+        return not claim.lease or self._clock.now_s < self._leases.get(claim.lease, 0.0)
+
+    def _lease_over(self, origin: str, until_s: float) -> None:
+        """Kill the jobs under a lease that is over: they did not heed TERM."""
+        if self._leases.get(origin) != until_s:
+            return
+        if not self._alive:
+            self._clock.after(SPAWNER_RESTART_S, self._lease_over, origin, until_s)
+            return
+        for claim in self._claims.values():
+            if claim.lease == origin and claim.ended_s < 0:
+                self._end(claim, Outcome.LEASE_OVER, 143)
+        self._fill()
+
+    def kill(self, order: Kill) -> None:
+        for claim in self._open_of(order):
+            self._end(claim, Outcome.CANCELLED, 143 if claim.started_s >= 0 else 0)
+        self._fill()
+
+    def recall(self, order: Recall) -> None:
+        for claim in [c for c in self._open_of(order) if c.started_s < 0]:
+            self._end(claim, Outcome.UNBEGUN, 0)
+        self._fill()
+
+    def _open_of(self, order: Kill | Recall) -> list[_Claim]:
+        """The order's runs here that have no end; none while the spawner is dead."""
+        some = [c for c in self._claims.values() if c.outcome is None] if self._alive else []
+        key = (order.subgroup, order.epoch)
+        return [c for c in some if (c.run.subgroup, c.run.epoch) == key and c.run.index in order.indices]
+
+    def queued(self) -> int:
+        return len(self._queue)
+
+    def forget(self, runs: tuple[Run, ...]) -> None:
+        for run in runs:
+            claim = self._claims.get(run)
+            if claim is not None and claim.ended_s >= 0:
+                del self._claims[run]
+
+    # --- jobs ------------------------------------------------------------------------------------------
+
+    def _enqueue(self, claim: _Claim) -> None:
+        self._queue.append(claim)
+
+    def _fill(self) -> None:
+        queue = self._queue
+        while queue and self._alive:
+            claim = queue[0]
+            if claim.outcome is not None:
+                queue.popleft()
+                continue
+            if not self._stands(claim):
+                queue.popleft()
+                self._end(claim, Outcome.LEASE_OVER, 0)
+                continue
+            # A merge command belongs to its machine, though all slots be other machines'.
+            if claim.processors > self.free and (self.slots or not claim.merges):
+                return
+            if claim.gpus > self.free_gpus:
+                return
+            queue.popleft()
+            self._execute(claim)
+
+    def _execute(self, claim: _Claim) -> None:
+        self._begin(claim)
+        run_s, late = self._fate(claim)
+        self._clock.after(run_s, self._over, claim, late)
+
+    def _begin(self, claim: _Claim) -> None:
+        self.free -= claim.processors
+        self.free_gpus -= claim.gpus
+        claim.started_s = self._clock.now_s
+        self.executed += 1
+        self._watch.executed(self._site, claim.run, claim.spec.on_crash)
+
+    def _fate(self, claim: _Claim) -> tuple[float, bool]:
+        """Seconds that a job will hold its slots, and whether its time limit is what ends it."""
+        life = self._life(claim.run, claim.spec)
+        claim.exit_code = life.exit_code
+        if life.output_bytes and not life.exit_code:
+            name = f"{claim.run.index}.out"
+            claim.outputs = (OutputFile(claim.run.index, name, life.output_bytes, f"{claim.run.index:064x}"),)
+        run_s = life.run_s / self._speed
+        limit_s = claim.spec.resources.time_limit_s
+        late = 0 < limit_s < run_s
+        return (limit_s if late else run_s), late
+
+    def _over(self, claim: _Claim, late: bool) -> None:
+        if claim.outcome is None:
+            outcome = Outcome.TIMED_OUT if late else Outcome.FAILED if claim.exit_code else Outcome.DONE
+            self._end(claim, outcome, claim.exit_code)
+        elif claim.outcome is Outcome.UNKNOWN and claim.ended_s < 0:
+            # Its spawner died; the process went on and is gone now, its exit nobody's knowledge.
+            self._end(claim, Outcome.UNKNOWN, 0)
+        self._fill()
+
+    def _end(self, claim: _Claim, outcome: Outcome, exit_code: int) -> None:
+        claim.outcome = outcome
+        claim.exit_code = exit_code
+        claim.ended_s = self._clock.now_s
+        if claim.started_s >= 0:
+            self.free += claim.processors
+            self.free_gpus += claim.gpus
+            self.busy_s += claim.processors * (claim.ended_s - claim.started_s)
+        if outcome is not Outcome.DONE:
+            claim.outputs = ()
+        self._watch.ended(self._site, self._worker, claim.run, claim.spec.resources, outcome)
+        self._tell_later(claim)
+
+    # --- telling ---------------------------------------------------------------------------------------
+
+    def _tell_later(self, claim: _Claim) -> None:
+        if claim.queued:
+            return
+        claim.queued = True
+        self._to_tell.append(claim)
+        if not self._telling:
+            self._telling = True
+            self._clock.after(REPORT_S, self._tell)
+
+    def _tell(self) -> None:
+        self._telling = False
+        claims, self._to_tell = self._to_tell, []
+        for claim in claims:
+            claim.queued = False
+        emit = self._emit
+        if emit is None or not self._alive:
+            return  # `attach` tells them all again
+        ear = self._ear
+        for subgroup_claims in _by_subgroup(c for c in claims if c.run in self._claims):
+            if ear != self._ear:
+                return
+            report = self._report(subgroup_claims)
+            emit(report)
+            if self._again():
+                self._clock.after(AGAIN_S, self._say, report, ear)
+        if not self._retelling and self._claims:
+            self._retelling = True
+            self._clock.after(RETELL_S, self._retell, ear)
+
+    def _say(self, report: JobsEnded, ear: int) -> None:
+        if self._emit is not None and ear == self._ear:
+            self._emit(report)
+
+    def _retell(self, ear: int) -> None:
+        self._retelling = False
+        if ear == self._ear:
+            self.retell()
+
+    def retell(self) -> None:
+        """Tell once more what was told and is not forgotten."""
+        for claim in [c for c in self._claims.values() if c.ended_s >= 0 and c.told]:
+            self._tell_later(claim)
+
+    def _report(self, claims: list[_Claim]) -> JobsEnded:
+        for claim in claims:
+            claim.told = True
+        first = claims[0].run
+        return JobsEnded(subgroup=first.subgroup, epoch=first.epoch, facts=_facts(self._site, claims))
+
+    # --- faults ----------------------------------------------------------------------------------------
+
+    def crash_spawner(self) -> None:
+        """kill -9 of the spawner. A successor answers after SPAWNER_RESTART_S."""
+        if not self._alive:
+            return
+        self._alive = False
+        self._void_queue()
+        for claim in self._claims.values():
+            if claim.outcome is None:
+                claim.outcome = Outcome.UNKNOWN
+        if self._emit is not None:
+            self._emit(LrmLost(self._worker))
+        self._clock.after(SPAWNER_RESTART_S, self._successor)
+
+    def crash_machine(self) -> None:
+        """Power failure: the jobs end INTERRUPTED. The caller stops the node too."""
+        self._void_queue()
+        self._leases.clear()
+        for claim in self._claims.values():
+            if claim.ended_s < 0:
+                self._end(claim, Outcome.INTERRUPTED, 0)
+
+    def _void_queue(self) -> None:
+        for claim in self._queue:
+            if claim.outcome is None:
+                del self._claims[claim.run]
+                self._watch.void(self._site, self._worker, claim.run, claim.spec.resources)
+        self._queue.clear()
+
+    def _successor(self) -> None:
+        self._alive = True
+        for claim in self._claims.values():
+            if claim.ended_s >= 0:
+                claim.told = False
+        self._ready(self._ear)
+
+    def groups(self) -> set[GroupId]:
+        """Groups with runs that are not forgotten."""
+        return {group_of(run.subgroup) for run in self._claims}
+
+    def holds(self) -> int:
+        """Runs not forgotten."""
+        return len(self._claims)
+
+
+def _by_subgroup(claims: Iterable[_Claim]) -> Iterable[list[_Claim]]:
+    groups: dict[tuple[str, int], list[_Claim]] = {}
+    for claim in claims:
+        if claim.ended_s >= 0:
+            groups.setdefault((claim.run.subgroup, claim.run.epoch), []).append(claim)
+    return groups.values()
+
+
+def _facts(site: SiteId, claims: list[_Claim]) -> Facts:
+    errors = [JobError(c.run.index, _why(c)) for c in claims if c.outcome not in (Outcome.DONE, Outcome.CANCELLED)]
+    return Facts(
+        site=site,
+        indices=[c.run.index for c in claims],
+        attempts=[c.run.attempt for c in claims],
+        outcomes=[int(c.outcome or 0) for c in claims],
+        exit_codes=[c.exit_code for c in claims],
+        started_s=[c.ended_s if c.outcome is Outcome.NOT_STARTED else c.started_s for c in claims],
+        ended_s=[c.ended_s for c in claims],
+        cpu_s=[max(0.0, c.ended_s - c.started_s) if c.started_s >= 0 else 0.0 for c in claims],
+        max_rss_bytes=[0] * len(claims),
+        log_segments=[""] * len(claims),
+        log_offsets=[0] * len(claims),
+        log_lengths=[0] * len(claims),
+        log_truncated=[False] * len(claims),
+        outputs=[o for c in claims for o in c.outputs],
+        errors=errors,
+    )
+
+
+def _why(claim: _Claim) -> str:
+    said = f"exit code {claim.exit_code}" if claim.exit_code else (claim.outcome or Outcome.UNKNOWN).name.lower()
+    return f"job {group_of(claim.run.subgroup)}.{claim.run.index}: {said} (simulated)"

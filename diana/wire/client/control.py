@@ -1,0 +1,83 @@
+"""Messages of the client service that control jobs: cancel, hold, move, release, retry."""
+
+from __future__ import annotations
+
+from diana.wire.client.base import Base as _Message
+
+
+class CancelRequest(_Message, frozen=True):
+    target: str
+    """`alpha-12`, `alpha-12.3`, `alpha-12.[3-9,12]`."""
+    dependents: bool = False
+    """True: also every group that waits for it; with the whole of a group only."""
+
+
+class CancelResponse(_Message, frozen=True):
+    jobs: int = 0
+
+
+class CancelHeldRequest(_Message, frozen=True):
+    """Request to cancel held jobs only. It is a call of its own, so that a node that does not know it says so instead
+    of cancelling running jobs."""
+
+    target: str
+    """As for CancelRequest."""
+    release: bool = False
+    """True: the other jobs of the target are held no longer, whether they wait, run or are over."""
+
+
+class CancelHeldResponse(_Message, frozen=True):
+    indices: str = ""
+    """The jobs that will never run, as `0-7,12`."""
+    unsure: int = 0
+    """Held jobs whose site has not said yet whether they had started; ask again."""
+
+
+class HoldRequest(_Message, frozen=True):
+    target: str
+    """As for CancelRequest."""
+
+
+class HoldResponse(_Message, frozen=True):
+    jobs: int = 0
+    started: int = 0
+    """Number of jobs that had started already, and run on."""
+
+
+class MoveRequest(_Message, frozen=True):
+    target: str
+    """As for CancelRequest."""
+    to: str
+    """The site its jobs are to run at."""
+
+
+class MoveResponse(_Message, frozen=True):
+    jobs: int = 0
+    started: int = 0
+    """Number of jobs that had started already, and run on where they are."""
+
+
+class ReleaseRequest(_Message, frozen=True):
+    target: str
+    """As for CancelRequest; everything named must be held."""
+
+
+class ReleaseResponse(_Message, frozen=True):
+    jobs: int = 0
+
+
+class RetryRequest(_Message, frozen=True):
+    """Request to place failed jobs anew, and the others asked for; done ones never."""
+
+    target: str
+    """As for CancelRequest."""
+    held: bool = False
+    """True: also jobs held because nobody knows their outcome."""
+    cancelled: bool = False
+    """True: also cancelled jobs."""
+    unreachable: bool = False
+    """True: also jobs at sites out of reach, with the whole of a group only; they may run on there for a while."""
+
+
+class RetryResponse(_Message, frozen=True):
+    jobs: int = 0

@@ -1,0 +1,64 @@
+"""Messages of the client service about datasets."""
+
+from __future__ import annotations
+
+from diana.wire.client.base import Base as _Message
+
+
+class Dataset(_Message, frozen=True):
+    name: str
+    site: str = ""
+    files: int = 0
+    """Number of files; -1: known by name only, from the site's summary."""
+    size_bytes: int = 0
+    version: int = 0
+    """Number of these contents among those registered at that site under the name, from 1; 0: not known."""
+    state: str = ""
+    """registered; changed (since it was registered); cached (brought from elsewhere, may go); partial (the same, not
+    all of it yet)."""
+    digest: str = ""
+    """SHA-256 of its list of files; empty: not known."""
+
+
+class DatasetsResponse(_Message, frozen=True):
+    datasets: tuple[Dataset, ...] = ()
+
+
+class DatasetAddRequest(_Message, frozen=True):
+    """Paths are the node's own: files, or directories taken with all below them. Operators only."""
+
+    name: str
+    paths: tuple[str, ...] = ()
+    new_version: bool = False
+    """True: other content under an existing name becomes its newest version."""
+
+
+class DatasetRequest(_Message, frozen=True):
+    name: str
+    """`NAME`, or `NAME@VERSION`."""
+    files: bool = False
+    """True, when shown: list the files, too."""
+
+
+class DatasetFile(_Message, frozen=True):
+    name: str
+    size_bytes: int = 0
+    sha256: str = ""
+
+
+class DatasetChunk(_Message, frozen=True):
+    """One chunk of an answer: first come the versions, then the files."""
+
+    datasets: tuple[Dataset, ...] = ()
+    files: tuple[DatasetFile, ...] = ()
+
+
+class DatasetProgress(_Message, frozen=True):
+    """Progress of adding or verifying; the last message has the result."""
+
+    files: int = 0
+    size_bytes: int = 0
+    changed: tuple[str, ...] = ()
+    """One line for each file found changed while verifying."""
+    dataset: Dataset | None = None
+    """The dataset; present once the work is done."""

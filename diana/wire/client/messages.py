@@ -1,0 +1,416 @@
+"""Requests and responses of the client service (`proto/diana/v1/client.proto`), as values whose JSON is the
+proto3 JSON mapping: camelCase keys, bytes as base64. Imports neither grpc nor protobuf, so the CLI stays fast.
+
+`METHODS` lists every call: its request, its response, and which of the two is a stream.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from diana.wire.client.base import Base as _Message
+from diana.wire.client.control import CancelHeldRequest as CancelHeldRequest
+from diana.wire.client.control import CancelHeldResponse as CancelHeldResponse
+from diana.wire.client.control import CancelRequest as CancelRequest
+from diana.wire.client.control import CancelResponse as CancelResponse
+from diana.wire.client.control import HoldRequest as HoldRequest
+from diana.wire.client.control import HoldResponse as HoldResponse
+from diana.wire.client.control import MoveRequest as MoveRequest
+from diana.wire.client.control import MoveResponse as MoveResponse
+from diana.wire.client.control import ReleaseRequest as ReleaseRequest
+from diana.wire.client.control import ReleaseResponse as ReleaseResponse
+from diana.wire.client.control import RetryRequest as RetryRequest
+from diana.wire.client.control import RetryResponse as RetryResponse
+from diana.wire.client.dashboard import ActivityRequest as ActivityRequest
+from diana.wire.client.dashboard import ActivityResponse as ActivityResponse
+from diana.wire.client.dashboard import DashboardRequest as DashboardRequest
+from diana.wire.client.dashboard import DashboardResponse as DashboardResponse
+from diana.wire.client.datasets import Dataset as Dataset
+from diana.wire.client.datasets import DatasetAddRequest as DatasetAddRequest
+from diana.wire.client.datasets import DatasetChunk as DatasetChunk
+from diana.wire.client.datasets import DatasetFile as DatasetFile
+from diana.wire.client.datasets import DatasetProgress as DatasetProgress
+from diana.wire.client.datasets import DatasetRequest as DatasetRequest
+from diana.wire.client.datasets import DatasetsResponse as DatasetsResponse
+from diana.wire.client.decisions import CostWeight as CostWeight
+from diana.wire.client.decisions import Decision as Decision
+from diana.wire.client.decisions import PartOutcome as PartOutcome
+from diana.wire.client.decisions import PlannedPart as PlannedPart
+from diana.wire.client.decisions import SiteCost as SiteCost
+from diana.wire.client.decisions import SiteCount as SiteCount
+from diana.wire.client.enrol import InviteRequest as InviteRequest
+from diana.wire.client.enrol import InviteResponse as InviteResponse
+from diana.wire.client.enrol import OpenInvitation as OpenInvitation
+from diana.wire.client.links import LinkMap as LinkMap
+from diana.wire.client.links import LinksRequest as LinksRequest
+from diana.wire.client.links import LinkView as LinkView
+from diana.wire.client.links import NearSite as NearSite
+from diana.wire.client.operators import Banned as Banned
+from diana.wire.client.operators import LedgerResponse as LedgerResponse
+from diana.wire.client.operators import OperateRequest as OperateRequest
+from diana.wire.client.operators import OperateResponse as OperateResponse
+from diana.wire.client.peers import CheckResult as CheckResult
+from diana.wire.client.peers import Count as Count
+from diana.wire.client.peers import DoctorResponse as DoctorResponse
+from diana.wire.client.peers import MachineRow as MachineRow
+from diana.wire.client.peers import MetricsResponse as MetricsResponse
+from diana.wire.client.peers import PeerRow as PeerRow
+from diana.wire.client.peers import PeersResponse as PeersResponse
+from diana.wire.client.permits import Permit as Permit
+from diana.wire.client.permits import ToSign as ToSign
+from diana.wire.client.queues import LittlesCheck as LittlesCheck
+from diana.wire.client.queues import QueueClass as QueueClass
+from diana.wire.client.queues import QueueReadRequest as QueueReadRequest
+from diana.wire.client.queues import QueueUser as QueueUser
+from diana.wire.client.queues import QueueView as QueueView
+from diana.wire.client.queues import Waiting as Waiting
+from diana.wire.client.sites import Guarded as Guarded
+from diana.wire.client.sites import Site as Site
+from diana.wire.client.sites import SitesResponse as SitesResponse
+
+
+class UploadedFile(_Message, frozen=True):
+    """A local file a job file names, by the path written there and the blob that now holds it."""
+
+    path: str
+    sha256: str
+    size_bytes: int = 0
+    executable: bool = False
+
+
+class Option(_Message, frozen=True):
+    """A command-line option that overrides the job file: name, array, max_parallel, sites, not_sites, on_crash, ..."""
+
+    name: str
+    value: str
+
+
+class SubmitRequest(_Message, frozen=True):
+    content: bytes
+    """The job file as the user wrote it."""
+    format: str = "toml"
+    """toml, yaml, json or script."""
+    source_name: str = ""
+    """Name of the job file in error lines."""
+    key: str = ""
+    options: tuple[Option, ...] = ()
+    files: tuple[UploadedFile, ...] = ()
+    signs: bool = False
+    """True if the caller has a key and wants to sign: without `permits` the answer is `to_sign`."""
+    permits: tuple[Permit, ...] = ()
+    """Permits, one per group, in the order of the job file."""
+
+
+class SubmittedGroup(_Message, frozen=True):
+    group: str
+    name: str = ""
+    jobs: int = 0
+    after: tuple[str, ...] = ()
+    """Groups it waits for."""
+
+
+class SubmitResponse(_Message, frozen=True):
+    group: str = ""
+    """Id of the first of `groups`."""
+    jobs: int = 0
+    """Number of jobs of all groups."""
+    needs_files: tuple[str, ...] = ()
+    """Local paths, as the job file writes them, to upload. Nothing is submitted yet: submit again with `files`."""
+    groups: tuple[SubmittedGroup, ...] = ()
+    """Groups in the order of the job file."""
+    to_sign: tuple[ToSign, ...] = ()
+    """Texts to sign. Nothing is submitted yet: submit again with `permits`."""
+
+
+class UploadRequest(_Message, frozen=True):
+    """One message of an upload, which is a stream; the first has `sha256`. Answered once, with an empty response, when
+    the content is verified and durable."""
+
+    sha256: str = ""
+    data: bytes = b""
+
+
+class Empty(_Message, frozen=True):
+    pass
+
+
+class GroupRequest(_Message, frozen=True):
+    group: str
+
+
+class StatusRequest(_Message, frozen=True):
+    groups: tuple[str, ...] = ()
+    """Groups asked for; empty: all the caller may see."""
+    mine: bool = False
+    active: bool = False
+    """True: only groups that are not final."""
+    limit: int = 0
+    """Most groups in the answer: open ones before ended ones, newest first. 0: as many as an answer holds."""
+
+
+class SiteShare(_Message, frozen=True):
+    site: str
+    jobs: int = 0
+    staging: int = 0
+    queued: int = 0
+    running: int = 0
+    done: int = 0
+    failed: int = 0
+    state: str = ""
+    age_s: float = 0.0
+    held: int = 0
+    """Number of jobs that wait until they are released."""
+    level: str = ""
+    priority: float = 0.0
+
+
+class GroupStatus(_Message, frozen=True):
+    """See `model/views/views.py` for the fields."""
+
+    group: str
+    name: str = ""
+    owner: str = ""
+    state: str = ""
+    jobs: int = 0
+    unplaced: int = 0
+    staging: int = 0
+    queued: int = 0
+    running: int = 0
+    done: int = 0
+    failed: int = 0
+    cancelled: int = 0
+    held: int = 0
+    unreachable: int = 0
+    gathering: int = 0
+    final: bool = False
+    submitted_wall_s: float = 0.0
+    age_s: float = 0.0
+    first_start_s: float = 0.0
+    last_end_s: float = 0.0
+    bytes_moved: int = 0
+    shares: tuple[SiteShare, ...] = ()
+    note: str = ""
+    durability: int = 0
+    level: str = ""
+    priority: float = 0.0
+    after: tuple[str, ...] = ()
+    """Groups it waits for, or waited for."""
+    dataset: str = ""
+    """Name of the dataset its outputs are registered as once it is done."""
+    expected_end_s: float = 0.0
+    """Expected end by its plans, seconds after submission; negative: it has no plan yet."""
+
+
+class StatusResponse(_Message, frozen=True):
+    groups: tuple[GroupStatus, ...] = ()
+    left_out: int = 0
+    """Number of groups that were asked for and are left out."""
+
+
+class WaitRequest(_Message, frozen=True):
+    group: str
+    timeout_s: float = 0.0
+    """Seconds to wait; 0: for ever."""
+
+
+class ResultsRequest(_Message, frozen=True):
+    """Request for results. The answer is a stream of chunks as they arrive; it ends when the group is final (or at
+    once, without `follow`). With `outcome` it comes page by page in order of the jobs' indices; a page's chunks share
+    one number, and those of one site stand together."""
+
+    group: str
+    follow: bool = False
+    after: int = 0
+    """Number of chunks to skip; without `outcome`."""
+    outcome: str = ""
+    """Ending of the jobs wanted: done, failed, cancelled or held as the group's status counts them, or ended for all of
+    these. Jobs that never ran have no site and no attempt."""
+    first: int = 0
+    """With `outcome`: index of the first job wanted."""
+    most: int = 0
+    """With `outcome`: most jobs wanted; 0: all."""
+
+
+class OutputFile(_Message, frozen=True):
+    index: int
+    name: str
+    size_bytes: int = 0
+    sha256: str = ""
+
+
+class JobError(_Message, frozen=True):
+    index: int
+    text: str
+
+
+class ResultsChunk(_Message, frozen=True):
+    """Columns: entry k of each belongs to job `indices[k]`. `outcomes` are names: DONE, FAILED, ..."""
+
+    chunk: int = 0
+    site: str = ""
+    indices: tuple[int, ...] = ()
+    attempts: tuple[int, ...] = ()
+    outcomes: tuple[str, ...] = ()
+    exit_codes: tuple[int, ...] = ()
+    started_s: tuple[float, ...] = ()
+    ended_s: tuple[float, ...] = ()
+    cpu_s: tuple[float, ...] = ()
+    max_rss_bytes: tuple[int, ...] = ()
+    outputs: tuple[OutputFile, ...] = ()
+    errors: tuple[JobError, ...] = ()
+    chosen: bool = False
+
+
+class LogsRequest(_Message, frozen=True):
+    job: str
+    """Id of a job, `alpha-12.3`, or of a group, for the logs of all its jobs in order of their index."""
+    failed: bool = False
+
+
+class LogsChunk(_Message, frozen=True):
+    job: str
+    data: bytes = b""
+    truncated: bool = False
+    """True if the job wrote more than was kept."""
+    error: str = ""
+    """Fault of this job or its log; one line."""
+    unreachable: bool = False
+    """True if there is a log that cannot be had now; `error` says why."""
+
+
+class FetchRequest(_Message, frozen=True):
+    group: str
+    pattern: str = ""
+    """Shell pattern over output names; empty: all."""
+    follow: bool = False
+    """True: send each output as soon as it was gathered, until the group is final."""
+    skip: str = ""
+    """Jobs whose outputs the caller has already, as `0-7,12`; with `follow`."""
+
+
+class FetchChunk(_Message, frozen=True):
+    name: str
+    size_bytes: int = 0
+    data: bytes = b""
+    sha256: str = ""
+    """SHA-256 of the file, with its last chunk."""
+    last: bool = False
+
+
+class PlannedGroup(_Message, frozen=True):
+    name: str = ""
+    jobs: int = 0
+    decision: Decision | None = None
+    waits_for: tuple[str, ...] = ()
+
+
+class PlanResponse(_Message, frozen=True):
+    decision: Decision | None = None
+    needs_files: tuple[str, ...] = ()
+    groups: tuple[PlannedGroup, ...] = ()
+
+
+class ExplainResponse(_Message, frozen=True):
+    group: str = ""
+    decisions: tuple[Decision, ...] = ()
+    achieved_s: float = 0.0
+    waiting: tuple[Waiting, ...] = ()
+    outcomes: tuple[PartOutcome, ...] = ()
+    predicted_s: float = 0.0
+    stays: tuple[str, ...] = ()
+
+
+class InfoResponse(_Message, frozen=True):
+    site: str
+    vo: str = ""
+    release: str = ""
+    data: str = ""
+    address: str = ""
+    db_uuid: str = ""
+    generation: int = 0
+    pid: int = 0
+    groups: int = 0
+    queued_jobs: int = 0
+    running_jobs: int = 0
+    principal: str = ""
+    """The principal the node takes the caller for."""
+    role: str = ""
+    machine: str = ""
+    """Name of the machine within its site."""
+    durability: int = 0
+    """Disks that hold what is acknowledged: 2 with a standby in sync, 0 where this machine does not lead."""
+    standing: str = ""
+    """Role of the machine at its site, where two keep the journal."""
+
+
+class PromoteRequest(_Message, frozen=True):
+    """Order to the leader: hand over to the standby. With `force`, to the standby: lead, because the other is dead for
+    good. With `remove`, to the leader: count on no standby any more."""
+
+    force: bool = False
+    remove: bool = False
+
+
+class PromoteResponse(_Message, frozen=True):
+    text: str
+
+
+class Failure(_Message, frozen=True):
+    """Failure of a call, sent in place of a response. `code` as in `errors.py`."""
+
+    code: str
+    text: str
+    retry_after_s: float = 0.0
+
+
+class Method(NamedTuple):
+    request: type[_Message]
+    response: type[_Message]
+    streams_in: bool = False
+    streams_out: bool = False
+
+
+METHODS: dict[str, Method] = {
+    "Submit": Method(SubmitRequest, SubmitResponse),
+    "Plan": Method(SubmitRequest, PlanResponse),
+    "Upload": Method(UploadRequest, Empty, streams_in=True),
+    "Status": Method(StatusRequest, StatusResponse),
+    "Wait": Method(WaitRequest, GroupStatus, streams_out=True),
+    "Results": Method(ResultsRequest, ResultsChunk, streams_out=True),
+    "Logs": Method(LogsRequest, LogsChunk, streams_out=True),
+    "Fetch": Method(FetchRequest, FetchChunk, streams_out=True),
+    "Cancel": Method(CancelRequest, CancelResponse),
+    "CancelHeld": Method(CancelHeldRequest, CancelHeldResponse),
+    "Hold": Method(HoldRequest, HoldResponse),
+    "Move": Method(MoveRequest, MoveResponse),
+    "Release": Method(ReleaseRequest, ReleaseResponse),
+    "Retry": Method(RetryRequest, RetryResponse),
+    "Explain": Method(GroupRequest, ExplainResponse),
+    "Queue": Method(QueueReadRequest, QueueView),
+    "Links": Method(LinksRequest, LinkMap),
+    "Sites": Method(Empty, SitesResponse),
+    "Datasets": Method(Empty, DatasetsResponse),
+    "ShowDataset": Method(DatasetRequest, DatasetChunk, streams_out=True),
+    "AddDataset": Method(DatasetAddRequest, DatasetProgress, streams_out=True),
+    "VerifyDataset": Method(DatasetRequest, DatasetProgress, streams_out=True),
+    "RemoveDataset": Method(DatasetRequest, DatasetsResponse),
+    "Info": Method(Empty, InfoResponse),
+    "Promote": Method(PromoteRequest, PromoteResponse),
+    "Stop": Method(Empty, Empty),
+    "Invite": Method(InviteRequest, InviteResponse),
+    "Operate": Method(OperateRequest, OperateResponse),
+    "Ledger": Method(Empty, LedgerResponse),
+    "Peers": Method(Empty, PeersResponse),
+    "Doctor": Method(Empty, DoctorResponse),
+    "Dashboard": Method(DashboardRequest, DashboardResponse),
+    "Activity": Method(ActivityRequest, ActivityResponse),
+    "Metrics": Method(Empty, MetricsResponse),
+}
+"""The whole client service. Local socket framing: a 4-byte big-endian length, then a JSON object.
+
+Client to node: {"method": NAME, "request": {...}}; a streamed request sends further {"request": {...}} frames and
+ends with {"end": true}. Node to client: {"response": {...}} (any number when streamed), then {"end": true} for a
+streamed response; or {"failure": {...}} which ends the call. One call per connection at a time, many in turn.
+"""
+
+MAX_FRAME_BYTES = 4 << 20

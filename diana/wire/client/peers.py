@@ -1,0 +1,84 @@
+"""Messages about the state of sites, machines and the node itself, for its operator."""
+
+from __future__ import annotations
+
+from diana.wire.client.base import Base as _Message
+
+
+class PeerRow(_Message, frozen=True):
+    site: str
+    state: str = ""
+    """alive, suspect, unreachable, lost, left or banned."""
+    note: str = ""
+    """Note on the site: why it is banned or takes no work, that it refuses us, or that two nodes have its name."""
+    age_s: float = 0.0
+    summary_age_s: float = 0.0
+    """Age of its newest summary; negative: none came."""
+    address: str = ""
+    """host:port; empty: it can only dial out, or nobody said."""
+    via: tuple[str, ...] = ()
+    """Sites it says it has streams to."""
+    release: str = ""
+    rtt_s: float = 0.0
+    """Round trip; negative: not measured."""
+    held: str = ""
+    """Side that wants the stream to stand: here, there, both; empty: neither."""
+    link: str = ""
+    """out (dialled from here), in (dialled from there), `via SITE` (a tunnel); empty: no stream stands."""
+    streams: int = 0
+    """Number of connections to it now: one for messages, one for data."""
+    dials_out_only: bool = False
+    """True if, seen from here, its address does not answer."""
+
+
+class MachineRow(_Message, frozen=True):
+    machine: str
+    role: str = ""
+    """RootGrid, standby or member."""
+    state: str = ""
+    """here or away."""
+    away_s: float = 0.0
+    """Seconds since it went away; negative: it is here."""
+    slots: int = 0
+    used_slots: int = 0
+    jobs: int = 0
+    note: str = ""
+    """Note on a standby: whether it has every acknowledged entry."""
+
+
+class Count(_Message, frozen=True):
+    what: str
+    count: int = 0
+
+
+class PeersResponse(_Message, frozen=True):
+    site: str
+    """The site that answers."""
+    peers: tuple[PeerRow, ...] = ()
+    machines: tuple[MachineRow, ...] = ()
+    counts: tuple[Count, ...] = ()
+    """Counts of peer streams since the node started."""
+    witness: str = ""
+    """Site that arbitrates between the leading machine and the standby; empty: none."""
+    relayed_by: tuple[str, ...] = ()
+    """Neighbours that cannot dial this site and relay to it."""
+    relays_to: tuple[str, ...] = ()
+    """Sites this one relays to."""
+
+
+class CheckResult(_Message, frozen=True):
+    name: str
+    state: str
+    """ok, warn or fail."""
+    found: str = ""
+    mend: str = ""
+    """Advice to mend it; empty: none is needed."""
+
+
+class DoctorResponse(_Message, frozen=True):
+    checks: tuple[CheckResult, ...] = ()
+
+
+class MetricsResponse(_Message, frozen=True):
+    text: str = ""
+    """Metrics in Prometheus's text format 0.0.4."""
