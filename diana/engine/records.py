@@ -1,5 +1,6 @@
 """The lines of a site's journal: facts that happened, never requests. State is their fold (`engine/fold.py`);
-`engine/lines.py` says how they are stored. `O` and `D` mark records of an origin and of an executing site (PROMISES 2).
+`engine/lines.py` says how they are stored. `O` and `D` mark records of an origin and of an executing site (PROMISES
+section 2).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Who a process is. A pid alone is reused; pid plus start time on one boot of one machine is not (PROMISES 6)."""
+"""Who a process is. A pid alone is reused; pid plus start time on one boot of one machine is not (PROMISES 1.6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A successor takes over: what the log says, held against the processes that are really there (PROMISES 6).
+"""A successor takes over: what the log says, held against the processes that are really there (PROMISES 1.6).
 
 Identity changed: what had not ended was interrupted. Same identity: a living process is adopted, a dead one's outcome
 is unknown, a claim that was never about to start is void. Nothing is executed again.
