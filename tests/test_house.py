@@ -61,7 +61,7 @@ def test_no_source_file_outgrew_its_purpose() -> None:
     big = {
         str(path.relative_to(ROOT)): lines
         for path in [*ROOT.glob("diana/**/*.py"), *ROOT.glob("tests/**/*.py")]
-        if "pb" not in path.parts and (lines := len(path.read_text().splitlines())) > 450
+        if "pb" not in path.parts and (lines := len(path.read_text().splitlines())) > 800
     }
     assert not big
 
