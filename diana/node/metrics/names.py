@@ -23,7 +23,9 @@ class Metric(NamedTuple):
 
 
 NODE = (
-    Metric("diana_node_info", "gauge", "Identity of this node; always 1.", ("site", "vo", "machine", "role", "release")),
+    Metric(
+        "diana_node_info", "gauge", "Identity of this node; always 1.", ("site", "vo", "machine", "role", "release")
+    ),
     Metric("diana_node_starts_total", "counter", "Starts of the node with this journal."),
     Metric("diana_engine_up", "gauge", "1: the engine answered within 5 s; 0: all that is the engine's is left out."),
     Metric("diana_event_backlog", "gauge", "Events that wait for the engine."),
