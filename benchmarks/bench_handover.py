@@ -1,4 +1,4 @@
-"""Hand-over of a subgroup of 10 to 1,000,000 jobs: offer until committed there, recall until back (issue 6).
+"""Hand-over of a subgroup of 10 to 1,000,000 jobs: offer until committed there, recall until back (SPEC J1).
 
     python -m benchmarks.bench_handover [--rounds 5] [--engines] [--json FILE]
 

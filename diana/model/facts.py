@@ -26,9 +26,9 @@ class Outcome(IntEnum):
     STAGING_FAILED = 6
     """An input could not be brought, or an output is missing or could not be kept."""
     UNKNOWN = 7
-    """Same machine identity, process gone, no exit recorded (PROMISES 6)."""
+    """Same machine identity, process gone, no exit recorded (PROMISES 1.6)."""
     INTERRUPTED = 8
-    """The machine's identity changed while it ran (PROMISES 6)."""
+    """The machine's identity changed while it ran (PROMISES 1.6)."""
     LEASE_OVER = 9
     """Ended, or never started, because the lease it was to run under was over; its site tries again under another."""
     UNBEGUN = 10

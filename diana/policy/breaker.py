@@ -1,4 +1,5 @@
-"""The black-hole guard: a site that fails every job fast looks empty and attracts all work (SPEC U10, D7; PROMISES 3).
+"""The black-hole guard: a site that fails every job fast looks empty and attracts all work (SPEC U10, D7; PROMISES
+section 3).
 
 One breaker per (site, group) stands before the site's starts of that group. A site begins with one canary job, or with
 more where nothing speaks against it, and may have one more under way for each that proves itself, so twice as many each

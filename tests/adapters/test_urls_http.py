@@ -1,4 +1,4 @@
-"""SPEC U8 and issue 4: inputs by http URL. Each site reads them itself, once, whole and unchanged, or says why not."""
+"""SPEC U8: inputs by http URL. Each site reads them itself, once, whole and unchanged, or says why not."""
 
 from __future__ import annotations
 

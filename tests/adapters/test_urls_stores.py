@@ -1,4 +1,4 @@
-"""SPEC U8, J5 and issue 4: inputs from and outputs to s3, sftp and file URLs, against real servers on loopback."""
+"""SPEC U8, J5: inputs from and outputs to s3, sftp and file URLs, against real servers on loopback."""
 
 from __future__ import annotations
 

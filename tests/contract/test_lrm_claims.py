@@ -1,4 +1,4 @@
-"""The claim log and what a successor makes of it (PROMISES 3 and 6, section 2 "Claim")."""
+"""The claim log and what a successor makes of it (PROMISES 1.3 and 1.6, section 2 "Claim")."""
 
 from __future__ import annotations
 

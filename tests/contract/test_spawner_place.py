@@ -1,4 +1,4 @@
-"""A data directory that is moved or deleted under its spawner is not made anew at its old path (PROMISES section 6),
+"""A data directory that is moved or deleted under its spawner is not made anew at its old path (PROMISES section 3),
 and a disk that gives odd answers for a while costs no run its end."""
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Issue 1, 'Bad input', against a real node: one line (what, where, the mend), the exit code, nothing half-done."""
+"""Bad input (SPEC section 6) against a real node: one line (what, where, the mend), the exit code, nothing
+half-done."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""SPEC D12, PROMISES 2: a node that dies between its catalogue and its journal tells the truth when it is back."""
+"""SPEC D12, PROMISES section 2: a node that dies between its catalogue and its journal tells the truth when it is
+back."""
 
 from __future__ import annotations
 

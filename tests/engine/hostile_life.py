@@ -1,4 +1,4 @@
-"""The living grid that `hostile.py` speaks to, and what is judged after every word (issue 6, bad input).
+"""The living grid that `hostile.py` speaks to, and what is judged after every word (SPEC section 6).
 
 A word of a site that is no party to the transfer it names changes nothing and starts nothing; a word of a party changes
 that group alone; whatever is said, nothing raises, nothing grows, and the work of the others comes to its end.

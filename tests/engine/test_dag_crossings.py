@@ -1,4 +1,5 @@
-"""Retries, cancels, holds, expiry and crashes that cross with groups that wait for groups (SPEC J4; PROMISES 1, 4)."""
+"""Retries, cancels, holds, expiry and crashes that cross with groups that wait for groups (SPEC J4; PROMISES 1.1,
+1.4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a custody to running jobs and back: claims, sessions, crashes, staging, room (PROMISES 3 and 6)."""
+"""From a custody to running jobs and back: claims, sessions, crashes, staging, room (PROMISES 1.3 and 1.6)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""SPEC U10, D7, PROMISES 3: a site that fails what it gets, and fast, takes little of a group; what waits there runs
-elsewhere. Drain gives back what waits."""
+"""SPEC U10, D7, PROMISES section 3: a site that fails what it gets, and fast, takes little of a group; what waits there
+runs elsewhere. Drain gives back what waits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Databases that are lost, or put back from an older copy, are noticed before anything runs twice (PROMISES 7)."""
+"""Databases that are lost, or put back from an older copy, are noticed before anything runs twice (PROMISES 1.7)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every message of a hand-over meets every fault (PROMISES section 2 and 4): each job starts once, none is lost.
+"""Every message of a hand-over meets every fault (PROMISES sections 2 and 4): each job starts once, none is lost.
 
 The scenario is always the same: twelve long jobs at a small site, most of which go to a larger one.
 """

@@ -1,4 +1,4 @@
-"""A subgroup is handed over and called back at the cost of its ranges, never of its jobs (issue 6, speed; D6)."""
+"""A subgroup is handed over and called back at the cost of its ranges, never of its jobs (SPEC J1, D6)."""
 
 from __future__ import annotations
 

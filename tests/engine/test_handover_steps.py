@@ -93,7 +93,8 @@ def test_a_tombstone_answers_for_ever_and_the_epoch_never_runs() -> None:
 
 
 def test_a_commit_answered_by_a_tombstone_brings_the_work_back() -> None:
-    """PROMISES: D may drop an old PREPARED by a tombstone; a later COMMIT is answered ABORTED and O takes it back."""
+    """PROMISES section 2, abort: D may drop an old PREPARED by a tombstone; a later COMMIT is answered ABORTED and O
+    takes it back."""
     grid = offered(4, alpha=4, beta=4)
     grid.deliver_one()
     receive(grid["beta"], "alpha", ms.Abort(subgroup=PART, epoch=1))

@@ -196,7 +196,7 @@ def test_results_before_the_commit_point_are_not_believed() -> None:
 
 
 def test_late_results_of_a_placement_taken_back_are_counted_once_and_never_mixed_in() -> None:
-    """PROMISES 5."""
+    """PROMISES 1.5."""
     grid = offered(4, alpha=1, beta=4, gamma=4)
     alpha = grid["alpha"]
     grid.post_box.clear()

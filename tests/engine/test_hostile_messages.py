@@ -1,5 +1,5 @@
-"""Issue 6, 'Bad input': messages for unknown transfers, from the wrong site, of old epochs, twice, garbled or oversized
-are ignored or refused as the protocol says, counted, never a crash (PROMISES 5.5, 5.6).
+"""Bad input (SPEC section 6): messages for unknown transfers, from the wrong site, of old epochs, twice, garbled or
+oversized are ignored or refused as the protocol says, counted, never a crash (PROMISES 5.5, 5.6).
 
 `make test` says some thousand of them, `make wide` fifty thousand and DIANA_FULL=1 a million, fresh ones each time;
 DIANA_SEEDS_FROM=N says those of that run again.

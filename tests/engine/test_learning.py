@@ -1,5 +1,5 @@
 """Run times and waits are learned where jobs end, told in quotes, and plans are held against what came
-(SPEC D1, D10, U3; issue 4 "Run times and waits learned", "plan and explain")."""
+(SPEC D1, D10, U3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SPEC U2: what `diana peers` is told by the engine; a site out of reach is an age, no error (PROMISES section 6)."""
+"""SPEC U2: what `diana peers` is told by the engine; a site out of reach is an age, no error (PROMISES section 3)."""
 
 from __future__ import annotations
 

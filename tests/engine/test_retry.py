@@ -1,4 +1,4 @@
-"""Retry of what did not succeed, and of nothing else (SPEC J6; PROMISES 3): new epoch, rising attempts."""
+"""Retry of what did not succeed, and of nothing else (SPEC J6; PROMISES 1.3): new epoch, rising attempts."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def test_a_merge_where_nothing_can_run_is_refused_at_once() -> None:
 
 
 def test_the_same_key_and_body_is_the_same_group() -> None:
-    """PROMISES 2."""
+    """PROMISES 1.2."""
     grid = Grid(alpha=4)
     first = grid["alpha"].submit(spec(3), 3, key="k")
     assert grid["alpha"].submit(spec(3), 3, 2, key="k") == first

@@ -1,4 +1,4 @@
-"""The planner's knowledge of outputs, URLs and links (SPEC D1, J5, D10; issue 4 "Cost, network and data")."""
+"""The planner's knowledge of outputs, URLs and links (SPEC D1, J5, D10)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several groups in one job file: what waits for what, and what cannot be (SPEC J4; issue 4, bad input)."""
+"""Several groups in one job file: what waits for what, and what cannot be (SPEC J4, section 6)."""
 
 from __future__ import annotations
 

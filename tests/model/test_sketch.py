@@ -1,4 +1,4 @@
-"""Durations as quantiles: bounded, mergeable, a twentieth off at most (SPEC D10, issue 4 "learned as quantiles")."""
+"""Durations as quantiles: bounded, mergeable, a twentieth off at most (SPEC D10)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""SPEC U10, PROMISES 3: a site that fails whatever it gets, and fast, takes little of a group and is tried again."""
+"""SPEC U10, PROMISES section 3: a site that fails whatever it gets, and fast, takes little of a group and is tried
+again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SPEC D7, beyond the paper: twenty congested sites do not herd to one idle site (issue 6)."""
+"""SPEC D7, beyond the paper: twenty congested sites do not herd to one idle site."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Leases with on_site_lost = "rerun" (PROMISES section 2 "Leases", promise 7) as a model in discrete time.
+"""Leases with on_site_lost = "rerun" (PROMISES section 2 "Leases", and 1.7) as a model in discrete time.
 
 One origin O, one job committed to the destination D, whose node may be stopped (SIGSTOP) while its spawner runs on,
 and whose whole machine may stand still. A tick is a tenth of a lease or more; in the time that counts, from a renewal
 to its end, D's clock loses at most one tick and O's gains at most one. What is assumed of the other models: what is
 reassigned has a higher epoch, so that a late result of the old one is put aside; the copy that O reassigns may start
-at that instant. A whole machine that stands still runs nothing; what PROMISES 7 allows on top (a result that is
+at that instant. A whole machine that stands still runs nothing; what PROMISES 1.7 allows on top (a result that is
 written by a job before it is killed, a file written twice) is for DIANA_EPOCH to fence.
 """
 

@@ -1,6 +1,7 @@
 """The standby of PROMISES section 2 as a model: two replicas, a witness with one register, workers that start a job.
 
-Read it beside PROMISES: `standby_setting` lists its sentences, `standby_steps` has one small function per step,
+Read it beside PROMISES section 2, Standby: `standby_setting` lists its sentences, `standby_steps` has one small
+function per step,
 `standby_rules` says what must hold and what each sentence is there for. Here they are put together: how everything
 begins, what is sent, and the normal form of a state. What the model assumes of the rest: a client's key and a
 worker's claim make repetition harmless, hand-over between sites is another model, clocks run at the same speed

@@ -1,4 +1,4 @@
-"""Steps of the standby's model: one small function per step, each under the sentence of PROMISES it models.
+"""Steps of the standby's model: one small function per step, each under the sentence of PROMISES section 2 it models.
 
 A step function yields (name, state after) for every way it can happen now, and nothing if it cannot. Names begin with
 who acts. Sending is eager: what may be sent is on the wire at once, and not sending it is the same as losing it. Being

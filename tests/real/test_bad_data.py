@@ -1,4 +1,4 @@
-"""Issue 4, 'Bad input' (SPEC J4, J5, D12), on two real nodes: one line that names file and site, tried again where that
+"""Bad input (SPEC section 6, J4, J5, D12), on two real nodes: one line that names file and site, tried again where that
 helps, told apart from a job that failed, nothing partial taken for whole."""
 
 from __future__ import annotations

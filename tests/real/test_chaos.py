@@ -1,5 +1,5 @@
 """PROMISES section 4 with real processes: three sites, one with a standby, under kill -9, SIGSTOP, cut links and a
-full disk, judged by the simulator's checkers (SPEC D7, D8, J6; issue 6). `make torture` runs it whole."""
+full disk, judged by the simulator's checkers (SPEC D7, D8, J6). `make torture` runs it whole."""
 
 from __future__ import annotations
 

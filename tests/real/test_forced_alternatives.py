@@ -1,4 +1,4 @@
-"""Plans against forced alternatives on five real nodes whose links are shaped (SPEC D1, D6; issue 4).
+"""Plans against forced alternatives on five real nodes whose links are shaped (SPEC D1, D6).
 
 Jobs hold a slot for a known time. One repetition of a small instance; DIANA_FULL=1: larger ones, median of three.
 """

@@ -1,4 +1,5 @@
-"""The judge of real sites finds what is wrong between journals and jobs, and nothing where all is well (PROMISES 4)."""
+"""The judge of real sites finds what is wrong between journals and jobs, and nothing where all is well (PROMISES
+section 4)."""
 
 from __future__ import annotations
 

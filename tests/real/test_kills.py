@@ -1,4 +1,4 @@
-"""kill -9 at random moments of a large group: of the origin, of an executing site, of a spawner (PROMISES 1-6)."""
+"""kill -9 at random moments of a large group: of the origin, of an executing site, of a spawner (PROMISES 1.1-1.6)."""
 
 from __future__ import annotations
 

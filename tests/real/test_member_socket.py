@@ -1,5 +1,5 @@
 """A member machine is looked at and stopped like any node (SPEC D8, U10), and a data directory that is moved under its
-node is not made anew (PROMISES section 6)."""
+node is not made anew (PROMISES section 3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A standby on real nodes: the leader lost or stopped while a group runs (D8; PROMISES 1-8, section 2 Standby)."""
+"""A standby on real nodes: the leader lost or stopped while a group runs (D8; PROMISES 1.1-1.8, section 2 Standby)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plans against forced alternatives, and predicted turnaround against achieved (SPEC D1, D6; issue 4).
+"""Plans against forced alternatives, and predicted turnaround against achieved (SPEC D1, D6).
 
 A fixed seed, and in `make wide` a fresh one that is printed on failure; DIANA_SEED=N repeats that one.
 """

@@ -1,4 +1,4 @@
-"""The origin accepts results: exactly one per job, by the epoch that counts (PROMISES 5 and section 2, step 8)."""
+"""The origin accepts results: exactly one per job, by the epoch that counts (PROMISES 1.5 and section 2, step 8)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The lines of a site's journal: facts that happened, never requests. State is their fold (`engine/journal/fold.py`);
 `engine/journal/codec.py` says how they are stored. `O` and `D` mark records of an origin and of an executing site
-(PROMISES 2).
+(PROMISES section 2).
 """
 
 from __future__ import annotations

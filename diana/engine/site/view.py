@@ -50,7 +50,7 @@ class PeerView:
         self.site = site
         self._book = book
         self.apart = -1
-        """Distance from here on the ring of `membership/neighbourhood.py`; negative: not asked yet."""
+        """Distance from here on the ring of `membership/ring.py`; negative: not asked yet."""
         self.hello: Hello | None = None
         """Latest Hello of the site; None: never met."""
         self.up = False

@@ -352,7 +352,7 @@ def _note(core: Context, site: SiteId, told: Summary | None) -> str:
 
 
 def peer_view(core: Context, site: SiteId) -> views.SiteView:
-    """Return a site by its newest summary, with the age of the last word: never an error (PROMISES section 6)."""
+    """Return a site by its newest summary, with the age of the last word: never an error (PROMISES section 3)."""
     peer = core.view.peers[site]
     told = peer.summary
     age = max(0.0, core.now - peer.last_heard_s)

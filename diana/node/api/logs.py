@@ -27,7 +27,7 @@ WINDOW_JOBS = 65_536
 """Jobs whose log positions are in memory at once."""
 READ_BYTES = 1 << 18
 _GONE = ": not at site "
-"""Says another site of a file that it does not have (`staging/holdings.py`)."""
+"""Says another site of a file that it does not have (`staging/catalogue/holdings.py`)."""
 
 
 class Spot(NamedTuple):

@@ -27,7 +27,7 @@ _NODE = {
 }
 
 _MACHINE = {
-    "role": "What this machine is to its site: site (its own node), member (runs jobs only) or standby.",
+    "role": "Role of this machine in its site: site (its own node), member (runs jobs only) or standby.",
     "machine": "Name of this machine within its site.",
     "root": "Machines of the site that may lead it: host:port. A member or standby dials them.",
     "witness": "The site that arbitrates between this site and its standby; empty: chosen by itself.",
@@ -56,8 +56,8 @@ _STAGING = {
 
 _SOFTWARE = {
     "container": "The program that runs jobs in an image: apptainer, singularity, podman or docker; empty: none does.",
-    "modules": 'What jobs may have made ready: { NAME = "shell line" }; "*" is any other NAME, in $module.',
-    "mpi": "What stands before the command of an MPI job and starts it {n} times: mpirun -n {n}; empty: it runs none.",
+    "modules": 'Modules that jobs may have made ready: { NAME = "shell line" }; "*" is any other NAME, in $module.',
+    "mpi": "Words before the command of an MPI job, which start it {n} times: mpirun -n {n}; empty: it runs none.",
 }
 
 _WEB = {
@@ -83,27 +83,27 @@ _SETTINGS = {
     "time_threshold_s": "Every such time waited lifts a job by half a level, seconds; 0: none does.",
     "job_threshold": "Jobs a user queues here beyond this stand one level lower; 0: none do.",
     "site_job_threshold": "The same for jobs submitted at one site.",
-    "service_half_life": "Jobs started until past service counts half, in the default mode.",
+    "service_half_life": "Half-life of past service, counted in started jobs; default mode only.",
     "default_work_s": "Assumed run time of a job whose file does not say, seconds.",
     "default_bytes_per_s": "Assumed throughput of a link nobody has measured, bytes per second.",
     "ping_every_s": "Between two measurements of the round trip to a site, seconds; six times that on idle links.",
     "probe_every_s": "A link over which nothing moved for this long is probed for its throughput, seconds.",
-    "probe_bytes_per_hour": "What such probes may fetch, bytes; 0: none, only real transfers tell.",
-    "link_history_every_s": "What links measured is kept in the journal at most this often, seconds.",
-    "uplink_bytes_per_s": "What all transfers of this site share, bytes per second; 0: not known.",
+    "probe_bytes_per_hour": "Bytes that such probes may fetch; 0: none, only real transfers tell.",
+    "link_history_every_s": "Measurements of links go into the journal at most this often, seconds.",
+    "uplink_bytes_per_s": "Rate that all transfers of this site share, bytes per second; 0: not known.",
     "max_subgroup": "Largest part of a group handed to one site, jobs.",
     "division": "A group that is split is split into at least so many parts; 0: as many as pays.",
     "placement": "How groups submitted here are placed: diana (planned by cost), or as simpler brokers do: random, "
     "round-robin, fastest, least-queue, data-local or greedy; then nothing migrates.",
     "split": "A group may be split over sites; else only where no site can take it whole.",
-    "cost_model": "What sites are ranked by: turnaround (seconds until done) or paper (its cost).",
+    "cost_model": "Figure that ranks sites: turnaround (seconds until done) or paper (its cost).",
     "cost_raw": "The paper's terms as they are; else each is divided by its mean over the sites.",
-    "cost_weights": "What a term of the cost counts, where that is not 1: { run = 2.0 }.",
-    "migration": "When what waits here is offered to other sites: default (when it ends earlier there), paper (Q4, "
+    "cost_weights": "Weights of terms of the cost, where they are not 1: { run = 2.0 }.",
+    "migration": "When waiting work is offered to other sites: default (when it ends earlier there), paper (Q4, "
     "while more comes than starts) or off.",
     "migration_threshold": "In paper mode: how far arrivals may outrun starts, as a share of them; 1: nothing moves.",
     "migration_window_s": "Arrivals and starts are counted over so long, seconds.",
-    "migration_gain_s": "What a move must save, seconds.",
+    "migration_gain_s": "Least gain of a move, seconds.",
     "moves_per_minute": "Moves this site starts for its groups, each of any number of jobs; 0: none.",
     "guard_jobs": "Jobs of a group that a site may fail at once before it gets no more of them; 0: any number.",
     "guard_share": "The same for large groups, as a share of their jobs, where that is more.",
@@ -121,7 +121,7 @@ _SETTINGS = {
     "network": "lan or wan: how patient this site is with a peer that fell silent.",
     "active_peers": "Streams held to other sites, about; those it works with count extra.",
     "gossip_peers": "So many of them are told of the other sites each summary_every_s.",
-    "gossip_bytes": "What each of those is told, at most, bytes.",
+    "gossip_bytes": "Bytes that each of those is told, at most.",
     "known_sites": "Other sites in its table; in a larger VO those near it on a ring of hashed names, and partners.",
     "keep_s": "Finished groups are forgotten after this, seconds; outputs are never deleted unasked.",
     "tombstone_s": "How long old hand-overs are remembered so that they stay void, seconds.",
@@ -141,12 +141,12 @@ _CLUSTER = {
     "setup": "Shell lines before each job, such as module load NAME.",
     "gpu_resource": "Grid Engine's consumable of which a job takes as much as it wants GPUs; empty: it hands out none.",
     "licences": "Names jobs ask for licences by, and the batch system's own for each: { matlab = 'mdcs' }.",
-    "mpi": "What starts an MPI job there on all its processors, before its command, such as srun; empty: it runs none.",
+    "mpi": "Launcher of MPI jobs there, which stands before their command, such as srun; empty: it runs none.",
     "mpi_environment": "Grid Engine's parallel environment for MPI jobs; with mpi alone.",
     "look_s": "Between two looks for ended jobs, seconds.",
     "ask_s": "Between two questions to the batch system, seconds.",
     "begin_s": "A job the batch system calls running and that has not begun for so long is submitted anew, seconds.",
-    "settle_s": "What a machine of the cluster wrote is seen by the node within so long, seconds.",
+    "settle_s": "Time within which the node sees files that a machine of the cluster wrote, seconds.",
 }
 
 _HEAD = """\

@@ -23,7 +23,9 @@ class Metric(NamedTuple):
 
 
 NODE = (
-    Metric("diana_node_info", "gauge", "What this node is; always 1.", ("site", "vo", "machine", "role", "release")),
+    Metric(
+        "diana_node_info", "gauge", "Identity of this node; always 1.", ("site", "vo", "machine", "role", "release")
+    ),
     Metric("diana_node_starts_total", "counter", "Starts of the node with this journal."),
     Metric("diana_engine_up", "gauge", "1: the engine answered within 5 s; 0: all that is the engine's is left out."),
     Metric("diana_event_backlog", "gauge", "Events that wait for the engine."),
@@ -48,7 +50,7 @@ NODE = (
 
 HERE = (
     Metric("diana_slots", "gauge", "Processors that jobs may hold at this site."),
-    Metric("diana_slots_free", "gauge", "Of these, held by none and to be had at once."),
+    Metric("diana_slots_free", "gauge", "Slots that no job holds and that are to be had at once."),
     Metric("diana_machines", "gauge", "Machines of this site: here or away.", ("state",)),
     Metric("diana_drained", "gauge", "1: the site takes no new work, by its operator's word."),
     Metric(

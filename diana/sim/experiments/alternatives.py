@@ -1,7 +1,7 @@
 """Was the plan any good? Cases drawn from a seed, each run as planned and as somebody without a planner would do it.
 
 A case is a scenario with one group: five sites of unlike size and speed, unlike links, and data at one or several of
-them. Its alternatives are the same scenario with a plan that is forced (SPEC D6; issue 4 asks for the comparison).
+them. Its alternatives are the same scenario with a plan that is forced (SPEC D6).
 """
 
 from __future__ import annotations

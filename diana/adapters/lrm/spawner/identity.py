@@ -1,5 +1,5 @@
 """The identity of a process. A pid alone is reused; pid plus start time on one boot of one machine is not (PROMISES
-6)."""
+1.6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Taking over by a successor: the log is held against the processes that are really there (PROMISES 6).
+"""Taking over by a successor: the log is held against the processes that are really there (PROMISES 1.6).
 
 Identity changed: runs that had not ended were interrupted. Same identity: a living process is adopted, a dead one's
 outcome is unknown, a claim that was never about to start is void. Nothing is executed again.
