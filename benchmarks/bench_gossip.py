@@ -15,6 +15,7 @@ import resource
 import time
 from pathlib import Path
 
+from diana.engine.membership.table import MembershipTable
 from diana.policy.membership import State
 from diana.sim.world.members import Member, Members
 
@@ -35,7 +36,9 @@ def measure(sites: int, settle_s: float, seed: int) -> dict[str, float]:
     out: dict[str, float] = {what: grid.counts[what] / TRAFFIC_S / sites for what in ("messages", "bytes", "entries")}
     age = grid.ages()
     out |= {"age_median_s": age.median_s, "age_p95_s": age.p95_s, "age_most_s": age.most_s}
-    out["streams"] = sum(len(m.engine.core.members.linked) for m in grid.up() if m.engine is not None) / sites
+    out["streams"] = (
+        sum(len(m.engine.core.book(MembershipTable).linked) for m in grid.up() if m.engine is not None) / sites
+    )
     out |= _changes(grid)
     out |= _churn(grid, settle_s)
     out["peak_rss_gb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
@@ -49,7 +52,7 @@ def _changes(grid: Members) -> dict[str, float]:
     new.start()
     out = {"join_s": grid.until(new.site, State.ALIVE, within_s=WITHIN_S)}
     began_s = grid.clock.now_s
-    while new.engine is not None and new.engine.core.members.alive < len(grid.up()):
+    while new.engine is not None and new.engine.core.book(MembershipTable).alive < len(grid.up()):
         if grid.clock.now_s - began_s > WITHIN_S:
             break
         grid.run(0.25)

@@ -6,28 +6,46 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, assert_never
 
 from diana.engine.data import datasets, outputs
+from diana.engine.data.output_datasets import Registrations
+from diana.engine.data.outputs import Gathers
+from diana.engine.data.stage_book import StageBook
 from diana.engine.dispatch import dispatch, maintenance, promised_capacity, renewals
+from diana.engine.dispatch.capacity import Capacity, PromisedCapacity
+from diana.engine.dispatch.lease_book import LeaseBook
+from diana.engine.dispatch.predictions import Predictions
 from diana.engine.groups import chains, completion, retry, submit
 from diana.engine.guard import guard
+from diana.engine.guard.guard import Guard
+from diana.engine.guard.machine_guard import MachineGuard
 from diana.engine.handover import destination, drain, execution, inputs, leases, machine_events
 from diana.engine.handover import origin as handover_origin
 from diana.engine.journal import codec, fold, records
 from diana.engine.journal import effects as fx
 from diana.engine.journal import events as ev
 from diana.engine.journal.state import SiteState, decode_state, encode_state
-from diana.engine.membership import gossip, merge, spreading, trust_ledger, witness
+from diana.engine.membership import contacts, gossip, merge, spreading, trust_ledger, witness
+from diana.engine.membership.table import MembershipTable
+from diana.engine.membership.trust_ledger import TrustBook
 from diana.engine.messages import leases as lm
 from diana.engine.messages import messages as ms
 from diana.engine.messages import migration as mm
 from diana.engine.messages import recovery as rm
 from diana.engine.migration import moves
 from diana.engine.migration import origin as migration_origin
+from diana.engine.migration.stranded import Stranded
+from diana.engine.migration.table import MigrationBook
 from diana.engine.placement import control, pull_back, quote_round, recall
+from diana.engine.placement.draft import Drafts
+from diana.engine.placement.pull_back import PullBack
 from diana.engine.recovery import stocktaking
+from diana.engine.recovery.stocktaking import Stocktaking
 from diana.engine.site import dependencies, journal_doubt, links
 from diana.engine.site.context import Context
+from diana.engine.site.dependencies import Dependencies
+from diana.engine.site.journal_doubt import JournalDoubt
 from diana.engine.site.timers import TimerKey
 from diana.engine.views import answers, queries
+from diana.engine.views.queries import OpenQueries
 from diana.model.ids import MAIN_MACHINE, GroupId, SiteId, SubgroupId, group_of
 from diana.model.job.urls import DEFAULT_ALLOWED
 from diana.model.views.views import Invitations
@@ -48,6 +66,27 @@ class Engine:
 
     def __init__(self, site: SiteId, state: SiteState, keyring: Keyring, now: float) -> None:
         self.core = Context(site, state, keyring, now)
+        self.core.keep(
+            Capacity(),
+            Dependencies(),
+            Drafts(),
+            Gathers(),
+            Guard(),
+            JournalDoubt(),
+            MachineGuard(),
+            LeaseBook(state.settings.lease_s if state.generation else 0.0),
+            MembershipTable(site),
+            MigrationBook(state.settings, now),
+            OpenQueries(),
+            Predictions(),
+            PromisedCapacity(),
+            PullBack(),
+            Registrations(),
+            StageBook(),
+            Stocktaking(),
+            Stranded(),
+            TrustBook(state.settings),
+        )
         self.boot_seq = state.seq
         """Records in the journal before this boot."""
 
@@ -80,9 +119,9 @@ class Engine:
         where peers reach it; empty: it can only dial out."""
         core = self.core
         core.term = term
-        core.newest = newest and not restored
-        core.doubted = not newest and not restored
-        core.unsure = bool(core.state.peers) and not newest and not restored
+        core.book(JournalDoubt).newest = newest and not restored
+        core.book(JournalDoubt).doubted = not newest and not restored
+        core.book(JournalDoubt).unsure = bool(core.state.peers) and not newest and not restored
         core.allowed_urls = urls
         core.workers.site_offers(software)
         core.persist(
@@ -228,9 +267,9 @@ class Engine:
     def _done(self) -> list[fx.Effect]:
         """End an event: price groups, close those that are complete, fill free room; return the effects."""
         core = self.core
-        if core.policy_changed:
-            self._settings(core.own_settings)
-        while core.guard.to_pull or core.to_place or core.to_check:
+        if core.book(TrustBook).policy_changed:
+            self._settings(core.book(TrustBook).own_settings)
+        while core.to_pull or core.to_place or core.to_check:
             pull_back.settle(core)
             for name in sorted(core.to_place):
                 core.to_place.discard(name)
@@ -293,9 +332,9 @@ class Engine:
                 assert_never(message)
 
     def _stage_done(self, event: ev.StageDone) -> None:
-        if event.ticket in self.core.gathers:
+        if event.ticket in self.core.book(Gathers).moving:
             outputs.on_gathered(self.core, event)
-        elif event.ticket in self.core.staging.tickets:
+        elif event.ticket in self.core.book(StageBook).tickets:
             inputs.on_staged(self.core, event)
 
     def _looked_up(self, event: ev.LookedUp) -> None:
@@ -311,7 +350,7 @@ class Engine:
             case ("news",):
                 spreading.hurry(core)
             case ("contacts",):
-                merge.save_contacts(core)
+                contacts.save(core)
             case ("links",):
                 links.record(core)
             case ("unheard",):
@@ -362,18 +401,19 @@ class Engine:
 
     def _settings(self, settings: Settings) -> None:
         """Apply the operator's own settings, under the VO's policy."""
-        self.core.own_settings, self.core.policy_changed = settings, False
+        self.core.book(TrustBook).own_settings, self.core.book(TrustBook).policy_changed = settings, False
         settings = trust_ledger.effective(self.core, settings)
         if settings != self.core.state.settings:
             self.core.persist(records.SettingsChanged(settings=settings))
         leases.configured(self.core)
         machine_events.configured(self.core)
-        self.core.migration.configure(self.core.state.settings, self.core.now)
+        self.core.line.configure(self.core.state.settings.migration_window_s, self.core.now)
 
     def _housekeeping(self) -> None:
         core = self.core
         core.after(("housekeeping",), HOUSEKEEPING_S)
         guard.tidy(core)
+        pull_back.tidy(core)
         settings = core.state.settings
         for name in dependencies.expirable(core, settings.keep_s):
             dependencies.forget(core, core.state.groups[name])

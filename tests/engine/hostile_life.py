@@ -12,12 +12,16 @@ from typing import Any
 
 import msgspec
 
+from diana.engine.data.stage_book import StageBook
 from diana.engine.dispatch import quote_answer
 from diana.engine.engine import Engine
 from diana.engine.journal import effects as fx
 from diana.engine.journal import events as ev
 from diana.engine.journal import records as r
+from diana.engine.membership.table import MembershipTable
 from diana.engine.messages import messages as ms
+from diana.engine.migration.table import MigrationBook
+from diana.engine.placement.draft import Drafts
 from diana.engine.site.surroundings import Journal
 from diana.model.ids import GroupId, SiteId, SubgroupId, group_id, group_of, origin_of
 from diana.model.indexset import IndexSet
@@ -217,14 +221,14 @@ class HostileLife(Grid):
         """The groups that a word of this sender may be about."""
         core = site.engine.core
         if isinstance(message, ms.Quote):
-            draft = core.drafts.get(message.quote)
+            draft = core.book(Drafts).open.get(message.quote)
             # A submission has no name yet.
             asked = draft is not None and sender in draft.waiting
             return {(draft and draft.group) or group_id(site.name, core.state.next_group)} if asked else set()
         if isinstance(message, OF_ALL):
             shared = {group.group for group, _ in core.parties.handed_to(sender)}
             shared |= {group_of(part) for part, _ in core.parties.taken_from(sender)}
-            asked_room = core.migration.asked.get(message.room) if isinstance(message, ms.RoomGrant) else None
+            asked_room = core.book(MigrationBook).asked.get(message.room) if isinstance(message, ms.RoomGrant) else None
             return shared | ({asked_room.group} if asked_room and asked_room.to == sender else set())
         part: SubgroupId | None = getattr(message, "subgroup", None)
         if part is None:
@@ -300,7 +304,7 @@ class HostileLife(Grid):
 
     def _bounded(self, engine: Engine) -> None:
         core = engine.core
-        for holder in (core, core.members, core.view, core.timers, core.staging, core.queues):
+        for holder in (core, core.book(MembershipTable), core.view, core.timers, core.book(StageBook), core.queues):
             held = vars(holder) if hasattr(holder, "__dict__") else {n: getattr(holder, n) for n in holder.__slots__}
             for name, value in held.items():
                 if isinstance(value, (dict, set, list)):

@@ -8,6 +8,8 @@ import pytest
 from diana.engine.journal import effects as fx
 from diana.engine.journal import events as ev
 from diana.engine.journal import records as r
+from diana.engine.placement.draft import Drafts
+from diana.engine.site.dependencies import Dependencies
 from diana.model.facts import Outcome
 from diana.model.ids import GroupId
 from diana.model.indexset import IndexSet
@@ -232,7 +234,11 @@ def test_one_refused_member_refuses_all() -> None:
     ):
         refused = submit(alpha, member("a"), bad, key="k")
         assert isinstance(refused, fx.Refusal) and refused.text.startswith(why), refused
-    assert not alpha.engine.core.state.groups and not alpha.engine.core.drafts and not alpha.engine.core.chains
+    assert (
+        not alpha.engine.core.state.groups
+        and not alpha.engine.core.book(Drafts).open
+        and not alpha.engine.core.book(Drafts).chains
+    )
     assert names(submit(alpha, member("a"), key="k")) == ["alpha-1"]
 
 
@@ -282,7 +288,7 @@ def test_groups_of_one_submission_expire_together_and_not_before_those_behind_th
     assert states(alpha, "alpha-1", "alpha-2") == ["done", "done"]
     grid.pass_time(3000.0)
     core = alpha.engine.core
-    assert not core.state.groups and not core.state.keys and not any(core.dependents.values())
+    assert not core.state.groups and not core.state.keys and not any(core.book(Dependencies).dependents.values())
 
 
 def test_a_long_chain_costs_per_group_and_ends() -> None:
@@ -291,10 +297,10 @@ def test_a_long_chain_costs_per_group_and_ends() -> None:
     members = [member(f"s{k}", *([k - 1] if k else []), jobs=1) for k in range(300)]
     submit(alpha, *members)
     end(grid, Outcome.FAILED)
-    assert len(alpha.engine.core.blocked) == 299
+    assert len(alpha.engine.core.book(Dependencies).blocked) == 299
     assert "waits for alpha-1 (s0), which failed" in view(alpha, "alpha-300").note
     alpha.retry("alpha-1")
-    assert not alpha.engine.core.blocked
+    assert not alpha.engine.core.book(Dependencies).blocked
     for _ in range(300):
         alpha.end()
     grid.settle()

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from diana.engine.journal import effects as fx
 from diana.engine.journal import events as ev
 from diana.engine.journal import records as r
+from diana.engine.placement.draft import Drafts
 from diana.engine.site import dependencies
+from diana.engine.site.dependencies import Dependencies
 from diana.model.facts import Outcome
 from diana.model.ids import GroupId
 from diana.model.job.spec import Outputs
@@ -74,7 +76,7 @@ def test_a_group_that_fails_while_one_behind_it_is_being_submitted_refuses_that(
     alpha = grid["alpha"]
     alpha.submit(spec(1, sites=("alpha",)), 1)
     alpha.handle(chain_of(READS_FAR, member("later", behind=("alpha-1",)), key="k"))
-    assert alpha.engine.core.chains
+    assert alpha.engine.core.book(Drafts).chains
     alpha.end(outcome=Outcome.FAILED)
     grid.settle()
     refused = alpha.replies.pop(7)
@@ -296,7 +298,10 @@ def _nothing_started_early(alpha: Site) -> None:
 
 def _blocked_is_what_the_states_imply(alpha: Site) -> None:
     core = alpha.engine.core
-    blocked, dependents = set(core.blocked), {k: sorted(v) for k, v in core.dependents.items() if v}
+    blocked, dependents = (
+        set(core.book(Dependencies).blocked),
+        {k: sorted(v) for k, v in core.book(Dependencies).dependents.items() if v},
+    )
     dependencies.rebuild(core)
-    assert blocked == core.blocked, alpha.grid.story()
-    assert dependents == {k: sorted(v) for k, v in core.dependents.items()}
+    assert blocked == core.book(Dependencies).blocked, alpha.grid.story()
+    assert dependents == {k: sorted(v) for k, v in core.book(Dependencies).dependents.items()}

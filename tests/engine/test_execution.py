@@ -98,7 +98,7 @@ def test_a_run_that_ended_and_was_told_is_not_void_before_it_is_durable() -> Non
     site = single(6)
     site.end(1)
     site.end(1)
-    assert site.engine.core.ended[(PART, 1)].indices
+    assert site.engine.core.run_book.ended[(PART, 1)].indices
     site.lrm_ready()
     assert not site.records(r.RunsVoided)
     site.grid.finish()

@@ -93,7 +93,7 @@ def test_what_ended_and_how_is_counted_where_it_ran_and_where_it_was_submitted()
 def test_a_site_nobody_asks_keeps_no_books_for_it() -> None:
     alpha = Grid(alpha=1)["alpha"]
     alpha.submit(spec(10), 10)
-    assert alpha.engine.core.gauges is None
+    assert alpha.engine.core.watcher is None
 
 
 def test_sites_beyond_the_cap_are_summed_up_and_those_one_works_with_stay() -> None:
@@ -116,10 +116,10 @@ def test_a_question_looks_at_some_groups_and_sites_only_and_says_how_many_are_le
     for number in range(5):
         alpha.submit(spec(2, work_s=9.0), 2, number)
     core = alpha.engine.core
-    core.gauges = Gauges(core.state)
+    core.watcher = Gauges(core.state)
     # With its parts each group is enough for one question; then there are two sites.
-    assert [core.gauges.look(core, most=2) for _ in range(5)] == [6, 5, 4, 3, 2]
-    found = core.gauges.look(core, most=2)
+    assert [core.watcher.look(core, most=2) for _ in range(5)] == [6, 5, 4, 3, 2]
+    found = core.watcher.look(core, most=2)
     assert isinstance(found, Figures)
     check(core, found)
 
@@ -147,7 +147,7 @@ def test_what_is_not_of_this_site_or_forgotten_leaves_nothing_behind() -> None:
     for number in range(5):
         alpha.submit(spec(4, work_s=5.0), 4, number)
     grid.settle()
-    watched = beta.engine.core.gauges
+    watched = beta.engine.core.watcher
     assert beta.engine.core.state.custodies and watched is not None
     assert not watched._touched
 
@@ -158,10 +158,10 @@ def test_books_that_nobody_reads_any_more_are_closed(monkeypatch: pytest.MonkeyP
     for number in range(40):
         alpha.submit(spec(2, work_s=5.0), 2, number)
         check(alpha.engine.core, figures(alpha))
-    assert alpha.engine.core.gauges is not None, "somebody asks"
+    assert alpha.engine.core.watcher is not None, "somebody asks"
     for number in range(40, 80):
         alpha.submit(spec(2, work_s=5.0), 2, number)
-    assert alpha.engine.core.gauges is None
+    assert alpha.engine.core.watcher is None
     check(alpha.engine.core, figures(alpha))
 
 

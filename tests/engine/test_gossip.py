@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from diana.engine.journal import events as ev
 from diana.engine.membership import merge
 from diana.engine.membership.sizes import message_bytes
-from diana.engine.membership.table import MOST_LEAP
+from diana.engine.membership.table import MOST_LEAP, MembershipTable
 from diana.engine.messages import messages as ms
 from diana.model.ids import SiteId
 from diana.policy.membership import State
@@ -197,7 +197,7 @@ def test_a_site_that_finds_itself_slow_is_slow_to_suspect() -> None:
     node.now += 5.0
     node.handle(ev.Tick())
     node.hears("gamma", entry("gamma", 1, 2))
-    assert node.engine.core.members.health == 1
+    assert node.engine.core.book(MembershipTable).health == 1
     node.down("beta")
     node.now += 2.5
     node.handle(ev.Tick())
@@ -251,7 +251,7 @@ def test_news_of_a_site_does_not_wait_for_the_next_turn() -> None:
         heard["s3"] += any(one.site == "s3" for one in message.rumours)
     assert min(heard.values()) >= node.engine.core.state.settings.gossip_peers
     node.wait(0.01)
-    assert not node.engine.core.members.serving
+    assert not node.engine.core.book(MembershipTable).serving
 
 
 def test_what_answers_weigh_is_bounded_per_turn_but_a_suspicion_is_always_refuted() -> None:

@@ -8,6 +8,7 @@ from diana.engine.journal import codec
 from diana.engine.journal import events as ev
 from diana.engine.journal import records as r
 from diana.engine.membership import active, spreading, suspicion
+from diana.engine.membership.table import MembershipTable
 from diana.engine.messages import messages as ms
 from diana.model.ids import SiteId
 from diana.model.settings import Settings
@@ -56,7 +57,7 @@ def test_whoever_gets_work_or_takes_no_more_tells_everybody_at_the_next_turn() -
 
 def test_a_site_that_is_doubted_tells_everybody_at_the_next_turn_whichever_of_its_words_was_heard_last() -> None:
     node, names = idle_vo()
-    old = (node.engine.core.members.incarnation, node.engine.core.summary_counter - 2)
+    old = (node.engine.core.book(MembershipTable).incarnation, node.engine.core.summary_counter - 2)
     node.rumour("s1", HOME, old, State.SUSPECT)
     node.wait(1.0, *names)
     assert all(node.sent(ms.Summary, name)[-1].counter > old[1] for name in names)
@@ -79,7 +80,7 @@ def test_in_a_small_vo_streams_are_held_to_all_and_nothing_of_others_is_told() -
     for name in names:
         node.up(name)
     node.wait(2.0, *names)
-    marks, known = node.engine.core.members.marks, node.engine.core.members.alive
+    marks, known = node.engine.core.book(MembershipTable).marks, node.engine.core.book(MembershipTable).alive
     for name in names:
         old = node.told_of(name)
         told = msgspec.structs.replace(old, counter=old.counter + 1, members=marks, known=known, complete=True)
@@ -114,11 +115,11 @@ def test_a_chosen_site_that_is_lost_is_replaced_and_a_few_lost_ones_are_tried() 
     for n in range(8):
         node.up(f"t{n}")
     node.wait(2.0, "beta")
-    chosen = [site for _, site in node.engine.core.members.chosen]
+    chosen = [site for _, site in node.engine.core.book(MembershipTable).chosen]
     for site in chosen[:4]:
         node.rumour("beta", site, (1, 1), State.LOST)
     node.wait(1.0, "beta")
-    now = [site for _, site in node.engine.core.members.chosen]
+    now = [site for _, site in node.engine.core.book(MembershipTable).chosen]
     assert len(now) == 8 and not set(now) & set(chosen[:4])
     tried: list[set[str]] = []
     for _ in range(12):
@@ -138,10 +139,10 @@ def test_whoever_lets_a_stream_go_says_so_once_and_silence_before_it_is_held_aga
         node.up(name)
     node.wait(8.0, "beta", *names)
     core = node.engine.core
-    site = next(name for name in names if SiteId(name) in core.members.kept)
+    site = next(name for name in names if SiteId(name) in core.book(MembershipTable).kept)
     names.remove(site)
     active._release(core, SiteId(site))
-    core.members.detours[SiteId(site)] = float("inf")
+    core.book(MembershipTable).detours[SiteId(site)] = float("inf")
     node.hears(site, msgspec.structs.replace(node.told_of(site), counter=50, loose=True))
     node.effects.clear()
     node.wait(30.0, "beta", *names)

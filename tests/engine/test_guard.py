@@ -6,7 +6,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from diana.engine.guard.guard import tidy
+from diana.engine.guard.guard import Guard, tidy
 from diana.engine.journal import events as ev
 from diana.engine.messages import messages as ms
 from diana.model.facts import Outcome
@@ -300,7 +300,7 @@ def test_a_retry_forgets_what_its_jobs_did_to_a_site() -> None:
     live(grid, "beta")
     failed = view(grid).failed
     grid["alpha"].retry("alpha-1")
-    assert not grid["alpha"].engine.core.guard.shunned
+    assert not grid["alpha"].engine.core.book(Guard).shunned
     assert grid["beta"].running, "beta has forgotten too"
     live(grid)
     assert 0 < failed <= 10 and view(grid).done == 200
@@ -313,7 +313,7 @@ def test_many_groups_of_one_job_are_spared_a_site_that_failed_the_latest() -> No
         while grid["beta"].end(outcome=Outcome.FAILED):
             grid.settle()
     assert 3 <= len(grid["beta"].started) <= 4
-    assert grid["alpha"].engine.core.guard.sites[SiteId("beta")].stand.value == "probation"
+    assert grid["alpha"].engine.core.book(Guard).sites[SiteId("beta")].stand.value == "probation"
 
 
 def test_switched_off_nothing_is_held_back() -> None:
@@ -404,9 +404,9 @@ def test_what_was_counted_of_a_placement_that_is_not_there_any_more_is_under_way
     grid = Grid(alpha=4)
     grid["alpha"].submit(spec(30, work_s=LONG), 30)
     core, name = grid["alpha"].engine.core, GroupId("alpha-1")
-    b = core.guard.here[name]
-    core.guard.keys[name][SubgroupId("alpha-1/9"), 9] = (5, 2)
-    core.guard.put(name, msgspec.structs.replace(b, out=b.out + 5, running=b.running + 2))
+    b = core.book(Guard).here[name]
+    core.book(Guard).keys[name][SubgroupId("alpha-1/9"), 9] = (5, 2)
+    core.book(Guard).put(name, msgspec.structs.replace(b, out=b.out + 5, running=b.running + 2))
     tidy(core)
-    assert (core.guard.here[name].out, core.guard.here[name].running) == (b.out, b.running)
-    assert [key[0] for key in core.guard.keys[name]] == ["alpha-1/0"]
+    assert (core.book(Guard).here[name].out, core.book(Guard).here[name].running) == (b.out, b.running)
+    assert [key[0] for key in core.book(Guard).keys[name]] == ["alpha-1/0"]

@@ -10,6 +10,7 @@ from diana.engine.journal import effects as fx
 from diana.engine.journal import events as ev
 from diana.engine.journal import records as r
 from diana.engine.messages import messages as ms
+from diana.engine.placement.draft import Drafts
 from diana.model.facts import Outcome
 from diana.model.ids import SiteId
 from diana.model.indexset import IndexSet
@@ -114,7 +115,7 @@ def test_what_is_released_while_quotes_for_the_rest_are_under_way_is_placed_too(
     alpha.hold("alpha-1", span(3, 5))
     grid.cut.clear()
     grid.meet(alpha, grid["beta"])
-    assert grid["alpha"].engine.core.drafts
+    assert grid["alpha"].engine.core.book(Drafts).open
     alpha.release_jobs("alpha-1", settle=False)
     grid.pass_time(10.0)
     grid.finish()

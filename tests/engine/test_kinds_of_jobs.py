@@ -12,6 +12,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from diana.engine.dispatch import capacity, forecast, quote_answer
+from diana.engine.dispatch.predictions import Predictions
+from diana.engine.guard.machine_guard import MachineGuard
 from diana.engine.journal import effects as fx
 from diana.engine.journal import events as ev
 from diana.engine.journal import records as r
@@ -20,6 +22,7 @@ from diana.engine.machines.requirements import PLAIN, Needs, about
 from diana.engine.messages import messages as ms
 from diana.engine.messages.migration import Surplus
 from diana.engine.migration import stranded
+from diana.engine.migration.stranded import Stranded
 from diana.engine.migration.surplus import LOOK_S, MOST_PARTS
 from diana.engine.placement.pull_back import NO_SLOTS_S
 from diana.model.ids import GroupId, SiteId
@@ -173,7 +176,7 @@ def test_a_machine_that_gets_no_more_of_a_group_does_not_wait_for_it() -> None:
     machines.submit(spec(2, work_s=LONG), 2, 1, who=BOB)
     machines.submit(spec(3, work_s=LONG, **IMAGE), 3, 2)
     core = site.engine.core
-    core.guard.machines.out[GroupId("alpha-2")] = {"m1": core.now + 1000.0}
+    core.book(MachineGuard).out[GroupId("alpha-2")] = {"m1": core.now + 1000.0}
     machines.submit(spec(20, work_s=1.0), 20, 3)
     assert given_to(site)["alpha-3"] == {"m1": 2}
 
@@ -231,14 +234,14 @@ def test_what_an_origin_was_not_told_of_for_want_of_room_it_is_told_next() -> No
         one = entry(f"beta-1/{number}", origin="beta")
         one.needs = needs
         core.queues.put(one, core.now)
-    core.guard.stranded.since[(1, needs)] = core.now - NO_SLOTS_S
+    core.book(Stranded).since[(1, needs)] = core.now - NO_SLOTS_S
     told = []
     for _ in range(2):
         stranded.look(core)
         core.now += LOOK_S
         sent = [one.message for one in core.effects if isinstance(one, fx.Send) and isinstance(one.message, Surplus)]
         told.append([len(group.parts) for message in sent for group in message.groups])
-    assert told == [[MOST_PARTS], [MOST_PARTS, 6]] and len(core.guard.stranded.told) == MOST_PARTS + 6
+    assert told == [[MOST_PARTS], [MOST_PARTS, 6]] and len(core.book(Stranded).told) == MOST_PARTS + 6
 
 
 def test_a_group_nobody_can_run_is_not_called_back_each_time_its_machine_goes() -> None:
@@ -267,10 +270,10 @@ def test_no_start_is_predicted_for_what_no_machine_can_run() -> None:
     nobody, somebody = sorted(core.queues.entries)
     assert (1, core.queues.entries[nobody].needs) in capacity.untaken(core)
     for key in (nobody, somebody):
-        core.predictions.forget(key)
-        core.predictions._next_sample_s = core.now
+        core.book(Predictions).forget(key)
+        core.book(Predictions)._next_sample_s = core.now
         forecast.learn(core, key)
-    assert list(core.predictions._open) == [somebody]
+    assert list(core.book(Predictions)._open) == [somebody]
 
 
 def test_what_a_peer_asks_for_is_cut_and_put_in_order_once() -> None:

@@ -7,6 +7,7 @@ from typing import Literal
 import msgspec
 import pytest
 
+from diana.engine.dispatch.lease_book import LeaseBook
 from diana.engine.engine import Engine
 from diana.engine.journal import effects as fx
 from diana.engine.journal import events as ev
@@ -124,15 +125,15 @@ def test_the_lease_counts_from_sending_however_late_the_answer_is() -> None:
     grid.part("beta")
     grid.pass_time(7.0)
     core = beta.engine.core
-    until_s = core.leases.until[SiteId("alpha")]
+    until_s = core.book(LeaseBook).until[SiteId("alpha")]
     late = lm.Renewed(generation=beta.engine.generation, sent_s=grid.now - 5.0, lease_s=LEASE_S)
     beta.handle(ev.Received(SiteId("alpha"), late))
-    assert core.leases.until[SiteId("alpha")] == max(until_s, grid.now - 5.0 + LEASE_S)
+    assert core.book(LeaseBook).until[SiteId("alpha")] == max(until_s, grid.now - 5.0 + LEASE_S)
     of_another_boot = lm.Renewed(generation=beta.engine.generation - 1, sent_s=grid.now, lease_s=LEASE_S)
     beta.handle(ev.Received(SiteId("alpha"), of_another_boot))
     from_the_future = lm.Renewed(generation=beta.engine.generation, sent_s=grid.now + 9.0, lease_s=LEASE_S)
     beta.handle(ev.Received(SiteId("alpha"), from_the_future))
-    assert core.leases.until[SiteId("alpha")] == max(until_s, grid.now - 5.0 + LEASE_S)
+    assert core.book(LeaseBook).until[SiteId("alpha")] == max(until_s, grid.now - 5.0 + LEASE_S)
 
 
 def test_past_its_lease_a_site_starts_nothing_and_tries_again_what_ended_with_it() -> None:
@@ -288,7 +289,7 @@ def test_an_order_is_never_said_in_two_ways_by_an_origin_that_stood_still() -> N
     grid.settle()
     grid.part("beta")
     lease_ends(grid)
-    grid.pass_time(grid["alpha"].engine.core.leases.waits[SiteId("beta")] - grid.now - 0.1)
+    grid.pass_time(grid["alpha"].engine.core.book(LeaseBook).waits[SiteId("beta")] - grid.now - 0.1)
     grid["alpha"].cancel("alpha-1", IndexSet.span(4, 6))
     grid.now += 60.0
     grid["alpha"].handle(ev.Tick())

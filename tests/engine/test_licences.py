@@ -267,7 +267,7 @@ def _counted(core: Context) -> None:
     assert runs.licensed == batches
     given = Counter[str]()
     for custody in core.state.custodies.values():
-        told = core.ended[custody.key].indices if custody.key in core.ended else set[int]()
+        told = core.run_book.ended[custody.key].indices if custody.key in core.run_book.ended else set[int]()
         for name, count in custody.spec.resources.licences:
             given[name] += count * len(set(custody.running) - told)
     assert +runs.licences == +given == Counter({name: batch.total() for name, batch in batches.items()})

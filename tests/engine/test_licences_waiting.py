@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from diana.engine.dispatch import capacity, promised_capacity, quote_answer
+from diana.engine.dispatch.capacity import PromisedCapacity
 from diana.engine.dispatch.licences import pools
 from diana.engine.journal import events as ev
 from diana.engine.machines.machine import Worker
@@ -74,7 +75,7 @@ def test_room_is_kept_for_as_many_jobs_as_there_are_licences_for() -> None:
         core, owner = site.engine.core, ALICE.name
         asked = RoomRequest(room=room, jobs=9, gain_s=50.0, processors=1, owner=owner, work_s=LONG, software=names)
         found = promised_capacity.keep(core, SiteId("beta"), asked).jobs
-        core.migration.rooms.over(f"beta {room}")
+        core.book(PromisedCapacity).rooms.over(f"beta {room}")
         return found
 
     wanted = (

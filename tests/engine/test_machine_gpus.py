@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from diana.engine.dispatch import quote_answer
+from diana.engine.dispatch.capacity import PromisedCapacity
 from diana.engine.dispatch.promised_capacity import keep
 from diana.engine.journal import effects as fx
 from diana.engine.journal import events as ev
@@ -241,9 +242,9 @@ def test_room_is_kept_for_as_many_jobs_as_there_are_gpus_for_and_not_slots() -> 
         return keep(core, SiteId("beta"), msgspec.structs.replace(asked, room=room, gpus=gpus)).jobs
 
     assert kept(1, 0) == 50
-    core.migration.rooms.over("beta 1")
+    core.book(PromisedCapacity).rooms.over("beta 1")
     assert (kept(2, 1), kept(3, 1)) == (4, 0)
-    core.migration.rooms.over("beta 2")
+    core.book(PromisedCapacity).rooms.over("beta 2")
     assert kept(4, 2) == 2
 
 

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from diana.engine.dispatch import promised_capacity
+from diana.engine.dispatch.capacity import PromisedCapacity
 from diana.engine.dispatch.promised_capacity import keep
 from diana.engine.journal import events as ev
 from diana.engine.journal import records as r
@@ -78,7 +79,7 @@ def test_what_is_held_is_nobodys_to_wait_behind() -> None:
     assert migration_moves._own_jobs(core, group) == {"beta": 96, "gamma": 96}
     alpha.handle(ev.HoldJobs(request=9, principal=ALICE, group=group.group, indices=IndexSet.span(0, 50)))
     grid.pass_time(5.0)
-    held = sum(len(told.held) for told in core.progress.values())
+    held = sum(len(told.held) for told in core.view.progress.values())
     assert held > 40 and sum(migration_moves._own_jobs(core, group).values()) == 192 - held
 
 
@@ -232,7 +233,7 @@ def test_who_claims_room_that_is_not_kept_is_refused() -> None:
         message = post[2]
         if isinstance(message, ms.Prepare) and message.room:
             forged.append(message)
-            grid["gamma"].engine.core.migration.rooms.over(f"alpha {message.room}")
+            grid["gamma"].engine.core.book(PromisedCapacity).rooms.over(f"alpha {message.room}")
         return "deliver"
 
     grid.fate = forge
@@ -339,7 +340,7 @@ def explained(grid: Grid) -> Explanation:
 
 def test_the_window_forgets_and_the_reason_says_what_it_saw() -> None:
     grid = late(jobs=12)
-    rates = grid["beta"].engine.core.migration.rates.rates(grid.now)
+    rates = grid["beta"].engine.core.line.rates.rates(grid.now)
     assert rates.arrived == 12 and rates.started == 1
     grid.pass_time(400.0)
-    assert grid["beta"].engine.core.migration.rates.rates(grid.now).arrived == 0
+    assert grid["beta"].engine.core.line.rates.rates(grid.now).arrived == 0

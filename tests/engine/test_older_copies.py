@@ -8,6 +8,7 @@ import pytest
 from diana.engine.journal import codec, records
 from diana.engine.journal import effects as fx
 from diana.engine.journal import events as ev
+from diana.engine.site.journal_doubt import JournalDoubt
 from tests.engine.handing import PART, committed, view
 from tests.engine.test_recovery import put_back
 
@@ -85,4 +86,4 @@ def test_a_machine_that_leads_a_pair_adopts_what_its_spawner_runs() -> None:
     beta.engine.core.term = 2
     beta.lrm_ready()
     assert beta.engine.core.state.custodies[(PART, 1)].running.keys() == {run.index for run in beta.running}
-    assert not beta.engine.core.fallen
+    assert not beta.engine.core.book(JournalDoubt).fallen

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from diana.engine.guard.guard import Guard
 from diana.engine.guard.programs import MOST_OF_A_USER, MOST_USERS, NOTHING, Program, Programs
 from diana.model.facts import Outcome
 from diana.model.ids import GroupId
@@ -68,7 +69,7 @@ def test_a_known_template_of_which_a_group_was_stopped_loses_ten_jobs_more_at_mo
         grid.settle()
     alpha.submit(spec(1, work_s=1.0), 1, 3, who=BOB)
     alpha.end()
-    assert not alpha.engine.core.guard.failing
+    assert not alpha.engine.core.book(Guard).failing
     alpha.submit(spec(200, work_s=LONG), 200, 4)
     for _ in range(20):
         while alpha.end(outcome=Outcome.FAILED):
@@ -81,7 +82,7 @@ def test_a_group_that_began_with_credit_loses_it_with_the_word_of_its_program() 
     grid = learned()
     alpha = grid["alpha"]
     alpha.submit(spec(100, work_s=LONG), 100, 2)
-    guard, name = alpha.engine.core.guard, GroupId("alpha-2")
+    guard, name = alpha.engine.core.book(Guard), GroupId("alpha-2")
     assert guard.here[name].credit == SLOTS
     guard.words.ended(guard.programs[name], GroupId("beta-1"), 0, 3, stopped=False)
     alpha.end(1, outcome=Outcome.CANCELLED)

@@ -11,6 +11,7 @@ from diana.engine.dispatch import forecast
 from diana.engine.journal import effects as fx
 from diana.engine.journal import events as ev
 from diana.engine.messages import messages as ms
+from diana.engine.views.queries import OpenQueries
 from diana.model.ids import GroupId, SiteId, SubgroupId
 from diana.model.indexset import IndexSet
 from diana.model.trust.principal import Principal
@@ -261,7 +262,7 @@ def test_a_site_that_does_not_answer_is_one_line_after_a_short_time() -> None:
     grid.pass_time(4.0)
     refused = grid["alpha"].replies.pop(996)
     assert isinstance(refused, fx.Refusal) and refused.code == "unreachable" and "beta" in refused.text
-    assert not grid["alpha"].engine.core.queries
+    assert not grid["alpha"].engine.core.book(OpenQueries).open
     grid["alpha"].handle(ev.Ask(request=997, principal=ALICE, what="explain", group=GroupId("alpha-1")))
     grid.pass_time(4.0)
     found = grid["alpha"].replies.pop(997)
@@ -296,7 +297,7 @@ def test_a_report_nobody_asked_for_or_about_another_site_is_not_believed() -> No
     alpha.handle(ev.Received(SiteId("beta"), ms.QueueReport(query=77, parts=())))
     grid.fate = lambda _, __, letter: "lose" if isinstance(letter[2], ms.QueueRequest) else "deliver"
     ask_other(grid, "beta")
-    (number,) = alpha.engine.core.queries
+    (number,) = alpha.engine.core.book(OpenQueries).open
     own = queue(alpha)
     alpha.handle(ev.Received(SiteId("beta"), ms.QueueReport(query=number, queue=own, parts=())))
     assert 996 not in alpha.replies and alpha.warnings

@@ -8,6 +8,7 @@ from collections import Counter
 import msgspec
 import pytest
 
+from diana.engine.guard.guard import Guard
 from diana.engine.journal import effects as fx
 from diana.engine.journal import events as ev
 from diana.engine.journal import records as r
@@ -166,7 +167,7 @@ def test_what_came_back_from_a_cluster_again_and_again_is_not_counted_as_under_w
                 cluster.pass_time(2.0)
             there = [run for run, over in cluster.held["slurm"].items() if not over]
             assert len(there) >= 5 if to == "beta" else not there
-            assert grid["beta"].engine.core.guard.here[GroupId("alpha-1")].out == len(there)
+            assert grid["beta"].engine.core.book(Guard).here[GroupId("alpha-1")].out == len(there)
     assert len(cluster.orders) >= 3
 
 

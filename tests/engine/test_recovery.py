@@ -13,6 +13,7 @@ from diana.engine.journal.state import Step
 from diana.engine.messages import messages as ms
 from diana.engine.messages.recovery import Met
 from diana.engine.site import journal_doubt
+from diana.engine.site.journal_doubt import JournalDoubt
 from diana.model.ids import SiteId
 from diana.model.indexset import IndexSet
 from diana.model.views.views import Ok
@@ -375,7 +376,7 @@ def test_what_a_site_said_under_a_former_name_says_nothing_of_the_new_one() -> N
     journal_doubt.heard(alpha.engine.core, BETA, "db-beta", 10**6)
     grid.pass_time(5.0)
     beta.restart()
-    assert BETA not in alpha.engine.core.fell
+    assert BETA not in alpha.engine.core.book(JournalDoubt).fell
 
 
 def test_start_anew_follows_what_made_it_necessary() -> None:

@@ -11,6 +11,7 @@ from diana.engine.journal import events as ev
 from diana.engine.journal.state import Step
 from diana.engine.messages import messages as ms
 from diana.engine.messages.recovery import Holding, Holdings, Met
+from diana.engine.site.journal_doubt import JournalDoubt
 from diana.model.ids import SiteId, SubgroupId
 from diana.model.indexset import IndexSet
 from tests.engine.bench import Grid
@@ -91,8 +92,8 @@ def test_the_word_of_an_origin_is_asked_for_when_its_first_jobs_come() -> None:
     beta = grid["beta"]
     put_back(beta, beta.stored, newest=False)
     grid.heal("beta")
-    beta.engine.core.spoken.clear()
-    beta.engine.core.unsure = False
+    beta.engine.core.book(JournalDoubt).spoken.clear()
+    beta.engine.core.book(JournalDoubt).unsure = False
     grid["alpha"].submit(spec(4, work_s=100.0, sites=("beta",)), 4)
     grid.pass_time(30.0)
     assert len(beta.started) == 4
@@ -124,7 +125,7 @@ def test_a_doubted_store_is_trusted_once_all_sites_it_knew_have_spoken() -> None
     put_back(beta, beta.stored, newest=False)
     assert not any(isinstance(effect, fx.Confirmed) for effect in beta.trace)
     grid.heal("beta")
-    assert beta.engine.core.spoken == {ALPHA, SiteId("gamma")}
+    assert beta.engine.core.book(JournalDoubt).spoken == {ALPHA, SiteId("gamma")}
     assert sum(isinstance(effect, fx.Confirmed) for effect in beta.trace) == 1
 
 
@@ -137,5 +138,5 @@ def test_a_store_is_not_trusted_while_one_site_is_away() -> None:
     grid.cut.add("gamma")
     grid.heal("beta")
     grid.pass_time(300.0)
-    assert not beta.engine.core.unsure, "its own work does not wait for ever"
+    assert not beta.engine.core.book(JournalDoubt).unsure, "its own work does not wait for ever"
     assert not any(isinstance(effect, fx.Confirmed) for effect in beta.trace)

@@ -33,7 +33,7 @@ def check_totals(core: Context) -> None:
     assert given_runs == {
         (key, c.spec.resources.processors)
         for key, c in custodies.items()
-        if set(c.running) - (core.ended[key].indices if key in core.ended else set())
+        if set(c.running) - (core.run_book.ended[key].indices if key in core.run_book.ended else set())
     }
     on = naive_on_slots(core)
     assert capacity.on_slots(core) == on
@@ -72,7 +72,7 @@ def check_parties(core: Context) -> None:
 
 def naive_on_slots(core: Context) -> dict[tuple[str, int], int]:
     """As many of the first that were given as fit, and those whose end is told and not durable."""
-    out = {key: len(ended.indices) for key, ended in core.ended.items() if ended.indices}
+    out = {key: len(ended.indices) for key, ended in core.run_book.ended.items() if ended.indices}
     free = core.state.settings.slots
     for run in core.totals.runs.all():
         if run.processors > free:

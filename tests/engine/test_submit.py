@@ -10,6 +10,7 @@ from diana.engine.journal import events as ev
 from diana.engine.journal import records as r
 from diana.engine.journal.state import encode_state
 from diana.engine.messages import messages as ms
+from diana.engine.placement.draft import Drafts
 from diana.model.ids import GroupId, SiteId
 from diana.model.indexset import IndexSet
 from diana.model.trust.principal import Principal, Role
@@ -204,7 +205,7 @@ def test_a_plan_is_the_decision_of_the_submission_and_leaves_no_trace() -> None:
     answer = alpha.submit(spec(12, work_s=50.0), 12, plan_only=True)
     assert isinstance(answer, fx.DecisionMade)
     assert [encode_state(s.engine.core.state) for s in grid.sites.values()] == before
-    assert not alpha.engine.core.drafts
+    assert not alpha.engine.core.book(Drafts).open
     alpha.submit(spec(12, work_s=50.0), 12, 2)
     (made,) = alpha.group("alpha-1").decisions
     assert made == answer.decision

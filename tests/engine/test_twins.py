@@ -6,6 +6,7 @@ from diana.engine.engine import Engine
 from diana.engine.journal import effects as fx
 from diana.engine.journal import events as ev
 from diana.engine.membership import twins
+from diana.engine.membership.table import MembershipTable
 from diana.engine.site.surroundings import Journal
 from diana.model.ids import SiteId
 from diana.model.settings import Settings
@@ -113,7 +114,7 @@ def test_a_site_learns_that_another_node_has_its_name() -> None:
     node.up("beta")
     for version in range(8):
         assert version >= twins.SURE or not twins.note(node.engine.core, node.engine.core.site)
-        mine = node.engine.core.members.incarnation
+        mine = node.engine.core.book(MembershipTable).incarnation
         node.told("beta", entry("alpha", mine, version, address="elsewhere:7400"))
         node.wait(4.0, "beta")
     done = node.engine.handle(ev.Ask(request=7, principal=OPERATOR, what="sites"), node.now)

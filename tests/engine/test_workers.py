@@ -374,7 +374,8 @@ def test_no_order_of_losses_returns_ends_and_restarts_starts_a_job_twice(data: s
         site.grid.now += 0.5
         core = site.engine.core
         assert core.workers.load() == sum(
-            (len(c.running) - len(core.ended[key].indices if key in core.ended else ())) * c.spec.resources.processors
+            (len(c.running) - len(core.run_book.ended[key].indices if key in core.run_book.ended else ()))
+            * c.spec.resources.processors
             for key, c in core.state.custodies.items()
         )
     for name in machines.slots:
@@ -398,6 +399,10 @@ def test_which_machine_holds_a_job_is_kept_as_index_sets_and_swept() -> None:
     (custody,) = site.engine.core.state.custodies.values()
     assert all(len(mine) <= 2 * 6 + 6 for mine in custody.given.values())
     held = {name: sorted(run.index for run, over in machines.held[name].items() if not over) for name in ("m1", "m2")}
-    told = site.engine.core.ended[custody.key].indices if custody.key in site.engine.core.ended else set()
+    told = (
+        site.engine.core.run_book.ended[custody.key].indices
+        if custody.key in site.engine.core.run_book.ended
+        else set()
+    )
     assert {n: [i for i in some if i not in told] for n, some in custody.by_machine(custody.running).items()} == held
     assert IndexSet.of(custody.running).issubset(IndexSet.union(custody.given.values()))

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import pytest
 
 from diana.engine.dispatch import renewals
+from diana.engine.dispatch.lease_book import LeaseBook
 from diana.engine.handover import leases
 from diana.engine.messages.leases import Renew, Renewed
 from diana.engine.site.context import Context
@@ -171,7 +172,7 @@ def takes_it_for_granted(patch: pytest.MonkeyPatch) -> None:
 
     def asked(core: Context, origin: SiteId) -> None:
         ask(core, origin)
-        if origin in core.leases.under:
+        if origin in core.book(LeaseBook).under:
             renewals.granted(core, origin, Renewed(generation=core.state.generation, sent_s=core.now, lease_s=6.0))
 
     patch.setattr(renewals, "ask", asked)

@@ -9,6 +9,8 @@ from typing import ClassVar
 import pytest
 
 from diana.engine.engine import Engine
+from diana.engine.guard.guard import Guard
+from diana.engine.guard.machine_guard import MachineGuard
 from diana.engine.journal import effects as fx
 from diana.engine.journal import events as ev
 from diana.engine.machines.software import Offers
@@ -108,8 +110,10 @@ class Watched(Engine):
                 self.given.setdefault((self.core.site, effect.worker), set()).update(needed(effect.spec))
         if isinstance(event, ev.JobsEnded):
             self.refused.extend(event.subgroup for one in event.facts.outcomes if one == Outcome.NOT_STARTED)
-        guard = self.core.guard
-        self.barred.extend([*guard.stopped, *guard.shunned, *(g for g, out in guard.machines.out.items() if out)])
+        guard = self.core.book(Guard)
+        self.barred.extend(
+            [*guard.stopped, *guard.shunned, *(g for g, out in self.core.book(MachineGuard).out.items() if out)]
+        )
         return effects
 
 

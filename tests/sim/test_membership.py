@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from diana.engine.membership.table import MembershipTable
 from diana.engine.messages.messages import Gossip
 from diana.model.ids import SiteId
 from diana.model.settings import Settings
@@ -16,7 +17,7 @@ from diana.sim.world.runner import simulate
 
 def known_to_all(grid: Members) -> bool:
     count = len(grid.up())
-    return all(m.engine is not None and m.engine.core.members.alive == count for m in grid.up())
+    return all(m.engine is not None and m.engine.core.book(MembershipTable).alive == count for m in grid.up())
 
 
 @pytest.mark.parametrize("count", [10, 40])
@@ -106,7 +107,7 @@ def test_a_liar_that_tells_of_everybody_s_end_makes_nobody_lost() -> None:
             for s, p in sorted(core.view.peers.items())
             if p.summary is not None
         )
-        for site in sorted(core.members.linked):
+        for site in sorted(core.book(MembershipTable).linked):
             grid.network.send(liar.site, site, Gossip(rumours=lies))
         grid.run(1.0)
         worst = max(worst, grid.wrong())

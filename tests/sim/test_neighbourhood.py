@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from diana.engine.membership.table import MembershipTable
 from diana.model.ids import SiteId
 from diana.model.settings import Settings
 from diana.policy.membership import State, mark, ring_distance
@@ -46,10 +47,10 @@ def test_a_site_comes_to_know_its_neighbours_and_no_more_than_its_table_holds() 
     for member in grid.up():
         known = table(member)
         assert member.engine is not None
-        assert len(known) <= KNOWN + KNOWN // 8 + len(member.engine.core.members.linked)
+        assert len(known) <= KNOWN + KNOWN // 8 + len(member.engine.core.book(MembershipTable).linked)
         near = nearest(grid, member.site, KNOWN - 4)
         assert {site for site in near if known.get(site) is State.ALIVE} == near
-        assert member.engine.core.members.alive == 1 + sum(state < State.LOST for state in known.values())
+        assert member.engine.core.book(MembershipTable).alive == 1 + sum(state < State.LOST for state in known.values())
 
 
 @pytest.mark.wide

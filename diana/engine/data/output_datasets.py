@@ -10,7 +10,16 @@ from diana.engine.journal.records import DatasetAdded, OutputsRegistered
 from diana.engine.journal.state import Group
 from diana.engine.site.context import Context
 from diana.model.facts import Facts, FactsKey, OutputFile
+from diana.model.ids import GroupId
 from diana.model.indexset import IndexSet
+
+
+class Registrations:
+    """Registrations under way. Volatile: a restart registers again."""
+
+    def __init__(self) -> None:
+        self.open: dict[int, GroupId] = {}
+        """Ticket -> the group whose outputs are being registered as a dataset."""
 
 
 def due(group: Group) -> bool:
@@ -31,10 +40,10 @@ def taken(core: Context, owner: str, name: str) -> str:
 def begin(core: Context, group: Group) -> None:
     """Order the registration once. After a crash the order is given again, which changes nothing where it was carried
     out."""
-    if group.group in core.registrations.values():
+    if group.group in core.book(Registrations).open.values():
         return
     ticket = core.ticket()
-    core.registrations[ticket] = group.group
+    core.book(Registrations).open[ticket] = group.group
     outputs = group.spec.outputs
     superseded = tuple((part, s.superseded) for part, s in sorted(group.subgroups.items()) if s.superseded)
     core.emit(
@@ -53,7 +62,7 @@ def begin(core: Context, group: Group) -> None:
 def _under_way(core: Context, group: Group) -> bool:
     """True if another group of that owner is about to give the name its first content; stagers register one after the
     other."""
-    others = (core.state.groups.get(name) for name in core.registrations.values() if name != group.group)
+    others = (core.state.groups.get(name) for name in core.book(Registrations).open.values() if name != group.group)
     mine = (group.owner, group.spec.outputs.dataset)
     return any(other is not None and (other.owner, other.spec.outputs.dataset) == mine for other in others)
 
@@ -70,7 +79,7 @@ def named(order: RegisterOutputs, chunks: Iterable[tuple[FactsKey, Facts]]) -> I
 def finished(core: Context, event: OutputsInCatalogue) -> tuple[Group, str] | None:
     """Take the catalogue's answer. Return the group, and why it has to be called failed (empty: it has not); None:
     nobody waits for this answer."""
-    name = core.registrations.pop(event.ticket, None)
+    name = core.book(Registrations).open.pop(event.ticket, None)
     group = core.state.groups.get(name) if name else None
     if group is None or group.state:
         return None

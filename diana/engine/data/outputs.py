@@ -19,11 +19,21 @@ GIVE_UP_AFTER = 40
 called failed for want of it."""
 
 
+class Gathers:
+    """Outputs on their way home. Volatile: `resume_all` orders them again after a restart."""
+
+    def __init__(self) -> None:
+        self.moving: dict[int, tuple[FactsKey, SiteId]] = {}
+        """Ticket -> the outputs and the site they come from."""
+        self.away: dict[FactsKey, tuple[str, IndexSet]] = {}
+        """Outputs collected here that cannot be gathered -> the machine they lie on, which is away, and their jobs."""
+
+
 def begin(core: Context, group: Group, key: FactsKey, source: SiteId, size_bytes: int = 0) -> None:
     """Order a batch's outputs home. `size_bytes`: size of the files, where it is known; they count as on their way
     until they are here."""
     ticket = core.ticket()
-    core.gathers[ticket] = (key, source)
+    core.book(Gathers).moving[ticket] = (key, source)
     skip = group.subgroups[key.subgroup].superseded
     order = Gather(ticket=ticket, source=source, key=key, to=group.spec.outputs.to, skip=skip)
     links.ordered(core, order, size_bytes)
@@ -33,11 +43,11 @@ def begin(core: Context, group: Group, key: FactsKey, source: SiteId, size_bytes
 def begin_again(core: Context, group: Group) -> None:
     """Gather on after jobs were retried: without their old outputs, and with another try of batches given up."""
     wanted, moving = set(group.gathers), set[FactsKey]()
-    for ticket, (key, _) in sorted(core.gathers.items()):
+    for ticket, (key, _) in sorted(core.book(Gathers).moving.items()):
         if key in wanted and not group.subgroups[key.subgroup].superseded:
             moving.add(key)
         elif key.group == group.group:
-            del core.gathers[ticket]
+            del core.book(Gathers).moving[ticket]
             links.settled(core, ticket)
             core.emit(CancelStage(ticket))
     for key in group.gathers:
@@ -82,20 +92,20 @@ def resume_all(core: Context) -> None:
 
 
 def on_gathered(core: Context, event: StageDone) -> None:
-    key, source = core.gathers.pop(event.ticket)
+    key, source = core.book(Gathers).moving.pop(event.ticket)
     links.settled(core, event.ticket)
     group = core.state.groups.get(key.group)
     if group is None or key not in group.gathers:
         return
     timer = _timer(key)
-    core.outputs_at.pop(key, None)
+    core.book(Gathers).away.pop(key, None)
     if event.error and event.away and source == core.site and machine_gone(core, event.away):
         core.settle(timer)
         _lost(core, group, key, event.lacking, event.away)
         return
     if event.error and (event.away or core.tries.get(timer, 0) < GIVE_UP_AFTER or not _in_reach(core, source)):
         if event.away and source == core.site:
-            core.outputs_at[key] = (event.away, event.lacking)
+            core.book(Gathers).away[key] = (event.away, event.lacking)
         core.waiting_notes[group.group] = event.error
         core.back_off(timer)
         core.notify(group.group)
@@ -131,8 +141,8 @@ def machine_gone(core: Context, machine: str) -> bool:
 
 def machine_back(core: Context, machine: str) -> None:
     """Gather at once the outputs that lie on a machine that is back."""
-    for key in [key for key, (at, _) in sorted(core.outputs_at.items()) if at == machine]:
-        del core.outputs_at[key]
+    for key in [key for key, (at, _) in sorted(core.book(Gathers).away.items()) if at == machine]:
+        del core.book(Gathers).away[key]
         core.settle(_timer(key))
         gather_again(core, key.subgroup, str(key.epoch), str(key.batch))
 
@@ -140,8 +150,8 @@ def machine_back(core: Context, machine: str) -> None:
 def machine_lost(core: Context, machine: str) -> int:
     """Settle the outputs that lay on this machine only and will never come; return the number of jobs concerned."""
     count = 0
-    for key in [key for key, (at, _) in sorted(core.outputs_at.items()) if at == machine]:
-        _, jobs = core.outputs_at.pop(key)
+    for key in [key for key, (at, _) in sorted(core.book(Gathers).away.items()) if at == machine]:
+        _, jobs = core.book(Gathers).away.pop(key)
         core.settle(_timer(key))
         group = core.state.groups.get(key.group)
         if group is not None and key in group.gathers:
@@ -172,8 +182,8 @@ def give_up(core: Context, group: Group, why: str) -> int:
     """Gather no more of the batches that did not come at the first try; return how many. They stay where they are: a
     retry of the group gathers them again."""
     stuck = {key: None for key in group.gathers if core.tries.get(_timer(key), 0)}
-    for ticket in [t for t, (moving, _) in core.gathers.items() if moving in stuck]:
-        del core.gathers[ticket]
+    for ticket in [t for t, (moving, _) in core.book(Gathers).moving.items() if moving in stuck]:
+        del core.book(Gathers).moving[ticket]
         links.settled(core, ticket)
         core.emit(CancelStage(ticket))
     for key in stuck:

@@ -35,6 +35,8 @@ class StageBook:
         self.units: dict[CustodyKey, dict[int, Unit]] = {}
         self.tickets: dict[int, tuple[CustodyKey, int]] = {}
         self._blocked: dict[CustodyKey, IndexSet] = {}
+        self.moved_bytes: dict[CustodyKey, int] = {}
+        """Bytes brought here and not told yet."""
 
     def open(self, custody: Custody) -> dict[int, Unit]:
         units = dict(enumerate(_units(custody)))

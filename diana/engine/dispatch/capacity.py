@@ -4,7 +4,9 @@ local resource manager holds: none costs by the number of groups."""
 from __future__ import annotations
 
 from collections.abc import Iterable
+from heapq import heappop, heappush
 from itertools import chain
+from math import inf
 from typing import NamedTuple
 
 from diana.engine.journal.state import Custody, CustodyKey
@@ -12,17 +14,15 @@ from diana.engine.machines.requirements import Kind, Want
 from diana.engine.machines.running import Lane
 from diana.engine.machines.software import Sorted
 from diana.engine.messages.messages import QuoteRequest
-from diana.engine.site import run_times
 from diana.engine.site.context import Context
 from diana.model.job import licences, software
 from diana.model.job.urls import MOST_BEGINNINGS, may_be_allowed, shown
 from diana.model.words import counted
+from diana.policy.migration.capacity import Promises
 from diana.policy.queueing import limits, residual
 
 MOST_LOOKED_AT = 512
 """Jobs on slots looked at to tell when slots come free; of more, an even sample."""
-
-expected_s = run_times.expected_s
 
 
 class Given(NamedTuple):
@@ -42,12 +42,49 @@ class Given(NamedTuple):
         return self.ahead_s + sum(left_s * width for left_s, width in self.ends)
 
 
+ROOM_S = 60.0
+"""Seconds until room that was kept and not used is free again: a recall with its retries is through or given up."""
+MOST_DUE = 10_000
+
+
+class PromisedCapacity:
+    """Room kept here for work that is to move here. Volatile: a site that asked and hears nothing asks again."""
+
+    def __init__(self) -> None:
+        self.rooms = Promises(ROOM_S)
+        """Rooms kept here for others, in processors."""
+        self._due_s: list[float] = []
+        """Heap of the site times by which jobs that room was made for are to have started."""
+
+    def due(self, now: float, gain_s: float) -> None:
+        """Note that room was made for work that is to start within `gain_s`."""
+        if len(self._due_s) < MOST_DUE:
+            heappush(self._due_s, now + gain_s)
+
+    def within_s(self, now: float) -> float:
+        """Return the seconds within which further work is to start here: the shortest time that any work with room has
+        left; inf: none has room. Later work may push back none that came before it: the queue knows nothing of the
+        gains, and the work with the larger gain may stand first."""
+        while self._due_s and self._due_s[0] <= now:
+            heappop(self._due_s)
+        return self._due_s[0] - now if self._due_s else inf
+
+
+class Capacity:
+    """The latest look at what the LRM holds."""
+
+    def __init__(self) -> None:
+        self.stamp: tuple[float, int, int] | None = None
+        """Site time, records and changes of runs at which `held` was counted."""
+        self.held = Given([], 0.0, [], 0.0)
+
+
 def held(core: Context) -> Given:
     """Return the jobs the LRM holds. One look serves all questions of one instant: a quote alone asks twice."""
-    stamp = (core.now, core.state.seq, core.totals.runs.changes)
-    if core.held is None or core.held[0] != stamp:
-        core.held = (stamp, _held(core))
-    return core.held[1]
+    stamp, last = (core.now, core.state.seq, core.totals.runs.changes), core.book(Capacity)
+    if last.stamp != stamp:
+        last.stamp, last.held = stamp, _held(core)
+    return last.held
 
 
 def _held(core: Context) -> Given:
@@ -69,7 +106,7 @@ def _expected(core: Context, *lists: Iterable[CustodyKey]) -> dict[CustodyKey, f
     a custody of its own, but few templates stand behind them: learned times are looked up once per template and
     user."""
     out: dict[CustodyKey, float] = {}
-    seen, custodies, means = core.run_s, core.state.custodies, dict[tuple[str, str], float | None]()
+    seen, custodies, means = core.run_book.mean_s, core.state.custodies, dict[tuple[str, str], float | None]()
     for key in chain(*lists):
         if key in out:
             continue
@@ -81,7 +118,7 @@ def _expected(core: Context, *lists: Iterable[CustodyKey]) -> dict[CustodyKey, f
                 means[kind] = core.state.run_times.mean_s(*kind)
             run_s = means[kind]
             if run_s is None:
-                run_s = expected_s(core, custody)
+                run_s = core.run_book.expected_s(custody)
         out[key] = run_s
     return out
 

@@ -7,8 +7,10 @@ from collections.abc import Callable, Container, Mapping
 from functools import partial
 from typing import NamedTuple
 
+from diana.engine.data.stage_book import StageBook
 from diana.engine.dispatch import capacity, forecast, licences, maintenance, renewals, start
 from diana.engine.dispatch.licences import Pool
+from diana.engine.dispatch.predictions import Predictions
 from diana.engine.guard import guard, machine_guard
 from diana.engine.journal.state import Custody
 from diana.engine.machines import requirements
@@ -52,12 +54,12 @@ def recount(core: Context) -> None:
         ):
             core.queues.remove(key)
             core.line.note(key, 0, core.now)
-            core.predictions.forget(key)
-            core.merges.discard(key)
+            core.book(Predictions).forget(key)
+            core.queues.merges.discard(key)
             continue
         if start.merge_directory(core, custody):
-            core.merges.add(key)
-        waiting, blocked = custody.startable(), core.staging.blocked(key)
+            core.queues.merges.add(key)
+        waiting, blocked = custody.startable(), core.book(StageBook).blocked(key)
         core.queues.put(
             Entry(
                 key,
@@ -69,14 +71,14 @@ def recount(core: Context) -> None:
                 ready=len(waiting - blocked) if blocked else len(waiting),
                 offset=RAISE if custody.raised else 0.0,
                 bound=_is_bound(core, custody),
-                run_s=capacity.expected_s(core, custody),
+                run_s=core.run_book.expected_s(custody),
                 needs=requirements.needs(custody.spec),
             ),
             core.now,
         )
         arrived = core.line.note(key, len(waiting), core.now)
         if arrived > 0:
-            core.migration.rates.arrived(arrived, core.now)
+            core.line.rates.arrived(arrived, core.now)
     some = max(core.requeue)
     core.requeue.clear()
     core.queues.settle(core.now)
@@ -86,7 +88,7 @@ def recount(core: Context) -> None:
 def _is_bound(core: Context, custody: Custody) -> bool:
     """True if it belongs in the local queue: submitted for this site only, or with its inputs here. Others may move."""
     spec = custody.spec
-    return spec.sites == (core.site,) or bool(custody.files and not core.staging.blocked(custody.key))
+    return spec.sites == (core.site,) or bool(custody.files and not core.book(StageBook).blocked(custody.key))
 
 
 def dispatch(core: Context) -> None:
@@ -101,7 +103,7 @@ def dispatch(core: Context) -> None:
     recount(core)
     if core.calendar.closed:
         return
-    if core.merges:
+    if core.queues.merges:
         _merge_without_slots(core)
     workers = core.workers
     if not len(core.queues) or workers.rests == _stamp(core) or not workers.hungry():
@@ -185,7 +187,7 @@ def _fill(core: Context, turn: _Round) -> None:
         short = jobs > began
         wide = want.processors > 1 or want.gpus > 1
         place = None
-        if short and wide and entry.key not in core.merges:
+        if short and wide and entry.key not in core.queues.merges:
             among_these = frozenset[str]().union(*(pool.machines for pool in pools)) if pools is not None else None
             place = _place(core, turn, want, needs, partial(closing.in_time, takes_s), among_these)
         if short and pools and not began:
@@ -206,7 +208,7 @@ def _fill(core: Context, turn: _Round) -> None:
 def _stays(core: Context, turn: _Round, entry: Entry, custody: Custody) -> bool:
     """True if a job without needs waits in any case, as most of a long queue do behind the best that fits nowhere: only
     kept machines have so many processors free, and their reservations do not let it pass."""
-    if entry.needs != PLAIN or core.merges or not core.workers.free_slots():
+    if entry.needs != PLAIN or core.queues.merges or not core.workers.free_slots():
         return False
     if entry.processors > 1 and PLAIN not in turn.settled:
         # It may get a machine kept for it.
@@ -220,7 +222,7 @@ def _stays(core: Context, turn: _Round, entry: Entry, custody: Custody) -> bool:
     if not beside:
         turn.closed.from_width(entry.processors)
         return True
-    run_s = capacity.expected_s(core, custody)
+    run_s = core.run_book.expected_s(custody)
     return not any(one.reservation.lets_pass(entry.processors, run_s, one.free(), core.now) for one in beside)
 
 
@@ -329,7 +331,7 @@ def _shares(
     if jobs <= 0:
         return {}
     workers = core.workers
-    if custody.key in core.merges:
+    if custody.key in core.queues.merges:
         own = workers.find(workers.own)
         return {own.name: 1} if own and own.counted[2] and own.name not in kept else {}
     if entry.needs != PLAIN and not workers.any_has_room(workers.crew(of_kind((entry.processors, entry.needs))), want):
@@ -387,7 +389,7 @@ def _dealt(
             continue
         if not workers.offers.suits(one.worker, want):
             continue
-        run_s, devices = capacity.expected_s(core, custody), workers.free_gpus(one.worker)
+        run_s, devices = core.run_book.expected_s(custody), workers.free_gpus(one.worker)
         most = one.reservation.lets_pass(want.processors, run_s, free, core.now, gpus=want.gpus, free_gpus=devices)
         passing = min(left, most)
         if passing:
@@ -403,7 +405,7 @@ def _merge_without_slots(core: Context) -> None:
     own = core.workers.find(core.workers.own)
     if own is None or own.session is None or own.lane.slots or own.lane.load:
         return
-    for key in sorted(core.merges):
+    for key in sorted(core.queues.merges):
         if core.state.custodies[key].startable():
             start.start(core, core.state.custodies[key], {own.name: 1})
             return

@@ -7,6 +7,7 @@ from math import inf
 from typing import NamedTuple
 
 from diana.engine.dispatch import capacity, licences, maintenance
+from diana.engine.dispatch.predictions import Predictions
 from diana.engine.journal.state import CustodyKey
 from diana.engine.messages.messages import QuoteRequest
 from diana.engine.queue.entries import Entry
@@ -65,7 +66,7 @@ def wait(core: Context, asked: QuoteRequest, run_s: float, lanes: int) -> Wait:
     lost_s = max(0.0, end_s - max(run_s, asked.jobs * run_s / lanes))
     if lost_s == inf:
         return Wait(inf, inf, inf, place.jobs_ahead, place.priority)
-    low_s, high_s = core.predictions.spread().around(lost_s)
+    low_s, high_s = core.book(Predictions).spread().around(lost_s)
     return Wait(lost_s, low_s, high_s, place.jobs_ahead, place.priority)
 
 
@@ -95,7 +96,7 @@ def next_starts(core: Context, standing: Iterable[Standing]) -> dict[tuple[Custo
         wait_s = _open_s(core, entry, first_s) if there and not nobody else inf
         out[(entry.key, one.key.demoted)] = wait_s
         if entry.ready and (not one.key.demoted or not entry.plain):
-            core.predictions.predicted(entry.key, wait_s, core.now)
+            core.book(Predictions).predicted(entry.key, wait_s, core.now)
         ahead_s += 0.0 if nobody else one.jobs * entry.processors * entry.run_s
     return out
 
@@ -105,7 +106,7 @@ def learn(core: Context, arrived: CustodyKey) -> None:
     entry = core.queues.entries.get(arrived)
     if entry is None or not entry.ready or not core.workers.there():
         return
-    if not core.predictions.sample_due(arrived, core.now):
+    if not core.book(Predictions).sample_due(arrived, core.now):
         return
     untaken = capacity.untaken(core)
     if (entry.processors, entry.needs) in untaken:
@@ -123,7 +124,7 @@ def learn(core: Context, arrived: CustodyKey) -> None:
         own_s = entry.jobs * wanted * entry.run_s
         before_s = max(0.0, given_s + core.queues.gpus_before_s(entry, untaken) - own_s)
         first_s = max(first_s, gpus.starts_s(wanted, before_s))
-    core.predictions.predicted(arrived, _open_s(core, entry, first_s), core.now)
+    core.book(Predictions).predicted(arrived, _open_s(core, entry, first_s), core.now)
 
 
 def _open_s(core: Context, entry: Entry, first_s: float) -> float:

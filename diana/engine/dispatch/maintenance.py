@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from math import inf
 
-from diana.engine.dispatch import capacity
 from diana.engine.journal.effects import Refusal, Reply
 from diana.engine.journal.events import CalendarTold, DrainSite
 from diana.engine.journal.records import MaintenancePlanned
@@ -90,7 +89,7 @@ def around(core: Context, first_s: float, end_s: float, run_s: float, hold_s: fl
 
 def takes_s(core: Context, custody: Custody) -> float:
     """Return how long one of its jobs may hold its processors: its time limit, else its expected run time."""
-    return custody.spec.resources.time_limit_s or capacity.expected_s(core, custody)
+    return custody.spec.resources.time_limit_s or core.run_book.expected_s(custody)
 
 
 def note(core: Context, key: CustodyKey) -> str:

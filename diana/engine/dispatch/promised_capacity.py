@@ -11,6 +11,7 @@ from math import ceil, inf
 
 from diana.engine.dispatch import capacity as dispatch_capacity
 from diana.engine.dispatch import forecast, licences, quote_answer
+from diana.engine.dispatch.capacity import PromisedCapacity
 from diana.engine.messages.messages import QuoteRequest
 from diana.engine.messages.migration import RoomGrant, RoomRequest
 from diana.engine.site.context import Context
@@ -38,7 +39,7 @@ def on_request(core: Context, sender: SiteId, asked: RoomRequest) -> None:
 
 def keep(core: Context, sender: SiteId, asked: RoomRequest) -> RoomGrant:
     """Keep room for as many of the jobs as can start in time. A question that is asked again is counted anew."""
-    core.migration.rooms.over(_key(sender, asked.room))
+    core.book(PromisedCapacity).rooms.over(_key(sender, asked.room))
     like = QuoteRequest(
         quote=0,
         processors=asked.processors,
@@ -60,10 +61,10 @@ def keep(core: Context, sender: SiteId, asked: RoomRequest) -> RoomGrant:
     if obstacles:
         return RoomGrant(room=asked.room, jobs=0, reason=obstacles[0].why)
     gain_s = min(asked.gain_s, MOST_GAIN_S)
-    found = _startable(core, like, min(gain_s, core.migration.within_s(core.now)))
+    found = _startable(core, like, min(gain_s, core.book(PromisedCapacity).within_s(core.now)))
     if found.jobs:
-        core.migration.rooms.make(_key(sender, asked.room), found.jobs * asked.processors, core.now)
-        core.migration.due(core.now, gain_s)
+        core.book(PromisedCapacity).rooms.make(_key(sender, asked.room), found.jobs * asked.processors, core.now)
+        core.book(PromisedCapacity).due(core.now, gain_s)
     return RoomGrant(room=asked.room, jobs=found.jobs, reason=found.reason)
 
 
@@ -78,7 +79,7 @@ def _startable(core: Context, asked: QuoteRequest, gain_s: float) -> capacity.Gr
     starts = _starts(slots, given_s + place.work_ahead_s, run_s, gain_s)
     most = min(asked.jobs, dispatch_capacity.room(core, asked))
     # Jobs that others were promised room for may want the same GPUs and licences.
-    promised = core.migration.rooms.total(core.now) // asked.processors
+    promised = core.book(PromisedCapacity).rooms.total(core.now) // asked.processors
     if asked.gpus:
         gpus, given_s = forecast.gpus_of(core)
         devices = _starts(gpus, given_s + place.gpus_ahead_s, run_s, gain_s)
@@ -96,7 +97,7 @@ def _startable(core: Context, asked: QuoteRequest, gain_s: float) -> capacity.Gr
         exported=0,
         free_processors=max(0, starts),
         processors_per_s=0.0,
-        promised_processors=core.migration.rooms.total(core.now),
+        promised_processors=core.book(PromisedCapacity).rooms.total(core.now),
     )
 
 
@@ -109,17 +110,17 @@ def _starts(slots: Slots, ahead_s: float, run_s: float, gain_s: float) -> int:
 
 def take(core: Context, sender: SiteId, room: int, processors: int) -> bool:
     """Use up room for work that has come; False: none is kept for it, or not so much."""
-    return core.migration.rooms.use(_key(sender, room), processors, core.now)
+    return core.book(PromisedCapacity).rooms.use(_key(sender, room), processors, core.now)
 
 
 def landing(core: Context, part: SubgroupId, epoch: int, processors: int) -> None:
     """Keep the room of work that was taken and is not committed yet: others may ask before it stands in the queues."""
-    core.migration.rooms.make(f"{part} {epoch}", processors, core.now)
+    core.book(PromisedCapacity).rooms.make(f"{part} {epoch}", processors, core.now)
 
 
 def landed(core: Context, part: SubgroupId, epoch: int) -> None:
     """Free the room of work that stands in the queues now."""
-    core.migration.rooms.over(f"{part} {epoch}")
+    core.book(PromisedCapacity).rooms.over(f"{part} {epoch}")
 
 
 def _key(sender: SiteId, room: int) -> str:

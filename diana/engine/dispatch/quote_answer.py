@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from diana.engine.dispatch import capacity, forecast, licences
+from diana.engine.dispatch.capacity import PromisedCapacity
 from diana.engine.journal.events import LookedUp
 from diana.engine.messages.messages import LinkEstimate, Quote, QuoteRequest
 from diana.engine.site.context import Context
@@ -36,7 +37,7 @@ def quote(
     obstacles = capacity.obstacles(core, asked, for_peer=for_peer, in_part=True)
     room, slots = capacity.room(core, asked), core.workers.slots()
     # Processors promised to others are as good as taken.
-    free_slots = max(0, capacity.free_slots(core) - core.migration.rooms.total(core.now))
+    free_slots = max(0, capacity.free_slots(core) - core.book(PromisedCapacity).rooms.total(core.now))
     run = learned(core, asked)
     sane = min(asked.jobs, asked.processors) >= 1 and asked.gpus >= 0
     lanes = core.workers.lanes(asked.processors, asked.gpus, asked.software) if sane else 0
@@ -94,7 +95,7 @@ def _links(core: Context, asked: QuoteRequest, holders: Iterable[SiteId]) -> tup
 def _reach(core: Context) -> tuple[SiteId, ...]:
     if len(core.view.peers) > MOST_REACHED:
         return ()
-    peers, detours = core.view.peers, core.members.detours
+    peers, detours = core.view.peers, core.view.detours
     return tuple(sorted(site for site, peer in peers.items() if peer.up or (peer.here and site not in detours)))
 
 

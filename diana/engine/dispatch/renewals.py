@@ -9,6 +9,7 @@ under another.
 
 from __future__ import annotations
 
+from diana.engine.dispatch.lease_book import LeaseBook
 from diana.engine.journal.effects import Lease
 from diana.engine.journal.state import Custody
 from diana.engine.messages.leases import Renew, Renewed
@@ -31,7 +32,7 @@ def lapsed(core: Context, custody: Custody) -> bool:
     if custody.origin_db and known is not None and custody.origin_db != known.db_uuid:
         # Another database grants the lease than gave the work: it may not know what that one placed anew.
         return True
-    return core.now >= core.leases.until.get(custody.origin, float("-inf"))
+    return core.now >= core.book(LeaseBook).until.get(custody.origin, float("-inf"))
 
 
 def begin(core: Context) -> None:
@@ -44,7 +45,7 @@ def begin(core: Context) -> None:
 def committed(core: Context, custody: Custody) -> None:
     if not leased(core, custody):
         return
-    mine = core.leases.under.setdefault(custody.origin, set())
+    mine = core.book(LeaseBook).under.setdefault(custody.origin, set())
     mine.add(custody.key)
     if lapsed(core, custody):
         core.tries.pop(("renew", custody.origin), None)
@@ -52,7 +53,7 @@ def committed(core: Context, custody: Custody) -> None:
 
 
 def on_peer_up(core: Context, site: SiteId) -> None:
-    if site in core.leases.under:
+    if site in core.book(LeaseBook).under:
         _look_again(core, site)
         core.tries.pop(("renew", site), None)
         ask(core, site)
@@ -60,7 +61,7 @@ def on_peer_up(core: Context, site: SiteId) -> None:
 
 def ask(core: Context, origin: SiteId) -> None:
     """Ask the origin for a lease, again and again until it is granted; no more once all such work of it is over."""
-    book, custodies = core.leases, core.state.custodies
+    book, custodies = core.book(LeaseBook), core.state.custodies
     mine = {key for key in book.under.get(origin, ()) if key in custodies and not custodies[key].over()}
     timer = ("renew", origin)
     if not mine:
@@ -76,7 +77,7 @@ def ask(core: Context, origin: SiteId) -> None:
 
 
 def granted(core: Context, sender: SiteId, message: Renewed) -> None:
-    book = core.leases
+    book = core.book(LeaseBook)
     if sender not in book.under or message.generation != core.state.generation or message.sent_s > core.now:
         return
     lease_s = min(message.lease_s, MOST_S)
@@ -99,4 +100,4 @@ def over(core: Context, origin: SiteId) -> None:
 
 def _look_again(core: Context, origin: SiteId) -> None:
     """Count the origin's work under lease anew: it stands in the queues only while it may start."""
-    core.requeue.update(key for key in core.leases.under.get(origin, ()) if key in core.state.custodies)
+    core.requeue.update(key for key in core.book(LeaseBook).under.get(origin, ()) if key in core.state.custodies)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from diana.engine.data.stage_book import StageBook
 from diana.engine.dispatch import renewals
+from diana.engine.dispatch.predictions import Predictions
 from diana.engine.guard import guard
 from diana.engine.journal.effects import GATHERED, Start
 from diana.engine.journal.records import RunsStarted
@@ -16,7 +18,7 @@ def start(core: Context, custody: Custody, shares: dict[str, int]) -> int:
     """Start that many ready jobs of the custody on each machine; return how many started in all."""
     if not shares:
         return 0
-    blocked = core.staging.blocked(custody.key)
+    blocked = core.book(StageBook).blocked(custody.key)
     waiting = custody.startable()
     ready = waiting - blocked if blocked else waiting
     first, started = ready.bounds[:1], 0
@@ -29,10 +31,10 @@ def start(core: Context, custody: Custody, shares: dict[str, int]) -> int:
         return 0
     guard.counted(core, custody)
     core.queues.took(custody.key, started)
-    core.migration.rates.started(started, core.now)
+    core.line.rates.started(started, core.now)
     core.count("jobs_started", started)
     core.line.note(custody.key, len(custody.startable()), core.now)
-    core.predictions.given(custody.key, first[0])
+    core.book(Predictions).given(custody.key, first[0])
     if custody.origin != core.site:
         core.moved.add(custody.key)
     else:
@@ -44,7 +46,7 @@ def _give(core: Context, custody: Custody, machine: str, indices: IndexSet) -> N
     worker = core.workers.find(machine)
     assert worker is not None and worker.session is not None
     core.persist(RunsStarted(subgroup=custody.subgroup, epoch=custody.epoch, indices=indices, worker=machine))
-    core.started_s.setdefault(custody.key, {}).update(dict.fromkeys(indices, core.now))
+    core.run_book.started_s.setdefault(custody.key, {}).update(dict.fromkeys(indices, core.now))
     core.emit(
         Start(
             worker=machine,

@@ -16,9 +16,10 @@ from diana.engine.journal.events import Member, SubmitChain, SubmitGroup
 from diana.engine.journal.state import Group
 from diana.engine.placement import quote_round
 from diana.engine.placement.accept import other_body, refusal, store_group, surely_placeable
-from diana.engine.placement.draft import Draft
+from diana.engine.placement.draft import Chain, Draft, Drafts
 from diana.engine.site import dependencies
 from diana.engine.site.context import Context
+from diana.engine.site.dependencies import Dependencies
 from diana.model.data import newest_of
 from diana.model.ids import GroupId, group_id
 from diana.model.indexset import IndexSet
@@ -27,17 +28,6 @@ from diana.policy.trust.authorise import Action, authorise
 
 MOST_MEMBERS = 1000
 """Groups of one submission."""
-
-
-class Chain:
-    """A submission whose members are still being looked at."""
-
-    def __init__(self, event: SubmitChain) -> None:
-        self.event = event
-        self.requests = [event.request]
-        self.asking: set[int] = set()
-        """Numbers of the drafts under way."""
-        self.over = False
 
 
 def submit(core: Context, event: SubmitChain) -> None:
@@ -54,7 +44,7 @@ def submit(core: Context, event: SubmitChain) -> None:
     chain = Chain(event)
     drafts = _probes(core, chain)
     chain.asking = {draft.number for draft in drafts}
-    core.chains.append(chain)
+    core.book(Drafts).chains.append(chain)
     for draft in drafts:
         if not chain.over:
             quote_round.ask(core, draft)
@@ -83,9 +73,13 @@ def _after_refused(core: Context, event: SubmitChain, member: Member) -> Refusal
         group = core.state.groups.get(name)
         if group is None or authorise(event.principal, Action.READ_GROUP, group.owner):
             return Refusal(code="usage", text=f"after: no group {name} of yours at {core.site}; see: diana status")
-        if group.state not in ("", "done") or name in core.blocked:
+        if group.state not in ("", "done") or name in core.book(Dependencies).blocked:
             who, how, mend = dependencies.at_fault(core, name)
-            what = f"{dependencies.called(core, name)} waits for {who}, which" if name in core.blocked else who
+            what = (
+                f"{dependencies.called(core, name)} waits for {who}, which"
+                if name in core.book(Dependencies).blocked
+                else who
+            )
             text = f"after: {what} {how}; mend that first: {mend or f'diana cancel {name}'}"
             return Refusal(code="usage", text=text)
     return None
@@ -158,9 +152,9 @@ def _answered(core: Context, chain: Chain, number: int, member: Member, why_not:
 
 def _end(core: Context, chain: Chain) -> None:
     chain.over = True
-    core.chains.remove(chain)
+    core.book(Drafts).chains.remove(chain)
     for number in sorted(chain.asking):
-        core.drafts.pop(number, None)
+        core.book(Drafts).open.pop(number, None)
         core.timers.cancel(("quotes", str(number)))
 
 
@@ -214,11 +208,11 @@ def _known_key(core: Context, event: SubmitChain) -> bool:
             body = other_body(event.key, known)
         core.reply(Reply(event.request, body))
         return True
-    drafts = (d.submit for d in core.drafts.values() if d.submit is not None and not d.submit.plan_only)
+    drafts = (d.submit for d in core.book(Drafts).open.values() if d.submit is not None and not d.submit.plan_only)
     if any((s.principal.name, s.key) == (owner, event.key) for s in drafts):
         core.reply(Reply(event.request, other_body(event.key, "a group being submitted")))
         return True
-    for chain in core.chains:
+    for chain in core.book(Drafts).chains:
         other = chain.event
         if (other.principal.name, other.key) == (owner, event.key):
             if other.members == event.members:

@@ -7,6 +7,7 @@ from diana.engine.handover import inputs
 from diana.engine.journal.events import OutputsInCatalogue
 from diana.engine.journal.records import GroupClosed, MergeStarted, Part
 from diana.engine.journal.state import Group
+from diana.engine.migration.table import MigrationBook
 from diana.engine.site import dependencies
 from diana.engine.site.context import Context
 from diana.model.ids import subgroup_id
@@ -46,8 +47,8 @@ def _close(core: Context, group: Group, state: str, note: str) -> None:
     core.persist(GroupClosed(group=group.group, state=state, at_s=core.now, note=note))
     core.count(f"groups_{state}")
     core.waiting_notes.pop(group.group, None)
-    core.migration.kept.pop(group.group, None)
-    core.avoid.pop(group.group, None)
+    core.book(MigrationBook).kept.pop(group.group, None)
+    core.view.refused.pop(group.group, None)
     core.notify(group.group)
     dependencies.changed(core, group)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from diana.engine.data import output_datasets, outputs
+from diana.engine.guard import guard
 from diana.engine.handover import leases
 from diana.engine.journal.effects import Reply
 from diana.engine.journal.events import RetryJobs
@@ -44,8 +45,8 @@ def retry(core: Context, event: RetryJobs) -> None:
     if again or not lost:
         core.persist(JobsRetried(group=group.group, indices=again))
     core.waiting_notes.pop(group.group, None)
-    core.avoid.pop(group.group, None)
-    core.guard.forget(group.group)
+    core.view.refused.pop(group.group, None)
+    guard.forget(core, group.group)
     outputs.begin_again(core, group)
     core.to_place.add(group.group)
     core.to_check.add(group.group)

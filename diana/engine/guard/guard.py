@@ -27,7 +27,6 @@ from diana.policy.breaker import Breaker, BreakerSettings, Ends, Stand
 
 if TYPE_CHECKING:
     from diana.engine.journal.state import Custody, CustodyKey, Group, Subgroup
-    from diana.engine.machines.requirements import Kind
     from diana.engine.site.context import Context
     from diana.model.facts import Facts
     from diana.model.settings import Settings
@@ -36,16 +35,6 @@ MANY_GROUPS = 1_000_000
 """Groups that a site is assumed to get yet: so many that none bars it for good."""
 MOST_REASON = 200
 """Characters kept of a reason that a peer sent."""
-
-
-class Stranded:
-    """Kinds of jobs here that no machine of the site can run (`migration/stranded.py`)."""
-
-    def __init__(self) -> None:
-        self.since: dict[Kind, float] = {}
-        self.told: dict[CustodyKey, float] = {}
-        """Custody -> site time before which its origin is not told of it again."""
-        self.look_due_s = 0.0
 
 
 class Shunned(NamedTuple):
@@ -71,7 +60,6 @@ class Guard:
         self.words = Programs()
         self.firsts: dict[Program, GroupId] = {}
         """Per program, the group here that began first, of those with jobs on slots: its jobs are proven first."""
-        self.machines = MachineGuard()
         self.failing = False
         """True if some group was stopped here, and none did well since."""
         self.there: dict[GroupId, dict[SiteId, Breaker]] = {}
@@ -80,13 +68,6 @@ class Guard:
         self.shunned: dict[GroupId, dict[SiteId, Shunned]] = {}
         self.lifted: set[GroupId] = set()
         """Own groups that nobody else takes: the guard does not hold them back here, their failures are their own."""
-        self.to_pull: dict[tuple[GroupId, SiteId], str] = {}
-        """(group, site) whose waiting jobs are called back when the event at hand is through -> why."""
-        self.unfit: dict[GroupId, dict[SiteId, tuple[float, float]]] = {}
-        """Own groups called back from where they can run no more: (not again before, seconds between the last two)."""
-        self.without_slots: dict[SiteId, float] = {}
-        """Sites that have no slots -> since when."""
-        self.stranded = Stranded()
         self._settings: tuple[tuple[float, ...], BreakerSettings | None] = ((), None)
 
     def settings(self, site: Settings) -> BreakerSettings | None:
@@ -129,7 +110,18 @@ class Guard:
             del self.firsts[program]
         self.stopped.discard(group)
         self.keys.pop(group, None)
-        self.machines.forget(group)
+
+
+def forget(core: Context, group: GroupId) -> None:
+    """Forget what speaks against any site or machine: the user tries again what failed, or the group is over."""
+    core.book(Guard).forget(group)
+    core.book(MachineGuard).forget(group)
+
+
+def _begin_anew(core: Context, group: GroupId) -> None:
+    """Forget what the group's jobs did at this site and its machines."""
+    core.book(Guard).begin_anew(group)
+    core.book(MachineGuard).forget(group)
 
 
 # --- where jobs run ----------------------------------------------------------------------------------------------
@@ -137,7 +129,7 @@ class Guard:
 
 def allowed(core: Context, custody: Custody) -> int | None:
     """Return how many more of its jobs may start here now; None: no limit. A timer is set to when a limit grows."""
-    guard, settings = core.guard, core.guard.settings(core.state.settings)
+    guard, settings = core.book(Guard), core.book(Guard).settings(core.state.settings)
     name = group_of(custody.subgroup)
     if settings is None or custody.unguarded or name in guard.lifted or _is_merge(core, custody):
         return None
@@ -146,7 +138,7 @@ def allowed(core: Context, custody: Custody) -> int | None:
         return None
     if custody.attempt_base > guard.bases.setdefault(name, custody.attempt_base):
         guard.bases[name] = custody.attempt_base
-        guard.begin_anew(name)
+        _begin_anew(core, name)
     b = guard.here.get(name)
     if b is not None and b.stand is Stand.TRUSTED:
         return None
@@ -169,7 +161,7 @@ def allowed(core: Context, custody: Custody) -> int | None:
 def _does_well(core: Context, name: GroupId) -> bool:
     """True if another group of its program does well here, or runs for long enough. A group's own ends do not count
     for it: they open its ramp."""
-    guard = core.guard
+    guard = core.book(Guard)
     program = guard.programs[name]
     first = guard.firsts.get(program, name)
     b = guard.here.get(first)
@@ -181,7 +173,7 @@ def _does_well(core: Context, name: GroupId) -> bool:
 def _fails(core: Context, name: GroupId, settings: BreakerSettings) -> bool:
     """True if its program fails here by the latest ends: a group of it was stopped, or more of its jobs than bad luck
     explains failed fast one after the other, in whatever groups. One failure now and then is no such sign."""
-    word = core.guard.words.word(core.guard.programs[name])
+    word = core.book(Guard).words.word(core.book(Guard).programs[name])
     return word.stopped or word.fast >= settings.trip_jobs
 
 
@@ -189,7 +181,7 @@ def _begin(core: Context, custody: Custody, settings: BreakerSettings) -> Breake
     """Begin a breaker for the custody's group. Work like this that does well here, or did and has not failed since,
     needs no ramp: it may fill all slots. If nothing is known, as many jobs start as may fail; at a site that stopped
     another group just now, one canary."""
-    name, guard = group_of(custody.subgroup), core.guard
+    name, guard = group_of(custody.subgroup), core.book(Guard)
     guard.programs[name] = program = Program(custody.owner, program_key(custody.spec))
     first = guard.here.get(guard.firsts.get(program, name))
     if first is None or not first.running:
@@ -207,12 +199,12 @@ def _begin(core: Context, custody: Custody, settings: BreakerSettings) -> Breake
 def _in_step(core: Context, custody: Custody, b: Breaker, over: int = 0) -> Breaker:
     """Return the breaker with the custody's jobs under way counted anew, so that no way in which a job comes or goes
     can be forgotten. `over`: jobs that ended since the last count."""
-    counts = core.guard.keys.setdefault(group_of(custody.subgroup), {})
+    counts = core.book(Guard).keys.setdefault(group_of(custody.subgroup), {})
     was_out, was_running = counts.setdefault(custody.key, (0, 0))
     if not (custody.running or was_out or was_running):
         # Nothing of it was or is given, as of most custodies that wait.
         return b
-    told = len(core.ended[custody.key].indices) if custody.key in core.ended else 0
+    told = len(core.run_book.ended[custody.key].indices) if custody.key in core.run_book.ended else 0
     out, running = len(custody.running) - told, core.totals.runs.running_of(custody.key) - told
     counts[custody.key] = (out, running)
     out, began = b.out + out - was_out, max(0, running - max(0, was_running - over))
@@ -226,22 +218,22 @@ def counted(core: Context, custody: Custody) -> None:
     """Count jobs that were given to a machine just now, or came back from one without an end. To be called while the
     custody is here: its counts go with it."""
     name = group_of(custody.subgroup)
-    b = core.guard.here.get(name)
-    if b is not None and custody.key in core.guard.keys.get(name, {}) and b.stand is not Stand.TRUSTED:
-        core.guard.put(name, _in_step(core, custody, b))
+    b = core.book(Guard).here.get(name)
+    if b is not None and custody.key in core.book(Guard).keys.get(name, {}) and b.stand is not Stand.TRUSTED:
+        core.book(Guard).put(name, _in_step(core, custody, b))
 
 
 def ended(core: Context, custody: Custody, facts: Facts, rows: list[int], *, ran: bool = True) -> bool:
     """Fold in jobs that ended here, given to a machine before or not (`ran`). True if fast failures among them find the
     group stopped: its origin is to hear of it now."""
-    settings = core.guard.settings(core.state.settings)
+    settings = core.book(Guard).settings(core.state.settings)
     name = group_of(custody.subgroup)
-    b = core.guard.here.get(name)
+    b = core.book(Guard).here.get(name)
     if settings is None or b is None or custody.unguarded or not rows:
         return False
     ends = _tally(facts, rows, b.fast_s)
     theirs = 0
-    if ends.fast or name in core.guard.machines.breakers:
+    if ends.fast or name in core.book(MachineGuard).breakers:
         each = ((facts.indices[at], _tally(facts, [at], b.fast_s)) for at in rows)
         theirs = machine_guard.ended(core, name, custody, each, settings)
     before, counted = b.stand, _in_step(core, custody, b, ends.total if ran else 0)
@@ -249,14 +241,14 @@ def ended(core: Context, custody: Custody, facts: Facts, rows: list[int], *, ran
     told = ends._replace(fast=ends.fast - theirs, other=ends.other + theirs)
     judged = breaker.charged(breaker.ended(b, told, core.now, settings), theirs, core.now, settings)
     b = msgspec.structs.replace(judged, out=counted.out, running=counted.running, starts=counted.starts)
-    core.guard.put(name, b)
-    stopped = name in core.guard.stopped
+    core.book(Guard).put(name, b)
+    stopped = name in core.book(Guard).stopped
     if stopped and before is not b.stand:
-        core.guard.failing = True
+        core.book(Guard).failing = True
         core.count("groups_stopped")
     elif ends.good and not stopped:
-        core.guard.failing = False
-    core.guard.words.ended(core.guard.programs[name], name, ends.good, told.fast, stopped=stopped)
+        core.book(Guard).failing = False
+    core.book(Guard).words.ended(core.book(Guard).programs[name], name, ends.good, told.fast, stopped=stopped)
     if stopped and custody.origin == core.site:
         group = core.state.groups[name]
         shun(core, group, core.site, b.reason, b.until_s if b.stand is Stand.PROBATION else inf)
@@ -266,30 +258,28 @@ def ended(core: Context, custody: Custody, facts: Facts, rows: list[int], *, ran
 def stopped(core: Context, custody: Custody) -> str:
     """Return why no more of its jobs start here, in one line; empty: they do."""
     name = group_of(custody.subgroup)
-    b = core.guard.here.get(name)
-    if b is None or custody.unguarded or name in core.guard.lifted or not custody.pending:
+    b = core.book(Guard).here.get(name)
+    if b is None or custody.unguarded or name in core.book(Guard).lifted or not custody.pending:
         return ""
     return b.reason if b.stand in (Stand.PROBATION, Stand.BARRED) else ""
 
 
 def stopped_keys(core: Context) -> list[CustodyKey]:
     """Others' custodies of groups that are stopped here: their origins hear so until they call them back."""
-    return [key for name in sorted(core.guard.stopped) for key in sorted(core.guard.keys.get(name, ()))]
+    return [key for name in sorted(core.book(Guard).stopped) for key in sorted(core.book(Guard).keys.get(name, ()))]
 
 
 def tidy(core: Context) -> None:
     """Forget own groups that are over, and groups that have nothing here any more and are not stopped."""
-    guard, groups = core.guard, core.state.groups
+    guard, groups = core.book(Guard), core.state.groups
     for name in [name for name in (*guard.there, *guard.shunned) if name not in groups or groups[name].state]:
-        guard.forget(name)
-    for name in [name for name in guard.unfit if name not in groups or groups[name].state]:
-        del guard.unfit[name]
+        forget(core, name)
     for name in list(guard.here):
         counts = guard.keys.get(name, {})
         guard.keys[name] = kept = {key: held for key, held in counts.items() if key in core.state.custodies}
         guard.put(name, _without(guard.here[name], [held for key, held in counts.items() if key not in kept]))
         if not kept and guard.here[name].until_s <= core.now:
-            guard.begin_anew(name)
+            _begin_anew(core, name)
             guard.bases.pop(name, None)
 
 
@@ -316,10 +306,10 @@ def _tally(facts: Facts, rows: list[int], fast_s: float) -> Ends:
 
 def accepted(core: Context, group: Group, subgroup: Subgroup, facts: Facts) -> None:
     """Fold in what the accepted results of a site say of it."""
-    settings = core.guard.settings(core.state.settings)
+    settings = core.book(Guard).settings(core.state.settings)
     if settings is None or subgroup.unguarded or not facts.indices or facts.indices == [group.jobs]:
         return
-    guard, site = core.guard, subgroup.site
+    guard, site = core.book(Guard), subgroup.site
     breakers = guard.there.setdefault(group.group, {})
     first = site not in breakers
     b = breakers[site] if not first else _expect(core, group, site, settings)
@@ -353,9 +343,9 @@ def _expect(core: Context, group: Group, site: SiteId, settings: BreakerSettings
 
 def _of_the_site(core: Context, site: SiteId, ends: Ends, settings: BreakerSettings) -> None:
     """Count a group's first ends at a site: many small groups that fail at once say as much as one of their size."""
-    b = core.guard.sites.get(site) or breaker.begin(site, MANY_GROUPS, 0.0, settings)
+    b = core.book(Guard).sites.get(site) or breaker.begin(site, MANY_GROUPS, 0.0, settings)
     one = Ends(good=1) if ends.good else Ends(fast=1) if ends.fast else Ends()
-    core.guard.sites[site] = breaker.ended(b, one, core.now, settings)
+    core.book(Guard).sites[site] = breaker.ended(b, one, core.now, settings)
 
 
 def on_stopped(core: Context, group: Group, subgroup: Subgroup, why: str) -> None:
@@ -366,30 +356,30 @@ def on_stopped(core: Context, group: Group, subgroup: Subgroup, why: str) -> Non
 
 def shun(core: Context, group: Group, site: SiteId, why: str, until_s: float) -> None:
     """Send no more of the group there until `until_s`, and call back what waits there."""
-    known = core.guard.shunned.setdefault(group.group, {})
+    known = core.book(Guard).shunned.setdefault(group.group, {})
     old = known.get(site)
     if old is None or old.until_s < until_s:
         # A pause that begins anew counts from the first: nothing went well between.
         known[site] = Shunned(until_s, why, old.since_s if old is not None else core.now)
-    core.guard.to_pull[(group.group, site)] = f"{site} fails them fast: {known[site].why}"
+    core.to_pull[(group.group, site)] = f"{site} fails them fast: {known[site].why}"
     core.notify(group.group)
 
 
 def shuns(core: Context, group: GroupId | None, site: SiteId) -> bool:
     """True if this very group has failed there, and is kept away still."""
-    found = core.guard.shunned.get(group, {}).get(site) if group else None
+    found = core.book(Guard).shunned.get(group, {}).get(site) if group else None
     return found is not None and found.until_s > core.now
 
 
 def why_not(core: Context, group: GroupId | None, site: SiteId) -> str:
     """Return why the site is no candidate for the group, or for one that is new; empty: it is."""
-    if core.guard.settings(core.state.settings) is None:
+    if core.book(Guard).settings(core.state.settings) is None:
         return ""
     if group is not None and shuns(core, group, site):
-        found = core.guard.shunned[group][site]
+        found = core.book(Guard).shunned[group][site]
         left = "" if found.until_s == inf else f" for {seconds(found.until_s - core.now)} more"
         return f"on probation{left}: {found.why}"
-    b = core.guard.sites.get(site)
+    b = core.book(Guard).sites.get(site)
     if b is not None and b.stand is Stand.PROBATION and b.until_s > core.now:
         return f"on probation for {seconds(b.until_s - core.now)} more: the latest groups failed there at once"
     return ""
@@ -398,20 +388,20 @@ def why_not(core: Context, group: GroupId | None, site: SiteId) -> str:
 def note(core: Context, site: SiteId) -> str:
     """Return a line for those who look at sites: the groups it takes no more of. Empty: it takes all."""
     if site == core.site:
-        mine = core.guard.stopped - core.guard.lifted
-        names = sorted(name for name in mine if core.guard.keys.get(name))
+        mine = core.book(Guard).stopped - core.book(Guard).lifted
+        names = sorted(name for name in mine if core.book(Guard).keys.get(name))
     else:
-        names = sorted(name for name in core.guard.shunned if shuns(core, name, site))
+        names = sorted(name for name in core.book(Guard).shunned if shuns(core, name, site))
     if names:
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
         return f"on probation: fails jobs of {names[0]}{more} at once"
-    if site == core.site and core.guard.machines.out:
-        return "; ".join(core.guard.machines.notes()[:3])
+    if site == core.site and core.book(MachineGuard).out:
+        return "; ".join(core.book(MachineGuard).notes()[:3])
     return why_not(core, None, site)
 
 
 def group_note(core: Context, group: Group) -> str:
     """Return a line about the first site that fails the group's jobs, while any are open; else empty."""
-    known = core.guard.shunned.get(group.group, {})
+    known = core.book(Guard).shunned.get(group.group, {})
     first = next((site for site in sorted(known) if known[site].until_s > core.now), None)
     return f"{first} fails its jobs fast: {known[first].why}" if first is not None and not group.state else ""

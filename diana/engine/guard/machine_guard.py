@@ -7,17 +7,14 @@ count as lost, but do not speak against the site.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
+from diana.engine.journal.state import Custody
 from diana.engine.machines import requirements
+from diana.engine.site.context import Context
 from diana.model.ids import MAIN_MACHINE, GroupId, SiteId
 from diana.model.job.sweep import sweep_size
 from diana.policy import breaker
 from diana.policy.breaker import Breaker, BreakerSettings, Ends, Stand
-
-if TYPE_CHECKING:
-    from diana.engine.journal.state import Custody
-    from diana.engine.site.context import Context
 
 RETRY_S = 3600.0
 """Seconds until a machine that failed all it may of a group is tried again, with one job."""
@@ -47,7 +44,7 @@ class MachineGuard:
 
 def caps(core: Context, name: GroupId, custody: Custody) -> Mapping[str, int]:
     """Return machine -> the most further jobs of the group it may get now; machines without a limit are left out."""
-    out = core.guard.machines.out.get(name)
+    out = core.book(MachineGuard).out.get(name)
     if not out:
         return {}
     held = {machine: len(indices) for machine, indices in custody.by_machine(custody.running).items()}
@@ -59,9 +56,9 @@ def ended(
 ) -> int:
     """Judge the machines by jobs that ended here, given as (index, how it ended); return how many of the fast failures
     are a machine's own fault."""
-    if len(core.workers.names()) < 2 or name in core.guard.machines.alike:
+    if len(core.workers.names()) < 2 or name in core.book(MachineGuard).alike:
         return 0
-    guard, jobs = core.guard.machines, sweep_size(custody.spec.sweep)
+    guard, jobs = core.book(MachineGuard), sweep_size(custody.spec.sweep)
     breakers, out = guard.breakers.setdefault(name, {}), guard.out.setdefault(name, {})
     fast: dict[str, int] = {}
     for machine, some in _by_machine(custody, dict(ends)).items():

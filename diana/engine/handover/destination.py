@@ -6,6 +6,7 @@ from math import inf
 
 import msgspec
 
+from diana.engine.data.stage_book import StageBook
 from diana.engine.dispatch import capacity, maintenance, promised_capacity, renewals
 from diana.engine.guard import guard
 from diana.engine.handover import execution, inputs, machine_events
@@ -39,6 +40,7 @@ from diana.engine.messages.messages import (
 from diana.engine.messages.orders import Order
 from diana.engine.site import journal_doubt
 from diana.engine.site.context import Context
+from diana.engine.site.journal_doubt import JournalDoubt
 from diana.model.facts import MOST_ATTEMPTS
 from diana.model.ids import SiteId, SubgroupId, group_of, origin_of
 from diana.model.indexset import IndexSet
@@ -62,7 +64,7 @@ def on_order(core: Context, sender: SiteId, message: Order) -> None:
         core.warn(f"{message.subgroup}: {why}")
         return
     journal_doubt.heard(core, sender, message.origin_db_uuid, message.origin_seq)
-    if core.fallen or (isinstance(message, Abort | Control) and not journal_doubt.may_bury(core)):
+    if core.book(JournalDoubt).fallen or (isinstance(message, Abort | Control) and not journal_doubt.may_bury(core)):
         # Without an answer it is said again.
         return
     key = (message.subgroup, message.epoch)
@@ -362,7 +364,7 @@ def _tell(core: Context, custody: Custody) -> None:
     if custody.origin == core.site or not custody.runnable or custody.key not in core.state.custodies:
         return
     held = custody.pending if journal_doubt.stays(core, custody) else custody.pending & custody.held
-    staging_jobs = len((custody.pending - held) & core.staging.blocked(custody.key))
+    staging_jobs = len((custody.pending - held) & core.book(StageBook).blocked(custody.key))
     running = capacity.running_here(core, custody)
     level, priority = core.queues.best(custody.key)
     counted_by = custody.control_seq

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from diana.engine.data.stage_book import StageBook
+from diana.engine.dispatch.predictions import Predictions
 from diana.engine.guard import guard
 from diana.engine.handover import results
 from diana.engine.journal import columns
@@ -11,7 +13,9 @@ from diana.engine.journal.records import CustodyClosed, RunsEnded, RunsRepeated,
 from diana.engine.journal.state import Custody, CustodyKey
 from diana.engine.machines.running import Lane
 from diana.engine.site import journal_doubt, links, run_times
-from diana.engine.site.context import Context, Ended
+from diana.engine.site.context import Context
+from diana.engine.site.journal_doubt import JournalDoubt
+from diana.engine.site.run_book import Ended
 from diana.model.facts import Facts, JobError, Outcome
 from diana.model.ids import SubgroupId, group_of
 from diana.model.indexset import IndexSet
@@ -29,10 +33,10 @@ def on_jobs_ended(core: Context, event: JobsEnded) -> None:
     facts = event.facts
     if custody is None:
         # An older copy knows less: the end is told again once it has its new name.
-        if not core.fallen:
+        if not core.book(JournalDoubt).fallen:
             core.emit(ForgetRuns(_runs(key, facts)))
         return
-    buffer = core.ended.setdefault(key, Ended())
+    buffer = core.run_book.ended.setdefault(key, Ended())
     fresh, stale = [], []
     for at, (index, attempt) in enumerate(zip(facts.indices, facts.attempts, strict=True)):
         if custody.running.get(index) == attempt:
@@ -40,7 +44,7 @@ def on_jobs_ended(core: Context, event: JobsEnded) -> None:
                 fresh.append(at)
         else:
             stale.append(at)
-    if stale and not core.fallen:
+    if stale and not core.book(JournalDoubt).fallen:
         core.emit(ForgetRuns(_runs(key, columns.pick(facts, stale))))
     fresh = _take_back(core, custody, facts, fresh)
     fresh = _repeat_unsure(core, custody, facts, fresh)
@@ -98,7 +102,7 @@ def recall(core: Context, custody: Custody) -> None:
 
 def give_up(core: Context, custody: Custody, indices: list[int], error: str) -> None:
     """End jobs whose machine is gone for good: nobody will tell how they ended."""
-    began, attempts = core.started_s.get(custody.key, {}), [custody.running[index] for index in indices]
+    began, attempts = core.run_book.started_s.get(custody.key, {}), [custody.running[index] for index in indices]
     for index in indices:
         began.pop(index, None)
     outcomes = [int(Outcome.CANCELLED if i in custody.cancelled else Outcome.INTERRUPTED) for i in indices]
@@ -107,7 +111,7 @@ def give_up(core: Context, custody: Custody, indices: list[int], error: str) -> 
     rows = list(range(len(indices)))
     rows = _repeat_unsure(core, custody, facts, rows)
     if rows:
-        buffer = core.ended.setdefault(custody.key, Ended())
+        buffer = core.run_book.ended.setdefault(custody.key, Ended())
         buffer.facts.append(columns.pick(facts, rows))
         buffer.indices.update(indices[at] for at in rows)
         core.totals.runs.told(custody.key, [indices[at] for at in rows], core.now)
@@ -121,13 +125,13 @@ def kill(core: Context, custody: Custody, running: IndexSet) -> None:
 
 def _learn(core: Context, custody: Custody, facts: Facts, rows: list[int]) -> None:
     """Update the custody's mean run time here, the newest counting most."""
-    began = core.started_s.get(custody.key, {})
+    began = core.run_book.started_s.get(custody.key, {})
     for at in rows:
         began.pop(facts.indices[at], None)
-    core.predictions.began(custody.key, facts.indices, facts.started_s)
+    core.book(Predictions).began(custody.key, facts.indices, facts.started_s)
     took_s = sum(facts.ended_s[at] - facts.started_s[at] for at in rows) / len(rows)
-    known = core.run_s.get(custody.key)
-    core.run_s[custody.key] = max(0.0, took_s) if known is None else 0.8 * known + 0.2 * max(0.0, took_s)
+    known = core.run_book.mean_s.get(custody.key)
+    core.run_book.mean_s[custody.key] = max(0.0, took_s) if known is None else 0.8 * known + 0.2 * max(0.0, took_s)
     core.totals.touch(custody.key)
 
 
@@ -144,7 +148,7 @@ def _take_back(core: Context, custody: Custody, facts: Facts, fresh: list[int]) 
     core.requeue.add(custody.key)
     if custody.origin != core.site:
         core.moved.add(custody.key)
-    began = core.started_s.get(custody.key, {})
+    began = core.run_book.started_s.get(custody.key, {})
     for index in indices:
         began.pop(index, None)
     _cancel_pending(core, custody, custody.cancelled & indices)
@@ -194,7 +198,7 @@ def flush_due(core: Context, subgroup: SubgroupId, epoch: str) -> None:
 
 
 def flush(core: Context, key: CustodyKey) -> None:
-    custody, buffer = core.state.custodies.get(key), core.ended.get(key)
+    custody, buffer = core.state.custodies.get(key), core.run_book.ended.get(key)
     if custody is None or buffer is None or not buffer.facts:
         return
     facts = columns.join(buffer.facts)
@@ -244,7 +248,7 @@ def _ended(core: Context, custody: Custody, ends: results.Ends) -> None:
     """Make one batch of ends durable here and tell it to the origin."""
     facts = ends.facts
     batch = custody.next_batch
-    staged = core.staged_bytes.pop(custody.key, 0)
+    staged = core.book(StageBook).moved_bytes.pop(custody.key, 0)
     key = facts_key(custody.subgroup, custody.epoch, batch)
     if facts.indices:
         core.emit(KeepFacts(key, facts))
@@ -285,13 +289,13 @@ def close_if_over(core: Context, custody: Custody) -> None:
     if not custody.over() or custody.outgoing or key not in core.state.custodies:
         return
     core.queues.remove(key)
-    core.merges.discard(key)
-    core.started_s.pop(key, None)
-    core.run_s.pop(key, None)
-    core.predictions.forget(key)
-    core.ended.pop(key, None)
+    core.queues.merges.discard(key)
+    core.run_book.started_s.pop(key, None)
+    core.run_book.mean_s.pop(key, None)
+    core.book(Predictions).forget(key)
+    core.run_book.ended.pop(key, None)
     core.moved.discard(key)
-    for ticket in core.staging.drop(key):
+    for ticket in core.book(StageBook).drop(key):
         links.settled(core, ticket)
         core.emit(CancelStage(ticket))
     core.persist(CustodyClosed(subgroup=key[0], epoch=key[1], at_s=core.now))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from diana.engine.data.stage_book import StageBook
 from diana.engine.handover import execution
 from diana.engine.journal.effects import StageIn
 from diana.engine.journal.events import StageDone
@@ -20,29 +21,29 @@ MOST_NOTE = 200
 
 def begin(core: Context, custody: Custody) -> None:
     """Order the inputs of a custody that became runnable (or that the node restarted with)."""
-    for number in core.staging.open(custody):
+    for number in core.book(StageBook).open(custody):
         _order(core, custody.key, number)
     core.requeue.add(custody.key)
 
 
 def _order(core: Context, key: CustodyKey, number: int) -> None:
     ticket = core.ticket()
-    core.staging.tickets[ticket] = (key, number)
-    order = StageIn(ticket=ticket, subgroup=key[0], files=core.staging.units[key][number].files)
+    core.book(StageBook).tickets[ticket] = (key, number)
+    order = StageIn(ticket=ticket, subgroup=key[0], files=core.book(StageBook).units[key][number].files)
     links.ordered(core, order)
     core.emit(order)
 
 
 def on_staged(core: Context, event: StageDone) -> None:
-    key, number = core.staging.tickets.pop(event.ticket)
+    key, number = core.book(StageBook).tickets.pop(event.ticket)
     links.settled(core, event.ticket)
-    unit = core.staging.units.get(key, {}).get(number)
+    unit = core.book(StageBook).units.get(key, {}).get(number)
     custody = core.state.custodies.get(key)
     if unit is None or custody is None:
         return
-    core.staged_bytes[key] = core.staged_bytes.get(key, 0) + event.bytes_moved
+    core.book(StageBook).moved_bytes[key] = core.book(StageBook).moved_bytes.get(key, 0) + event.bytes_moved
     if not event.error:
-        core.staging.close_unit(key, number)
+        core.book(StageBook).close_unit(key, number)
         core.requeue.add(key)
         if unit.error:
             _say(core, custody)
@@ -53,20 +54,20 @@ def on_staged(core: Context, event: StageDone) -> None:
         _say(core, custody)
         core.after(("stage", key[0], str(key[1]), str(number)), 0.5 * 2.0**unit.tries)
         return
-    halves = core.staging.halve(custody, number) if event.final else []
+    halves = core.book(StageBook).halve(custody, number) if event.final else []
     if halves:
         for half in halves:
             _order(core, key, half)
         return
     lost = unit.readers & custody.pending
-    core.staging.close_unit(key, number)
+    core.book(StageBook).close_unit(key, number)
     if lost:
         execution.never_ran(core, custody, list(lost), event.error)
 
 
 def note(core: Context, key: CustodyKey) -> str:
     """Return why jobs of the custody wait for their inputs longer than they should, in one line; empty: they do not."""
-    unit = core.staging.troubled(key)
+    unit = core.book(StageBook).troubled(key)
     if unit is None:
         return ""
     return clipped(f"inputs do not arrive, try {unit.tries + 1} of {TRIES}: {unit.error}")
@@ -88,5 +89,5 @@ def _say(core: Context, custody: Custody) -> None:
 
 def stage_again(core: Context, subgroup: SubgroupId, epoch: str, number: str) -> None:
     key = (subgroup, int(epoch))
-    if int(number) in core.staging.units.get(key, {}):
+    if int(number) in core.book(StageBook).units.get(key, {}):
         _order(core, key, int(number))

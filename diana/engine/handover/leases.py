@@ -8,6 +8,7 @@ none of it; that site is granted nothing before.
 
 from __future__ import annotations
 
+from diana.engine.dispatch.lease_book import LeaseBook
 from diana.engine.handover import results
 from diana.engine.journal.lease_records import PartDisowned, PartDropped
 from diana.engine.journal.records import ControlIssued, JobsMoved
@@ -40,7 +41,7 @@ Answer = Prepared | Refused | Committed | Aborted | Lost | Progress | Result | C
 
 def wait_s(core: Context) -> float:
     """Return the seconds after the last granted renewal by which the jobs at a silent site are surely dead."""
-    return LONGER * core.leases.longest_s + MARGIN_S
+    return LONGER * core.book(LeaseBook).longest_s + MARGIN_S
 
 
 def begin(core: Context) -> None:
@@ -51,7 +52,7 @@ def begin(core: Context) -> None:
 
 def configured(core: Context) -> None:
     """Take the settings: a lease granted before they shortened it may still stand for its full length."""
-    core.leases.longest_s = max(core.leases.longest_s, core.state.settings.lease_s)
+    core.book(LeaseBook).longest_s = max(core.book(LeaseBook).longest_s, core.state.settings.lease_s)
 
 
 def committed(core: Context, group: Group, subgroup: Subgroup) -> None:
@@ -60,8 +61,8 @@ def committed(core: Context, group: Group, subgroup: Subgroup) -> None:
 
 
 def _wait(core: Context, site: SiteId) -> None:
-    due_s = max(core.leases.waits.get(site, 0.0), core.now + wait_s(core))
-    core.leases.waits[site] = due_s
+    due_s = max(core.book(LeaseBook).waits.get(site, 0.0), core.now + wait_s(core))
+    core.book(LeaseBook).waits[site] = due_s
     core.timers.set(("lease", site), due_s)
 
 
@@ -87,7 +88,7 @@ def on_renew(core: Context, sender: SiteId, message: Renew) -> None:
 
 def over(core: Context, site: SiteId) -> None:
     """Place the site's work anew: no renewal was granted for the whole wait."""
-    core.leases.waits.pop(site, None)
+    core.book(LeaseBook).waits.pop(site, None)
     lease_s = core.state.settings.lease_s
     more_s = wait_s(core) - lease_s
     why = f"{site} was silent for its lease of {lease_s:g} s and {more_s:g} s more: on_site_lost = rerun"
@@ -118,8 +119,8 @@ def place_anew(core: Context, group: Group, subgroup: Subgroup, why: str) -> int
     core.persist(PartDisowned(subgroup=subgroup.part, epoch=subgroup.epoch, indices=lost, held=held))
     for kind in ("offer", "offer-over", "commit", "control"):
         core.settle((kind, subgroup.part))
-    core.progress.pop(subgroup.part, None)
-    core.avoid.setdefault(group.group, {})[subgroup.site] = core.now + AVOID_S
+    core.view.progress.pop(subgroup.part, None)
+    core.view.refused.setdefault(group.group, {})[subgroup.site] = core.now + AVOID_S
     results.cancel_unplaced(core, group, cancelled & lost)
     again = lost & group.unplaced
     if again:
@@ -133,7 +134,7 @@ def place_anew(core: Context, group: Group, subgroup: Subgroup, why: str) -> int
 
 def note(core: Context, subgroup: Subgroup) -> str:
     """Return what becomes of the part while its site is silent; empty: nothing, it is waited for."""
-    group, due_s = core.state.groups[group_of(subgroup.part)], core.leases.waits.get(subgroup.site)
+    group, due_s = core.state.groups[group_of(subgroup.part)], core.book(LeaseBook).waits.get(subgroup.site)
     if group.spec.on_site_lost != "rerun" or due_s is None:
         return ""
     lease_s, left_s = core.state.settings.lease_s, max(0.0, due_s - core.now)

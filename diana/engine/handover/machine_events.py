@@ -20,6 +20,7 @@ from diana.engine.journal.state import Custody, CustodyKey, Machine
 from diana.engine.machines.machine import EXPECTED_BACK_S, Worker
 from diana.engine.site import journal_doubt
 from diana.engine.site.context import Context
+from diana.engine.site.journal_doubt import JournalDoubt
 from diana.model.indexset import IndexSet
 from diana.model.views.views import Ok
 from diana.policy.trust.authorise import Action, authorise
@@ -63,7 +64,7 @@ def on_ready(core: Context, event: LrmReady) -> None:
     core.workers.sized(name, event.ahead, trouble=event.trouble)
     core.totals.runs.gives_back(name, event.recalls)
     core.timers.cancel(("machine", name))
-    core.inventoried.add(name)
+    core.book(JournalDoubt).inventoried.add(name)
     found = _unheard_of(core, event.known)
     # A pair that was taken over by force lacks the end of its journal, and goes on under its name.
     if not core.term and not all(core.state.custodies[key].on_hold for key in found):

@@ -103,7 +103,7 @@ def on_report(core: Context, sender: SiteId, message: Report) -> None:
             _prepared(core, group, subgroup, message)
         case Refused():
             if subgroup.step is Step.OFFERED:
-                core.avoid.setdefault(group.group, {})[sender] = core.now + REFUSED_S
+                core.view.refused.setdefault(group.group, {})[sender] = core.now + REFUSED_S
                 take_back(core, group, subgroup, f"{sender} refused: {message.reason}")
         case Aborted():
             journal_doubt.heard(core, sender, message.db_uuid, message.seq)
@@ -245,7 +245,7 @@ def offer_over(core: Context, part: SubgroupId) -> None:
     found = find(core, part)
     if found and found[1].step is Step.OFFERED and not found[1].unreachable:
         group, subgroup = found
-        core.avoid.setdefault(group.group, {})[subgroup.site] = core.now + REFUSED_S
+        core.view.refused.setdefault(group.group, {})[subgroup.site] = core.now + REFUSED_S
         core.send(subgroup.site, Abort(subgroup=part, epoch=subgroup.epoch))
         take_back(core, group, subgroup, f"{subgroup.site} did not answer the offer")
 

@@ -159,7 +159,7 @@ def accept(
         core.to_place.add(group.group)
     if not subgroup.open_jobs():
         core.settle(("control", subgroup.part))
-        core.progress.pop(subgroup.part, None)
+        core.view.progress.pop(subgroup.part, None)
         if group.unplaced:
             # Its share of max_parallel is free for jobs that waited for it.
             core.to_place.add(group.group)
@@ -197,9 +197,9 @@ def _first_error(group: Group, facts: Facts) -> str:
 
 
 def on_progress(core: Context, group: Group, message: Progress) -> None:
-    known = core.progress.get(message.subgroup)
+    known = core.view.progress.get(message.subgroup)
     if known is None or known.counter < message.counter:
-        core.progress[SubgroupId(message.subgroup)] = message
+        core.view.progress[SubgroupId(message.subgroup)] = message
         core.notify(group.group)
         if message.stopped:
             guard.on_stopped(core, group, group.subgroups[SubgroupId(message.subgroup)], message.stopped)

@@ -12,7 +12,8 @@ from heapq import nsmallest
 from typing import TYPE_CHECKING
 
 from diana.engine.journal.effects import Contact, ForgetContact
-from diana.engine.membership import merge, ring
+from diana.engine.membership import contacts, ring
+from diana.engine.membership.table import MembershipTable
 from diana.model.ids import SiteId
 from diana.model.trust.contact import KnownAt
 from diana.policy.membership import State, drawn, mark, score, tries
@@ -40,13 +41,13 @@ def begin(core: Context) -> None:
         known = core.state.contacts[site]
         keep = site in first
         if keep:
-            core.members.kept.add(site)
+            core.book(MembershipTable).kept.add(site)
         core.emit(Contact(site=site, address=known.address, via=known.via, keep=keep))
 
 
 def consider(core: Context, site: SiteId) -> None:
     """Choose a site that is new, or newly reached, if it ranks before those that were drawn."""
-    members, peer = core.members, core.view.peers[site]
+    members, peer = core.book(MembershipTable), core.view.peers[site]
     if _small(core):
         members.replan = True
         return
@@ -62,7 +63,7 @@ def consider(core: Context, site: SiteId) -> None:
 
 def look(core: Context) -> None:
     """Settle, at each turn, which sites streams are held to."""
-    members = core.members
+    members = core.book(MembershipTable)
     ring.look(core)
     again = members.turn % RETRY_TURNS == 0
     partners = core.parties.sites()
@@ -81,7 +82,7 @@ def look(core: Context) -> None:
 
 
 def _wanted(core: Context) -> set[SiteId]:
-    members, peers = core.members, core.view.peers
+    members, peers = core.book(MembershipTable), core.view.peers
     if _small(core):
         return {site for site, peer in peers.items() if peer.state is not State.LEFT} | {
             site for site in core.state.contacts if site not in peers
@@ -99,10 +100,10 @@ def _wanted(core: Context) -> set[SiteId]:
 def met(core: Context, site: SiteId) -> None:
     """Note that a stream to the site stands. In a small VO it is held at once, so that its end is noticed from the
     start."""
-    members, peer = core.members, core.view.peers[site]
+    members, peer = core.book(MembershipTable), core.view.peers[site]
     if _small(core) and site not in members.kept:
         members.kept.add(site)
-        merge.tell_contact(core, peer)
+        contacts.tell(core, peer)
     peer.loose = site not in members.kept
 
 
@@ -112,7 +113,7 @@ def _small(core: Context) -> bool:
 
 def _draw(core: Context) -> None:
     """Fill the places of chosen sites that are gone."""
-    members, peers = core.members, core.view.peers
+    members, peers = core.book(MembershipTable), core.view.peers
     wanted = core.state.settings.active_peers // 2
     members.chosen = [one for one in members.chosen if one[1] in peers and _eligible(core, peers[one[1]])]
     if len(members.chosen) < wanted:
@@ -122,11 +123,11 @@ def _draw(core: Context) -> None:
 
 def _eligible(core: Context, peer: PeerView) -> bool:
     reached = peer.up or peer.address
-    return bool(reached) and peer.state < State.LOST and peer.site not in core.members.detours
+    return bool(reached) and peer.state < State.LOST and peer.site not in core.view.detours
 
 
 def _hold(core: Context, site: SiteId) -> None:
-    core.members.kept.add(site)
+    core.book(MembershipTable).kept.add(site)
     peer = core.view.peers.get(site)
     if peer is None:
         known = core.state.contacts.get(site) or KnownAt(site, "")
@@ -134,26 +135,26 @@ def _hold(core: Context, site: SiteId) -> None:
         return
     peer.loose, peer.held_s = False, core.now
     if not peer.up and peer.state is State.ALIVE and not peer.doubted:
-        core.members.awaited[site] = core.now
-    merge.tell_contact(core, peer)
+        core.book(MembershipTable).awaited[site] = core.now
+    contacts.tell(core, peer)
 
 
 def _release(core: Context, site: SiteId) -> None:
-    members = core.members
+    members = core.book(MembershipTable)
     members.kept.discard(site)
     members.awaited.pop(site, None)
     members.doubts.pop(site, None)
     peer = core.view.peers.get(site)
     if peer is not None:
         peer.loose = True
-        merge.tell_contact(core, peer)
+        contacts.tell(core, peer)
     elif site not in core.state.contacts:
         core.emit(ForgetContact(site))
 
 
 def _forget(core: Context) -> None:
     """Forget sites that are gone for a day and with which nothing is open."""
-    members, peers = core.members, core.view.peers
+    members, peers = core.book(MembershipTable), core.view.peers
     busy = core.parties.sites()
     gone = [
         site

@@ -9,9 +9,11 @@ from diana.engine.handover import destination, leases, machine_events, origin
 from diana.engine.journal.state import Step
 from diana.engine.membership import active, merge, spreading, suspicion, trust_ledger
 from diana.engine.membership.merge import MAX_NAMED_DATASETS
+from diana.engine.membership.table import MembershipTable
 from diana.engine.messages.messages import Hello, LinkEstimate, Summary
 from diana.engine.migration import stranded, surplus
 from diana.engine.placement import pull_back
+from diana.engine.placement.draft import Drafts
 from diana.engine.queue import littles
 from diana.engine.site import journal_doubt, links
 from diana.engine.site.context import Context
@@ -22,7 +24,7 @@ __all__ = ["MAX_NAMED_DATASETS", "begin", "leave", "on_peer_down", "on_peer_up",
 
 def begin(core: Context, address: str) -> None:
     """Begin, at start. `address`: the one this site is reached at; empty: it can only dial out."""
-    core.members.address, core.members.incarnation = address, core.state.generation
+    core.book(MembershipTable).address, core.book(MembershipTable).incarnation = address, core.state.generation
     spreading.refill(core)
     active.begin(core)
     core.after(("summary",), 0.0)
@@ -37,13 +39,13 @@ def on_peer_up(core: Context, hello: Hello) -> None:
     if wrong:
         # Work committed there can no longer be relied on.
         _distrust(core, site, f"{site} {wrong} than the one that took this work")
-    members = core.members
+    members = core.book(MembershipTable)
     if site not in core.view.peers:
         merge.joined(core, site)
     peer = core.view.met(hello)
     peer.up, peer.loose_there, peer.last_heard_s = True, False, core.now
     members.linked[site] = None
-    members.detours.pop(site, None)
+    core.view.detours.pop(site, None)
     members.meeting.add(site)
     suspicion.alive_again(core, peer)
     active.met(core, site)
@@ -62,7 +64,7 @@ def _distrust(core: Context, site: SiteId, reason: str) -> None:
     if site in core.view.peers:
         # It was counted by generations that are no longer its own.
         core.view.peers[site].summary = None
-        core.members.standing.pop(site, None)
+        core.book(MembershipTable).standing.pop(site, None)
         suspicion.renew(core, core.view.peers[site])
     for group, subgroup in core.parties.handed_to(site):
         if subgroup.unreachable:
@@ -79,12 +81,12 @@ def on_peer_down(core: Context, site: SiteId) -> None:
         return
     was_tied = peer.tied
     peer.up = False
-    core.members.linked.pop(site, None)
-    core.members.hears_all.pop(site, None)
+    core.book(MembershipTable).linked.pop(site, None)
+    core.book(MembershipTable).hears_all.pop(site, None)
     if was_tied:
         suspicion.fell(core, site)
     core.roster.touch(site)
-    for draft in list(core.drafts.values()):
+    for draft in list(core.book(Drafts).open.values()):
         if site in draft.waiting:
             # A peer that is gone gives no quote: do not wait for it.
             draft.waiting.discard(site)
@@ -93,7 +95,7 @@ def on_peer_down(core: Context, site: SiteId) -> None:
 
 
 def on_summary(core: Context, sender: SiteId, message: Summary) -> None:
-    peer, members = core.view.peers.get(sender), core.members
+    peer, members = core.view.peers.get(sender), core.book(MembershipTable)
     if peer is None or message.site != sender:
         core.warn(f"{sender} sent a summary of {message.site}")
         return
@@ -114,7 +116,7 @@ def on_summary(core: Context, sender: SiteId, message: Summary) -> None:
 
 
 def summary(core: Context, told: tuple[LinkEstimate, ...] = (), *, loose: bool = False, left: bool = False) -> Summary:
-    settings, members = core.state.settings, core.members
+    settings, members = core.state.settings, core.book(MembershipTable)
     core.summary_counter += 1
     names = tuple(sorted(core.state.datasets)[:MAX_NAMED_DATASETS])
     if names != members.names:
@@ -152,10 +154,10 @@ def summary(core: Context, told: tuple[LinkEstimate, ...] = (), *, loose: bool =
 
 def tell_all(core: Context) -> None:
     """Do one turn, every `summary_every_s`: judge silence, choose streams, tell of this site and of others."""
-    if core.members.leaving:
+    if core.book(MembershipTable).leaving:
         return
     core.after(("summary",), core.state.settings.summary_every_s)
-    core.members.turn += 1
+    core.book(MembershipTable).turn += 1
     suspicion.look(core)
     active.look(core)
     spreading.tell_own(core, summary(core, links.told_now(core)))
@@ -164,10 +166,10 @@ def tell_all(core: Context) -> None:
     pull_back.look(core)
     stranded.look(core)
     surplus.look(core)
-    littles.export(core)
+    core.counters.update(littles.counters(core.line.flow.figures(core.now)))
 
 
 def leave(core: Context) -> None:
     """Say the last word of this run, so that no peer waits for this site or wonders."""
-    core.members.leaving = True
+    core.book(MembershipTable).leaving = True
     spreading.tell_own(core, summary(core, left=True))

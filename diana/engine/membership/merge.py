@@ -10,15 +10,12 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from diana.engine.journal.effects import Contact
-from diana.engine.journal.records import ContactsLearned
-from diana.engine.membership import active, ring, suspicion, twins
+from diana.engine.membership import active, contacts, ring, suspicion, twins
 from diana.engine.membership.sizes import rumour_bytes, summary_bytes
-from diana.engine.membership.table import MOST_KNOWN, MOST_LEAP, MOST_VALUE, Served
+from diana.engine.membership.table import MOST_KNOWN, MOST_LEAP, MOST_VALUE, MembershipTable, Served
 from diana.engine.messages.messages import Gossip, Rumour, Summary
 from diana.engine.site.view import UNHEARD, Version
 from diana.model.ids import SiteId
-from diana.model.trust.contact import KnownAt
 from diana.policy.membership import State
 
 if TYPE_CHECKING:
@@ -33,11 +30,6 @@ MOST_TOLD = 4096
 MOST_TEXT = 300
 MOST_SERVED = 4
 """Newcomers told everything at the same time."""
-MOST_CONTACTS = 256
-"""Contacts in the journal: enough to find the VO again."""
-CONTACTS_EVERY_S = 5.0
-AT_ONCE = 4
-"""Number of first contacts that are recorded at once, and not with others."""
 
 
 def sane(told: Summary) -> bool:
@@ -70,10 +62,10 @@ def on_gossip(core: Context, sender: SiteId, message: Gossip) -> None:
             if at == known and not (peer.summary and peer.summary.unnamed and not entry.unnamed):
                 continue
         if site == core.site:
-            if entry.generation >= core.members.incarnation:
+            if entry.generation >= core.book(MembershipTable).incarnation:
                 # This run never named another address.
-                twins.heard(core, core.site, core.members.address, entry.address[:MOST_TEXT])
-            if (entry.generation, entry.counter) > (core.members.incarnation, core.summary_counter):
+                twins.heard(core, core.site, core.book(MembershipTable).address, entry.address[:MOST_TEXT])
+            if (entry.generation, entry.counter) > (core.book(MembershipTable).incarnation, core.summary_counter):
                 _told_of_self(core, entry.generation, entry.counter)
         elif not _entry(core, entry, age_s, wanted):
             newer[site] = None
@@ -92,7 +84,7 @@ def on_gossip(core: Context, sender: SiteId, message: Gossip) -> None:
             _compare(core, row, newer if row.state == alive else refuted, wanted)
     newer.update((site, None) for site in message.asks[:MOST_TOLD] if site in peers)
     answer(core, sender, list(refuted), [site for site in newer if site not in refuted], list(wanted))
-    serving = core.members.serving
+    serving = core.book(MembershipTable).serving
     if message.asks_all and len(serving) < MOST_SERVED and all(served.site != sender for served in serving):
         serving.append(Served(sender, 0))
 
@@ -101,7 +93,7 @@ def answer(core: Context, sender: SiteId, refuted: list[SiteId], newer: list[Sit
     """Send words that are newer here than the sender knows, and ask for those that are wanted of it, within the budget
     of one message. Words that refute the sender's go first. All others must also stay within the weight of this turn's
     answers, so that traffic does not grow with the number of sites that have something to say."""
-    members, budget = core.members, core.state.settings.gossip_bytes
+    members, budget = core.book(MembershipTable), core.state.settings.gossip_bytes
     entries: list[Summary] = []
     rumours: list[Rumour] = []
     left, peers, urgent = budget, core.view.peers, len(refuted)
@@ -140,7 +132,7 @@ def _told_of_self(core: Context, generation: int, counter: int) -> None:
 def first_hand(core: Context, peer: PeerView, told: Summary) -> bool:
     """Take in a site's word about itself. False: it has said something newer before, or others say so; then it is
     told."""
-    members, now = core.members, (told.generation, told.counter)
+    members, now = core.book(MembershipTable), (told.generation, told.counter)
     peer.loose_there = told.loose
     if not sane(told):
         core.warn(f"{peer.site} sent a summary that makes no sense")
@@ -176,7 +168,7 @@ def _entry(core: Context, told: Summary, age: float, wanted: dict[SiteId, None])
             again = now == known and peer.summary is not None and peer.summary.unnamed and not told.unnamed
             if again:
                 _keep(core, peer, told, peer.last_heard_s)
-            return again or (now == known and told.site not in core.members.standing)
+            return again or (now == known and told.site not in core.book(MembershipTable).standing)
         if not sane(told) or leaps(known, now):
             core.count("entries_refused")
             return True
@@ -206,7 +198,7 @@ def leaps(known: Version, told: Version) -> bool:
 
 def joined(core: Context, site: SiteId) -> PeerView:
     """Make the site known from now on."""
-    members = core.members
+    members = core.book(MembershipTable)
     peer = core.view.entry(site)
     members.order.append(site)
     members.count(site, 1)
@@ -217,7 +209,7 @@ def joined(core: Context, site: SiteId) -> PeerView:
 
 def _keep(core: Context, peer: PeerView, told: Summary, heard_s: float) -> None:
     """Keep the newest word of a site, cut (`_cut`)."""
-    old, members = peer.summary, core.members
+    old, members = peer.summary, core.book(MembershipTable)
     if told.unnamed and old is not None and (old.generation, old.named_at) == (told.generation, told.named_at):
         told = replace(told, datasets=old.datasets, unnamed=old.unnamed)
     elif told.unnamed and old is not None:
@@ -229,11 +221,11 @@ def _keep(core: Context, peer: PeerView, told: Summary, heard_s: float) -> None:
     members.lively = members.lively or _tells_more(old, told)
     core.roster.touch(peer.site)
     if old is None or old.address != told.address or old.via != told.via:
-        tell_contact(core, peer)
+        contacts.tell(core, peer)
         twins.heard(core, peer.site, old.address if old else "", told.address)
         if old is None or old.address != told.address:
             active.consider(core, peer.site)
-            learn_contact(core, peer.site)
+            contacts.learn(core, peer.site)
 
 
 def _cut(told: Summary) -> Summary:
@@ -291,8 +283,8 @@ def _rumour(core: Context, told: Rumour) -> bool:
     if told.site == core.site:
         if told.state > State.ALIVE:
             # Not all have heard this site's last words: the next go to everybody.
-            core.members.pressed = True
-            if at >= (core.members.incarnation, core.summary_counter):
+            core.book(MembershipTable).pressed = True
+            if at >= (core.book(MembershipTable).incarnation, core.summary_counter):
                 _told_of_self(core, *at)
         return False
     peer = core.view.peers.get(told.site)
@@ -313,8 +305,8 @@ def _rumour(core: Context, told: Rumour) -> bool:
 def _compare(core: Context, row: Rumour, newer: dict[SiteId, None], wanted: dict[SiteId, None]) -> None:
     at = (row.generation, row.counter)
     if row.site == core.site:
-        if at > (core.members.incarnation, core.summary_counter) or (
-            row.state > State.ALIVE and at >= (core.members.incarnation, core.summary_counter)
+        if at > (core.book(MembershipTable).incarnation, core.summary_counter) or (
+            row.state > State.ALIVE and at >= (core.book(MembershipTable).incarnation, core.summary_counter)
         ):
             _told_of_self(core, *at)
         return
@@ -333,39 +325,3 @@ def _compare(core: Context, row: Rumour, newer: dict[SiteId, None], wanted: dict
 
 
 # --- contacts ----------------------------------------------------------------------------------------
-
-
-def tell_contact(core: Context, peer: PeerView) -> None:
-    """Tell the driver how the site is reached, whole each time."""
-    via = peer.summary.via if peer.summary else ()
-    known = core.state.contacts.get(peer.site)
-    address = peer.address or (known.address if known and peer.summary is None else "")
-    keep = peer.site in core.members.kept
-    core.emit(Contact(site=peer.site, address=address, via=via, keep=keep))
-
-
-def learn_contact(core: Context, site: SiteId) -> None:
-    """Have a contact recorded, with others of the next seconds in one record; the first few at once, since a standby
-    that takes over then knows nobody else's address."""
-    members, contacts = core.members, core.state.contacts
-    peer = core.view.peers[site]
-    if not peer.address and not (peer.summary and peer.summary.via):
-        return
-    if site in contacts or len(contacts) + len(members.unsaved) < MOST_CONTACTS:
-        members.unsaved[site] = None
-        first = site not in contacts and len(contacts) < AT_ONCE
-        if first or ("contacts",) not in core.timers:
-            core.after(("contacts",), 0.0 if first else CONTACTS_EVERY_S)
-
-
-def save_contacts(core: Context) -> None:
-    changed = []
-    for site in core.members.unsaved:
-        peer = core.view.peers.get(site)
-        if peer is not None:
-            at = KnownAt(site, peer.address, peer.summary.via if peer.summary else ())
-            if (at.address or at.via) and core.state.contacts.get(site) != at:
-                changed.append(at)
-    core.members.unsaved.clear()
-    if changed:
-        core.persist(ContactsLearned(contacts=tuple(sorted(changed, key=lambda one: one.site))))

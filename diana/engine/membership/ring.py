@@ -12,6 +12,8 @@ from heapq import nsmallest
 from typing import TYPE_CHECKING, Any
 
 from diana.engine.journal.effects import ForgetContact
+from diana.engine.membership.table import MembershipTable
+from diana.engine.placement.draft import Drafts
 from diana.model.ids import SiteId
 from diana.policy.membership import State, ring_distance
 
@@ -25,20 +27,20 @@ SLACK = 8
 
 def admits(core: Context, site: SiteId) -> bool:
     """True if others' word of a site that is not known yet is of use here."""
-    reach = core.members.reach
+    reach = core.book(MembershipTable).reach
     return reach is None or ring_distance(core.site, site) < reach
 
 
 def is_far(core: Context, peer: PeerView) -> bool:
     """True if the peer's table holds none of the sites that this one is to hold: each keeps those around it."""
-    reach = core.members.reach
+    reach = core.book(MembershipTable).reach
     return reach is not None and _apart(core, peer) >= 2 * reach
 
 
 def look(core: Context) -> None:
     """Cut the table, at each turn, if it is too large; welcome farther sites again if it has lost too many. Lost sites
     take nobody's place, but as many as living ones are remembered, so that no old word brings them back to life."""
-    members, wanted = core.members, core.state.settings.known_sites
+    members, wanted = core.book(MembershipTable), core.state.settings.known_sites
     slack, living = wanted // SLACK, members.alive - 1
     if members.reach is not None and living < wanted - slack:
         members.reach = None
@@ -50,7 +52,7 @@ def look(core: Context) -> None:
     lost = nsmallest(wanted, [one for one in found if peers[one[1]].state >= State.LOST])
     if len(near) == wanted:
         members.reach = near[-1][0] + 1
-    partners = core.parties.sites() | {site for draft in core.drafts.values() for site in draft.waiting}
+    partners = core.parties.sites() | {site for draft in core.book(Drafts).open.values() for site in draft.waiting}
     kept = members.kept | partners | {site for _, site in (*near, *lost, *members.chosen)}
     for _, site in found:
         if site not in kept and not peers[site].up:
@@ -66,8 +68,9 @@ def _apart(core: Context, peer: PeerView) -> int:
 
 
 def forget(core: Context, site: SiteId) -> None:
-    """Forget all that is known of the site, as if it had never been heard of; `Members.order` is left to the caller."""
-    members, peer = core.members, core.view.peers.pop(site)
+    """Forget all that is known of the site, as if it had never been heard of; `MembershipTable.order` is left to the
+    caller."""
+    members, peer = core.book(MembershipTable), core.view.peers.pop(site)
     if peer.state < State.LOST:
         members.count(site, -1)
     tables: tuple[dict[SiteId, Any], ...] = (
@@ -78,7 +81,7 @@ def forget(core: Context, site: SiteId) -> None:
         members.doubts,
         members.awaited,
         members.warned,
-        members.detours,
+        core.view.detours,
     )
     for table in tables:
         table.pop(site, None)

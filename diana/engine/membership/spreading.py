@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from diana.engine.membership import merge, ring, suspicion
 from diana.engine.membership.sizes import rumour_bytes, summary_bytes
-from diana.engine.membership.table import Served
+from diana.engine.membership.table import MembershipTable, Served
 from diana.engine.messages.messages import Gossip, Rumour, Summary
 from diana.model.ids import SiteId
 from diana.policy.membership import State, drawn, mark
@@ -48,7 +48,7 @@ def tell_own(core: Context, told: Summary) -> None:
     """Tell the own entry over every stream that one of its two ends holds, in order of the site; where nothing is new,
     every few turns. All are told the same version: whoever missed the last one would take it for a sign of life when
     this site dies."""
-    members = core.members
+    members = core.book(MembershipTable)
     if not is_news(core, told) and (members.turn + mark(core.site)) % quiet_turns(core):
         return
     loose = replace(told, loose=True)
@@ -61,7 +61,7 @@ def tell_own(core: Context, told: Summary) -> None:
 
 def is_news(core: Context, told: Summary) -> bool:
     """True if the own entry says more than that this site is there; it counts as said from now on."""
-    members = core.members
+    members = core.book(MembershipTable)
     said = replace(told, counter=0, seq=0, links=())
     news = members.pressed or bool(told.links) or is_busy(told) or said != members.said
     members.said, members.pressed = said, False
@@ -83,13 +83,13 @@ def via(core: Context) -> tuple[SiteId, ...]:
     """Return the sites that may relay to this one: peers that can be dialled, first those whose streams stand
     longest."""
     peers = core.view.peers
-    dialled = (site for site in islice(core.members.linked, MOST_LOOKED_AT) if peers[site].address)
+    dialled = (site for site in islice(core.book(MembershipTable).linked, MOST_LOOKED_AT) if peers[site].address)
     return tuple(islice(dialled, merge.MOST_VIA))
 
 
 def others(core: Context) -> None:
     """Tell of others: one message, the same for all sites that are drawn, and their share for newcomers."""
-    members, settings = core.members, core.state.settings
+    members, settings = core.book(MembershipTable), core.state.settings
     due = members.news or members.lively or members.turn % quiet_turns(core) == 0
     to = targets(core) if due else []
     refill(core)
@@ -110,7 +110,7 @@ def others(core: Context) -> None:
 def refill(core: Context) -> None:
     """Refill the bytes that may be said beside a turn's own gossip until the next one: as many again for news, and for
     answers. Bytes for answers that were not needed are kept for a while: questions come in clusters."""
-    members, settings = core.members, core.state.settings
+    members, settings = core.book(MembershipTable), core.state.settings
     members.news_bytes = settings.gossip_peers * settings.gossip_bytes
     more = members.news_bytes // (1 if members.lively else quiet_turns(core))
     members.answer_bytes = min(members.news_bytes, max(0, members.answer_bytes) + more)
@@ -118,7 +118,7 @@ def refill(core: Context) -> None:
 
 def hurry(core: Context) -> None:
     """Tell, between two turns, news of membership alone, as long as there is some, within a turn's weight of gossip."""
-    members, settings = core.members, core.state.settings
+    members, settings = core.book(MembershipTable), core.state.settings
     to = targets(core) if members.news else []
     chosen = drawn(to, settings.gossip_peers, mark(f"{core.site}{members.turn}.{members.hurried}"))
     left = min(settings.gossip_bytes, members.news_bytes // max(1, len(chosen)))
@@ -139,17 +139,17 @@ def hurry(core: Context) -> None:
 
 def targets(core: Context) -> list[SiteId]:
     """Return the sites at the other end of streams for which something of others may be news."""
-    members, peers = core.members, core.view.peers
+    members, peers = core.book(MembershipTable), core.view.peers
     return [site for site in sorted(members.linked) if peers[site].tied and not _knows_all(core, site)]
 
 
 def _knows_all(core: Context, site: SiteId) -> bool:
-    return core.members.marks == core.members.hears_all.get(site)
+    return core.book(MembershipTable).marks == core.book(MembershipTable).hears_all.get(site)
 
 
 def meet(core: Context, peer: PeerView, told: Summary) -> None:
     """Compare, at a peer's first words over a new stream, what both sides know: each gets at once what it lacks."""
-    members = core.members
+    members = core.book(MembershipTable)
     if told.members == members.marks and told.known == members.alive:
         return
     if told.known > 2 * members.alive and core.now - members.asked_all_s >= ASK_ALL_EVERY_S:
@@ -162,7 +162,7 @@ def meet(core: Context, peer: PeerView, told: Summary) -> None:
 
 
 def _message(core: Context, left: int, copies: int) -> Gossip | None:
-    members = core.members
+    members = core.book(MembershipTable)
     entries: dict[SiteId, Summary] = {}
     rumours: list[Rumour] = []
     digest = _digest(core, int(DIGEST_SHARE * left / ROW_BYTES))
@@ -191,7 +191,7 @@ def _ages_s(core: Context, entries: dict[SiteId, Summary]) -> tuple[float, ...]:
 
 def _news(core: Context, left: int, copies: int, entries: dict[SiteId, Summary], rumours: list[Rumour]) -> int:
     """Add news, those told least so far first; return the bytes left."""
-    members = core.members
+    members = core.book(MembershipTable)
     for site in sorted(members.news, key=lambda site: (-members.news[site], site)):
         if left <= 0:
             break
@@ -213,7 +213,7 @@ def _news(core: Context, left: int, copies: int, entries: dict[SiteId, Summary],
 def _add(core: Context, site: SiteId, entries: dict[SiteId, Summary]) -> int:
     """Add the site's entry; return its bytes, 0 where there is nothing to tell."""
     told = core.view.peers[site].summary
-    if told is None or site in entries or site in core.members.standing:
+    if told is None or site in entries or site in core.book(MembershipTable).standing:
         return 0
     if len(told.datasets) > FEW_NAMES:
         told = replace(told, datasets=(), unnamed=True)
@@ -223,7 +223,12 @@ def _add(core: Context, site: SiteId, entries: dict[SiteId, Summary]) -> int:
 
 def _digest(core: Context, rows: int) -> tuple[Rumour, ...]:
     """Return rows of the next sites round the table."""
-    members, peers, order, home = core.members, core.view.peers, core.members.order, core.site
+    members, peers, order, home = (
+        core.book(MembershipTable),
+        core.view.peers,
+        core.book(MembershipTable).order,
+        core.site,
+    )
     last = len(order)
     if not last:
         return ()
@@ -236,7 +241,7 @@ def _digest(core: Context, rows: int) -> tuple[Rumour, ...]:
 
 
 def _serve(core: Context, served: Served) -> None:
-    members, left, at = core.members, SERVED_BYTES, served.at
+    members, left, at = core.book(MembershipTable), SERVED_BYTES, served.at
     members.serving.remove(served)
     peer = core.view.peers.get(served.site)
     if peer is None or not peer.up:

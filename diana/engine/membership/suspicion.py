@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from diana.engine.membership.table import Suspicion
+from diana.engine.membership.table import MembershipTable, Suspicion
 from diana.engine.messages.messages import Gossip, Rumour
 from diana.engine.site.view import UNHEARD, Version
 from diana.model.ids import SiteId
@@ -33,7 +33,7 @@ STALE_TURNS_PER_SITE = 0.2
 
 def spread(core: Context, site: SiteId) -> None:
     """Tell the site's state as news, from the start and soon."""
-    core.members.spread(site)
+    core.book(MembershipTable).spread(site)
     hurry(core)
 
 
@@ -44,13 +44,13 @@ def hurry(core: Context) -> None:
 
 def renew(core: Context, peer: PeerView) -> None:
     """Set the version the peer is known by, after the word told of it, by itself or by others, changed."""
-    told = core.members.standing.get(peer.site) or peer.summary
+    told = core.book(MembershipTable).standing.get(peer.site) or peer.summary
     peer.version = (told.generation, told.counter) if told is not None else UNHEARD
 
 
 def look(core: Context) -> None:
     """Judge, at each turn, the sites that have been silent for too long."""
-    members, settings = core.members, core.state.settings
+    members, settings = core.book(MembershipTable), core.state.settings
     _feel(core)
     slow = 1 + members.health
     for site in list(members.linked):
@@ -68,22 +68,22 @@ def look(core: Context) -> None:
                 members.doubts[site] = since_s
                 _miss(core, site)
     _expire(core)
-    for site, until_s in list(members.detours.items()):
+    for site, until_s in list(core.view.detours.items()):
         if until_s <= core.now:
-            del members.detours[site]
+            del core.view.detours[site]
             members.replan = True
 
 
 def _feel(core: Context) -> None:
     """Update Lifeguard's local health: turns that come late say that this site, not the others, is slow."""
-    members, every_s = core.members, core.state.settings.summary_every_s
+    members, every_s = core.book(MembershipTable), core.state.settings.summary_every_s
     late = members.due_s >= 0 and core.now - members.due_s > 0.5 * every_s
     members.health = min(MOST_HEALTH, members.health + 1) if late else max(0, members.health - 1)
     members.due_s = core.now + every_s
 
 
 def _expire(core: Context) -> None:
-    members = core.members
+    members = core.book(MembershipTable)
     if members.streamless():
         return
     base_s = PACES[core.state.settings.network].suspicion_s
@@ -96,7 +96,7 @@ def _expire(core: Context) -> None:
 
 def stale(core: Context, peer: PeerView) -> None:
     """Suspect `peer`, which comes round as an entry to tell, if nobody has heard it lately."""
-    turns = STALE_TURNS + STALE_TURNS_PER_SITE * core.members.alive
+    turns = STALE_TURNS + STALE_TURNS_PER_SITE * core.book(MembershipTable).alive
     if not peer.up and core.now - peer.last_heard_s > turns * core.state.settings.summary_every_s:
         _miss(core, peer.site)
 
@@ -104,7 +104,7 @@ def stale(core: Context, peer: PeerView) -> None:
 def _miss(core: Context, site: SiteId) -> None:
     """Suspect a site first-hand: this one cannot hear it."""
     peer = core.view.peers[site]
-    if peer.state is State.ALIVE and not core.members.streamless():
+    if peer.state is State.ALIVE and not core.book(MembershipTable).streamless():
         core.count("suspicions_raised")
         stand(core, peer, peer.version, State.SUSPECT, core.site)
 
@@ -114,7 +114,7 @@ def fell(core: Context, site: SiteId) -> None:
     peer = core.view.peers[site]
     if peer.state is not State.LEFT:
         peer.doubted = True
-        core.members.doubts[site] = core.now
+        core.book(MembershipTable).doubts[site] = core.now
 
 
 def hears(core: Context, peer: PeerView) -> bool:
@@ -124,7 +124,7 @@ def hears(core: Context, peer: PeerView) -> bool:
 
 def heard_rumour(core: Context, peer: PeerView, rumour: Rumour) -> None:
     """Tell a site that this one hears of a rumour about it, so that it says something newer, which is news then."""
-    members = core.members
+    members = core.book(MembershipTable)
     if core.now - members.warned.get(peer.site, float("-inf")) >= WARN_EVERY_S:
         members.warned[peer.site] = core.now
         core.send(peer.site, Gossip(rumours=(rumour,)))
@@ -134,7 +134,7 @@ def heard_rumour(core: Context, peer: PeerView, rumour: Rumour) -> None:
 def stand(core: Context, peer: PeerView, at: Version, state: State, by: SiteId) -> None:
     """Believe that the site stands so at this version, and tell it on. The higher state of two words about one version
     counts; a further voice for the same shortens a suspicion."""
-    members, site = core.members, peer.site
+    members, site = core.book(MembershipTable), peer.site
     held = members.standing.get(site)
     if held is not None and (held.generation, held.counter, held.state) >= (*at, state):
         suspicion = members.suspicions.get(site)
@@ -166,13 +166,13 @@ def stand(core: Context, peer: PeerView, at: Version, state: State, by: SiteId) 
 
 def alive_again(core: Context, peer: PeerView) -> None:
     """Take the peer for alive: a newer word of it came."""
-    members, site = core.members, peer.site
+    members, site = core.book(MembershipTable), peer.site
     members.doubts.pop(site, None)
     members.awaited.pop(site, None)
     if peer.doubted or peer.state is not State.ALIVE:
         if not peer.up and site in members.kept and peer.state < State.LOST:
             # Others hear it: the way from here is what is broken.
-            members.detours[site] = core.now + DETOUR_S
+            core.view.detours[site] = core.now + DETOUR_S
             core.count("suspicions_refuted")
         if peer.state >= State.LOST:
             members.count(site, 1)
@@ -189,7 +189,7 @@ def alive_again(core: Context, peer: PeerView) -> None:
 def refute(core: Context, generation: int, counter: int) -> None:
     """Make this site's next version newer than one that somebody tells of it, at or beyond its own. A generation beyond
     its own is that of a journal it no longer has."""
-    members = core.members
+    members = core.book(MembershipTable)
     members.pressed = True
     if generation > members.incarnation:
         members.incarnation, core.summary_counter = generation + 1, 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from diana.engine.membership.twins import Changes
 from diana.engine.messages.messages import Rumour, Summary
 from diana.model.ids import SiteId
 from diana.policy.membership import mark, repeats
@@ -15,6 +14,17 @@ MOST_VALUE = 1 << 40
 """No honest generation or counter comes near it."""
 MOST_LEAP = 1_000_000
 """A version this far beyond the known one is believed from its own site only: days of turns at once."""
+
+
+class Changes:
+    """Changes of one site's address."""
+
+    __slots__ = ("count", "first_s", "last_s", "now_at", "was_at")
+
+    def __init__(self, now_s: float) -> None:
+        self.count = 0
+        self.first_s = self.last_s = now_s
+        self.was_at = self.now_at = ""
 
 
 class Suspicion:
@@ -33,10 +43,10 @@ class Served(NamedTuple):
 
     site: SiteId
     at: int
-    """Place in `Members.order` from which the next part goes on."""
+    """Place in `MembershipTable.order` from which the next part goes on."""
 
 
-class Members:
+class MembershipTable:
     """All that membership knows beside `View.peers`, which holds the sites themselves."""
 
     def __init__(self, site: SiteId) -> None:
@@ -82,8 +92,6 @@ class Members:
         """Streams that fell -> when; nothing was heard of those sites since."""
         self.awaited: dict[SiteId, float] = {}
         """Streams asked for that never stood yet -> since when."""
-        self.detours: dict[SiteId, float] = {}
-        """Sites others hear and this one cannot reach -> until when it does not try."""
         self.warned: dict[SiteId, float] = {}
         """Sites told that somebody misses them -> when."""
         self.hears_all: dict[SiteId, int] = {}

@@ -15,6 +15,7 @@ from diana.engine.journal.effects import Refusal, Reply, TrustChanged
 from diana.engine.journal.events import NameSite, SayStatement
 from diana.engine.journal.records import StatementKept
 from diana.engine.journal.state import Step
+from diana.engine.membership.table import MembershipTable
 from diana.engine.messages.messages import LedgerNews
 from diana.engine.site.context import Context
 from diana.model.ids import SiteId
@@ -36,6 +37,18 @@ ASK_EVERY_S = 2.0
 """Seconds between two times that a peer whose digest differs is told what is known here, at least."""
 ASK_SELDOM_S = 300.0
 """The same in the end, where it changes nothing: two sites that trust different signers keep different ledgers."""
+
+
+class TrustBook:
+    """What the ledger makes of this site's settings, and whom it was told to lately. Volatile."""
+
+    def __init__(self, own: Settings) -> None:
+        self.own_settings = own
+        """The settings as the site's operator set them, before the VO's policy."""
+        self.policy_changed = False
+        """True if the VO's policy changed since the settings were made of both."""
+        self.told: dict[SiteId, tuple[float, float, tuple[str, str]]] = {}
+        """Site -> when it was last told of the ledger here, how long until again, and of which two digests."""
 
 
 def say(core: Context, event: SayStatement) -> None:
@@ -126,7 +139,7 @@ def name_site(core: Context, event: NameSite) -> None:
 
 def _keep(core: Context, signed: Signed, source: SiteId | None) -> None:
     core.persist(StatementKept(signed=signed))
-    for site in sorted(core.members.linked):
+    for site in sorted(core.book(MembershipTable).linked):
         if site != source:
             core.send(site, LedgerNews(statements=(signed,)))
     if signed.statement.kind != "named":
@@ -138,14 +151,14 @@ def apply(core: Context, statement: Statement | None = None) -> None:
     if statement is None or statement.about != POLICY:
         core.emit(TrustChanged(revoked(core)))
     if statement is None or statement.about == POLICY:
-        core.policy_changed = True
+        core.book(TrustBook).policy_changed = True
     _ban(core)
 
 
 def _ban(core: Context) -> None:
     """Take back offers to newly banned sites; work they have stays there, unreachable, until the ban is lifted."""
     banned = frozenset(SiteId(who.removeprefix("site:")) for who, _, _ in revoked(core) if who.startswith("site:"))
-    new, core.banned = banned - core.banned, banned
+    new, core.view.banned = banned - core.view.banned, banned
     for site in sorted(new):
         core.roster.touch(site)
         for group, subgroup in core.parties.handed_to(site):
@@ -175,7 +188,9 @@ def view(core: Context) -> LedgerView:
         values=values,
         by=policy.statement.signer if policy else "",
         since_wall_s=policy.statement.wall_s if policy else 0.0,
-        here=tuple(key for key in sorted(values) if getattr(core.own_settings, key) != getattr(Settings(), key)),
+        here=tuple(
+            key for key in sorted(values) if getattr(core.book(TrustBook).own_settings, key) != getattr(Settings(), key)
+        ),
         banned=tuple(
             BannedView(who=one.about, since_wall_s=one.wall_s, reason=one.reason, by=one.signer)
             for one in (kept.statement for _, kept in sorted(core.state.ledger.items()))
@@ -203,14 +218,14 @@ def compare(core: Context, sender: SiteId, its_digest: str) -> None:
     """Compare a peer's digest, with each summary first hand. A peer whose digest differs is told what is here."""
     mine = digest(core)
     if its_digest == mine:
-        core.ledger_told.pop(sender, None)
+        core.book(TrustBook).told.pop(sender, None)
         return
     pair = (its_digest, mine)
-    told_s, wait_s, said_of = core.ledger_told.get(sender, (float("-inf"), 0.0, pair))
+    told_s, wait_s, said_of = core.book(TrustBook).told.get(sender, (float("-inf"), 0.0, pair))
     if core.now - told_s < (wait_s if pair == said_of else ASK_EVERY_S):
         return
     wait_s = min(2.0 * wait_s, ASK_SELDOM_S) if pair == said_of and wait_s else ASK_EVERY_S
-    core.ledger_told[sender] = (core.now, wait_s, pair)
+    core.book(TrustBook).told[sender] = (core.now, wait_s, pair)
     core.send(sender, LedgerNews(has=_idents(core), told=True))
 
 

@@ -7,12 +7,9 @@ one of them and is dialled by the other sees it at once (`adapters/grpc_transpor
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from diana.engine.membership.table import Changes, MembershipTable
+from diana.engine.site.context import Context
 from diana.model.ids import SiteId
-
-if TYPE_CHECKING:
-    from diana.engine.site.context import Context
 
 FRESH_S = 60.0
 """Seconds; a change this long after the last one begins anew."""
@@ -24,23 +21,12 @@ SURE_S = 15.0
 MOST = 256
 
 
-class Changes:
-    """Changes of one site's address."""
-
-    __slots__ = ("count", "first_s", "last_s", "now_at", "was_at")
-
-    def __init__(self, now_s: float) -> None:
-        self.count = 0
-        self.first_s = self.last_s = now_s
-        self.was_at = self.now_at = ""
-
-
 def heard(core: Context, site: SiteId, was_at: str, now_at: str) -> None:
     """Count a change of address between two words of the site, the last and a newer one; either may be empty: it does
     not say."""
     if not was_at or not now_at or was_at == now_at:
         return
-    changes = core.members.twins
+    changes = core.book(MembershipTable).twins
     found = changes.get(site)
     if found is None or core.now - found.last_s > FRESH_S:
         for gone in [one for one, old in changes.items() if core.now - old.last_s > TELL_S]:
@@ -57,7 +43,7 @@ def heard(core: Context, site: SiteId, was_at: str, now_at: str) -> None:
 
 def note(core: Context, site: SiteId) -> str:
     """Say where two nodes of the name are; empty: it has one, or that is not sure yet."""
-    found = core.members.twins.get(site)
+    found = core.book(MembershipTable).twins.get(site)
     if found is None or core.now - found.last_s > TELL_S:
         return ""
     if found.count < SURE or found.last_s - found.first_s < SURE_S:

@@ -16,9 +16,9 @@ from diana.engine.journal.state import Group
 from diana.engine.messages.messages import QuoteRequest
 from diana.engine.messages.migration import RoomGrant, RoomRequest
 from diana.engine.migration.exports import may_move, still_there
-from diana.engine.migration.table import Asked, migration_settings
+from diana.engine.migration.table import Asked, Export, MigrationBook, migration_settings
 from diana.engine.placement import candidates, recall
-from diana.engine.placement.draft import Draft, Export, quote_request
+from diana.engine.placement.draft import Draft, quote_request
 from diana.engine.placement.manifest import Manifest
 from diana.engine.site import run_times
 from diana.engine.site.context import Context
@@ -38,11 +38,11 @@ MOST_TEXT = 200
 """Characters kept of a peer's words."""
 
 
-def decide(core: Context, draft: Draft) -> None:
+def decide(core: Context, export: Export, draft: Draft) -> None:
     """Plan the moves of a draft whose quotes are in, and ask for room."""
-    export, name = draft.export, draft.group
-    assert export is not None and name is not None
-    core.migration.priced.discard(name)
+    name = draft.group
+    assert name is not None
+    core.book(MigrationBook).priced.discard(name)
     group = core.state.groups.get(name)
     manifest = Manifest(core, draft)
     if group is None or group.state or manifest.missing:
@@ -57,18 +57,18 @@ def decide(core: Context, draft: Draft) -> None:
         [migrant],
         peers,
         migration_settings(settings),
-        budget=core.migration.moves_left(settings, core.now),
+        budget=core.book(MigrationBook).moves_left(settings, core.now),
         seed=crc32(f"{core.site} {core.state.generation} {draft.number}".encode()),
         mode="paper" if settings.migration == "paper" else "default",
         cost_in_s=settings.cost_model == "turnaround",
     )
-    core.migration.kept[name] = tuple(
+    core.book(MigrationBook).kept[name] = tuple(
         f"at {export.site}, {counted(kept.jobs, 'job')}: {reason}" for kept in plan.kept for reason in kept.reasons
     )
     left = IndexSet.union(some for _, some in export.parts)
     for move in plan.moves:
         left, going = migration_plan.split_off(left, move.jobs)
-        _ask_for_room(core, group, draft, move, going)
+        _ask_for_room(core, group, export, draft, move, going)
 
 
 def _priced(
@@ -141,7 +141,7 @@ def _own_jobs(core: Context, group: Group) -> Counter[SiteId]:
             entry = core.queues.entries.get((subgroup.part, subgroup.epoch))
             found[subgroup.site] += entry.jobs if entry is not None else 0
         else:
-            told = core.progress.get(subgroup.part)
+            told = core.view.progress.get(subgroup.part)
             others = 0
             if told is not None and told.epoch == subgroup.epoch:
                 # A job that passes held ones takes nothing from them.
@@ -182,15 +182,13 @@ def _peer(core: Context, draft: Draft, there: Candidate) -> Peer:
 # --- room ------------------------------------------------------------------------------------------------
 
 
-def _ask_for_room(core: Context, group: Group, draft: Draft, move: Move, going: IndexSet) -> None:
-    export = draft.export
-    assert export is not None
+def _ask_for_room(core: Context, group: Group, export: Export, draft: Draft, move: Move, going: IndexSet) -> None:
     room = core.state.generation * ROOMS_PER_BOOT + core.ticket()
     parts = tuple((part, some & going) for part, some in export.parts if not some.isdisjoint(going))
     why = f"{export.site} is congested ({export.reason}): {move.reason}"
-    core.migration.asked[room] = Asked(group.group, move.site, parts, why, move.gain_s)
-    core.migration.priced.add(group.group)
-    core.migration.moved()
+    core.book(MigrationBook).asked[room] = Asked(group.group, move.site, parts, why, move.gain_s)
+    core.book(MigrationBook).priced.add(group.group)
+    core.book(MigrationBook).moved()
     asked = quote_request(draft)
     request = _room_request(asked, room, move)
     if move.site == core.site:
@@ -217,7 +215,7 @@ def _room_request(asked: QuoteRequest, room: int, move: Move) -> RoomRequest:
 
 
 def on_grant(core: Context, sender: SiteId, grant: RoomGrant) -> None:
-    asked = core.migration.asked.get(grant.room)
+    asked = core.book(MigrationBook).asked.get(grant.room)
     if asked is None or asked.to != sender:
         # Late, or of a former boot: the room is free again by itself.
         return
@@ -227,7 +225,7 @@ def on_grant(core: Context, sender: SiteId, grant: RoomGrant) -> None:
         return
     if grant.jobs < 1:
         core.count("moves_refused")
-        core.migration.kept[group.group] = (f"site {sender} keeps no room: {grant.reason[:MOST_TEXT]}",)
+        core.book(MigrationBook).kept[group.group] = (f"site {sender} keeps no room: {grant.reason[:MOST_TEXT]}",)
         return
     parts = [
         (subgroup, some & still_there(group, subgroup))
@@ -254,10 +252,10 @@ def on_grant(core: Context, sender: SiteId, grant: RoomGrant) -> None:
 
 def forget(core: Context, room: int) -> None:
     """Forget room that was asked for: it was answered, or will not be."""
-    asked = core.migration.asked.pop(room, None)
+    asked = core.book(MigrationBook).asked.pop(room, None)
     core.timers.cancel(("room", str(room)))
-    if asked is not None and all(other.group != asked.group for other in core.migration.asked.values()):
-        core.migration.priced.discard(asked.group)
+    if asked is not None and all(other.group != asked.group for other in core.book(MigrationBook).asked.values()):
+        core.book(MigrationBook).priced.discard(asked.group)
 
 
 def drop_unanswered(core: Context, room: str) -> None:

@@ -3,14 +3,17 @@ whether they would end earlier there (SPEC D7; paper sections IX, X). `moves.py`
 
 from __future__ import annotations
 
+from functools import partial
 from math import inf
 
 from diana.engine.journal.state import Group
 from diana.engine.messages.messages import Summary
 from diana.engine.messages.migration import Surplus, SurplusGroup
+from diana.engine.migration import moves
 from diana.engine.migration.exports import may_move, still_there
+from diana.engine.migration.table import Export, MigrationBook
 from diana.engine.placement import pull_back, quote_round
-from diana.engine.placement.draft import Draft, Export, allowed
+from diana.engine.placement.draft import Draft, allowed
 from diana.engine.site.context import Context
 from diana.model.ids import SiteId, SubgroupId, origin_of
 from diana.model.indexset import IndexSet
@@ -56,7 +59,7 @@ def _ask(core: Context, group: Group, site: SiteId, told: SurplusGroup, reason: 
     settings = core.state.settings
     if settings.migration == "off" or group.state or group.on_hold or group.spec.max_parallel:
         return
-    book = core.migration
+    book = core.book(MigrationBook)
     if group.group in book.priced or book.looked(group.group, site, core.now, AGAIN_S):
         return
     parts = tuple(_movable(group, site, told))
@@ -69,7 +72,8 @@ def _ask(core: Context, group: Group, site: SiteId, told: SurplusGroup, reason: 
     indices = IndexSet.union(some for _, some in parts)
     draft = Draft(core.ticket(), group.spec, indices, group.refs)
     draft.group, draft.owner = group.group, group.owner
-    draft.export = Export(told, site, parts, among, reason)
+    draft.raised, draft.meant = True, frozenset((*among, site))
+    draft.decided = partial(moves.decide, core, Export(told, site, parts, among, reason))
     book.priced.add(group.group)
     quote_round.ask(core, draft)
 
@@ -95,7 +99,7 @@ def _promising(core: Context, group: Group, site: SiteId, told: SurplusGroup) ->
     found = []
     for peer in _candidates(core, group):
         summary = core.view.peers[peer].summary
-        if peer == site or peer in core.banned or not allowed(group.spec, peer):
+        if peer == site or peer in core.view.banned or not allowed(group.spec, peer):
             continue
         if summary is not None and _usable(summary):
             found.append((_soonest_s(summary, group.spec.resources.work_s or settings.default_work_s), peer))

@@ -2,13 +2,14 @@
 wide enough. Their machine is away for long, or offers that no more (SPEC D8). They go back to their origin, which
 places them anew, wherever that can be had.
 
-They are looked for by kinds of jobs, not job by job. While the machine is gone for less than `pulling.NO_SLOTS_S` they
-keep their place.
+They are looked for by kinds of jobs, not job by job. While the machine is gone for less than `pull_back.NO_SLOTS_S`
+they keep their place.
 """
 
 from __future__ import annotations
 
 from diana.engine.dispatch import capacity
+from diana.engine.journal.state import CustodyKey
 from diana.engine.machines.requirements import Kind, of_kind
 from diana.engine.messages.migration import Surplus, SurplusGroup
 from diana.engine.migration.surplus import ENTRIES_PER_S, LOOK_S, MOST_GROUPS, MOST_PARTS
@@ -23,9 +24,19 @@ FAR_S = 30 * 86400.0
 """Seconds told as the end of such jobs, which nobody foresees, for an origin that goes by prices alone."""
 
 
+class Stranded:
+    """Kinds of jobs here that no machine of the site can run. Volatile."""
+
+    def __init__(self) -> None:
+        self.since: dict[Kind, float] = {}
+        self.told: dict[CustodyKey, float] = {}
+        """Custody -> site time before which its origin is not told of it again."""
+        self.look_due_s = 0.0
+
+
 def look(core: Context) -> None:
     """Tell the origins, at each turn, which jobs are stranded here."""
-    book = core.guard.stranded
+    book = core.book(Stranded)
     overdue = _overdue(core)
     if core.now < book.look_due_s or not overdue:
         return
@@ -52,7 +63,7 @@ def look(core: Context) -> None:
 def _overdue(core: Context) -> set[Kind]:
     """Return the kinds that no machine that counts has been able to run for too long. A site without slots is left to
     `placement/pull_back.py`."""
-    book = core.guard.stranded
+    book = core.book(Stranded)
     missing = sorted(capacity.untaken(core)) if core.workers.slots() else []
     book.since = {kind: book.since.get(kind, core.now) for kind in missing}
     return {kind for kind, since_s in book.since.items() if core.now - since_s >= pull_back.NO_SLOTS_S}

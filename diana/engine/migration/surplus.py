@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from diana.engine.data.stage_book import StageBook
 from diana.engine.dispatch import capacity, forecast
 from diana.engine.journal.state import Custody
 from diana.engine.messages.migration import Surplus, SurplusGroup
 from diana.engine.migration import origin as migration_origin
+from diana.engine.migration.table import MigrationBook
 from diana.engine.queue.queues import Standing
 from diana.engine.site.context import Context
 from diana.model.ids import GroupId, SiteId, group_of
@@ -55,16 +57,16 @@ def settings_of(core: Context) -> CongestionSettings | None:
 
 def look(core: Context) -> None:
     """Tell the origins, at each turn, which jobs they may move, where that may pay."""
-    if core.now < core.migration.look_due_s or not len(core.queues) or not core.view.peers:
+    if core.now < core.book(MigrationBook).look_due_s or not len(core.queues) or not core.view.peers:
         return
     if not core.workers.slots():
         # Nobody can say when work would run here; its origins call it back (`placement/pull_back.py`).
         return
-    core.migration.look_due_s = core.now + max(LOOK_S, len(core.queues) / ENTRIES_PER_S)
+    core.book(MigrationBook).look_due_s = core.now + max(LOOK_S, len(core.queues) / ENTRIES_PER_S)
     settings = settings_of(core)
     if settings is None:
         return
-    rates = core.migration.rates.rates(core.now)
+    rates = core.line.rates.rates(core.now)
     verdict = congestion.judge(rates, settings)
     if settings.mode == "paper" and not verdict.congested:
         return
@@ -114,7 +116,7 @@ def _turn(one: Standing) -> tuple[float, bool, object, bool]:
 def _may_go(core: Context, custody: Custody, one: Standing) -> bool:
     """True if the jobs may go: not from the local queue, not a merge, which runs where the outputs are, not under
     `max_parallel`, and not twice."""
-    bound = one.key.bound or custody.key in core.merges
+    bound = one.key.bound or custody.key in core.queues.merges
     return not (bound or custody.exported or custody.max_parallel)
 
 
@@ -135,5 +137,5 @@ def _told(core: Context, group: GroupId, some: list[Waiting]) -> SurplusGroup:
         jobs_ahead=last.jobs_ahead,
         ends_s=last.ends_s,
         processors_per_s=core.workers.slots() / run_s if run_s > 0 else 0.0,
-        data_elsewhere=any(core.staging.blocked(one.custody.key) for one in some),
+        data_elsewhere=any(core.book(StageBook).blocked(one.custody.key) for one in some),
     )

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from heapq import heappop, heappush
 from math import inf
 from typing import NamedTuple
 
+from diana.engine.messages.migration import SurplusGroup
 from diana.model.ids import GroupId, SiteId, SubgroupId
 from diana.model.indexset import IndexSet
 from diana.model.settings import Settings
-from diana.policy.migration.capacity import Promises
-from diana.policy.migration.congestion import Window
 from diana.policy.migration.migrants import Budget, MigrationSettings
 
-ROOM_S = 60.0
-"""Seconds until room that was kept and not used is free again: a recall with its retries is through or given up."""
 MOST_LOOKED = 10_000
+
+
+class Export(NamedTuple):
+    """The waiting jobs of one group that a congested site would let go."""
+
+    told: SurplusGroup
+    site: SiteId
+    """The site where they wait."""
+    parts: tuple[tuple[SubgroupId, IndexSet], ...]
+    """(subgroup, jobs that may move), in queue order there."""
+    among: tuple[SiteId, ...]
+    """Other sites that may have them through earlier, by their summaries."""
+    reason: str
 
 
 class Asked(NamedTuple):
@@ -30,8 +39,6 @@ class Asked(NamedTuple):
 
 class MigrationBook:
     def __init__(self, settings: Settings, now: float) -> None:
-        self.rates = Window(now, settings.migration_window_s)
-        self._window_s = settings.migration_window_s
         self.look_due_s = -inf
         """Site time of the next look which jobs of its queues might go."""
         self.priced: set[GroupId] = set()
@@ -40,30 +47,8 @@ class MigrationBook:
         """Number of the room -> the jobs it was asked for."""
         self.kept: dict[GroupId, tuple[str, ...]] = {}
         """Group -> why its jobs that might have moved stay, by the last look."""
-        self.rooms = Promises(ROOM_S)
-        """Rooms kept here for others, in processors."""
-        self._due_s: list[float] = []
-        """Heap of the site times by which jobs that room was made for are to have started."""
         self._looked_s: dict[tuple[GroupId, SiteId], float] = {}
         self._budget = Budget.full(migration_settings(settings), now)
-
-    def configure(self, settings: Settings, now: float) -> None:
-        if settings.migration_window_s != self._window_s:
-            self._window_s = settings.migration_window_s
-            self.rates = Window(now, settings.migration_window_s)
-
-    def due(self, now: float, gain_s: float) -> None:
-        """Note that room was made for work that is to start within `gain_s`."""
-        if len(self._due_s) < MOST_LOOKED:
-            heappush(self._due_s, now + gain_s)
-
-    def within_s(self, now: float) -> float:
-        """Return the seconds within which further work is to start here: the shortest time that any work with room has
-        left; inf: none has room. Later work may push back none that came before it: the queue knows nothing of the
-        gains, and the work with the larger gain may stand first."""
-        while self._due_s and self._due_s[0] <= now:
-            heappop(self._due_s)
-        return self._due_s[0] - now if self._due_s else inf
 
     def looked(self, group: GroupId, site: SiteId, now: float, again_s: float) -> bool:
         """True if the group was looked at for this site within `again_s`; if not, note that it is looked at now."""

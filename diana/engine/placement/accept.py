@@ -11,7 +11,7 @@ from diana.engine.journal.events import SubmitGroup
 from diana.engine.journal.records import GroupSubmitted
 from diana.engine.journal.state import Group
 from diana.engine.messages.messages import Authorisation
-from diana.engine.placement.draft import Draft, allowed
+from diana.engine.placement.draft import Draft, Drafts, allowed
 from diana.engine.site import journal_doubt
 from diana.engine.site.context import Context
 from diana.model.ids import GroupId, group_id
@@ -75,7 +75,7 @@ def known_key(core: Context, event: SubmitGroup) -> bool:
         same = group.spec_bytes == body and not group.after and len(group.chain) < 2
         core.reply(Reply(event.request, GroupAccepted(known, group.jobs) if same else other_body(event.key, known)))
         return True
-    for draft in core.drafts.values():
+    for draft in core.book(Drafts).open.values():
         other = draft.submit
         if other and not other.plan_only and (other.principal.name, other.key) == (owner, event.key):
             if encode_spec(other.spec) == body:
@@ -83,7 +83,7 @@ def known_key(core: Context, event: SubmitGroup) -> bool:
             else:
                 core.reply(Reply(event.request, other_body(event.key, "a group being submitted")))
             return True
-    if any((c.event.principal.name, c.event.key) == (owner, event.key) for c in core.chains):
+    if any((c.event.principal.name, c.event.key) == (owner, event.key) for c in core.book(Drafts).chains):
         core.reply(Reply(event.request, other_body(event.key, "groups being submitted")))
         return True
     return False

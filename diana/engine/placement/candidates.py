@@ -121,14 +121,14 @@ def _candidate(
     if draft.to not in (None, site):
         return Candidate(site=site, rejected=NOT_MEANT)
     peer = core.view.peers.get(site)
-    if site in core.banned:
+    if site in core.view.banned:
         return Candidate(site=site, rejected="banned by the VO", alive=False)
     if heard is None:
         silent = peer is not None and not peer.here
         why = f"no answer for {core.now - peer.last_heard_s:.0f} s" if peer and silent else "gave no quote in time"
         return Candidate(site=site, rejected=why, alive=not silent)
     quote, at_s = heard
-    refused_until = core.avoid.get(draft.group, {}).get(site, 0.0) if draft.group else 0.0
+    refused_until = core.view.refused.get(draft.group, {}).get(site, 0.0) if draft.group else 0.0
     rejected = quote.rejected[:MOST_TEXT] or unusable(quote, draft.spec)
     if refused_until > core.now:
         rejected = rejected or "refused part of this group just now"

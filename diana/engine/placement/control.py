@@ -95,7 +95,7 @@ def _held_for_sure(core: Context, group: Group, wanted: IndexSet) -> tuple[Index
     out, unsure = [group.holding & group.unplaced & wanted], 0
     for part, subgroup in group.subgroups.items():
         ordered = group.open_of(subgroup.holding & wanted) - subgroup.cancelling
-        custody, told = core.state.custodies.get((part, subgroup.epoch)), core.progress.get(part)
+        custody, told = core.state.custodies.get((part, subgroup.epoch)), core.view.progress.get(part)
         if not ordered:
             continue
         if subgroup.site == core.site:
@@ -223,7 +223,7 @@ def started_of(core: Context, subgroup: Subgroup, indices: IndexSet) -> int:
     custody = core.state.custodies.get((subgroup.part, subgroup.epoch))
     if subgroup.site == core.site and custody is not None:
         return len((IndexSet.of(custody.running) & indices) - execution.waiting_there(core, custody))
-    told = core.progress.get(subgroup.part)
+    told = core.view.progress.get(subgroup.part)
     # Jobs given ahead there are given back, as far as they have not begun when the order comes.
     return min(told.running, len(indices)) if told else 0
 

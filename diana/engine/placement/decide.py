@@ -17,10 +17,9 @@ from diana.engine.handover import inputs, origin
 from diana.engine.journal.effects import DecisionMade, Refusal, Reply
 from diana.engine.journal.records import GroupPlaced, Part
 from diana.engine.journal.state import Group
-from diana.engine.migration import moves
 from diana.engine.placement import baseline_shortlist, candidates, judging, pull_back, recall
 from diana.engine.placement.accept import accept
-from diana.engine.placement.draft import Draft, parallel_left
+from diana.engine.placement.draft import Draft, Drafts, parallel_left
 from diana.engine.placement.manifest import Manifest
 from diana.engine.site import run_times
 from diana.engine.site.context import Context
@@ -40,14 +39,13 @@ RETRY_S = 5.0
 def decide(core: Context, draft: Draft, ask_again: Callable[[], bool]) -> None:
     """Decide a draft whose quotes are in. `ask_again` is called where no site can take it; False: nobody is left to
     ask."""
-    del core.drafts[draft.number]
-    if draft.export is not None:
-        core.timers.cancel(("quotes", str(draft.number)))
-        moves.decide(core, draft)
+    del core.book(Drafts).open[draft.number]
+    core.timers.cancel(("quotes", str(draft.number)))
+    if draft.decided is not None:
+        draft.decided(draft)
         return
     if draft.group:
-        core.drafted.discard(draft.group)
-    core.timers.cancel(("quotes", str(draft.number)))
+        core.book(Drafts).groups.discard(draft.group)
     group = core.state.groups.get(draft.group) if draft.group else None
     if draft.group and (group is None or group.state or not parallel_left(group, draft.spec)):
         return

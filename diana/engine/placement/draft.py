@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
 
 import msgspec
 
 from diana.engine.journal.effects import Refusal
-from diana.engine.journal.events import LookedUp, SubmitGroup
+from diana.engine.journal.events import LookedUp, SubmitChain, SubmitGroup
 from diana.engine.journal.state import Group
 from diana.engine.messages.messages import Quote, QuoteRequest
-from diana.engine.messages.migration import SurplusGroup
 from diana.model.history import template_key
-from diana.model.ids import GroupId, SiteId, SubgroupId
+from diana.model.ids import GroupId, SiteId
 from diana.model.indexset import IndexSet
 from diana.model.job import software
 from diana.model.job.spec import GroupSpec
@@ -25,19 +23,6 @@ MAX_ASKED_REFS = 2000
 """Refs asked for in one message; more are asked for one stretch after the other."""
 MAX_ASKED_CHARACTERS = 256 * 1024
 """Characters of refs in one message: names may be long, and each comes back up to twice with size and hash."""
-
-
-class Export(NamedTuple):
-    """The waiting jobs of one group that a congested site would let go."""
-
-    told: SurplusGroup
-    site: SiteId
-    """The site where they wait."""
-    parts: tuple[tuple[SubgroupId, IndexSet], ...]
-    """(subgroup, jobs that may move), in queue order there."""
-    among: tuple[SiteId, ...]
-    """Other sites that may have them through earlier, by their summaries."""
-    reason: str
 
 
 class Draft:
@@ -56,9 +41,12 @@ class Draft:
         """The one site these jobs are to go to; None: any."""
         self.unguarded = False
         """True if also sites that failed the group may have it."""
-        self.export: Export | None = None
-        """Jobs that wait at one site and may move: nothing is placed, but room is asked for where they would end
-        earlier."""
+        self.raised = False
+        """True if the jobs would stand a level higher elsewhere, for they leave a congested site."""
+        self.meant: frozenset[SiteId] = frozenset()
+        """Sites that are asked, beside those that hold data; empty: those that look best."""
+        self.decided: Callable[[Draft], None] | None = None
+        """Called when the quotes are in, instead of a placement."""
         self.waiting: set[SiteId] = set()
         """Sites whose quotes are still to come; this one while it looks what data it holds itself."""
         self.asked: set[SiteId] = set()
@@ -120,6 +108,29 @@ class Draft:
             self._told.pop(site, None)
 
 
+class Chain:
+    """A submission whose members are still being looked at."""
+
+    def __init__(self, event: SubmitChain) -> None:
+        self.event = event
+        self.requests = [event.request]
+        self.asking: set[int] = set()
+        """Numbers of the drafts under way."""
+        self.over = False
+
+
+class Drafts:
+    """Placements and submissions in the making. Volatile: after a crash groups with unplaced jobs are drafted anew, and
+    a submission that was not answered yet never was."""
+
+    def __init__(self) -> None:
+        self.open: dict[int, Draft] = {}
+        self.groups: set[GroupId] = set()
+        """Accepted groups of which a draft is open."""
+        self.chains: list[Chain] = []
+        """Submissions of several groups that are looked at and not accepted yet."""
+
+
 def _stretches(refs: list[str]) -> list[tuple[str, ...]]:
     out: list[tuple[str, ...]] = []
     some: list[str] = []
@@ -148,7 +159,7 @@ def quote_request(draft: Draft, part: int = 0) -> QuoteRequest:
         work_s=need.work_s,
         time_limit_s=need.time_limit_s,
         urls=draft.urls,
-        raised=draft.export is not None,
+        raised=draft.raised,
         software=software.needed(draft.spec),
     )
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from diana.engine.guard import guard
+from diana.engine.guard.guard import Guard
 from diana.engine.handover import execution
 from diana.engine.journal.records import JobsMoved
 from diana.engine.journal.state import Custody, Group, Subgroup
@@ -31,6 +32,23 @@ MOST_TRIED = 8
 """Sites that failed jobs of a group, with none that did any well: the next would only fail them too."""
 
 
+class PullBack:
+    """Calls back of jobs that wait where they fare ill. Volatile."""
+
+    def __init__(self) -> None:
+        self.unfit: dict[GroupId, dict[SiteId, tuple[float, float]]] = {}
+        """Own groups called back from where they can run no more: (not again before, seconds between the last two)."""
+        self.without_slots: dict[SiteId, float] = {}
+        """Sites that have no slots -> since when."""
+
+
+def tidy(core: Context) -> None:
+    """Forget groups that are over."""
+    groups, unfit = core.state.groups, core.book(PullBack).unfit
+    for name in [name for name in unfit if name not in groups or groups[name].state]:
+        del unfit[name]
+
+
 def look(core: Context) -> None:
     """Note at each turn whose waiting jobs are to be called back: from sites that drain, whenever and from whomever
     this site heard of it, from sites without slots, and from this one where it fails them."""
@@ -42,13 +60,13 @@ def look(core: Context) -> None:
         for key in sorted(core.state.custodies):
             mine = core.state.custodies[key]
             if mine.origin == core.site and (drained or _may_go(mine.spec, others)) and _any_waits(core, mine):
-                core.guard.to_pull[(group_of(key[0]), core.site)] = f"{core.site} {why_here}"
+                core.to_pull[(group_of(key[0]), core.site)] = f"{core.site} {why_here}"
     for key in guard.stopped_keys(core):
         custody = core.state.custodies.get(key)
         why = guard.stopped(core, custody) if custody is not None and custody.origin == core.site else ""
         if why and guard.shuns(core, group_of(key[0]), core.site):
             # Jobs that machines had when the group was stopped may wait again.
-            core.guard.to_pull[(group_of(key[0]), core.site)] = f"{core.site} fails them fast: {why}"
+            core.to_pull[(group_of(key[0]), core.site)] = f"{core.site} fails them fast: {why}"
     for site in sorted(core.parties.sites()):
         peer = core.view.peers.get(site)
         summary = peer.summary if peer is not None else None
@@ -56,7 +74,7 @@ def look(core: Context) -> None:
         why = drained or idle.get(site, "")
         for group, _ in core.parties.handed_to(site) if why else ():
             if drained or _may_go(group.spec, others):
-                core.guard.to_pull[(group.group, site)] = f"{site} {why}"
+                core.to_pull[(group.group, site)] = f"{site} {why}"
 
 
 def _any_waits(core: Context, custody: Custody) -> bool:
@@ -70,12 +88,12 @@ def unfit(core: Context, site: SiteId, groups: Iterable[GroupId], why: str) -> N
     for name in groups:
         group = core.state.groups.get(name)
         if group is not None and not group.state and _may_go(group.spec, others) and _is_due(core, name, site):
-            core.guard.to_pull[(name, site)] = why
+            core.to_pull[(name, site)] = why
 
 
 def _is_due(core: Context, name: GroupId, site: SiteId) -> bool:
     """True if the group is to be called back from the site now; if so, it is not due again soon."""
-    book = core.guard.unfit.setdefault(name, {})
+    book = core.book(PullBack).unfit.setdefault(name, {})
     not_before_s, pause_s = book.get(site, (core.now, 0.0))
     if core.now < not_before_s:
         return False
@@ -86,7 +104,7 @@ def _is_due(core: Context, name: GroupId, site: SiteId) -> bool:
 
 def _without_slots(core: Context) -> dict[SiteId, str]:
     """Return site -> what is wrong, for sites that have had no slots for long and say so."""
-    since, now = core.guard.without_slots, dict[SiteId, str]()
+    since, now = core.book(PullBack).without_slots, dict[SiteId, str]()
     patience_s = core.state.settings.suspect_after_s
     for site in core.parties.sites():
         peer = core.view.peers.get(site)
@@ -115,8 +133,8 @@ def _may_go(spec: GroupSpec, others: list[SiteId]) -> bool:
 
 def settle(core: Context) -> None:
     """Call back, when the event at hand is through, all that is noted to be pulled back."""
-    while core.guard.to_pull:
-        waiting, core.guard.to_pull = core.guard.to_pull, {}
+    while core.to_pull:
+        waiting, core.to_pull = core.to_pull, {}
         for name, site in sorted(waiting):
             group = core.state.groups.get(name)
             if group is not None and not group.state:
@@ -127,7 +145,7 @@ def _pull(core: Context, group: Group, site: SiteId, why: str) -> None:
     failing = guard.shuns(core, group.group, site)
     if failing and site == core.site and not _anybody_else(core, group.group, group.spec):
         # Nobody else would take them: no reason to go round by a new placement.
-        core.guard.lifted.add(group.group)
+        core.book(Guard).lifted.add(group.group)
         core.workers.look_again()
         return
     parts = [(s, some) for s in _parts(group, site) if (some := _waiting(core, group, s, unless=failing))]
@@ -158,7 +176,7 @@ def _waiting(core: Context, group: Group, subgroup: Subgroup, *, unless: bool) -
 def _anybody_else(core: Context, name: GroupId, spec: GroupSpec) -> bool:
     """True if some peer might take the group, now or when it is heard of again."""
     return any(
-        allowed(spec, site) and peer.state < State.LOST and site not in core.banned
+        allowed(spec, site) and peer.state < State.LOST and site not in core.view.banned
         for site, peer in core.view.peers.items()
         if not guard.shuns(core, name, site) and not (peer.summary is not None and peer.summary.drained)
     )
@@ -166,8 +184,8 @@ def _anybody_else(core: Context, name: GroupId, spec: GroupSpec) -> bool:
 
 def broken(core: Context, name: GroupId | None) -> str:
     """Return why the group's failures are its own, wherever it runs; empty: no sign of that."""
-    settings = core.guard.settings(core.state.settings)
-    breakers = core.guard.there.get(name, {}) if name else {}
+    settings = core.book(Guard).settings(core.state.settings)
+    breakers = core.book(Guard).there.get(name, {}) if name else {}
     if settings is None or len(breakers) < MOST_TRIED:
         return ""
     fault, told = at_fault({site: b for site, b in breakers.items() if b.lost or b.good}, settings)
@@ -178,14 +196,16 @@ def lets_go(core: Context, draft: Draft) -> str:
     """Return why sites that the guard holds back may have the jobs all the same: no other takes them. Empty: they may
     not, since a site that gave no quote may yet take them, or since it is not the guard that stands in the way."""
     name = draft.group
-    known = sorted(core.guard.shunned.get(name, {})) if name else []
+    known = sorted(core.book(Guard).shunned.get(name, {})) if name else []
     failing = [site for site in known if guard.shuns(core, name, site)]
     if not failing:
-        return "nobody else takes them" if any(guard.why_not(core, None, site) for site in core.guard.sites) else ""
+        return (
+            "nobody else takes them" if any(guard.why_not(core, None, site) for site in core.book(Guard).sites) else ""
+        )
     for site in sorted(core.view.peers):
         peer = core.view.peers[site]
         drained = peer.summary is not None and bool(peer.summary.drained)
-        silent = site not in draft.quotes and peer.state < State.LOST and site not in core.banned
+        silent = site not in draft.quotes and peer.state < State.LOST and site not in core.view.banned
         if silent and not drained and site not in failing and allowed(draft.spec, site):
             return ""
     return f"fails fast at {', '.join(failing)}, and nobody else takes it"

@@ -12,7 +12,7 @@ from diana.engine.journal.events import LookedUp
 from diana.engine.journal.state import Group
 from diana.engine.messages.messages import Quote, QuoteRequest
 from diana.engine.placement import baseline_shortlist, decide, recall
-from diana.engine.placement.draft import Draft, allowed, parallel_left, quote_request
+from diana.engine.placement.draft import Draft, Drafts, allowed, parallel_left, quote_request
 from diana.engine.site import dependencies, journal_doubt
 from diana.engine.site.context import Context
 from diana.model.data import dataset_of
@@ -39,13 +39,13 @@ def replace(core: Context, group: Group) -> None:
         return
     if dependencies.waits(core, group) or journal_doubt.unheard(core):
         return
-    if group.group in core.drafted:
+    if group.group in core.book(Drafts).groups:
         return
     indices, to = recall.next_of(group, waiting)
     draft = Draft(core.ticket(), group.spec, indices, group.refs)
     draft.to = to
     draft.group = group.group
-    core.drafted.add(group.group)
+    core.book(Drafts).groups.add(group.group)
     draft.owner = group.owner
     ask(core, draft)
 
@@ -62,7 +62,7 @@ def ask(core: Context, draft: Draft) -> None:
 
 
 def _ask(core: Context, draft: Draft, sites: list[SiteId]) -> None:
-    core.drafts[draft.number] = draft
+    core.book(Drafts).open[draft.number] = draft
     draft.rounds += 1
     request = quote_request(draft)
     for site in sites:
@@ -91,7 +91,7 @@ def _ask_again(core: Context, draft: Draft) -> bool:
 
 
 def _looked_up(core: Context, draft: Draft, held: LookedUp) -> None:
-    if draft.number in core.drafts:
+    if draft.number in core.book(Drafts).open:
         draft.held = held
         _heard(core, draft, core.site)
 
@@ -106,8 +106,8 @@ def _short_list(core: Context, draft: Draft) -> list[SiteId]:
     """Return the peers to ask: all in a small grid; else those where it would end first by their summaries, and those
     that hold data."""
     names = {dataset_of(ref) for ref, _ in draft.refs} - {""}
-    if draft.to is not None or draft.export is not None:
-        meant = {draft.to} if draft.export is None else {*draft.export.among, draft.export.site}
+    meant = draft.meant if draft.to is None else {draft.to}
+    if meant:
         holders = sorted(core.roster.holders(names))[:MOST_HOLDERS]
         return sorted({*meant, *holders} & core.view.peers.keys())
     plans = core.state.settings.placement == "diana"
@@ -147,7 +147,7 @@ def answer_quote(core: Context, sender: SiteId, message: QuoteRequest) -> None:
 
 
 def on_quote(core: Context, sender: SiteId, quote: Quote) -> None:
-    draft = core.drafts.get(quote.quote)
+    draft = core.book(Drafts).open.get(quote.quote)
     if draft is None or sender not in draft.waiting:
         return
     more = draft.take(sender, quote, core.now)
@@ -159,7 +159,7 @@ def on_quote(core: Context, sender: SiteId, quote: Quote) -> None:
 
 
 def quotes_due(core: Context, number: str) -> None:
-    draft = core.drafts.get(int(number))
+    draft = core.book(Drafts).open.get(int(number))
     if draft is None:
         return
     if core.site in draft.waiting and any(ref.startswith("url:") for ref, _ in draft.refs):

@@ -71,7 +71,7 @@ def _wrong(core: Context, group: Group, to: SiteId) -> str:
     if to != core.site and to not in core.view.peers:
         return f"no site {to} is known at {core.site}; see diana sites"
     peer = core.view.peers.get(to)
-    if to in core.banned:
+    if to in core.view.banned:
         return f"site {to} is banned by the VO"
     if peer is not None and not peer.answers(core.now, core.state.settings.suspect_after_s):
         return f"site {to} does not answer, last heard of {core.now - peer.last_heard_s:.0f} s ago; see diana sites"

@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
 
+from diana.engine.journal.state import CustodyKey
 from diana.model.views.queue import LittlesCheck
+from diana.policy.migration.congestion import Window
 from diana.policy.queueing.littles import Figures, Flow
-
-if TYPE_CHECKING:
-    from diana.engine.journal.state import CustodyKey
-    from diana.engine.site.context import Context
 
 
 class Line:
     """The jobs in the queue, by when they came. Volatile: jobs that wait already when the node starts count as arriving
     then."""
 
-    def __init__(self, now: float) -> None:
+    def __init__(self, now: float, window_s: float) -> None:
+        """`window_s`: length of the window in which arrivals and starts are counted for congestion."""
         self.flow = Flow(now)
+        self.rates = Window(now, window_s)
+        self._window_s = window_s
         self._lots: dict[CustodyKey, deque[tuple[float, int]]] = {}
         """Per custody (since, jobs), first come first: jobs arrive many at a time, so lots are few."""
         self._jobs: dict[CustodyKey, int] = {}
+
+    def configure(self, window_s: float, now: float) -> None:
+        if window_s != self._window_s:
+            self._window_s = window_s
+            self.rates = Window(now, window_s)
 
     def note(self, key: CustodyKey, jobs: int, now: float) -> int:
         """Note how many of the custody's jobs are queued now; return how many more than before."""
@@ -62,10 +67,11 @@ def check(figures: Figures) -> LittlesCheck:
     )
 
 
-def export(core: Context) -> None:
-    """Write the figures as counters, in thousandths."""
-    figures = core.line.flow.figures(core.now)
-    core.counters["queue_mean_jobs_milli"] = round(1000 * figures.mean_queued)
-    core.counters["queue_arrivals_per_s_milli"] = round(1000 * figures.arrivals_per_s)
-    core.counters["queue_mean_wait_ms"] = round(1000 * figures.mean_wait_s)
-    core.counters["queue_littles_deviation_milli"] = round(1000 * figures.deviation)
+def counters(figures: Figures) -> dict[str, int]:
+    """Return the figures as counters, in thousandths."""
+    return {
+        "queue_mean_jobs_milli": round(1000 * figures.mean_queued),
+        "queue_arrivals_per_s_milli": round(1000 * figures.arrivals_per_s),
+        "queue_mean_wait_ms": round(1000 * figures.mean_wait_s),
+        "queue_littles_deviation_milli": round(1000 * figures.deviation),
+    }

@@ -76,6 +76,8 @@ class Queues:
         self.lifts = 0
         """Version counter: rises when jobs that waited long enough rise."""
         self._watched: dict[CustodyKey, float] = {}
+        self.merges: set[CustodyKey] = set()
+        """Waiting merge commands, which run on this very machine."""
 
     # --- what waits --------------------------------------------------------------------------------
 

@@ -21,6 +21,7 @@ from diana.engine.journal.state import Custody, Group, Step, Subgroup
 from diana.engine.messages.recovery import Holding, Holdings, Met
 from diana.engine.site import journal_doubt
 from diana.engine.site.context import Context
+from diana.engine.site.journal_doubt import JournalDoubt
 from diana.model.ids import SiteId, group_of, origin_of
 from diana.model.indexset import IndexSet
 from diana.model.views.views import Ok
@@ -37,10 +38,18 @@ MOST_PAGES = 256
 # --- the destination -----------------------------------------------------------------------------------------
 
 
+class Stocktaking:
+    """Answers that came in part. Volatile: a restart asks again."""
+
+    def __init__(self) -> None:
+        self.pages: dict[SiteId, dict[int, Holdings]] = {}
+        """Peer -> pages of what it holds, until all are here."""
+
+
 def on_met(core: Context, sender: SiteId, message: Met) -> None:
     journal_doubt.on_met(core, sender, message)
     _recalled_meanwhile(core, sender)
-    if message.asks and message.boot_nonce == core.state.boot_nonce and not core.fallen:
+    if message.asks and message.boot_nonce == core.state.boot_nonce and not core.book(JournalDoubt).fallen:
         _report(core, sender)
 
 
@@ -135,13 +144,13 @@ def on_holdings(core: Context, sender: SiteId, message: Holdings) -> None:
     """What a destination holds is what counts."""
     if not journal_doubt.asks(core, sender) or not 0 <= message.part < message.parts <= MOST_PAGES:
         return
-    pages = core.holdings.setdefault(sender, {})
+    pages = core.book(Stocktaking).pages.setdefault(sender, {})
     if pages and next(iter(pages.values())).parts != message.parts:
         pages.clear()
     pages[message.part] = message
     if len(pages) < message.parts:
         return
-    del core.holdings[sender]
+    del core.book(Stocktaking).pages[sender]
     every = [row for number in sorted(pages) for row in pages[number].rows]
     for row in sorted(every, key=lambda row: (row.epoch, row.subgroup)):
         _take_over(core, sender, message.db_uuid, row)
@@ -281,10 +290,10 @@ def go_on(core: Context, event: GoOn) -> None:
     if waited:
         core.persist(PeerReported(site=site, waived=True))
         _told(core)
-    doubts = core.doubted and site in core.state.peers and site not in core.spoken
+    doubts = core.book(JournalDoubt).doubted and site in core.state.peers and site not in core.book(JournalDoubt).spoken
     if doubts or journal_doubt.waits_for(core, site):
         waited = True
-        core.spoken.add(site)
+        core.book(JournalDoubt).spoken.add(site)
         journal_doubt.begin_if_heard_out(core)
         journal_doubt.confirm(core)
         core.requeue.update(core.parties.taken_from(site))

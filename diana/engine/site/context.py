@@ -1,17 +1,16 @@
-"""The working set that all parts of the engine share: state, view, timers, and the effects of the event at hand."""
+"""The working set of one site, handed to every room: state, view, timers, and the effects of the event at hand.
+
+A room that remembers more between two events keeps it in a *book*, a class of its own that `Context.book` finds by its
+type; `engine.py` makes them all. So this file knows none of the rooms above it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import inf
-from typing import TYPE_CHECKING
+from typing import Protocol, TypeVar, cast
 
 import msgspec
 
-from diana.engine.data.stage_book import StageBook
-from diana.engine.dispatch.lease_book import LeaseBook
-from diana.engine.dispatch.predictions import Predictions
-from diana.engine.guard.guard import Guard
 from diana.engine.journal import fold
 from diana.engine.journal.effects import Effect, LookUp, Notify, Persist, Reply, Send, Warn
 from diana.engine.journal.events import LookedUp
@@ -19,47 +18,33 @@ from diana.engine.journal.records import Record
 from diana.engine.journal.state import CustodyKey, SiteState
 from diana.engine.machines.calendar import Calendar
 from diana.engine.machines.machines import Workers
-from diana.engine.membership.table import Members
-from diana.engine.messages.messages import Message, Progress
+from diana.engine.messages.messages import Message
 from diana.engine.messages.orders import Order
-from diana.engine.messages.recovery import Holdings
-from diana.engine.migration.table import MigrationBook
 from diana.engine.queue.littles import Line
 from diana.engine.queue.queues import Queues
-from diana.engine.site import run_times
 from diana.engine.site.complaints import Complaints
 from diana.engine.site.parties import Parties
 from diana.engine.site.roster import Roster
+from diana.engine.site.run_book import RunBook
 from diana.engine.site.running_totals import Totals
+from diana.engine.site.surroundings import Keyring
 from diana.engine.site.timers import TimerKey, Timers
 from diana.engine.site.view import View
-from diana.model.facts import Facts, FactsKey
-from diana.model.ids import GroupId, SiteId, SubgroupId
-from diana.model.indexset import IndexSet
+from diana.model.ids import GroupId, SiteId
 from diana.model.job.urls import DEFAULT_ALLOWED
 
-if TYPE_CHECKING:
-    from diana.engine.dispatch.capacity import Given
-    from diana.engine.groups.chains import Chain
-    from diana.engine.placement.draft import Draft
-    from diana.engine.site.surroundings import Keyring
-    from diana.engine.views.gauges import Gauges
-    from diana.engine.views.queries import Query
+Book = TypeVar("Book")
 
 
-class Ended:
-    """Ends of one custody's runs that the LRM told and the journal does not have yet; told again if we crash."""
+class Watcher(Protocol):
+    """Somebody who is told of each folded record."""
 
-    __slots__ = ("facts", "flushed_s", "indices")
-
-    def __init__(self) -> None:
-        self.facts: list[Facts] = []
-        self.indices: set[int] = set()
-        self.flushed_s = float("-inf")
+    def saw(self, record: Record) -> bool:
+        """Note the record; False: tell no more."""
 
 
 class Context:
-    """One site's working set. Only `persist` changes `state`; everything else here is volatile."""
+    """The working set of one site. Only `persist` changes `state`; everything else here is volatile."""
 
     def __init__(self, site: SiteId, state: SiteState, keyring: Keyring, now: float) -> None:
         self.site = site
@@ -68,112 +53,56 @@ class Context:
         self.now = self.started_at_s = now
         self.view = View(state.links, lambda: self.now)
         self.roster = Roster(site, self.view, lambda: self.state.settings.default_bytes_per_s)
-        self.members = Members(site)
         self.timers = Timers()
+        self.tries: dict[TimerKey, int] = {}
+        """Times a timer was armed again by `back_off`."""
         self.queues = Queues(state.settings, state.service)
-        self.line = Line(now)
-        self.leases = LeaseBook(state.settings.lease_s if state.generation else 0.0)
-        self.migration = MigrationBook(state.settings, now)
-        self.predictions = Predictions()
-        self.guard = Guard()
-        self.queries: dict[int, Query] = {}
-        """Questions of clients that other sites must answer first, by number."""
+        self.line = Line(now, state.settings.migration_window_s)
+        self.run_book = RunBook(state)
+        self.totals = Totals(state, self.run_book.expected_s, now)
+        self.parties = Parties(site, state)
+        self.workers = Workers(self.totals.runs, state, now)
+        self.calendar = Calendar()
+        self.effects: list[Effect] = []
         self.requeue: set[CustodyKey] = set()
         """Custodies whose waiting jobs changed; counted anew when the event at hand is through."""
-        self.started_s: dict[CustodyKey, dict[int, float]] = {}
-        """Site time at which each job was given to the LRM, as far as this run of the node knows."""
-        self.run_s: dict[CustodyKey, float] = {}
-        """Mean run time of a custody's jobs here, learned."""
-        self.expected: dict[str, float] = {}
-        """Per template and user: the learned run time that waiting work is counted with."""
-        self.totals = Totals(state, lambda custody: run_times.expected_s(self, custody), now)
-        self.held: tuple[tuple[float, int, int], Given] | None = None
-        """The jobs the LRM holds, as `load.held` last counted them; the first part stamps the state they are valid
-        for."""
-        self.parties = Parties(site, state)
-        self.gauges: Gauges | None = None
-        """Counts for those who watch the site; None while nobody asks for figures."""
-        self.effects: list[Effect] = []
-        self.workers = Workers(self.totals.runs, state, now)
-        self.term = 0
-        """The term of the site's leadership; every order to a worker carries it. 0: a site without a standby."""
-        self.merges: set[CustodyKey] = set()
-        """Custodies of waiting merge commands, which run on this very machine."""
-        self.allowed_urls: tuple[str, ...] = DEFAULT_ALLOWED
-        """Beginnings of the URLs that jobs may read here."""
-        self.own_settings = state.settings
-        """Settings as the site's operator made them, before the VO's policy."""
-        self.policy_changed = False
-        self.banned: frozenset[SiteId] = frozenset()
-        self.ledger_told: dict[SiteId, tuple[float, float, tuple[str, str]]] = {}
-        """Per peer: when it was last told of the ledger here, seconds until it is told again, and (its, this site's)
-        digest of then."""
-        self.calendar = Calendar()
-        self.low_room = ""
-        """Line saying which disk is short: no new work is taken, running jobs may still end. Empty: there is room."""
-        self.newest = True
-        """True if the journal surely lacks nothing that it once held."""
-        self.fallen = ""
-        """Word of a peer or spawner that the journal is an older copy: nothing starts any more. Empty: there is
-        none."""
-        self.doubted = False
-        """True if the store could not show that its journal is the newest, until all known peers have spoken: before
-        that the next start doubts it too."""
-        self.unsure = False
-        """True while nobody knows whether the journal is the newest this site had, and peers are waited for."""
-        self.spoken: set[SiteId] = set()
-        """Peers that found this boot's journal whole, or whose word an operator no longer waits for."""
-        self.fell: dict[SiteId, str] = {}
-        """Peers that came back with a shorter journal -> the nonce of that boot."""
-        self.heard_seq: dict[SiteId, tuple[str, int]] = {}
-        """Per peer (db_uuid, records): the length its journal is known to have had when it last spoke."""
-        self.holdings: dict[SiteId, dict[int, Holdings]] = {}
-        """Per peer, the pages of its report of what it holds, by number, until all are here."""
-        self.inventoried: set[str] = set()
-        """Machines that have told this boot what they claimed."""
-        self.ended: dict[CustodyKey, Ended] = {}
-        self.progress: dict[SubgroupId, Progress] = {}
-        """The latest progress that the destination of each subgroup told."""
-        self.lookups: dict[int, Callable[[LookedUp], None]] = {}
-        """Ticket -> what to do when the stager has looked."""
-        self.gathers: dict[int, tuple[FactsKey, SiteId]] = {}
-        """Ticket -> (outputs being gathered, the site they come from)."""
-        self.outputs_at: dict[FactsKey, tuple[str, IndexSet]] = {}
-        """Outputs this site has collected and cannot gather -> (the absent machine they lie on, the jobs they are
-        of)."""
-        self.registrations: dict[int, GroupId] = {}
-        """Ticket -> the group whose outputs are being registered as a dataset."""
-        self.dependents: dict[GroupId, list[GroupId]] = {}
-        """Group -> those that are to come after it."""
-        self.blocked: set[GroupId] = set()
-        """Groups that wait for one that did not end well (`dependencies.py`)."""
-        self.first_closed_s = -inf
-        """Site time before which no group here was closed."""
-        self.chains: list[Chain] = []
-        """Submissions of several groups that are looked at and not accepted yet."""
-        self.drafts: dict[int, Draft] = {}
-        self.drafted: set[GroupId] = set()
-        """Accepted groups of which a draft is in the making."""
-        self.staging = StageBook()
-        self.staged_bytes: dict[CustodyKey, int] = {}
-        """Bytes staged in for each custody and not reported yet."""
-        self.avoid: dict[GroupId, dict[SiteId, float]] = {}
-        """Sites that refused part of a group, and until when they are no candidates for it."""
-        self.waiting_notes: dict[GroupId, str] = {}
-        """Per group, why its jobs cannot be placed just now."""
-        self.to_place: set[GroupId] = set()
-        self.to_check: set[GroupId] = set()
-        """Groups that are priced (`to_place`) or looked over for completion (`to_check`) when the event at hand is
-        through."""
         self.moved: set[CustodyKey] = set()
         """Custodies of others whose progress changed since it was told."""
-        self.tries: dict[TimerKey, int] = {}
+        self.to_place: set[GroupId] = set()
+        """Groups to price when the event at hand is through."""
+        self.to_check: set[GroupId] = set()
+        """Groups that may be complete; looked at when the event at hand is through."""
+        self.to_pull: dict[tuple[GroupId, SiteId], str] = {}
+        """(group, site) whose waiting jobs are called back when the event at hand is through -> why."""
+        self.waiting_notes: dict[GroupId, str] = {}
+        """Group -> why its jobs cannot be placed just now."""
+        self.term = 0
+        """Term of the site's leadership; every order carries it."""
+        self.allowed_urls: tuple[str, ...] = DEFAULT_ALLOWED
+        """Beginnings of the URLs that jobs may read here."""
+        self.low_room = ""
+        """Why no new work is taken just now; running jobs still land."""
+        self.lookups: dict[int, Callable[[LookedUp], None]] = {}
+        """Ticket -> what to do when the stager has looked."""
         self.speaker = SiteId("")
-        """The peer whose message is being handled; empty: none is."""
+        """Peer whose word is being handled; empty: nobody's."""
         self.complaints = Complaints()
+        self.watcher: Watcher | None = None
         self.counters: dict[str, int] = {}
-        self.next_ticket = 1
         self.summary_counter = 0
+        """Number of this site's latest word about itself."""
+        self._next_ticket = 1
+        self._books: dict[type, object] = {}
+
+    # --- books of the rooms ----------------------------------------------------------------------
+
+    def keep(self, *books: object) -> None:
+        """Take in the rooms' books, one of each type."""
+        self._books.update((type(book), book) for book in books)
+
+    def book(self, kind: type[Book]) -> Book:
+        """Return the site's one book of this type."""
+        return cast("Book", self._books[kind])
 
     # --- effects ---------------------------------------------------------------------------------
 
@@ -182,8 +111,8 @@ class Context:
         fold.apply(self.state, record, self.site)
         self.totals.saw(record, self.now)
         self.parties.saw(record)
-        if self.gauges is not None and not self.gauges.saw(record):
-            self.gauges = None
+        if self.watcher is not None and not self.watcher.saw(record):
+            self.watcher = None
 
     def send(self, to: SiteId, message: Message) -> None:
         if isinstance(message, Order):
@@ -238,5 +167,5 @@ class Context:
         self.tries.pop(key, None)
 
     def ticket(self) -> int:
-        self.next_ticket += 1
-        return self.next_ticket - 1
+        self._next_ticket += 1
+        return self._next_ticket - 1

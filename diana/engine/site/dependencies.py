@@ -9,38 +9,56 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from math import inf
 
 from diana.engine.journal.state import Group
 from diana.engine.site.context import Context
 from diana.model.ids import GroupId
 
 
+class Dependencies:
+    """Groups behind groups. Volatile: `rebuild` derives it from the state."""
+
+    def __init__(self) -> None:
+        self.dependents: dict[GroupId, list[GroupId]] = {}
+        """Group -> those that are to come after it."""
+        self.blocked: set[GroupId] = set()
+        """Groups that wait for one that did not end well."""
+        self.first_closed_s = -inf
+        """Site time before which no group here was closed."""
+
+
 def rebuild(core: Context) -> None:
     """Derive it all from the state, at start."""
-    core.dependents.clear()
-    core.blocked.clear()
+    core.book(Dependencies).dependents.clear()
+    core.book(Dependencies).blocked.clear()
     for name in sorted(core.state.groups):
         register(core, core.state.groups[name])
     for name in sorted(core.state.groups):
         group = core.state.groups[name]
-        if group.after and not group.state and name not in core.blocked and _at_fault(core, group) is not None:
-            core.blocked.add(name)
+        if (
+            group.after
+            and not group.state
+            and name not in core.book(Dependencies).blocked
+            and _at_fault(core, group) is not None
+        ):
+            core.book(Dependencies).blocked.add(name)
             _spread(core, name)
 
 
 def register(core: Context, group: Group) -> None:
     """Enter a group that was just accepted, or is known from before."""
     for before in group.after:
-        core.dependents.setdefault(before, []).append(group.group)
+        core.book(Dependencies).dependents.setdefault(before, []).append(group.group)
 
 
 def forget(core: Context, group: Group) -> None:
     """Drop a group that expired."""
-    core.dependents.pop(group.group, None)
-    core.blocked.discard(group.group)
+    core.book(Dependencies).dependents.pop(group.group, None)
+    core.book(Dependencies).blocked.discard(group.group)
     for before in group.after:
-        if group.group in core.dependents.get(before, ()):
-            core.dependents[before].remove(group.group)
+        if group.group in core.book(Dependencies).dependents.get(before, ()):
+            core.book(Dependencies).dependents[before].remove(group.group)
 
 
 def waits(core: Context, group: Group) -> bool:
@@ -50,11 +68,11 @@ def waits(core: Context, group: Group) -> bool:
 
 def changed(core: Context, group: Group) -> None:
     """Follow a group that was closed or is open again: those behind it may go on, are blocked, or wait once more."""
-    core.blocked.discard(group.group)
+    core.book(Dependencies).blocked.discard(group.group)
     if not group.state and _at_fault(core, group) is not None:
-        core.blocked.add(group.group)
+        core.book(Dependencies).blocked.add(group.group)
     if group.state == "done":
-        core.to_place.update(core.dependents.get(group.group, ()))
+        core.to_place.update(core.book(Dependencies).dependents.get(group.group, ()))
     _spread(core, group.group)
 
 
@@ -62,7 +80,7 @@ def downstream(core: Context, group: GroupId) -> Iterator[GroupId]:
     """Yield every group that waits for `group`, directly or not, nearest first, each once."""
     seen, row = {group}, deque([group])
     while row:
-        for name in core.dependents.get(row.popleft(), ()):
+        for name in core.book(Dependencies).dependents.get(row.popleft(), ()):
             if name not in seen and name in core.state.groups:
                 seen.add(name)
                 row.append(name)
@@ -73,7 +91,7 @@ def note(core: Context, group: Group) -> str:
     """Return what the group waits for, in one line; empty: it does not wait."""
     if group.state or not waits(core, group):
         return ""
-    if group.group in core.blocked:
+    if group.group in core.book(Dependencies).blocked:
         return _blocked_note(core, group)
     waited = [before for before in group.after if not _is_done(core, before)]
     shown = ", ".join(called(core, before) for before in waited[:3])
@@ -89,7 +107,7 @@ def called(core: Context, name: GroupId) -> str:
 def at_fault(core: Context, name: GroupId) -> tuple[str, str, str]:
     """Return (the group where the fault began, how it ended, the command that tries it again; empty: there is nothing
     left to try). `name`: a group that is blocked, or over and not done."""
-    while name in core.blocked:
+    while name in core.book(Dependencies).blocked:
         before = _at_fault(core, core.state.groups[name])
         assert before is not None, "a blocked group has a group at fault before it"
         name = before
@@ -105,10 +123,10 @@ def expirable(core: Context, keep_s: float) -> list[GroupId]:
     """Return the groups closed for longer than `keep_s`. Groups of one submission go together, so that its key keeps
     its meaning; a group stays as long as an open group is to come after it."""
     groups = core.state.groups
-    if core.now - core.first_closed_s <= keep_s:
+    if core.now - core.book(Dependencies).first_closed_s <= keep_s:
         return []
     closed = {name: group.closed_s for name, group in groups.items() if group.state}
-    core.first_closed_s = min(closed.values(), default=core.now)
+    core.book(Dependencies).first_closed_s = min(closed.values(), default=core.now)
     over = {name for name, at_s in closed.items() if core.now - at_s > keep_s}
     if not over:
         return []
@@ -133,7 +151,7 @@ def _at_fault(core: Context, group: Group) -> GroupId | None:
     placed."""
     for before in group.after if not group.decisions else ():
         known = core.state.groups.get(before)
-        if known is None or before in core.blocked or known.state not in ("", "done"):
+        if known is None or before in core.book(Dependencies).blocked or known.state not in ("", "done"):
             return before
     return None
 
@@ -142,14 +160,14 @@ def _spread(core: Context, start: GroupId) -> None:
     """Block or unblock what lies behind `start`; stops where nothing changes."""
     row = deque([start])
     while row:
-        for name in core.dependents.get(row.popleft(), ()):
+        for name in core.book(Dependencies).dependents.get(row.popleft(), ()):
             group = core.state.groups.get(name)
             if group is None or group.state:
                 continue
             core.notify(name)
             blocked = _at_fault(core, group) is not None
-            if blocked != (name in core.blocked):
-                (core.blocked.add if blocked else core.blocked.discard)(name)
+            if blocked != (name in core.book(Dependencies).blocked):
+                (core.book(Dependencies).blocked.add if blocked else core.book(Dependencies).blocked.discard)(name)
                 row.append(name)
 
 

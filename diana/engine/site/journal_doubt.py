@@ -25,6 +25,28 @@ PATIENCE_S = 120.0
 They may be gone for good; an older copy is known by its mark, unless that went with it."""
 
 
+class JournalDoubt:
+    """Doubt about journals, this site's own and its peers'. Volatile: each boot asks anew."""
+
+    def __init__(self) -> None:
+        self.newest = True
+        """True if the journal surely lacks nothing that it once held."""
+        self.fallen = ""
+        """Who knows that it does lack something; then nothing starts any more."""
+        self.doubted = False
+        """True if the store says so at the next start too, until everybody has spoken."""
+        self.unsure = False
+        """True while nobody knows whether the journal is the newest this site had."""
+        self.spoken: set[SiteId] = set()
+        """Peers that have judged this boot's journal and found it whole."""
+        self.fell: dict[SiteId, str] = {}
+        """Peers whose journal is shorter than it was -> the boot in which it is."""
+        self.heard_seq: dict[SiteId, tuple[str, int]] = {}
+        """Peer -> its db_uuid and the records of its journal when it last spoke."""
+        self.inventoried: set[str] = set()
+        """Machines that have told this boot what they claimed."""
+
+
 def first_group(core: Context, db_uuid: str) -> int:
     """Where a store that was put back goes on numbering groups: beyond all that its lost ones can have given. One that
     begins with nothing knows of none of these, so time tells them apart; a clock that was wrong, the new name."""
@@ -34,7 +56,7 @@ def first_group(core: Context, db_uuid: str) -> int:
 def begin(core: Context) -> None:
     """The node starts."""
     confirm(core)
-    if core.unsure:
+    if core.book(JournalDoubt).unsure:
         core.after(("unheard",), PATIENCE_S)
 
 
@@ -50,12 +72,12 @@ def judge(core: Context, hello: Hello) -> str:
         if (hello.generation, hello.boot_nonce) == (known.generation, known.boot_nonce):
             return ""
         if hello.generation <= known.generation or hello.seq < max(known.seq, _heard(core, site, hello.db_uuid)):
-            core.fell[site] = hello.boot_nonce
+            core.book(JournalDoubt).fell[site] = hello.boot_nonce
             return "came back with an older database"
     if known is not None and hello.db_uuid in known.former:
-        core.fell[site] = hello.boot_nonce
+        core.book(JournalDoubt).fell[site] = hello.boot_nonce
         return "came back with an older database"
-    core.fell.pop(site, None)
+    core.book(JournalDoubt).fell.pop(site, None)
     seen = PeerSeen(
         site=site, db_uuid=hello.db_uuid, generation=hello.generation, boot_nonce=hello.boot_nonce, seq=hello.seq
     )
@@ -68,7 +90,7 @@ def heard(core: Context, site: SiteId, db_uuid: str, seq: int) -> None:
     may come late."""
     known = core.state.peers.get(site)
     if known is not None and db_uuid == known.db_uuid and seq > _heard(core, site, db_uuid):
-        core.heard_seq[site] = (db_uuid, seq)
+        core.book(JournalDoubt).heard_seq[site] = (db_uuid, seq)
 
 
 def parted(core: Context, site: SiteId) -> None:
@@ -89,7 +111,7 @@ def length_heard(core: Context, site: SiteId) -> int:
 
 
 def _heard(core: Context, site: SiteId, db_uuid: str) -> int:
-    named, seq = core.heard_seq.get(site, ("", 0))
+    named, seq = core.book(JournalDoubt).heard_seq.get(site, ("", 0))
     return seq if named == db_uuid else 0
 
 
@@ -114,7 +136,7 @@ def _say(core: Context, site: SiteId) -> None:
         return
     met = Met(
         boot_nonce=peer.hello.boot_nonce,
-        fell=core.fell.get(site) == peer.hello.boot_nonce,
+        fell=core.book(JournalDoubt).fell.get(site) == peer.hello.boot_nonce,
         asks=asks(core, site),
         unanswered=waits_for(core, site),
         seq=core.state.seq,
@@ -130,7 +152,7 @@ def asks(core: Context, site: SiteId) -> bool:
 
 
 def _wants(core: Context, site: SiteId) -> bool:
-    return site in core.fell or asks(core, site) or waits_for(core, site)
+    return site in core.book(JournalDoubt).fell or asks(core, site) or waits_for(core, site)
 
 
 def on_met(core: Context, sender: SiteId, message: Met) -> None:
@@ -143,8 +165,8 @@ def on_met(core: Context, sender: SiteId, message: Met) -> None:
     if message.fell:
         fell(core, f"{sender} knows a later state of this site's database")
         return
-    if sender not in core.spoken:
-        core.spoken.add(sender)
+    if sender not in core.book(JournalDoubt).spoken:
+        core.book(JournalDoubt).spoken.add(sender)
         core.requeue.update(core.parties.taken_from(sender))
         begin_if_heard_out(core)
         confirm(core)
@@ -154,18 +176,18 @@ def on_met(core: Context, sender: SiteId, message: Met) -> None:
 
 def confirm(core: Context) -> None:
     """Once all peers have spoken the journal is the newest, also after the next start."""
-    if core.doubted and core.state.peers.keys() <= core.spoken:
-        core.doubted = False
+    if core.book(JournalDoubt).doubted and core.state.peers.keys() <= core.book(JournalDoubt).spoken:
+        core.book(JournalDoubt).doubted = False
         core.emit(Confirmed())
 
 
 def fell(core: Context, why: str) -> None:
     """Others, or its own spawners, know more of this site than its journal: nothing of what it held is started any
     more, and it comes back under another name."""
-    if core.fallen:
+    if core.book(JournalDoubt).fallen:
         return
-    core.fallen = why
-    core.warn(f"{core.fallen}: it is an older copy; the node starts anew and holds what is not over")
+    core.book(JournalDoubt).fallen = why
+    core.warn(f"{core.book(JournalDoubt).fallen}: it is an older copy; the node starts anew and holds what is not over")
     core.requeue.update(core.state.custodies)
     core.emit(StartAnew(db_uuid=core.state.boot_nonce))
 
@@ -176,7 +198,7 @@ def fell(core: Context, why: str) -> None:
 def waits_for(core: Context, origin: SiteId) -> bool:
     """Whether jobs of this origin that lie here wait for its word, for nobody knows whether they ran meanwhile; or this
     site's own, which any peer may know to have run."""
-    if core.newest or origin in core.spoken:
+    if core.book(JournalDoubt).newest or origin in core.book(JournalDoubt).spoken:
         return False
     return bool(core.parties.taken_from(origin)) or origin in unheard(core)
 
@@ -184,13 +206,13 @@ def waits_for(core: Context, origin: SiteId) -> bool:
 def unheard(core: Context) -> list[SiteId]:
     """Where nobody knows whether this journal is the newest: who, of the sites it knew, has not said so yet. Until then
     nothing of its own is taken, placed or started."""
-    return sorted(core.state.peers.keys() - core.spoken) if core.unsure else []
+    return sorted(core.state.peers.keys() - core.book(JournalDoubt).spoken) if core.book(JournalDoubt).unsure else []
 
 
 def begin_if_heard_out(core: Context, patient: bool = True) -> None:
     """Not `patient`: whoever has not spoken is waited for no longer."""
-    if core.unsure and not (patient and unheard(core)):
-        core.unsure = False
+    if core.book(JournalDoubt).unsure and not (patient and unheard(core)):
+        core.book(JournalDoubt).unsure = False
         core.timers.cancel(("unheard",))
         core.requeue.update(key for key, custody in core.state.custodies.items() if custody.origin == core.site)
         core.to_place.update(core.state.groups)
@@ -209,19 +231,23 @@ def stays(core: Context, custody: Custody) -> str:
     """Why nothing of it is started now; empty: it may be."""
     if custody.on_hold:
         return "restored from a backup: nothing starts"
-    if core.fallen:
-        return core.fallen
-    if custody.origin != core.site and not core.newest and custody.origin not in core.spoken:
+    if core.book(JournalDoubt).fallen:
+        return core.book(JournalDoubt).fallen
+    if (
+        custody.origin != core.site
+        and not core.book(JournalDoubt).newest
+        and custody.origin not in core.book(JournalDoubt).spoken
+    ):
         return f"waits for a word of {custody.origin}, since this database may be an older copy"
     return waiting_for(core) if custody.origin == core.site else ""
 
 
 def may_bury(core: Context) -> bool:
     """Whether what the spawners have claimed is known, so that a tombstone may say that something never ran."""
-    if core.newest:
+    if core.book(JournalDoubt).newest:
         return True
     gone = {name for name, machine in core.state.machines.items() if machine.gone}
-    return core.inventoried.issuperset({core.workers.own, *core.workers.names()} - gone)
+    return core.book(JournalDoubt).inventoried.issuperset({core.workers.own, *core.workers.names()} - gone)
 
 
 def forgotten(core: Context, group: GroupId) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from diana.engine.dispatch import capacity
 from diana.engine.journal.effects import Gather, StageIn
 from diana.engine.journal.events import LinkMeasured
 from diana.engine.journal.records import LinksRecorded
@@ -45,7 +44,7 @@ def told_now(core: Context) -> tuple[LinkEstimate, ...]:
     view = core.view
     if core.now < view.told_again_s:
         return ()
-    busy = capacity.queued_jobs(core) or capacity.running_jobs(core)
+    busy = core.totals.waiting() or core.totals.started()
     view.told_again_s = core.now + (TOLD_EVERY_S if busy else TOLD_IDLE_S)
     return view.book.freshest(MOST_TOLD)
 

@@ -19,19 +19,6 @@ NOTICED = 0.05
 """Part by which an expected run time must move before waiting work is counted anew."""
 
 
-def expected_s(core: Context, custody: Custody) -> float:
-    """Return the run time of one of its jobs here: as seen of it, else as learned of its template, else as declared,
-    else the default."""
-    seen = core.run_s.get(custody.key)
-    if seen is not None:
-        return seen
-    settings = core.state.settings
-    learned = core.state.run_times.mean_s(custody.template, custody.owner)
-    if learned is not None:
-        return learned
-    return (custody.spec.resources.work_s or settings.default_work_s) / settings.speed
-
-
 def output_bytes(core: Context, spec: GroupSpec, owner: str) -> float:
     """Return the bytes that one such job leaves to be gathered: learned here, else declared; 0: none, or nobody
     knows."""
@@ -58,10 +45,10 @@ def note(core: Context, custody: Custody) -> None:
     """Count waiting work of the custody's template anew, if its run times moved noticeably since the last count."""
     now_s = core.state.run_times.mean_s(custody.template, custody.owner)
     name = f"{custody.template} {custody.owner}"
-    used_s = core.expected.get(name)
+    used_s = core.run_book.counted_s.get(name)
     if now_s is None or (used_s is not None and abs(now_s - used_s) <= NOTICED * used_s):
         return
-    if len(core.expected) >= 2 * MOST_TEMPLATES:
-        core.expected.clear()
-    core.expected[name] = now_s
+    if len(core.run_book.counted_s) >= 2 * MOST_TEMPLATES:
+        core.run_book.counted_s.clear()
+    core.run_book.counted_s[name] = now_s
     core.requeue.update(key for key in core.totals.relearned(custody.template) if key in core.queues.entries)

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from math import inf
 from typing import NamedTuple
 
-from diana.engine.messages.messages import Hello, LinkEstimate, Summary
+from diana.engine.messages.messages import Hello, LinkEstimate, Progress, Summary
 from diana.engine.site.link_book import Link, LinkBook
-from diana.model.ids import SiteId
+from diana.model.ids import GroupId, SiteId, SubgroupId
 from diana.model.views.link import LinkHistory
 from diana.policy.membership import State
 
@@ -149,6 +149,14 @@ class View:
         self.told_s = -inf
         self.told_again_s = 0.0
         """Site time from which a summary carries links again."""
+        self.banned: frozenset[SiteId] = frozenset()
+        """Sites that the VO's ledger bans."""
+        self.detours: dict[SiteId, float] = {}
+        """Sites others hear and this one cannot reach -> until when it does not try."""
+        self.refused: dict[GroupId, dict[SiteId, float]] = {}
+        """Group -> sites that refused part of it, and until when they are no candidates for it."""
+        self.progress: dict[SubgroupId, Progress] = {}
+        """Subgroup -> how far it is, by its destination's latest word."""
 
     def met(self, hello: Hello) -> PeerView:
         """Return the peer of this Hello, made at its first Hello or the first word of it."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from diana import __version__
+from diana.engine.data.output_datasets import Registrations
+from diana.engine.data.stage_book import StageBook
 from diana.engine.dispatch import capacity, maintenance
 from diana.engine.guard import guard
 from diana.engine.handover import inputs as staging
@@ -12,16 +13,16 @@ from diana.engine.handover import leases, machine_events
 from diana.engine.journal.effects import Refusal, Reply
 from diana.engine.journal.events import Ask
 from diana.engine.journal.state import Group, Step, Subgroup
-from diana.engine.membership import trust_ledger, twins
-from diana.engine.messages.messages import Summary
+from diana.engine.membership import trust_ledger
 from diana.engine.placement import outcomes
 from diana.engine.recovery import stocktaking
 from diana.engine.site import dependencies
 from diana.engine.site.context import Context
+from diana.engine.site.dependencies import Dependencies
 from diana.engine.site.view import standing
-from diana.engine.views import ended, gauges, links, peers, queries
+from diana.engine.views import ended, gauges, links, peers, queries, sites
 from diana.engine.views import guard as views_guard
-from diana.model.ids import GroupId, SiteId
+from diana.model.ids import GroupId
 from diana.model.trust.principal import Role
 from diana.model.views import views
 from diana.policy.queueing.priority import Level
@@ -73,7 +74,7 @@ def _answer(core: Context, event: Ask) -> views.Answer | Refusal | None:
             return _groups(core, event)
         case "sites":
             held = views_guard.Held(core)
-            every = (_home(core), *(peer_view(core, s) for s in sorted(core.view.peers)))
+            every = (sites.home(core), *(sites.peer(core, s) for s in sorted(core.view.peers)))
             return views.Sites(tuple(_guarded(view, *held.at(view.site)) for view in every))
         case "links" | "paths":
             return links.links(core, event)
@@ -132,7 +133,7 @@ def _number(group: Group) -> int:
 
 def is_final(core: Context, group: Group) -> bool:
     """True if nothing more will happen to the group by itself."""
-    return bool(group.state) or group.group in core.blocked
+    return bool(group.state) or group.group in core.book(Dependencies).blocked
 
 
 def group_view(core: Context, group: Group) -> views.GroupView:
@@ -146,7 +147,7 @@ def group_view(core: Context, group: Group) -> views.GroupView:
     counted = [s for s in shares if s.state != "unreachable"]
     running = sum(s.running for s in counted)
     waits = sum(s.held for s in counted) + len(group.holding)
-    blocked = group.group in core.blocked
+    blocked = group.group in core.book(Dependencies).blocked
     if blocked:
         waits += len(group.unplaced) - len(group.holding)
     best = max((s for s in counted if s.level), key=lambda s: s.priority, default=None)
@@ -196,7 +197,7 @@ def _state(core: Context, group: Group, running: int, unreachable: int, waits: i
         return group.state
     if group.merge == "running":
         return "merging"
-    if group.group in core.registrations.values():
+    if group.group in core.book(Registrations).open.values():
         return "registering"
     if unreachable and unreachable == group.jobs - group.finished():
         return "unreachable"
@@ -221,7 +222,7 @@ def out_of_reach(core: Context, subgroup: Subgroup) -> str:
     needs no word here: it is taken back by itself."""
     if subgroup.unreachable or subgroup.site == core.site or subgroup.step is Step.OFFERED:
         return subgroup.unreachable
-    if subgroup.site in core.banned:
+    if subgroup.site in core.view.banned:
         return f"{subgroup.site} is banned: {trust_ledger.why_banned(core, subgroup.site)}"
     peer = core.view.peers.get(subgroup.site)
     patience_s = core.state.settings.suspect_after_s
@@ -242,7 +243,7 @@ def _staging_note(core: Context, group: Group) -> str:
             note = staging.note(core, (part, subgroup.epoch)) or machine_events.note(core, (part, subgroup.epoch))
             note = note or maintenance.note(core, (part, subgroup.epoch))
         else:
-            told = core.progress.get(part)
+            told = core.view.progress.get(part)
             # From a peer: one line, whatever it sent.
             current = told is not None and told.epoch == subgroup.epoch
             note = staging.clipped(told.note) if told is not None and current else ""
@@ -259,13 +260,13 @@ def _share(core: Context, group: Group, subgroup: Subgroup) -> views.SiteShare:
         custody = core.state.custodies.get((subgroup.part, subgroup.epoch))
         if custody is not None:
             waiting = custody.startable()
-            staging = len(waiting & core.staging.blocked(custody.key))
+            staging = len(waiting & core.book(StageBook).blocked(custody.key))
             running = capacity.running_here(core, custody)
             queued = len(waiting) - staging + len(custody.running) - running
             held = len(custody.pending) - len(waiting)
             stands = core.queues.best(custody.key)
     else:
-        told = core.progress.get(subgroup.part)
+        told = core.view.progress.get(subgroup.part)
         if told is not None:
             # Progress is told now and then, results at once: never show more than is still open.
             running = min(told.running, subgroup.open_jobs())
@@ -311,70 +312,8 @@ def _share_state(core: Context, group: Group, subgroup: Subgroup) -> str:
     return "local" if home else "committed"
 
 
-def _home(core: Context) -> views.SiteView:
-    settings = core.state.settings
-    return views.SiteView(
-        site=core.site,
-        home=True,
-        state="alive",
-        age_s=0.0,
-        slots=core.workers.slots(),
-        free_slots=capacity.free_slots(core),
-        speed=settings.speed,
-        queued_jobs=capacity.queued_jobs(core),
-        running_jobs=capacity.running_jobs(core),
-        work_ahead_s=capacity.work_ahead_s(core),
-        rtt_s=0.0,
-        bytes_per_s=-1.0,
-        release=__version__,
-        datasets=tuple(sorted(core.state.datasets)),
-        note=twins.note(core, core.site)
-        or (f"drained: {here}" if (here := core.drained()) else "")
-        or guard.note(core, core.site)
-        or core.workers.trouble()
-        or core.calendar.notice,
-        machines=machine_events.count(core),
-    )
-
-
 def _guarded(view: views.SiteView, rows: tuple[views.Guarded, ...], more: int) -> views.SiteView:
     return msgspec.structs.replace(view, guarded=rows, guarded_more=more) if rows else view
-
-
-def _note(core: Context, site: SiteId, told: Summary | None) -> str:
-    if site in core.banned:
-        return f"banned: {trust_ledger.why_banned(core, site)}"
-    if two := twins.note(core, site):
-        return two
-    if told and told.drained:
-        return f"drained: {told.drained}"
-    return guard.note(core, site) or (told.notice if told else "")
-
-
-def peer_view(core: Context, site: SiteId) -> views.SiteView:
-    """Return a site by its newest summary, with the age of the last word: never an error (PROMISES section 3)."""
-    peer = core.view.peers[site]
-    told = peer.summary
-    age = max(0.0, core.now - peer.last_heard_s)
-    state = standing(peer, age, core.state.settings.suspect_after_s)
-    return views.SiteView(
-        site=site,
-        home=False,
-        state=state,
-        age_s=age,
-        slots=told.slots if told else 0,
-        free_slots=told.free_slots if told else 0,
-        speed=told.speed if told else 0.0,
-        queued_jobs=told.queued_jobs if told else 0,
-        running_jobs=told.running_jobs if told else 0,
-        work_ahead_s=told.work_ahead_s if told else 0.0,
-        rtt_s=-1.0 if peer.rtt_s is None else peer.rtt_s,
-        bytes_per_s=peer.bytes_per_s or -1.0,
-        release=peer.release,
-        datasets=told.datasets if told else (),
-        note=_note(core, site, told),
-        machines=told.machines if told else 0,
-    )
 
 
 def _datasets(core: Context) -> views.Datasets:

@@ -13,10 +13,13 @@ from collections import Counter
 from operator import add, sub
 from typing import NamedTuple
 
+from diana.engine.data.stage_book import StageBook
 from diana.engine.dispatch import capacity
+from diana.engine.guard.guard import Guard
 from diana.engine.journal.records import Record
 from diana.engine.journal.state import Group, SiteState
 from diana.engine.site.context import Context
+from diana.engine.site.dependencies import Dependencies
 from diana.engine.site.view import PeerView, standing
 from diana.model.ids import GroupId, SiteId, group_of
 from diana.model.views.figures import Figures, SiteFigures
@@ -179,7 +182,7 @@ class _Round:
             if peer is None:
                 continue
             age_s = max(0.0, core.now - peer.last_heard_s)
-            self.states["banned" if site in core.banned else standing(peer, age_s, patience_s)] += 1
+            self.states["banned" if site in core.view.banned else standing(peer, age_s, patience_s)] += 1
             (self.near if peer.up or site in placed else self.far).append(site)
             self.sums = self.sums.plus(_told(peer, placed[site]))
         return len(self._left)
@@ -187,15 +190,16 @@ class _Round:
 
 def figures(core: Context) -> Figures | Ok:
     """Return the figures; or Ok, with how many groups and sites are left: ask again."""
-    if core.gauges is None:
-        core.gauges = Gauges(core.state)
-    found = core.gauges.look(core)
+    gauges = core.watcher
+    if not isinstance(gauges, Gauges):
+        core.watcher = gauges = Gauges(core.state)
+    found = gauges.look(core)
     return Ok(found) if isinstance(found, int) else found
 
 
 def _figures(core: Context, gauges: Gauges, found: _Round) -> Figures:
     state, flow = core.state, core.line.flow
-    queue, rates = flow.figures(core.now), core.migration.rates.rates(core.now)
+    queue, rates = flow.figures(core.now), core.line.rates.rates(core.now)
     known = [site for site in (*found.near, *found.far) if site in core.view.peers]
     shown = [site for site in known if site != OTHERS][:MOST_SITES]
     told = {site: _told(core.view.peers[site], gauges.placed_at(site)) for site in shown}
@@ -224,13 +228,13 @@ def _figures(core: Context, gauges: Gauges, found: _Round) -> Figures:
         queue_mean_wait_s=queue.mean_wait_s,
         queue_arrivals_per_s=queue.arrivals_per_s,
         queue_deviation_jobs=queue.deviation,
-        transfers=len(core.staging.tickets),
+        transfers=len(core.book(StageBook).tickets),
         groups=gauges.groups(),
-        blocked_groups=len(core.blocked),
+        blocked_groups=len(core.book(Dependencies).blocked),
         group_jobs=gauges.jobs(),
         placed_here=gauges.placed_at(core.site),
-        stopped_groups=len(core.guard.stopped),
-        sites_on_probation=sum(b.stand in (Stand.PROBATION, Stand.BARRED) for b in core.guard.sites.values()),
+        stopped_groups=len(core.book(Guard).stopped),
+        sites_on_probation=sum(b.stand in (Stand.PROBATION, Stand.BARRED) for b in core.book(Guard).sites.values()),
         peers=dict(found.states),
         sites=tuple(_site(core, core.view.peers[site], sums) for site, sums in told.items()),
         others=SiteFigures(site=OTHERS, linked=False, **rest._asdict()) if len(shown) < len(known) else None,

@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections import defaultdict
 from math import isinf
 
+from diana.engine.guard.guard import Guard
+from diana.engine.guard.machine_guard import MachineGuard
 from diana.engine.site.context import Context
 from diana.model.ids import GroupId, SiteId
 from diana.model.views.views import Guarded
@@ -21,7 +23,7 @@ class Held:
 
     def __init__(self, core: Context) -> None:
         rows: dict[SiteId, list[Guarded]] = defaultdict(list)
-        if core.guard.settings(core.state.settings) is not None:
+        if core.book(Guard).settings(core.state.settings) is not None:
             _here(core, rows)
             _elsewhere(core, rows)
         for some in rows.values():
@@ -35,13 +37,13 @@ class Held:
 
 
 def _here(core: Context, rows: dict[SiteId, list[Guarded]]) -> None:
-    guard = core.guard
+    guard = core.book(Guard)
     for group in guard.stopped - guard.lifted:
         if guard.keys.get(group):
             rows[core.site].append(_row(group, "", guard.here[group], core.site))
-    for group, machines in guard.machines.out.items():
+    for group, machines in core.book(MachineGuard).out.items():
         for machine, until_s in machines.items():
-            b = guard.machines.breakers[group][machine]
+            b = core.book(MachineGuard).breakers[group][machine]
             rows[core.site].append(
                 Guarded(
                     group=group,
@@ -57,7 +59,7 @@ def _here(core: Context, rows: dict[SiteId, list[Guarded]]) -> None:
 
 def _elsewhere(core: Context, rows: dict[SiteId, list[Guarded]]) -> None:
     """Add rows of other sites: by this site's groups, and by what the latest groups met there."""
-    for group, sites in core.guard.shunned.items():
+    for group, sites in core.book(Guard).shunned.items():
         for site, shunned in sites.items():
             if site == core.site or shunned.until_s <= core.now:
                 continue
@@ -73,7 +75,7 @@ def _elsewhere(core: Context, rows: dict[SiteId, list[Guarded]]) -> None:
                     lifts=_lifts(group, site, barred),
                 )
             )
-    for site, b in core.guard.sites.items():
+    for site, b in core.book(Guard).sites.items():
         if b.stand is Stand.PROBATION and b.until_s > core.now:
             rows[site].append(_row(GroupId(""), "", b, site))
 

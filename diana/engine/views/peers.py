@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from diana.engine.membership import twins
+from diana.engine.membership.table import MembershipTable
 from diana.engine.site.context import Context
-from diana.engine.views import answers
+from diana.engine.views import sites
 from diana.model.ids import SiteId
 from diana.model.views.peers import MachineStanding, Peers, PeerStanding
 
@@ -15,7 +16,7 @@ def peers(core: Context) -> Peers:
     return Peers(
         tuple(_peer(core, site) for site in sorted(core.view.peers)),
         tuple(found for name in core.workers.names() if (found := _machine(core, name)) is not None),
-        tuple((site, note) for site in sorted(core.members.twins) if (note := twins.note(core, site))),
+        tuple((site, note) for site in sorted(core.book(MembershipTable).twins) if (note := twins.note(core, site))),
         nonsense=core.counters.get("nonsense", 0),
         late_words=core.counters.get("late_words", 0),
         maintenance=core.calendar.closed or core.calendar.notice,
@@ -24,10 +25,10 @@ def peers(core: Context) -> Peers:
 
 def _peer(core: Context, site: SiteId) -> PeerStanding:
     peer = core.view.peers[site]
-    seen = answers.peer_view(core, site)
+    seen = sites.peer(core, site)
     return PeerStanding(
         site=site,
-        state="banned" if site in core.banned else seen.state,
+        state="banned" if site in core.view.banned else seen.state,
         note=seen.note,
         age_s=seen.age_s,
         summary_age_s=-1.0 if peer.summary is None else max(0.0, core.now - peer.summary_s),

@@ -6,6 +6,7 @@ from diana.engine.journal.effects import Refusal, Reply
 from diana.engine.journal.events import Ask
 from diana.engine.journal.state import Group, Step
 from diana.engine.messages.messages import QueueReport, QueueRequest
+from diana.engine.migration.table import MigrationBook
 from diana.engine.placement.outcomes import outcomes, predicted_s
 from diana.engine.site.context import Context
 from diana.engine.views import queues
@@ -28,6 +29,13 @@ class Query:
         self.event = event
         self.waiting = sites
         self.reports: dict[SiteId, QueueReport] = {}
+
+
+class OpenQueries:
+    """Questions that other sites must answer first. Volatile: their clients ask again."""
+
+    def __init__(self) -> None:
+        self.open: dict[int, Query] = {}
 
 
 def ask_queue(core: Context, event: Ask) -> None:
@@ -56,7 +64,7 @@ def explain(core: Context, event: Ask, group: Group) -> None:
 
 def _send(core: Context, query: Query, asked: dict[SiteId, QueueRequest]) -> None:
     number = core.ticket()
-    core.queries[number] = query
+    core.book(OpenQueries).open[number] = query
     for site in sorted(asked):
         if site in core.view.peers and core.view.peers[site].here:
             core.send(site, QueueRequest(query=number, whole=asked[site].whole, parts=asked[site].parts))
@@ -69,7 +77,7 @@ def _send(core: Context, query: Query, asked: dict[SiteId, QueueRequest]) -> Non
 
 
 def on_report(core: Context, sender: SiteId, report: QueueReport) -> None:
-    query = core.queries.get(report.query)
+    query = core.book(OpenQueries).open.get(report.query)
     if query is None or sender not in query.waiting:
         return
     if any(row.site != sender for row in report.parts) or (report.queue is not None and report.queue.site != sender):
@@ -82,7 +90,7 @@ def on_report(core: Context, sender: SiteId, report: QueueReport) -> None:
 
 
 def on_peer_down(core: Context, site: SiteId) -> None:
-    for number, query in list(core.queries.items()):
+    for number, query in list(core.book(OpenQueries).open.items()):
         if site in query.waiting:
             query.waiting.discard(site)
             if not query.waiting:
@@ -90,7 +98,7 @@ def on_peer_down(core: Context, site: SiteId) -> None:
 
 
 def due(core: Context, number: str) -> None:
-    if int(number) in core.queries:
+    if int(number) in core.book(OpenQueries).open:
         _answer(core, int(number))
 
 
@@ -99,7 +107,7 @@ def due(core: Context, number: str) -> None:
 
 def _answer(core: Context, number: int) -> None:
     """Answer the client with the reports that have come."""
-    query = core.queries.pop(number)
+    query = core.book(OpenQueries).open.pop(number)
     core.timers.cancel(("query", str(number)))
     event = query.event
     if event.what == "explain":
@@ -144,7 +152,7 @@ def _explanation(core: Context, group: Group, query: Query) -> views.Explanation
         waiting=tuple(rows),
         outcomes=outcomes(group),
         predicted_s=predicted_s(group),
-        stays=() if group.state else core.migration.kept.get(group.group, ()),
+        stays=() if group.state else core.book(MigrationBook).kept.get(group.group, ()),
     )
 
 

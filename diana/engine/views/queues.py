@@ -8,6 +8,7 @@ from math import floor, inf
 import msgspec
 
 from diana.engine.dispatch import capacity, forecast, licences
+from diana.engine.dispatch.predictions import Predictions
 from diana.engine.handover import machine_events
 from diana.engine.journal.state import Custody, CustodyKey
 from diana.engine.machines import requirements
@@ -44,7 +45,7 @@ def look(core: Context) -> tuple[list[Standing], Starts]:
 
 def view(core: Context) -> QueueView:
     standing, starts = look(core)
-    settings, spread = core.state.settings, core.predictions.spread()
+    settings, spread = core.state.settings, core.book(Predictions).spread()
     classes: dict[ClassKey, list[Standing]] = {}
     for one in standing:
         # Jobs of different needs stand at the same place.
@@ -145,7 +146,7 @@ def waiting(core: Context, parts: Iterable[SubgroupId]) -> list[Waiting]:
     divides."""
     wanted = frozenset(parts)
     standing, starts = look(core)
-    spread = core.predictions.spread()
+    spread = core.book(Predictions).spread()
     mine = [one for one in standing if one.entry.key[0] in wanted]
     mine.sort(key=lambda one: (-one.priority, one.entry.order, one.key.demoted))
     out = [_waiting(core, one, starts[(one.entry.key, one.key.demoted)], spread) for one in mine]

@@ -16,6 +16,7 @@ from diana.engine.journal.events import Event, Leaving, PeerDown, PeerUp, Receiv
 from diana.engine.journal.state import SiteState
 from diana.engine.membership import gossip, merge
 from diana.engine.membership.sizes import message_bytes
+from diana.engine.membership.table import MembershipTable
 from diana.engine.messages.messages import Gossip, Hello, Message, Summary
 from diana.model.ids import SiteId
 from diana.model.settings import Settings
@@ -207,8 +208,8 @@ class Members:
             for other, told in first.items():
                 if other != site and other not in core.view.peers:
                     merge.learn(core, told, self.clock.now_s)
-            core.members.news.clear()
-            core.members.fresh.clear()
+            core.book(MembershipTable).news.clear()
+            core.book(MembershipTable).fresh.clear()
             core.effects.clear()
         gc.enable()
 
