@@ -1,3 +1,8 @@
-"""diana: a peer-to-peer meta-scheduler for bulk work over several sites."""
+"""diana: a peer-to-peer meta-scheduler for bulk work over several sites. Users submit groups of jobs through `cli` or
+`client`; each site's `node` drives one `engine`, which asks `policy` for decisions, hands work to other sites and
+starts jobs through `adapters`. `sim` drives the same engine under virtual time, and `trial` and `demo` drive real
+nodes. Imports go one way: `engine` knows `policy` and `model`, and it knows no socket, file or clock. Read `ports.py`
+first, the interfaces that a driver provides, then the package docstrings of `engine` and `node`; `errors.py` has the
+errors that cross layers."""
 
 __version__ = "0.1.0"

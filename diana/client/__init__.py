@@ -1,4 +1,8 @@
-"""The client stub: what the CLI, notebooks and plug-ins use to talk to a node, local or remote.
+"""The client stub: the CLI, notebooks and plug-ins talk to a node with it, local or remote. Calls of the user come in
+as methods; requests of `diana.wire.client` go out over the node's unix socket or over gRPC with the user's credential,
+and answers come back as values, results in pages. Importing this imports neither asyncio nor grpc; `AsyncClient`,
+`GridExecutor` and remote clients bring theirs when used. Read `client.py` first, then `steps.py`, the work that both
+clients share.
 
     from diana.client import Client
     with Client() as client:
@@ -7,9 +11,6 @@
 
     with GridExecutor() as executor:
         print(sum(executor.map(pow, range(1000), range(1000), chunksize=50)))
-
-Importing this imports neither asyncio nor grpc; `AsyncClient`, `GridExecutor` and remote clients bring theirs when
-used.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Job files: what users write, checked and turned into one `GroupSpec` per group.
-
-The public names load lazily: the command line takes `diana.jobfile.commandline` alone and counts milliseconds.
-"""
+"""Job files: text that users write, checked and turned into one `GroupSpec` per group. TOML, YAML, JSON, a script with
+`#DIANA` lines or words of the command line come in; the specs go out, with the files to upload, or one line for the
+author that names the key, its value and the mend. The public names load lazily: the command line takes
+`diana.jobfile.commandline` alone and counts milliseconds. Read `parse.py` first, the entry, then `raw.py`, the job file
+as written, and `build.py`, which makes the spec."""
 
 from __future__ import annotations
 

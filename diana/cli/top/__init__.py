@@ -1,4 +1,7 @@
-"""`diana top`: sites, queues and groups on one page of the terminal that lives. Its parts are imported when it runs."""
+"""`diana top`: sites, queues and groups on one page of the terminal that lives. Its parts are imported when it runs.
+The node's answers come in at a pace that their size allows, become rows of tables, and are redrawn; keys choose tables,
+tell a group's story, and give orders to it after a question. Read `app.py` first, the page itself, then `reading.py`,
+which asks the node, and `tables.py`, which makes the rows."""
 
 from __future__ import annotations
 

@@ -1,11 +1,6 @@
-"""Python functions as jobs: `GridExecutor`, a `concurrent.futures.Executor` whose workers are the sites of a VO.
-
-    executor.py   what a user calls
-    gathering.py  calls on their way: single ones wait a moment for company, then they are a group
-    driving.py    the thread that sends groups and follows them
-    packing.py    calls into one file, outcomes out of the jobs' files
-    remote.py     what runs in each job; it travels along
-
-No node ever unpickles anything: what a user packed is unpacked in her own jobs, and what those return, at her own
-client. That trusts the sites she lets them run at (docs/python.md).
-"""
+"""Python functions as jobs: `GridExecutor`, a `concurrent.futures.Executor` whose workers are the sites of a VO. Calls
+come in by `submit` and `map`, wait a moment for company (`gathering.py`), leave as one file per group (`packing.py`),
+and are run in each job by `remote.py`, which travels along; outcomes come back as futures. One thread sends groups and
+follows them (`driving.py`). No node ever unpickles anything: a user's calls are unpacked in her own jobs, and their
+outcomes at her own client, which trusts the sites she lets them run at (docs/python.md). Read `executor.py` first,
+which a user calls."""

@@ -1,7 +1,6 @@
-"""`diana doctor`: looks at everything a site stands on, says in a line each what was found and how to mend it.
-
-It must work when nothing else does: without a node, with a node that hangs, on a broken disk. So each check stands
-alone, has a time of its own, and changes nothing. What files and the kernel tell is looked at by the process that asks
-(`files.py`, `trust.py`, `machine.py`); what only a running node knows, it is asked for (`running.py`); how others are
-reached is looked at by whichever of the two can (`network.py`).
-"""
+"""`diana doctor`: looks at everything a site stands on, says in a line each what was found and how to mend it. A data
+directory comes in, and a list of check results goes out. It must work without a node, with a node that hangs and on a
+broken disk, so each check stands alone, has a time of its own and changes nothing. The asking process looks at files
+and kernel (`files.py`, `trust.py`, `machine.py`); the running node, if there is one, tells what it alone knows
+(`running.py`), and either looks at how others are reached (`network.py`). Read `checkup.py` first, the list of all
+checks."""

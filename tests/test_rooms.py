@@ -1,0 +1,101 @@
+"""The rooms of `diana/`: few modules in each, a paragraph at each door, imports that go one way."""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+
+import networkx
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+MOST_MODULES = 20
+"""Modules of one folder, its `__init__` left out."""
+MOST_LINES = 800
+LEAST_PARAGRAPH = 120
+"""Characters below which a docstring cannot say what a room is for, what comes in, what goes out and what to read."""
+
+
+@cache
+def modules() -> dict[str, Path]:
+    """Dotted name -> file, generated code and the copied plug-in left out."""
+    found = {}
+    for path in sorted(ROOT.glob("diana/**/*.py")):
+        if "pb" in path.parts or "plugins" in path.parts:
+            continue
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+def imported(path: Path, known: dict[str, Path]) -> set[str]:
+    """Modules of ours that a file imports anywhere: at the top, in a function, for its types only."""
+    found = set()
+    for node in ast.walk(parsed(path)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names if alias.name in known}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                name = f"{node.module}.{alias.name}"
+                found |= {name} if name in known else {node.module} & set(known)
+    return found
+
+
+def graph(known: dict[str, Path]) -> networkx.DiGraph:
+    out = networkx.DiGraph()
+    out.add_nodes_from(known)
+    out.add_edges_from((name, other) for name, path in known.items() for other in imported(path, known) - {name})
+    return out
+
+
+def circles(known: dict[str, Path]) -> list[list[str]]:
+    return [sorted(part) for part in networkx.strongly_connected_components(graph(known)) if len(part) > 1]
+
+
+def test_imports_make_no_circle_not_even_for_types() -> None:
+    assert not circles(modules())
+
+
+def test_a_circle_of_types_alone_is_found(tmp_path: Path) -> None:
+    (tmp_path / "one.py").write_text("if TYPE_CHECKING:\n    from diana.two import B\n")
+    (tmp_path / "two.py").write_text("def f():\n    from diana import one\n")
+    two = {f"diana.{name}": tmp_path / f"{name}.py" for name in ("one", "two")}
+    assert circles(two) == [["diana.one", "diana.two"]]
+
+
+def packages() -> list[Path]:
+    return sorted(path.parent for path in modules().values() if path.name == "__init__.py")
+
+
+def test_no_room_holds_more_than_twenty_modules() -> None:
+    crowded = {
+        str(room.relative_to(ROOT)): count
+        for room in packages()
+        if (count := sum(1 for path in room.glob("*.py") if path.name != "__init__.py")) > MOST_MODULES
+    }
+    assert not crowded
+
+
+def test_no_file_is_longer_than_one_idea() -> None:
+    long = {
+        str(path.relative_to(ROOT)): lines
+        for path in [*ROOT.glob("diana/**/*.py"), *ROOT.glob("tests/**/*.py")]
+        if "pb" not in path.parts and (lines := len(path.read_text().splitlines())) > MOST_LINES
+    }
+    assert not long
+
+
+@pytest.mark.parametrize("room", packages(), ids=lambda room: str(room.relative_to(ROOT)))
+def test_a_room_says_at_its_door_what_it_is_for_and_what_to_read_first(room: Path) -> None:
+    said = ast.get_docstring(parsed(room / "__init__.py")) or ""
+    assert len(said) >= LEAST_PARAGRAPH, said
+    named = re.findall(r"`([\w/]+\.py)`", said)
+    assert named, "names no file to read first"
+    assert all((room / name).is_file() for name in named), named
