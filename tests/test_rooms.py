@@ -99,3 +99,14 @@ def test_a_room_says_at_its_door_what_it_is_for_and_what_to_read_first(room: Pat
     named = re.findall(r"`([\w/]+\.py)`", said)
     assert named, "names no file to read first"
     assert all((room / name).is_file() for name in named), named
+
+
+def test_drivers_reach_the_engine_through_its_face_alone() -> None:
+    inside = [
+        f"{name}:{node.lineno}"
+        for name, path in modules().items()
+        if name.startswith(("diana.node.", "diana.sim."))
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.Attribute) and node.attr == "core"
+    ]
+    assert not inside

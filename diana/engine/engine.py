@@ -3,6 +3,7 @@ object."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, assert_never
 
 from diana.engine.data import datasets, outputs
@@ -22,7 +23,7 @@ from diana.engine.handover import origin as handover_origin
 from diana.engine.journal import codec, fold, records
 from diana.engine.journal import effects as fx
 from diana.engine.journal import events as ev
-from diana.engine.journal.state import SiteState, decode_state, encode_state
+from diana.engine.journal.state import Custody, SiteState, decode_state, encode_state
 from diana.engine.membership import contacts, gossip, merge, spreading, trust_ledger, witness
 from diana.engine.membership.table import MembershipTable
 from diana.engine.membership.trust_ledger import TrustBook
@@ -30,6 +31,7 @@ from diana.engine.messages import leases as lm
 from diana.engine.messages import messages as ms
 from diana.engine.messages import migration as mm
 from diana.engine.messages import recovery as rm
+from diana.engine.messages.messages import Summary
 from diana.engine.migration import moves
 from diana.engine.migration import origin as migration_origin
 from diana.engine.migration.stranded import Stranded
@@ -37,6 +39,7 @@ from diana.engine.migration.table import MigrationBook
 from diana.engine.placement import control, pull_back, quote_round, recall
 from diana.engine.placement.draft import Drafts
 from diana.engine.placement.pull_back import PullBack
+from diana.engine.queue.queues import Queues
 from diana.engine.recovery import stocktaking
 from diana.engine.recovery.stocktaking import Stocktaking
 from diana.engine.site import dependencies, journal_doubt, links
@@ -44,8 +47,10 @@ from diana.engine.site.context import Context
 from diana.engine.site.dependencies import Dependencies
 from diana.engine.site.journal_doubt import JournalDoubt
 from diana.engine.site.timers import TimerKey
+from diana.engine.site.view import PeerView
 from diana.engine.views import answers, queries
 from diana.engine.views.queries import OpenQueries
+from diana.model.data import Dataset
 from diana.model.ids import MAIN_MACHINE, GroupId, SiteId, SubgroupId, group_of
 from diana.model.job.urls import DEFAULT_ALLOWED
 from diana.model.views.views import Invitations
@@ -157,6 +162,68 @@ class Engine:
     @property
     def generation(self) -> int:
         return self.core.state.generation
+
+    # --- what drivers read ---------------------------------------------------------------------------
+
+    @property
+    def state(self) -> SiteState:
+        """The state after everything handled so far: to be read at once, never written."""
+        return self.core.state
+
+    @property
+    def queues(self) -> Queues:
+        """The queues of the site: to be read at once, never written."""
+        return self.core.queues
+
+    @property
+    def peers(self) -> Mapping[SiteId, PeerView]:
+        """The other sites as this one sees them just now."""
+        return self.core.view.peers
+
+    def holds_runs_of(self, worker: str) -> bool:
+        """True if the worker has jobs whose ends are not told."""
+        return bool(self.core.totals.runs.held_by(worker))
+
+    def gave_up(self, machine: str) -> bool:
+        """True if an operator removed that machine of the site."""
+        return outputs.machine_gone(self.core, machine)
+
+    def missed_datasets(self, registered: Iterable[Dataset]) -> list[ev.AddDataset | ev.RemoveDataset]:
+        """Return the events by which the state takes in datasets that the catalogue has and it lacks, and the other way
+        round."""
+        return datasets.missed(self.core, registered)
+
+    def length_heard(self, site: SiteId) -> int:
+        """Return the records that the peer's journal had at least, under its present name."""
+        return journal_doubt.length_heard(self.core, site)
+
+    def lease_lapsed(self, custody: Custody) -> bool:
+        """True if nothing of the custody starts now, since its origin's lease is over."""
+        return renewals.lapsed(self.core, custody)
+
+    def summary(self) -> Summary:
+        """Return this site's next word about itself."""
+        return gossip.summary(self.core)
+
+    # --- what drivers tell beside events -------------------------------------------------------------
+
+    def term_rose(self, term: int) -> None:
+        """Carry another term of the site's leadership in all orders from now on."""
+        self.core.term = term
+
+    def begin_turns_in(self, seconds: float) -> None:
+        """Have the next turn of gossip begin so late, so that sites that start together do not speak together."""
+        self.core.after(("summary",), seconds)
+
+    def introduce(self, summaries: Iterable[Summary], now: float) -> None:
+        """Take in sites as known, as if they had been heard of long ago: nobody is told of them."""
+        for told in summaries:
+            if told.site != self.core.site and told.site not in self.core.view.peers:
+                merge.learn(self.core, told, now)
+        table = self.core.book(MembershipTable)
+        table.news.clear()
+        table.fresh.clear()
+        self.core.effects.clear()
 
     @property
     def counters(self) -> dict[str, int]:

@@ -17,7 +17,6 @@ from diana import __version__
 from diana.adapters.datadir import OpenDataDir
 from diana.adapters.lrm.local import LocalLrm
 from diana.adapters.tasks import end, keep_up
-from diana.engine.data import datasets
 from diana.engine.engine import Engine
 from diana.engine.journal import events as ev
 from diana.engine.messages.messages import Hello
@@ -189,7 +188,7 @@ class _Node:
         follow(stack, config, release, self.runner, clock)
         await self._adapters(stack, server, links, release, clock)
         # Before the engine gives orders again: none of them may change the catalogue meanwhile.
-        for event in datasets.missed(engine.core, await self.stager.registered()):
+        for event in engine.missed_datasets(await self.stager.registered()):
             self.runner.emit_own(event)
         await self.runner.open(effects)
         if restored:

@@ -73,8 +73,8 @@ def attach_witness(server: Any, config: SiteConfig, door: EngineDoor) -> None:
 
 async def note_blobs(engine: Engine, stager: ClientStager) -> None:
     """A new leader's catalogue does not know which uploads its groups read: without that they would go too early."""
-    for name in sorted(engine.core.state.groups):
-        group = engine.core.state.groups[name]
+    for name in sorted(engine.state.groups):
+        group = engine.state.groups[name]
         wanted = blobs_in(decode_spec(group.spec_bytes), [ref for ref, _ in group.refs])
         if wanted:
             await stager.use_blobs(name, wanted)

@@ -15,7 +15,6 @@ from functools import partial
 from time import perf_counter
 from typing import Protocol
 
-from diana.engine.data import outputs
 from diana.engine.engine import Engine
 from diana.engine.journal import codec
 from diana.engine.journal import effects as fx
@@ -116,45 +115,45 @@ class Runner:
 
     def subgroups(self) -> list[SubgroupId]:
         """The subgroups this site executes, whose files are therefore needed."""
-        return [subgroup for subgroup, _ in self._engine.core.state.custodies]
+        return [subgroup for subgroup, _ in self._engine.state.custodies]
 
     def executes(self, subgroup: SubgroupId, epoch: int) -> bool:
-        return (subgroup, epoch) in self._engine.core.state.custodies
+        return (subgroup, epoch) in self._engine.state.custodies
 
     def groups(self) -> set[GroupId]:
         """The groups about which anybody may ask this site for something."""
-        state = self._engine.core.state
+        state = self._engine.state
         return {*state.groups, *(group_of(part) for part, _ in (*state.custodies, *state.tombstones))}
 
     def group(self, name: GroupId) -> Group | None:
         """A group that was submitted here, as it stands now: to be read at once."""
-        return self._engine.core.state.groups.get(name)
+        return self._engine.state.groups.get(name)
 
     def known_as(self, machine: str) -> str:
         """Identity of the data directory that the name of that machine of this site belongs to; empty: none yet, or
         none any more."""
-        known = self._engine.core.state.machines.get(machine)
+        known = self._engine.state.machines.get(machine)
         return known.identity if known is not None else ""
 
     def holds_as(self, worker: str) -> str:
         """`known_as` for a worker that has jobs whose ends are not told; empty: it has none."""
-        return self.known_as(worker) if self._engine.core.totals.runs.held_by(worker) else ""
+        return self.known_as(worker) if self._engine.holds_runs_of(worker) else ""
 
     def invitations(self) -> dict[str, Invitation]:
         """The invitations this site gave out."""
-        return self._engine.core.state.invitations
+        return self._engine.state.invitations
 
     def given_up(self, machine: str) -> bool:
         """True if an operator removed that machine of the site."""
-        return outputs.machine_gone(self._engine.core, machine)
+        return self._engine.gave_up(machine)
 
     def retried(self, group: GroupId) -> IndexSet:
         """The group's jobs that were tried again: other outputs may stand under the names of theirs."""
-        return self._engine.core.state.groups[group].retried
+        return self._engine.state.groups[group].retried
 
     def outputs_of(self, group: GroupId) -> Iterator[OutputFile]:
         """The group's outputs that count, by name and content; from the store. Blocks, in whatever thread."""
-        parts = self._engine.core.state.groups[group].subgroups
+        parts = self._engine.state.groups[group].subgroups
         old = {part: subgroup.superseded for part, subgroup in parts.copy().items()}
         for key, facts in self._store.store.facts(group):
             gone = old.get(key.subgroup, IndexSet())
@@ -192,7 +191,7 @@ class Runner:
 
     def term_rose(self, term: int) -> None:
         """The site goes on under another term: what is ordered from now on carries it."""
-        self._engine.core.term = term
+        self._engine.term_rose(term)
 
     # --- adapters ----------------------------------------------------------------------------------
 

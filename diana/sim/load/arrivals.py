@@ -42,7 +42,7 @@ class Arrivals:
         self._known: set[tuple[SiteId, CustodyKey]] = set()
 
     def look(self, site: SiteId, engine: Engine) -> None:
-        queues = engine.core.queues
+        queues = engine.queues
         came = {(site, key) for key in queues.entries} - self._known
         if not came:
             return

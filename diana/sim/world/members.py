@@ -14,9 +14,7 @@ from diana.engine.engine import Engine
 from diana.engine.journal import effects as fx
 from diana.engine.journal.events import Event, Leaving, PeerDown, PeerUp, Received, Tick
 from diana.engine.journal.state import SiteState
-from diana.engine.membership import gossip, merge
 from diana.engine.membership.sizes import message_bytes
-from diana.engine.membership.table import MembershipTable
 from diana.engine.messages.messages import Gossip, Hello, Message, Summary
 from diana.model.ids import SiteId
 from diana.model.settings import Settings
@@ -72,7 +70,7 @@ class Member:
             data_address=address,
         )
         # Turns of different sites do not fall together.
-        self.engine.core.after(("summary",), self._all.rng.random() * self._all.settings.summary_every_s)
+        self.engine.begin_turns_in(self._all.rng.random() * self._all.settings.summary_every_s)
         self._armed_s = -1.0
         self._let_out(effects)
         self._all.network.node_up(self.site)
@@ -202,15 +200,9 @@ class Members:
             first[site] = _first_words(member.engine)
             self.said.setdefault(site, {})[first[site].generation, first[site].counter] = self.clock.now_s
         gc.disable()
-        for site, member in self.members.items():
+        for member in self.members.values():
             assert member.engine is not None
-            core = member.engine.core
-            for other, told in first.items():
-                if other != site and other not in core.view.peers:
-                    merge.learn(core, told, self.clock.now_s)
-            core.book(MembershipTable).news.clear()
-            core.book(MembershipTable).fresh.clear()
-            core.effects.clear()
+            member.engine.introduce(first.values(), self.clock.now_s)
         gc.enable()
 
     def run(self, seconds: float) -> None:
@@ -225,7 +217,7 @@ class Members:
         """Number of the other sites that hold it to be in one of these states."""
         found = 0
         for member in self.up():
-            peer = member.engine.core.view.peers.get(site) if member.engine else None
+            peer = member.engine.peers.get(site) if member.engine else None
             found += member.site != site and peer is not None and peer.state in states
         return found
 
@@ -244,7 +236,7 @@ class Members:
         up = self.up()
         found = 0
         for member in up:
-            peers = member.engine.core.view.peers if member.engine else {}
+            peers = member.engine.peers if member.engine else {}
             for other in up:
                 peer = peers.get(other.site)
                 found += other is not member and (peer is None or peer.state >= State.LOST)
@@ -256,7 +248,7 @@ class Members:
         for member in self.rng.sample(up, min(sample, len(up))):
             assert member.engine is not None
             for other in up:
-                peer = member.engine.core.view.peers.get(other.site)
+                peer = member.engine.peers.get(other.site)
                 if peer is not None and peer.summary is not None:
                     at = (peer.summary.generation, peer.summary.counter)
                     said_s = self.said.get(other.site, {}).get(at)
@@ -270,4 +262,4 @@ class Members:
 
 
 def _first_words(engine: Engine) -> Summary:
-    return replace(gossip.summary(engine.core), known=0, members=0, complete=False)
+    return replace(engine.summary(), known=0, members=0, complete=False)

@@ -217,7 +217,7 @@ class Pair:
 
     def _register(self) -> Register | None:
         engine = self._sites[self.witness].engine if self.witness else None
-        return None if engine is None else engine.core.state.registers.get(self.site)
+        return None if engine is None else engine.state.registers.get(self.site)
 
     def _disturbances(self) -> tuple[int, ...]:
         counts, witness = self._faults.counts, self._sites[self.witness].boots if self.witness else 0

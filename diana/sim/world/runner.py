@@ -6,7 +6,6 @@ import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from diana.engine.dispatch.renewals import lapsed
 from diana.model.ids import GroupId, SiteId, group_of, origin_of
 from diana.model.views.views import Explanation, GroupView
 from diana.sim.faults import swarm
@@ -152,7 +151,7 @@ def _held_away(world: World, group: GroupId) -> int:
     """Number of the group's jobs that other sites hold, as these know it: progress is said once, and may be lost."""
     held = 0
     for site in world.sites.values():
-        custodies = site.engine.core.state.custodies if site.engine is not None else {}
+        custodies = site.engine.state.custodies if site.engine is not None else {}
         for custody in custodies.values():
             if group_of(custody.subgroup) == group and custody.origin != site.site:
                 held += len(custody.pending & custody.held)
@@ -163,13 +162,13 @@ def _stands_still(world: World, group: GroupId) -> bool:
     """True if its origin holds the group until its user's word, and the jobs that other sites have of it wait as well:
     on hold, or under a lease that the database that was put back does not grant."""
     origin = world.sites[origin_of(group)].engine
-    if origin is None or group not in origin.core.state.groups or not origin.core.state.groups[group].on_hold:
+    if origin is None or group not in origin.state.groups or not origin.state.groups[group].on_hold:
         return False
     engines = [site.engine for site in world.sites.values() if site.engine is not None]
     return not any(
-        custody.running or (custody.startable() and not custody.on_hold and not lapsed(engine.core, custody))
+        custody.running or (custody.startable() and not custody.on_hold and not engine.lease_lapsed(custody))
         for engine in engines
-        for custody in engine.core.state.custodies.values()
+        for custody in engine.state.custodies.values()
         if group_of(custody.subgroup) == group
     )
 

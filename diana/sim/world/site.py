@@ -16,7 +16,6 @@ from diana.engine.journal import records
 from diana.engine.journal.events import Ask, CalendarTold, Event, RoomChecked, Tick
 from diana.engine.journal.state import decode_state
 from diana.engine.messages.messages import Hello
-from diana.engine.site import journal_doubt
 from diana.errors import StoreFailed
 from diana.model.facts import Facts, FactsKey
 from diana.model.ids import GroupId, SiteId, group_of
@@ -203,7 +202,7 @@ class Site(Outlet):
         """The length of that site's journal as heard here; -1: it cannot say just now."""
         if self.engine is None or self._halted is not None:
             return -1
-        return journal_doubt.length_heard(self.engine.core, site)
+        return self.engine.length_heard(site)
 
     def come_back(self) -> None:
         """Start the node now, if it is down."""
@@ -274,7 +273,7 @@ class Site(Outlet):
         """Work still to be done here, as the group it belongs to (`-`: unknown) and one line; None: all is done."""
         if self.engine is None:
             return GroupId("-"), "the node is not up again"
-        state = self.engine.core.state
+        state = self.engine.state
         touched, put_back = self._check.aftermath.touched, self.site in self._check.aftermath.sites
         for (subgroup, epoch), custody in state.custodies.items():
             if group_of(subgroup) in touched or (put_back and custody.on_hold):
