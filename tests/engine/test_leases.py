@@ -11,7 +11,7 @@ from diana.engine.dispatch.lease_book import LeaseBook
 from diana.engine.engine import Engine
 from diana.engine.journal import effects as fx
 from diana.engine.journal import events as ev
-from diana.engine.journal.lease_records import PartDisowned
+from diana.engine.journal.records import PartDisowned
 from diana.engine.journal.state import decode_state, encode_state
 from diana.engine.messages import leases as lm
 from diana.engine.messages import messages as ms

@@ -9,7 +9,7 @@ import pytest
 from diana.engine.engine import Engine
 from diana.engine.journal import events as ev
 from diana.engine.journal import records
-from diana.engine.journal.recovery_records import PeerReported
+from diana.engine.journal.records import PeerReported
 from diana.engine.journal.state import Step
 from diana.engine.messages import messages as ms
 from diana.engine.messages.recovery import Holding, Holdings

@@ -331,7 +331,7 @@ def test_jobs_are_shared_out_as_if_each_went_by_itself_to_where_there_is_most_ro
             runs.give(("alpha-1/0", 1), range(100 * number, 100 * number + used), 1, 0.0, name)  # type: ignore[arg-type]
         workers.ready(name, 1, Machine(slots), 0.0)
     assert workers.slots() == sum(slots for slots, _ in machines)
-    room = {w.name: [w.lane.slots - w.lane.load, w.counted[2]] for w in workers.present()}
+    room = {w.name: [w.lane.slots - w.lane.load, w.counted.room] for w in workers.present()}
     want = {name: 0 for name in room}
     for _ in range(jobs):
         free = [n for n in sorted(room) if room[n][0] >= processors and room[n][1] > 0]

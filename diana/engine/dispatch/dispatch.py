@@ -333,7 +333,7 @@ def _shares(
     workers = core.workers
     if custody.key in core.queues.merges:
         own = workers.find(workers.own)
-        return {own.name: 1} if own and own.counted[2] and own.name not in kept else {}
+        return {own.name: 1} if own and own.counted.room and own.name not in kept else {}
     if entry.needs != PLAIN and not workers.any_has_room(workers.crew(of_kind((entry.processors, entry.needs))), want):
         # A cheap look, before all machines are gone through for the few that have it.
         return {}

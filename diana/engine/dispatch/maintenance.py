@@ -145,7 +145,7 @@ class Closing:
         if left_s < 0:
             return 0
         lane = worker.lane
-        free, room = max(0, lane.slots - lane.load) // want.processors, worker.counted[2] // want.processors
+        free, room = max(0, lane.slots - lane.load) // want.processors, worker.counted.room // want.processors
         if room <= free:
             return None
         before_s = left_s * lane.slots - self._through_s(worker)

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from diana.engine.dispatch.lease_book import LeaseBook
 from diana.engine.handover import results
-from diana.engine.journal.lease_records import PartDisowned, PartDropped
-from diana.engine.journal.records import ControlIssued, JobsMoved
+from diana.engine.journal.records import ControlIssued, JobsMoved, PartDisowned, PartDropped
 from diana.engine.journal.state import Group, Step, Subgroup
 from diana.engine.messages.leases import Renew, Renewed
 from diana.engine.messages.messages import (

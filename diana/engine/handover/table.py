@@ -24,7 +24,6 @@ from diana.engine.journal.events import (
     StageDone,
     SubmitGroup,
 )
-from diana.engine.journal.lease_records import PartDisowned, PartDropped
 from diana.engine.journal.records import (
     BatchAcked,
     CommitAcked,
@@ -39,6 +38,8 @@ from diana.engine.journal.records import (
     HoldingChanged,
     JobsCancelled,
     JobsMoved,
+    PartDisowned,
+    PartDropped,
     PartUnreachable,
     ResultAccepted,
     ResultStale,

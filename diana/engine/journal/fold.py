@@ -8,9 +8,8 @@ from msgspec.structs import replace
 
 from diana.engine.journal import fold_destination, fold_recovery
 from diana.engine.journal import records as r
-from diana.engine.journal.lease_records import PartDisowned, PartDropped
 from diana.engine.journal.past import remember
-from diana.engine.journal.recovery_records import HoldLifted, PartReported, PeerReported
+from diana.engine.journal.records import HoldLifted, PartDisowned, PartDropped, PartReported, PeerReported
 from diana.engine.journal.state import Custody, Disowned, Group, Machine, Moving, PeerMemory, SiteState, Step, Subgroup
 from diana.model.ids import GroupId, SiteId, group_of
 from diana.model.indexset import IndexSet
@@ -100,7 +99,7 @@ def apply(state: SiteState, record: r.Record, home: SiteId) -> None:
             group.holding = group.holding - record.indices
             group.cancelled.add_set(record.indices)
         case r.MachineKnown():
-            state.machines[record.machine] = record.what()
+            state.machines[record.machine] = _machine(record)
         case r.MachineGone():
             state.machines[record.machine] = Machine(0, gone=True)
         case r.HoldingChanged():
@@ -423,3 +422,14 @@ def _result_accepted(group: Group, subgroup: Subgroup, record: r.ResultAccepted)
 def group_ids(state: SiteState) -> list[GroupId]:
     """Return all groups, oldest first."""
     return sorted(state.groups, key=lambda g: int(g.rpartition("-")[2]))
+
+
+def _machine(record: r.MachineKnown) -> Machine:
+    return Machine(
+        record.slots,
+        record.memory_bytes,
+        record.widest,
+        record.gpus,
+        identity=record.identity,
+        software=record.software,
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from diana.engine.journal.past import remember
-from diana.engine.journal.recovery_records import HoldLifted, PartReported, PeerReported, RecoveryRecord
+from diana.engine.journal.records import HoldLifted, PartReported, PeerReported, RecoveryRecord
 from diana.engine.journal.state import Group, SiteState, Step, Subgroup
 from diana.model.ids import SiteId, group_of
 from diana.model.indexset import IndexSet

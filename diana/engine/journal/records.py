@@ -7,11 +7,6 @@ from __future__ import annotations
 
 import msgspec
 
-from diana.engine.journal.lease_records import LeaseRecord
-from diana.engine.journal.machine_records import MachineGone as MachineGone
-from diana.engine.journal.machine_records import MachineKnown as MachineKnown
-from diana.engine.journal.machine_records import MachineRecord
-from diana.engine.journal.recovery_records import RecoveryRecord
 from diana.engine.messages.messages import Authorisation
 from diana.model.data import DataFile, Dataset
 from diana.model.facts import FactsKey
@@ -398,6 +393,82 @@ class ContactsLearned(_Record, frozen=True, kw_only=True):
     gone: tuple[SiteId, ...] = ()
 
 
+# --- machines of a site ---------------------------------------------------------------------------------
+
+
+class _OfMachine(_Record, frozen=True, kw_only=True):
+    machine: str
+
+
+class MachineKnown(_OfMachine, frozen=True, kw_only=True):
+    """D: a machine of this site is ready, for the first time or with other figures than before."""
+
+    slots: int
+    memory_bytes: int = 0
+    widest: int = 0
+    gpus: tuple[int, int] = (0, 0)
+    identity: str = ""
+    software: tuple[str, ...] | None = None
+
+
+class MachineGone(_OfMachine, frozen=True, kw_only=True):
+    """D: an operator gave the machine up; should it come back, the jobs it still runs are told to end."""
+
+
+# --- work placed anew because its site is silent (`handover/leases.py`) ----------------------------------
+
+
+class PartDisowned(_OfTransfer, frozen=True, kw_only=True):
+    """O: these jobs, which have no result, no longer belong to the part's site; they are unplaced again. The standing
+    order that cancels them there was issued with this."""
+
+    indices: IndexSet
+    held: IndexSet = IndexSet()
+    """The disowned jobs that are not to start until released."""
+
+
+class PartDropped(_OfTransfer, frozen=True, kw_only=True):
+    """O: the site has said that it starts none of the part's disowned jobs."""
+
+    site: SiteId
+
+
+# --- a site whose store is an older one than it had (`site/journal_doubt.py`) ----------------------------
+
+
+class PartReported(_Record, frozen=True, kw_only=True):
+    """O: how a transfer stands at its destination, which outlived this site's own memory of it."""
+
+    subgroup: SubgroupId
+    epoch: int
+    site: SiteId
+    db_uuid: str
+    open: IndexSet = IndexSet()
+    told: IndexSet = IndexSet()
+    """Their results were given to the database that is gone: held."""
+    revoked: IndexSet = IndexSet()
+    dropped: bool = False
+    control_seq: int = 0
+    """Of the standing order that is obeyed there."""
+    cancelled: IndexSet = IndexSet()
+    holding: IndexSet = IndexSet()
+    recalled: IndexSet = IndexSet()
+
+
+class PeerReported(_Record, frozen=True, kw_only=True):
+    """O: that site has told all that it holds; or, `waived`, an operator waits for it no longer."""
+
+    site: SiteId
+    waived: bool = False
+
+
+class HoldLifted(_Record, frozen=True, kw_only=True):
+    """O: its user lets a group of a restored store go on; what of it may have run since may run again."""
+
+    group: GroupId
+
+
+RecoveryRecord = PartReported | PeerReported | HoldLifted
 Record = (
     RegisterChanged
     | Opened
@@ -408,7 +479,8 @@ Record = (
     | CommitAcked
     | TakenBack
     | PartUnreachable
-    | LeaseRecord
+    | PartDisowned
+    | PartDropped
     | ResultAccepted
     | ResultStale
     | OutputsGathered
@@ -429,7 +501,8 @@ Record = (
     | TombstoneExpired
     | ControlTaken
     | RunsStarted
-    | MachineRecord
+    | MachineKnown
+    | MachineGone
     | RunsVoided
     | RunsReturned
     | RunsRepeated
@@ -444,7 +517,9 @@ Record = (
     | DrainChanged
     | MaintenancePlanned
     | InvitationNoted
-    | RecoveryRecord
+    | PartReported
+    | PeerReported
+    | HoldLifted
 )
 
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import msgspec
 
-from diana.engine.journal.machine_records import Machine as Machine
 from diana.engine.messages.messages import Authorisation
 from diana.errors import StoreNewer
 from diana.model.data import DataFile, Dataset
@@ -29,6 +28,23 @@ from diana.model.views.link import LinkHistory
 
 CustodyKey = tuple[SubgroupId, int]
 """(subgroup, epoch)."""
+
+
+class Machine(msgspec.Struct, frozen=True):
+    """D: a machine of this site that was ready once."""
+
+    slots: int
+    memory_bytes: int = 0
+    widest: int = 0
+    gpus: tuple[int, int] = (0, 0)
+    """(GPUs that one job may want, GPUs in all)."""
+    gone: bool = False
+    """True while it is given up by an operator, and not back since."""
+    identity: str = ""
+    """Identity of its data directory. A machine that lost its disk must not be taken for the one that still knows what
+    it runs: its inventory is empty, so jobs that still run would be started a second time."""
+    software: tuple[str, ...] | None = None
+    """Software that jobs may ask for there (names of `model/job/software.py`); None: as the site's settings say."""
 
 
 class Step(StrEnum):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from typing import NamedTuple
 
-from diana.engine.journal.machine_records import Machine
+from diana.engine.journal.state import Machine
 from diana.engine.machines.requirements import Want
 from diana.engine.machines.running import Lane
 
@@ -18,6 +19,15 @@ MANY = 1 << 30
 
 Key = tuple[int, int, str]
 """(- free processors, - room for jobs, name): most free first."""
+
+
+class Counted(NamedTuple):
+    """A machine's part in the sums over all machines of the site, in processors."""
+
+    slots: int
+    free_slots: int
+    room: int
+    """Processors' worth of jobs it may be given now, ahead of its slots included."""
 
 
 class Worker:
@@ -60,8 +70,8 @@ class Worker:
         self.sizes: Counter[int] = Counter()
         self.shape = (0, 0)
         """(slots, processors of the widest machine) for which `sizes` was made."""
-        self.counted = (0, 0, 0)
-        """(slots, free slots, room): its part in the sums."""
+        self.counted = Counted(0, 0, 0)
+        """Its part in the sums."""
         self.filling = False
         """True if it was short of jobs: it is given as many as it may have until the round is over."""
         self.closed = ""

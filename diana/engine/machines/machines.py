@@ -10,9 +10,8 @@ from collections import Counter
 from collections.abc import Container, Iterable, Mapping
 from heapq import heapify, heappop, heappush
 
-from diana.engine.journal.machine_records import Machine
-from diana.engine.journal.state import SiteState
-from diana.engine.machines.machine import MANY, Key, Worker, fitting, lanes_of
+from diana.engine.journal.state import Machine, SiteState
+from diana.engine.machines.machine import MANY, Counted, Key, Worker, fitting, lanes_of
 from diana.engine.machines.requirements import Kind, Want
 from diana.engine.machines.running import GivenRuns
 from diana.engine.machines.software import Crew, Offers, Sorted, together
@@ -197,19 +196,19 @@ class Workers:
     def memory_bytes(self) -> int:
         """Return the most memory one job can have; 0: no limit is known."""
         default = self._state.settings.memory_bytes
-        here = ((name, worker) for name, worker in self._workers.items() if worker.counted[0])
+        here = ((name, worker) for name, worker in self._workers.items() if worker.counted.slots)
         limits = [default if name == self.own else worker.memory_bytes or default for name, worker in here]
         return max(limits, default=default) if all(limits) else 0
 
     def gpus(self) -> int:
         """Return the most GPUs one job can have."""
         self._settle()
-        return max((worker.gpus[0] for worker in self._workers.values() if worker.counted[0]), default=0)
+        return max((worker.gpus[0] for worker in self._workers.values() if worker.counted.slots), default=0)
 
     def all_gpus(self) -> int:
         """Return the GPUs of all machines that are here or soon will be."""
         self._settle()
-        return sum(worker.gpus[1] for worker in self._workers.values() if worker.counted[0])
+        return sum(worker.gpus[1] for worker in self._workers.values() if worker.counted.slots)
 
     def free_gpus(self, worker: Worker) -> int:
         """Return the worker's GPUs that no job it holds asked for. Where a batch system hands them out, there are
@@ -229,7 +228,9 @@ class Workers:
         """Return (seconds until they are ours, how many) of the free slots of workers that start nothing at once."""
         self._settle()
         some = (self._workers[name] for name in self._deep)
-        return [(w.lane.delay_s, w.counted[1]) for w in some if w.lane.delay_s > 0.0 and w.counted[1] > 0]
+        return [
+            (w.lane.delay_s, w.counted.free_slots) for w in some if w.lane.delay_s > 0.0 and w.counted.free_slots > 0
+        ]
 
     def away(self) -> list[Worker]:
         """Return the machines that are not in touch, by name."""
@@ -242,7 +243,7 @@ class Workers:
     def suits_any(self, want: Want) -> bool:
         """True if such a job can run on some machine that is here or soon will be."""
         self._settle()
-        return any(worker.counted[0] and self.offers.suits(worker, want) for worker in self._workers.values())
+        return any(worker.counted.slots and self.offers.suits(worker, want) for worker in self._workers.values())
 
     def present(self) -> list[Worker]:
         """Return the machines that are in touch, by name."""
@@ -263,7 +264,7 @@ class Workers:
         """True if the machine, which is here, may be given such a job just now."""
         self._settle()
         lane = worker.lane
-        fits = fitting(lane.slots - lane.load, worker.counted[2], self._asked_of(worker.name, want)) > 0
+        fits = fitting(lane.slots - lane.load, worker.counted.room, self._asked_of(worker.name, want)) > 0
         return fits and self.free_gpus(worker) >= want.gpus
 
     def sorted(self, kinds: Iterable[Kind], changes: int) -> Sorted:
@@ -278,7 +279,7 @@ class Workers:
         fewer = not want.ahead and len(self._idle) + len(self._deep) < len(crew.here)
         some = (*self._idle.values(), *(self._workers[name] for name in self._deep)) if fewer else crew.here
         return any(
-            worker.counted[2]
+            worker.counted.room
             and self.has_room(worker, want)
             and (not fewer or (worker.session is not None and self.offers.suits(worker, want)))
             for worker in some
@@ -290,9 +291,9 @@ class Workers:
         """True if any machine, but for the named ones, is to be given jobs. Refilling in batches, not one by one, keeps
         the cost of a start low."""
         self._settle()
-        if self.next_waits and not self._free and not any(self._workers[name].counted[2] for name in self._deep):
+        if self.next_waits and not self._free and not any(self._workers[name].counted.room for name in self._deep):
             return False
-        return self._room > sum(self._workers[name].counted[2] for name in beside)
+        return self._room > sum(self._workers[name].counted.room for name in beside)
 
     def feed_no_more(self, some: Iterable[Worker]) -> None:
         """Give these machines nothing ahead of free slots until the round is over: the next job waits for a slot
@@ -418,24 +419,24 @@ class Workers:
         for name in touched:
             worker = self._worker(name, 0.0)
             old, new = worker.counted, self._count(worker)
-            if (new[0], worker.widest) != worker.shape:
+            if (new.slots, worker.widest) != worker.shape:
                 self.offers.changed()
-                worker.shape = (new[0], worker.widest)
+                worker.shape = (new.slots, worker.widest)
                 self._sizes.subtract(worker.sizes)
-                worker.sizes = worker.pieces(new[0])
+                worker.sizes = worker.pieces(new.slots)
                 self._sizes.update(worker.sizes)
                 self._sizes = +self._sizes
                 del self._sizes[0]
-            self._slots += new[0] - old[0]
-            self._free += new[1] - old[1]
-            self._room += new[2] - old[2]
+            self._slots += new.slots - old.slots
+            self._free += new.free_slots - old.free_slots
+            self._room += new.room - old.room
             worker.counted = new
-            if new[1] and new[2]:
+            if new.free_slots and new.room:
                 self._idle[name] = worker
             else:
                 self._idle.pop(name, None)
             lane = worker.lane
-            key = (-max(0, lane.slots - lane.load), -new[2], name) if new[2] else None
+            key = (-max(0, lane.slots - lane.load), -new.room, name) if new.room else None
             if key != worker.key:
                 worker.key = key
                 if key is not None:
@@ -444,14 +445,14 @@ class Workers:
             self._heap = [worker.key for worker in self._workers.values() if worker.key is not None]
             heapify(self._heap)
 
-    def _count(self, worker: Worker) -> tuple[int, int, int]:
+    def _count(self, worker: Worker) -> Counted:
         lane = worker.lane
         if lane.away or worker.closed:
-            return 0, 0, 0
+            return Counted(0, 0, 0)
         free = lane.slots - lane.load
         if worker.session is None or not lane.slots:
-            return lane.slots, max(0, free), 0
+            return Counted(lane.slots, max(0, free), 0)
         ahead = worker.ahead if worker.ahead >= 0 else self._state.settings.ahead_of(lane.slots)
         room = free + ahead
         worker.filling = room > 0 and (worker.filling or free > 0 or room >= (ahead + 1) // 2)
-        return lane.slots, max(0, free), room if worker.filling else 0
+        return Counted(lane.slots, max(0, free), room if worker.filling else 0)

@@ -97,7 +97,7 @@ class Offers:
     def union(self) -> Offer:
         """Return all that machines offer that are here or soon will be."""
         if self._union is None:
-            self._union = together(self.of(worker) for worker in self._workers.values() if worker.counted[0])
+            self._union = together(self.of(worker) for worker in self._workers.values() if worker.counted.slots)
         return self._union
 
     def apart(self) -> tuple[Worker, ...]:
@@ -146,7 +146,7 @@ class Offers:
     def wholes(self, software: tuple[str, ...]) -> list[int]:
         """Return the slots of each worker that has all of the software and is here or soon will be; a cluster's
         machines count as one."""
-        return [worker.counted[0] for worker in self.those(software) if worker.counted[0]]
+        return [worker.counted.slots for worker in self.those(software) if worker.counted.slots]
 
     def those(self, software: tuple[str, ...]) -> list[Worker]:
         having = self.having(software)
@@ -161,7 +161,7 @@ class Offers:
             some = [w for w in self._workers.values() if self.suits(w, want)]
             here = tuple(sorted((w for w in some if w.session is not None and not w.closed), key=_name))
             number = self._numbers.setdefault(tuple(worker.name for worker in here), len(self._numbers))
-            found = self._crews[key] = Crew(number, here, any(worker.counted[0] for worker in some))
+            found = self._crews[key] = Crew(number, here, any(worker.counted.slots for worker in some))
         return found
 
     def sorted(self, kinds: Iterable[Kind], changes: int) -> Sorted:

@@ -15,8 +15,7 @@ from diana.engine.handover import origin as handover_origin
 from diana.engine.journal import fold_recovery
 from diana.engine.journal.effects import Refusal, Reply
 from diana.engine.journal.events import GoOn
-from diana.engine.journal.records import ControlIssued, JobsRetried
-from diana.engine.journal.recovery_records import HoldLifted, PartReported, PeerReported
+from diana.engine.journal.records import ControlIssued, HoldLifted, JobsRetried, PartReported, PeerReported
 from diana.engine.journal.state import Custody, Group, Step, Subgroup
 from diana.engine.messages.recovery import Holding, Holdings, Met
 from diana.engine.site import journal_doubt

@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from typing import TypeVar
 
 from diana.engine.journal import records as r
-from diana.engine.journal.lease_records import PartDisowned
-from diana.engine.journal.recovery_records import PartReported
+from diana.engine.journal.records import PartDisowned, PartReported
 from diana.engine.journal.state import CustodyKey, Group, SiteState, Subgroup
 from diana.model.ids import SiteId, SubgroupId, group_of, origin_of
 

@@ -8,8 +8,7 @@ end. Only a user's own word, a release after the restore or a retry, has somethi
 from __future__ import annotations
 
 from diana.engine.journal import records as r
-from diana.engine.journal.lease_records import PartDisowned
-from diana.engine.journal.recovery_records import HoldLifted
+from diana.engine.journal.records import HoldLifted, PartDisowned
 from diana.engine.journal.state import SiteState
 from diana.model.ids import GroupId, SiteId, SubgroupId, group_of, origin_of
 from diana.model.views.views import GroupView

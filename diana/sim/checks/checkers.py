@@ -11,7 +11,7 @@ from typing import Any
 
 from diana.engine.journal import records as r
 from diana.engine.journal.events import Run
-from diana.engine.journal.lease_records import PartDisowned
+from diana.engine.journal.records import PartDisowned
 from diana.engine.journal.state import SiteState
 from diana.model.facts import Outcome
 from diana.model.ids import MAIN_MACHINE, GroupId, SiteId, group_of

@@ -17,7 +17,7 @@ from typing import Any
 from diana.engine.journal import effects as fx
 from diana.engine.journal import events as ev
 from diana.engine.journal import records as r
-from diana.engine.journal.lease_records import PartDisowned, PartDropped
+from diana.engine.journal.records import PartDisowned, PartDropped
 from diana.engine.messages import messages as ms
 from diana.model.ids import SiteId, group_of, origin_of
 from diana.sim.checks.operations import CONTROLS, EFFECT_OPERATION, MESSAGE_OPERATION, RECORD_OPERATION, impossible

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from diana.engine.journal.lease_records import PartDisowned
+from diana.engine.journal.records import PartDisowned
 from diana.sim.checks.stories import GroupStory, TransferStory
 
 

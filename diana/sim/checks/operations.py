@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from diana.engine.journal import effects as fx
 from diana.engine.journal import records as r
-from diana.engine.journal.lease_records import PartDisowned, PartDropped
+from diana.engine.journal.records import PartDisowned, PartDropped
 from diana.engine.messages import leases as lm
 from diana.engine.messages import messages as ms
 from diana.engine.messages import migration as mm
