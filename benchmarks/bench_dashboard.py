@@ -33,8 +33,7 @@ from diana.model.trust.principal import Principal, Role
 from diana.model.views.peers import Peers
 from diana.node.activity import Activity
 from diana.node.api import Api
-from diana.node.api.dashboard import Views
-from diana.node.ways_in.door import About, ClientStager, EngineDoor, ReplyBody
+from diana.node.ways_in.door import About, ClientStager, EngineDoor, ReplyBody, Views
 from diana.node.web.config import Web
 from diana.node.web.server import WebServer
 from diana.sim.scenario import scenario as sc

@@ -11,8 +11,6 @@ import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
-INTERNAL = 70
-"""Exit code of a fault of ours, apart from all that a user can mend."""
 INTERRUPTED = 130
 PIPE_CLOSED = 141
 
@@ -100,6 +98,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
+        from diana.cli.shared.faults import hush
+
         # Whoever read our output has gone.
         hush()
         return PIPE_CLOSED
@@ -116,11 +116,6 @@ def _open_streams() -> None:
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w"))
-
-
-def hush() -> None:
-    """Silence standard output, which nobody can read any more: what is still buffered must not raise again at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _dispatch(words: list[str]) -> int:
@@ -141,9 +136,7 @@ def _dispatch(words: list[str]) -> int:
         words = [words[1], "--help"]
     verb, rest = words[0], words[1:]
     if verb not in VERBS:
-        from diana.cli.shared.faults import unknown_verb
-
-        raise unknown_verb(verb, list(VERBS))
+        raise _unknown(verb)
     from importlib import import_module
 
     from diana.cli.shared.parsing import parse
@@ -152,3 +145,16 @@ def _dispatch(words: list[str]) -> int:
     command = module.COMMANDS[verb]
     code: int = command.run(parse(verb, VERBS[verb].summary, command, rest))
     return code
+
+
+def _unknown(verb: str) -> Exception:
+    """Return the mistake of a word that is no verb."""
+    from diana.cli.shared.faults import nearest
+    from diana.cli.sites.admin import ORDERS
+    from diana.errors import UsageError
+
+    if verb.startswith("-"):
+        return UsageError(f"{verb}: options come after the verb; see diana --help")
+    if verb in ORDERS:
+        return UsageError(f"{verb!r} is an order of site; say: diana site {verb}")
+    return UsageError(f"{verb!r} is no verb; {nearest(verb, list(VERBS))}")

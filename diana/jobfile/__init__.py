@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from diana.jobfile.parse import ParsedFile, ParsedJob, parse_file
+    from diana.jobfile.parse import parse_file
+    from diana.jobfile.parsed import ParsedFile, ParsedJob
 
 __all__ = ["ParsedFile", "ParsedJob", "parse_file"]
 

@@ -9,17 +9,13 @@ from __future__ import annotations
 
 import graphlib
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
-
-import msgspec
+from typing import Any
 
 from diana.jobfile.options import SHORT, apply
+from diana.jobfile.parsed import ParsedJob, Waits
 from diana.jobfile.problems import below, got, nearest
 from diana.model.data import newest_of
 from diana.model.ids import GroupId, is_group_id
-
-if TYPE_CHECKING:
-    from diana.jobfile.parse import ParsedJob
 
 MOST_GROUPS = 1000
 _SECTIONS = ("sweep", "resources", "inputs", "outputs")
@@ -28,15 +24,6 @@ _FOR_ALL = (
     "group.environment.",
 )
 """Options that apply to every group of a file alike, besides those of `resources.`"""
-
-
-class Waits(msgspec.Struct, frozen=True):
-    """The groups that a group waits for."""
-
-    members: tuple[int, ...] = ()
-    """Groups of the same file, by their place."""
-    groups: tuple[GroupId, ...] = ()
-    """Groups of earlier submissions."""
 
 
 def members(data: Mapping[str, Any], options: Mapping[str, str]) -> list[tuple[str, dict[str, Any]]]:

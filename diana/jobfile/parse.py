@@ -9,42 +9,20 @@ import msgspec
 
 from diana.errors import UsageError, one_line
 from diana.jobfile.build import Upload, build_spec, local_path, raw_input
-from diana.jobfile.dag import Waits, members, waits
+from diana.jobfile.dag import members, waits
 from diana.jobfile.options import apply
+from diana.jobfile.parsed import ParsedFile, ParsedJob
 from diana.jobfile.problems import checked
 from diana.jobfile.raw import RawJob
 from diana.jobfile.read import FORMATS, read_data, read_text
 from diana.jobfile.script import MOST_SCRIPT_BYTES, array_environment, script_data
 from diana.jobfile.sweeps import BuiltSweep, array_bounds, build_sweep
 from diana.jobfile.urls import check_count
-from diana.model.indexset import IndexSet
 from diana.model.job.spec import GroupSpec
 from diana.model.job.sweep import Parameters, refs_of
 
 MOST_REFS = 1_000_000
 """Most different files a group may read. More would make placement as large as the data."""
-
-
-class ParsedJob(msgspec.Struct, frozen=True, kw_only=True):
-    """One group of a job file, checked."""
-
-    spec: GroupSpec
-    jobs: int
-    refs: tuple[tuple[str, IndexSet], ...]
-    """The `dataset:`, `url:` and `blob:` refs its inputs render to, each with the jobs that read it; sorted."""
-    needs_files: tuple[str, ...] = ()
-    """Local files, as written, whose content is needed first; the other fields then mean nothing."""
-    after: tuple[str, ...] = ()
-    """Groups it is to come after, as written."""
-
-
-class ParsedFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A job file's groups in the order written."""
-
-    groups: tuple[ParsedJob, ...]
-    waits: tuple[Waits, ...] = ()
-    needs_files: tuple[str, ...] = ()
-    """Local files needed first, as in `ParsedJob`, of all groups."""
 
 
 def parse_file(

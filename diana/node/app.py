@@ -24,16 +24,14 @@ from diana.errors import DianaError, UsageError
 from diana.model.ids import SiteId
 from diana.model.layout import DataDir
 from diana.node.config.maintenance import Announcer
-from diana.node.config.overrides import overridden
 from diana.node.config.running_as import check_jobs_accounts
-from diana.node.config.site_file import SiteConfig, limits_of, load_config, want_keys
+from diana.node.config.site_file import SiteConfig, limits_of, load_config, overridden, want_keys
 from diana.node.disk_space import watch_room
-from diana.node.ending import Stop, report
+from diana.node.ending import AGAIN, Stop, again, report
 from diana.node.loop.clock import SiteClock
 from diana.node.node_log import log_to
 from diana.node.old_copies import is_newest, renamed
 from diana.node.pair.follower import Leadership, is_paired, serve_pair
-from diana.node.pair.starting_anew import AGAIN, again
 
 if TYPE_CHECKING:
     from diana.node.linking import Links

@@ -1,17 +1,21 @@
-"""The end of a node: its fault goes into the log, and it ends no later than its operator waits."""
+"""The end of a node: its fault goes into the log, and it ends no later than its operator waits. Or it becomes a new
+process of the same command, with the same id, because what it was must not go on."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import os
+import sys
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 from diana.errors import DianaError
 
 LONGEST_STOP_S = 8.0
 """systemd and the like kill after 10 s at the earliest, and then nobody learns what hung."""
+AGAIN = -1
+"""Returned instead of an exit code: start anew."""
 GAVE_UP = 1
 """The exit code where a stop took longer."""
 
@@ -72,3 +76,16 @@ def _chain(work: Any) -> Iterator[str]:
             return
         yield f"{frame.f_code.co_qualname} ({os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno})"
         work = getattr(work, "cr_await", None) or getattr(work, "ag_await", None) or getattr(work, "gi_yieldfrom", None)
+
+
+def again() -> NoReturn:
+    """Replace this process by a new one. Nothing is closed in order, as after a kill; the spawner and its jobs go
+    on."""
+    for name in os.listdir("/proc/self/fd"):
+        if int(name) > 2:
+            try:
+                os.set_inheritable(int(name), False)
+            except OSError:
+                continue
+    sys.stdout.flush()
+    os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])

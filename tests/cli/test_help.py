@@ -12,7 +12,7 @@ import pytest
 from diana import errors
 from diana.cli import main as cli
 from diana.cli.published import reference, topics
-from diana.cli.shared import parsing
+from diana.cli.shared import faults, parsing
 
 ROOT = Path(__file__).parents[2]
 WIDEST = 100
@@ -83,12 +83,14 @@ def test_the_overview_names_every_topic_and_the_codes_users_meet(capsys: pytest.
     text = shown(capsys)
     assert all(f"help {topic}" in text for topic in topics.TOPICS)
     codes = set(map(int, re.findall(r"\b\d+\b", text.partition("Exit codes:")[2].partition("Examples:")[0])))
-    assert codes == {code for code in topics.EXIT_CODES if code not in (cli.INTERNAL, cli.INTERRUPTED, cli.PIPE_CLOSED)}
+    assert codes == {
+        code for code in topics.EXIT_CODES if code not in (faults.INTERNAL, cli.INTERRUPTED, cli.PIPE_CLOSED)
+    }
 
 
 def test_the_exit_codes_are_those_that_are_used(capsys: pytest.CaptureFixture[str]) -> None:
     raised = {kind.exit_code for kind in vars(errors).values() if isinstance(kind, type) and hasattr(kind, "exit_code")}
-    assert raised | {0, cli.INTERNAL, cli.INTERRUPTED, cli.PIPE_CLOSED} == set(topics.EXIT_CODES)
+    assert raised | {0, faults.INTERNAL, cli.INTERRUPTED, cli.PIPE_CLOSED} == set(topics.EXIT_CODES)
     text = shown(capsys, "help", "exit-codes")
     assert {int(code) for code in re.findall(r"^ +(\d+)  ", text, re.MULTILINE)} == set(topics.EXIT_CODES)
 

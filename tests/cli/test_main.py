@@ -12,7 +12,7 @@ import pytest
 from diana import errors
 from diana.cli import main as cli
 from diana.cli.groups import follow, work
-from diana.cli.shared import parsing
+from diana.cli.shared import faults, parsing
 
 WITHOUT_JSON = ("node", "top", "completion")
 """What runs until it is stopped, what is for a terminal, what is for a shell."""
@@ -159,7 +159,7 @@ def test_a_fault_of_ours_is_one_line_that_names_a_file_with_the_evidence(
 
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.setitem(look.COMMANDS, "sites", failing_with(KeyError("a bug")))
-    assert cli.main(["sites"]) == cli.INTERNAL
+    assert cli.main(["sites"]) == faults.INTERNAL
     line = one_line(capsys.readouterr().err)
     [evidence] = tmp_path.iterdir()
     assert str(evidence) in line

@@ -15,7 +15,7 @@ from tests.cli.terminal import Terminal
 ROOT = Path(__file__).parents[2]
 DIANA = [sys.executable, "-m", "diana.cli"]
 TABLE = """
-from diana.cli import output
+from diana.cli.shared import output
 row = ("alpha-12", "[red]x", "done", output.bar([(3, "#"), (1, "x"), (2, "-")], 10), 1_000_000)
 output.heading("groups of \\x1b[2Jann")
 output.print_table(("GROUP", "NAME", "STATE", "PROGRESS", ">JOBS"), [row], least=("NAME", "JOBS"))

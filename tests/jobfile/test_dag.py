@@ -10,7 +10,7 @@ import pytest
 from diana.adapters.staging.refs import dataset_name
 from diana.errors import UsageError
 from diana.jobfile import ParsedFile, parse_file
-from diana.jobfile.dag import Waits
+from diana.jobfile.parsed import Waits
 from diana.model.job.spec import encode_spec
 from tests.jobfile.builders import Blobs, parse
 

@@ -19,8 +19,8 @@ from diana.model.ids import GroupId, SiteId, SubgroupId
 from diana.model.indexset import FinishedSet, IndexSet
 from diana.model.trust.principal import Principal, Role
 from diana.model.views.views import ENDINGS, EndedJobs
+from diana.node.api import chunks, logs
 from diana.node.api import ended as pages
-from diana.node.api import logs
 from diana.ports import Batch
 from diana.wire.client import messages as wire
 
@@ -50,8 +50,8 @@ def store(tmp_path: Path) -> Iterator[Counted]:
     made.close()
 
 
-def read(store: SqliteStore, places: pages.Places, page: EndedJobs) -> list[tuple[str, list[int], list[str]]]:
-    found = pages.read(store, places, GROUP, page)
+def read(store: SqliteStore, places: chunks.Places, page: EndedJobs) -> list[tuple[str, list[int], list[str]]]:
+    found = chunks.read(store, places, GROUP, page)
     return [(facts.site, facts.indices, [Outcome(one).name for one in facts.outcomes]) for facts in found]
 
 
@@ -64,7 +64,7 @@ def test_a_page_reads_the_chunks_it_has_rows_in_and_no_others(store: Counted) ->
         # As results arrive: in no order.
         indices = [(index * 7919) % JOBS for index in range(batch * CHUNK, (batch + 1) * CHUNK)]
         chunk(store, batch, indices, "beta" if batch % 2 else "alpha", Outcome.FAILED)
-    places = pages.Places()
+    places = chunks.Places()
     where = {(k * 7919) % JOBS: k // CHUNK for k in range(JOBS)}
     wanted = sorted(index for index, batch in where.items() if batch in (3, 4))[:40]
     found = read(store, places, failed(*wanted))
@@ -87,7 +87,7 @@ def test_what_was_tried_again_shows_its_newest_result_and_what_never_ran_shows_a
         by_ending=(("failed", IndexSet.of((0, 1))), ("cancelled", IndexSet.of((2, 5)))),
         superseded=((part, IndexSet.of((1, 2))),),
     )
-    assert read(store, pages.Places(), page) == [
+    assert read(store, chunks.Places(), page) == [
         ("alpha", [0], ["FAILED"]),
         ("beta", [1], ["FAILED"]),
         # Job 2 was cancelled before it ran again: its old result counts no more.
@@ -100,9 +100,9 @@ def test_a_merge_command_is_no_job_and_few_groups_are_kept_in_mind(
 ) -> None:
     chunk(store, 0, [0, 1], "alpha", Outcome.DONE)
     chunk(store, 0, [2], "alpha", Outcome.DONE, part=1)
-    monkeypatch.setattr(pages, "MOST_KEPT_JOBS", 1)
-    monkeypatch.setattr(pages._Known, "__init__", lambda *_: pytest.fail("room for all jobs of a group too large"))
-    places = pages.Places()
+    monkeypatch.setattr(chunks, "MOST_KEPT_JOBS", 1)
+    monkeypatch.setattr(chunks._Known, "__init__", lambda *_: pytest.fail("room for all jobs of a group too large"))
+    places = chunks.Places()
     for _ in range(2):
         assert read(store, places, failed(0, 1, jobs=2)) == [("alpha", [0, 1], ["DONE", "DONE"])]
     assert not places._groups
@@ -111,16 +111,16 @@ def test_a_merge_command_is_no_job_and_few_groups_are_kept_in_mind(
 def test_a_page_of_a_group_too_large_to_be_kept_in_mind_reads_what_it_has_rows_in(
     store: Counted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pages, "MOST_KEPT_JOBS", 100)
+    monkeypatch.setattr(chunks, "MOST_KEPT_JOBS", 100)
     for batch in range(20):
         # Jobs end about in their order.
         chunk(store, batch, [*range(batch * 50, batch * 50 + 60, 2), batch * 50 + 1], "alpha", Outcome.FAILED)
     chunk(store, 0, [500], "beta", Outcome.FAILED, part=1)
-    places = pages.Places()
+    places = chunks.Places()
     assert read(store, places, failed(*range(400, 410, 2))) == [("alpha", [*range(400, 410, 2)], ["FAILED"] * 5)]
     assert store.read == 2
     learned: list[int] = []
-    monkeypatch.setattr(pages._Spans, "learn", lambda _, number, __: learned.append(number))
+    monkeypatch.setattr(chunks._Spans, "learn", lambda _, number, __: learned.append(number))
     assert [site for site, *_ in read(store, places, failed(500, 502))] == ["alpha", "beta"]
     assert store.read <= 5 and not learned
     assert read(store, places, failed(501)) == [("alpha", [501], ["FAILED"])]
@@ -129,7 +129,7 @@ def test_a_page_of_a_group_too_large_to_be_kept_in_mind_reads_what_it_has_rows_i
 def test_one_log_of_a_large_group_is_found_in_one_chunk(store: Counted) -> None:
     for batch in range(10):
         chunk(store, batch, list(range(batch * CHUNK, (batch + 1) * CHUNK)), "alpha", Outcome.FAILED)
-    desk: Any = SimpleNamespace(door=SimpleNamespace(store=store), places=pages.Places())
+    desk: Any = SimpleNamespace(door=SimpleNamespace(store=store), places=chunks.Places())
     view: Any = SimpleNamespace(group=GROUP, jobs=10 * CHUNK, superseded=())
     assert list(logs._spots(desk, view, range(4711, 4712))) == [4711]
     assert store.read == 1
@@ -177,7 +177,7 @@ def test_all_pages_of_a_large_group_are_told_once_and_end(store: Counted, most: 
         return ended.page(group, ask.outcome, ask.first, ask.limit)
 
     async def all_pages() -> list[int]:
-        desk: Any = SimpleNamespace(request=answer, door=SimpleNamespace(store=store), places=pages.Places())
+        desk: Any = SimpleNamespace(request=answer, door=SimpleNamespace(store=store), places=chunks.Places())
         caller = Principal(Role.USER, "ann@alpha-vo")
         request = wire.ResultsRequest(group=GROUP, outcome="ended", most=most)
         found = pages.pages(desk, caller, GROUP, request)

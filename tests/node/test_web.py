@@ -20,7 +20,7 @@ from diana.model.trust.principal import Principal, Role
 from diana.model.views.peers import Peers
 from diana.model.views.views import Info
 from diana.node.activity import COARSE_EVERY, FINE, Activity
-from diana.node.api.dashboard import Views
+from diana.node.ways_in.door import Views
 from diana.node.ways_in.users import Users
 from diana.node.web import connections, live
 from diana.node.web.config import Web

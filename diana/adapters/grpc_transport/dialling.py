@@ -1,5 +1,4 @@
-"""Dials an address for as long as the transport lives, or a site as long as a stream to it is wanted, and judges the
-Hello that answers.
+"""Dials an address for as long as the transport lives, or a site as long as a stream to it is wanted.
 
 Where an address does not say whose it is, the certificate is first fetched without trust, to learn under which name
 to dial with full verification; a liar then fails the verification. A site's name is dialled by all ways the book
@@ -15,7 +14,7 @@ import random
 import re
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import grpc
 import msgspec
@@ -23,17 +22,15 @@ import msgspec
 from diana.adapters.grpc.words import told
 from diana.adapters.grpc_transport.book import UNSPECIFIED, Way
 from diana.adapters.grpc_transport.link import Counters, Link, Stream
+from diana.adapters.grpc_transport.noticed import Noticed
 from diana.adapters.grpc_transport.streams import Dialled
 from diana.engine.messages.messages import Hello
 from diana.errors import DianaError, one_line
 from diana.model.ids import SiteId, site_id
-from diana.wire import OLDEST_PROTOCOL, BadMessage
+from diana.wire import BadMessage
 from diana.wire.tls import Credentials, learn_site, load_credentials, open_channel, why_no_handshake
 
-if TYPE_CHECKING:
-    from diana.adapters.grpc_transport.noticed import Noticed
-
-__all__ = ["Address", "Dialler", "RefusedPeer", "SiteDialler", "check_hello", "reachable"]
+__all__ = ["Address", "Dialler", "RefusedPeer", "SiteDialler", "reachable"]
 
 FIRST_BACK_OFF_S = 0.2
 MOST_BACK_OFF_S = 10.0
@@ -227,24 +224,6 @@ def _why(error: Exception) -> str:
     if isinstance(error, OSError) and error.errno:
         return os.strerror(error.errno)
     return str(error) or "no answer in time"
-
-
-def check_hello(own: Hello, peer: Hello, *, proven: str, linked: Link | None) -> str:
-    """Return why we do not talk to a peer, on one line; empty: we do. `proven`: the site its certificate names.
-    `linked`: the stream that stands with that site already."""
-    if peer.site != proven:
-        return f"its certificate names {proven}, its hello {peer.site}"
-    if peer.site == own.site:
-        return f"it calls itself {own.site}, as this node does; each site needs a name of its own"
-    if peer.protocol < OLDEST_PROTOCOL:
-        return (
-            f"{peer.site} ({peer.release[:40]}) speaks protocol {peer.protocol}, "
-            f"this node {OLDEST_PROTOCOL} to {own.protocol}; upgrade {peer.site}"
-        )
-    if linked is not None and linked.peer.db_uuid != peer.db_uuid:
-        # A restored or promoted one comes when the other is gone: its stream ends within seconds.
-        return f"two nodes are called {peer.site}, with a journal each, and the other one is linked; stop one of them"
-    return ""
 
 
 def reachable(peer: Hello, host: str) -> Hello:

@@ -1,7 +1,8 @@
-"""Remembers what is wrong between sites that only those who meet can see: two nodes of one name, and sites that turn us
-away.
+"""Judges the Hello of a peer, and remembers what is wrong between sites that only those who meet can see: two nodes of
+one name, and sites that turn us away.
 
-Nothing hangs on it; people are told. A thing not seen again is over after a while, since a refused site dials on.
+Nothing hangs on what is remembered; people are told. A thing not seen again is over after a while, since a refused
+site dials on.
 """
 
 from __future__ import annotations
@@ -10,10 +11,10 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from diana.adapters.grpc_transport.dialling import check_hello
 from diana.adapters.grpc_transport.link import Link
 from diana.engine.messages.messages import Hello
 from diana.model.ids import SiteId
+from diana.wire import OLDEST_PROTOCOL
 
 FRESH_S = 180.0
 """Seconds for which a sighting holds: sites that are lost are dialled in turns."""
@@ -77,3 +78,21 @@ class Noticed:
         if again or len(self._twins) < MOST:
             where = linked[:MOST_TEXT], other[:MOST_TEXT]
             self._twins[site] = Twin(*where, old.first_s if old is not None and again else now_s, now_s)
+
+
+def check_hello(own: Hello, peer: Hello, *, proven: str, linked: Link | None) -> str:
+    """Return why we do not talk to a peer, on one line; empty: we do. `proven`: the site its certificate names.
+    `linked`: the stream that stands with that site already."""
+    if peer.site != proven:
+        return f"its certificate names {proven}, its hello {peer.site}"
+    if peer.site == own.site:
+        return f"it calls itself {own.site}, as this node does; each site needs a name of its own"
+    if peer.protocol < OLDEST_PROTOCOL:
+        return (
+            f"{peer.site} ({peer.release[:40]}) speaks protocol {peer.protocol}, "
+            f"this node {OLDEST_PROTOCOL} to {own.protocol}; upgrade {peer.site}"
+        )
+    if linked is not None and linked.peer.db_uuid != peer.db_uuid:
+        # A restored or promoted one comes when the other is gone: its stream ends within seconds.
+        return f"two nodes are called {peer.site}, with a journal each, and the other one is linked; stop one of them"
+    return ""

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
+import ssl
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,14 +17,16 @@ import grpc
 
 from diana.adapters.grpc_transport.book import AddressBook, Way, is_dialable
 from diana.adapters.grpc_transport.channels import DataChannels
-from diana.adapters.grpc_transport.verify import resolved, verify_site
 from diana.adapters.tasks import begin, end
 from diana.engine.journal.effects import Contact
 from diana.engine.messages.messages import Hello
 from diana.model.ids import SiteId
+from diana.wire.tls import server_name
 
 LOOKS_AT_ONCE = 8
 VERIFIED_AT_ONCE = 32
+VERIFY_WAIT_S = 3.0
+MOST_RESOLVED = 4
 
 _log = logging.getLogger("diana.peers")
 
@@ -90,7 +94,7 @@ class Reach:
         """Return IP:port at which this very site answers us, by a handshake made now; empty: none does. Never a
         name, which might lead elsewhere the next time it is looked up."""
         for address in () if self.refuses(site) else self.book.addresses(site):
-            for numeric in await resolved(address):
+            for numeric in await _resolved(address):
                 if not await self._verify(numeric, site):
                     self._heard(site)
                     return numeric
@@ -153,3 +157,38 @@ class Reach:
 
     async def _look_at(self, site: SiteId) -> None:
         await self.answers(site)
+
+
+async def _resolved(address: str) -> tuple[str, ...]:
+    """The IP:port that host:port stands for now; none where it stands for nothing."""
+    host, _, port = address.rpartition(":")
+    try:
+        async with asyncio.timeout(VERIFY_WAIT_S):
+            found = await asyncio.get_running_loop().getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM)
+    except (OSError, ValueError, TimeoutError):
+        return ()
+    ips = dict.fromkeys(str(to[0]) for *_, to in found)
+    return tuple(f"[{ip}]:{port}" if ":" in ip else f"{ip}:{port}" for ip in ips)[:MOST_RESOLVED]
+
+
+async def verify_site(address: str, site: SiteId, vo: str, keys: Path) -> str:
+    """Empty if the holder of this site's certificate answers at host:port within 3 s; else one line why not."""
+    host, _, port = address.rpartition(":")
+    try:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.load_verify_locations(keys / "vo.pem")
+        context.load_cert_chain(keys / "site.pem", keys / "site.key")
+        context.set_alpn_protocols(["h2"])
+        async with asyncio.timeout(VERIFY_WAIT_S):
+            _, writer = await asyncio.open_connection(
+                host.strip("[]"), int(port), ssl=context, server_hostname=server_name(site, vo)
+            )
+            writer.transport.abort()
+    except TimeoutError:
+        return "no answer in time"
+    except OSError as error:
+        # Never empty: asyncio's own reset says nothing at all.
+        return error.strerror or str(error) or type(error).__name__
+    except ValueError as error:
+        return str(error) or "no address"
+    return ""

@@ -6,24 +6,16 @@ A fault of ours keeps its evidence in a file of its own, because one line is not
 from __future__ import annotations
 
 import errno
+import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
 
-from diana.cli.main import INTERNAL, hush
 from diana.errors import DianaError, UsageError, one_line
 
+INTERNAL = 70
+"""Exit code of a fault of ours, apart from all that a user can mend."""
 _NOT_WRITTEN = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
-
-
-def unknown_verb(verb: str, known: list[str]) -> UsageError:
-    if verb.startswith("-"):
-        return UsageError(f"{verb}: options come after the verb; see diana --help")
-    from diana.cli.sites.admin import ORDERS
-
-    if verb in ORDERS:
-        return UsageError(f"{verb!r} is an order of site; say: diana site {verb}")
-    return UsageError(f"{verb!r} is no verb; {nearest(verb, known)}")
 
 
 def nearest(word: str, known: Sequence[str]) -> str:
@@ -57,8 +49,12 @@ def complain(text: str) -> None:
         print(f"diana: {one_line(text)}", file=sys.stderr)
 
 
+def hush() -> None:
+    """Silence standard output, which nobody can read any more: what is still buffered must not raise again at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def _evidence(error: Exception, words: Sequence[str]) -> str:
-    import os
     import platform
     import tempfile
     import traceback

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple, NoReturn
 
 from diana.cli.published.topics import WIDEST
+from diana.cli.shared.faults import nearest
 from diana.errors import UsageError
 
 if TYPE_CHECKING:
@@ -30,8 +31,6 @@ class Parser(argparse.ArgumentParser):
         verb = self.prog.removeprefix("diana ")
         words = message.removeprefix("unrecognized arguments: ")
         if words != message:
-            from diana.cli.shared.faults import nearest
-
             known = [option for action in self._actions for option in action.option_strings]
             word = words.split()[0]
             mend = nearest(word, known) if word.startswith("--") else f"see diana {verb} --help"

@@ -9,9 +9,8 @@ from diana.cli.shared.parsing import Command, add_json, add_node
 from diana.errors import UsageError
 
 ORDERS = {
-    "promote": "sites.promote",
     "run-as": "sites.run_as",
-    **dict.fromkeys(("drain", "undrain", "ban", "unban", "remove-machine", "go-on"), "sites.orders"),
+    **dict.fromkeys(("drain", "undrain", "ban", "unban", "remove-machine", "go-on", "promote"), "sites.orders"),
 }
 """Order -> module of diana/cli whose `run` carries it out."""
 

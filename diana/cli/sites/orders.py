@@ -1,4 +1,5 @@
-"""`diana site drain|undrain|ban|unban|remove-machine|go-on`, `diana policy`: an operator's word for a site or VO."""
+"""An operator's word for a site or VO: `diana site drain|undrain|ban|unban|remove-machine|go-on|promote` and
+`diana policy`."""
 
 from __future__ import annotations
 
@@ -14,6 +15,8 @@ from diana.errors import UsageError
 
 def run(args: argparse.Namespace) -> int:
     """Run one of the orders of `diana site`."""
+    if args.order == "promote":
+        return _promote(args)
     wants_name = args.order in ("ban", "unban", "remove-machine", "go-on")
     if wants_name and not args.name:
         raise UsageError(f"site {args.order}: name whom: diana site {args.order} NAME; see diana site --help")
@@ -25,6 +28,14 @@ def run(args: argparse.Namespace) -> int:
             args.order, args.name or "", reason=args.reason or "", from_wall_s=from_wall_s, to_wall_s=to_wall_s
         )
     output.tell(text, args.json)
+    return 0
+
+
+def _promote(args: argparse.Namespace) -> int:
+    """Have one of a site's two machines lead."""
+    with client(args) as node:
+        told = node.promote(force=args.force, remove=args.remove)
+    output.tell(told, args.json)
     return 0
 
 

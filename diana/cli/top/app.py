@@ -221,7 +221,7 @@ class Top(App[None]):
 
     def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
         if event.data_table.id == "groups" and (chosen := self._chosen()) is not None:
-            self.push_screen(StoryScreen(chosen))
+            self.push_screen(StoryScreen(chosen, self.client, self.act, every_s=self.every_s))
 
     def _chosen(self) -> wire.GroupStatus | None:
         key = self._tables["groups"].cursor_key()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.console import Group
@@ -19,7 +20,7 @@ from diana.errors import DianaError
 from diana.wire.client import messages as wire
 
 if TYPE_CHECKING:
-    from diana.cli.top.app import Top
+    from diana.client import AsyncClient
 
 EXPLAINED_EVERY_S = 5.0
 """The node asks other sites for it."""
@@ -58,11 +59,20 @@ class StoryScreen(Screen[None]):
         Binding("r", "act('again')", "release, retry"),
     ]
 
-    app: Top
-
-    def __init__(self, status: wire.GroupStatus) -> None:
+    def __init__(
+        self,
+        status: wire.GroupStatus,
+        client: AsyncClient,
+        act: Callable[[str, wire.GroupStatus], None],
+        *,
+        every_s: float,
+    ) -> None:
+        """`act` does one of cancel, hold and again to the group; `every_s`: seconds between two looks at it."""
         super().__init__()
         self._status = status
+        self._client = client
+        self._act = act
+        self._every_s = every_s
         self._explained: wire.ExplainResponse | None = None
         self._failures = Failures(status.group)
         # By name they would not be found any more while the screen is taken away, and answers come then too.
@@ -80,7 +90,7 @@ class StoryScreen(Screen[None]):
         self.run_worker(self._follow(), name="story")
 
     def action_act(self, what: str) -> None:
-        self.app.act(what, self._status)
+        self._act(what, self._status)
 
     async def _follow(self) -> None:
         loop = asyncio.get_running_loop()
@@ -89,16 +99,16 @@ class StoryScreen(Screen[None]):
             away = ""
             try:
                 async with asyncio.timeout(PATIENCE_S):
-                    (self._status,) = await self.app.client.status([self._status.group])
+                    (self._status,) = await self._client.status([self._status.group])
                     if loop.time() >= explain_s:
-                        self._explained = await self.app.client.explain(self._status.group)
+                        self._explained = await self._client.explain(self._status.group)
                         explain_s = loop.time() + EXPLAINED_EVERY_S
                     if self._status.failed or self._status.held:
-                        await self._failures.read_on(self.app.client)
+                        await self._failures.read_on(self._client)
             except (DianaError, TimeoutError) as error:
                 away = f"{str(error) or 'the node does not answer'}; trying again"
             self._show(away)
-            await asyncio.sleep(self.app.every_s)
+            await asyncio.sleep(self._every_s)
 
     def _show(self, away: str = "") -> None:
         lines = story(self._status, self._explained, self._failures)

@@ -12,13 +12,12 @@ from diana.model.ids import GroupId, is_group_id
 from diana.model.layout import DataDir
 from diana.model.trust.principal import Principal
 from diana.model.views.views import GroupView
-from diana.node.api.ended import Places
-from diana.node.ways_in.door import About, ClientStager, EngineDoor, Insight, Inviter, ReplyBody
+from diana.node.api.chunks import Places
+from diana.node.ways_in.door import About, ClientStager, EngineDoor, Insight, Inviter, ReplyBody, Views
 from diana.wire.client.failures import error_of
 from diana.wire.client.messages import Failure
 
 if TYPE_CHECKING:
-    from diana.node.api.dashboard import Views
     from diana.node.metrics import Metrics
     from diana.node.pair.replication import Replication
 

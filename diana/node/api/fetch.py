@@ -23,7 +23,7 @@ from diana.model.ids import GroupId
 from diana.model.job.urls import is_url
 from diana.model.trust.principal import Principal
 from diana.model.views.views import GroupView
-from diana.node.api.current import current
+from diana.node.api.chunks import current
 from diana.node.api.desk import Desk, checked_group
 from diana.node.pair.elsewhere import other_machine
 from diana.wire.client import messages as wire

@@ -21,7 +21,7 @@ from diana.model.indexset import IndexSet
 from diana.model.trust.principal import Principal
 from diana.model.views.views import GroupView
 from diana.node.api import fetch
-from diana.node.api.current import Chunk, current
+from diana.node.api.chunks import Chunk, current
 from diana.node.api.desk import Desk, checked_group
 from diana.node.api.follow import LOOK_EVERY_S, PAGE_JOBS
 from diana.wire.client import messages as wire

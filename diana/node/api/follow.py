@@ -13,8 +13,8 @@ from diana.errors import UsageError, WaitTimedOut
 from diana.model.facts import Facts, FactsKey
 from diana.model.trust.principal import Principal
 from diana.node.api import ended
+from diana.node.api.chunks import current
 from diana.node.api.convert import to_results, to_status
-from diana.node.api.current import current
 from diana.node.api.desk import Desk, checked_group
 from diana.node.ways_in.door import GroupWatch
 from diana.wire.client import messages as wire

@@ -1,4 +1,4 @@
-"""Calls of operators: drain, ban, remove a machine, the VO's policy; and what stands in the VO's ledger."""
+"""Calls of operators: invite, drain, ban, remove a machine, the VO's policy; and what stands in the VO's ledger."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from diana.engine.journal.events import Ask, DrainSite, GoOn, MachineRemoved, SayStatement
-from diana.errors import UsageError
+from diana.errors import DianaError, UsageError
 from diana.model.ids import SiteId
 from diana.model.maintenance import utc
 from diana.model.trust.ledger import MOST_REASON, POLICY, checked_entry
@@ -143,3 +143,10 @@ async def ledger(desk: Desk, caller: Principal, request: wire.Empty) -> wire.Led
         banned=tuple(to_message(row, wire.Banned) for row in found.banned),
         drained=found.drained,
     )
+
+
+async def invite(desk: Desk, caller: Principal, request: wire.InviteRequest) -> wire.InviteResponse:
+    """The token is nowhere kept: who lost it has another made."""
+    if desk.inviter is None:
+        raise DianaError("this node takes no part in enrolment")
+    return await desk.inviter.invite(caller.name, request)

@@ -21,20 +21,15 @@ from diana.model.trust.principal import Principal, Role
 from diana.model.views.views import Info
 from diana.node.api import (
     control,
-    dashboard,
     datasets,
-    enrol,
     fetch_follow,
     follow,
-    links,
     logs,
-    metrics,
     operators,
-    peers,
     reads,
     submit,
+    watch,
 )
-from diana.node.api.dashboard import Views
 from diana.node.api.desk import Desk
 from diana.node.metrics import Metrics
 from diana.node.pair import standby_api
@@ -52,7 +47,7 @@ from diana.node.ways_in.call_rates import (
     CallRates,
     Pace,
 )
-from diana.node.ways_in.door import About, ClientStager, EngineDoor, Insight, Inviter
+from diana.node.ways_in.door import About, ClientStager, EngineDoor, Insight, Inviter, Views
 from diana.policy.trust.authorise import Action, authorise
 
 ACTIONS: dict[str, Action] = {
@@ -122,21 +117,21 @@ _UNARY: dict[str, Unary] = {
     "Retry": control.retry,
     "Explain": reads.explain,
     "Queue": reads.queue,
-    "Links": links.links,
+    "Links": watch.links,
     "Sites": reads.sites,
     "Datasets": datasets.listed,
     "RemoveDataset": datasets.remove,
     "Info": reads.info,
     "Stop": reads.stop,
     "Promote": standby_api.promote_here,
-    "Invite": enrol.invite,
+    "Invite": operators.invite,
     "Operate": operators.operate,
     "Ledger": operators.ledger,
-    "Peers": peers.peers,
-    "Doctor": peers.doctor,
-    "Dashboard": dashboard.dashboard,
-    "Activity": dashboard.activity,
-    "Metrics": metrics.metrics,
+    "Peers": watch.peers,
+    "Doctor": watch.doctor,
+    "Dashboard": watch.dashboard,
+    "Activity": watch.activity,
+    "Metrics": watch.metrics,
 }
 
 _STREAMED: dict[str, Streamed] = {
@@ -193,7 +188,7 @@ class Api:
         `Metrics` gives."""
         check(caller, "Metrics")
         await self._let_in(caller)
-        return await metrics.kept(self._desk).exposition(accept)
+        return await watch.metrics_of(self._desk).exposition(accept)
 
     async def unmetered(self, caller: Principal, method: str, request: Any) -> Any:
         """Answer the node's own pages, which bound how often they ask for all who look: no user's rate is touched."""

@@ -17,7 +17,7 @@ from diana.engine.messages.messages import Authorisation
 from diana.errors import Overloaded, UsageError
 from diana.jobfile import ParsedFile, ParsedJob, parse_file
 from diana.jobfile.check import missing_command
-from diana.jobfile.dag import Waits
+from diana.jobfile.parsed import Waits
 from diana.model.job.spec import GroupSpec
 from diana.model.job.urls import check_folder_url, is_url
 from diana.model.trust.principal import Principal

@@ -9,9 +9,10 @@ from __future__ import annotations
 import difflib
 import ipaddress
 import tomllib
-from collections.abc import Callable, Iterable
+import types
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args, get_origin
 
 import msgspec
 
@@ -28,7 +29,6 @@ from diana.model.settings import MOST_BYTES_PER_S, Settings, following
 from diana.model.trust.identity import MACHINE
 from diana.node.config import gpus
 from diana.node.config.maintenance import Planned, planned
-from diana.node.config.words import kind_of, range_line, shown
 from diana.node.node_log import Format
 from diana.node.web.config import OFF, Web
 
@@ -171,7 +171,7 @@ def parse_config(text: str, name: str = "site.toml") -> SiteConfig:
     try:
         settings = Settings(**following(_checked(Settings, values.pop("settings", {}), name, "settings.")))
     except ValueError as error:
-        raise errors.UsageError(f"{name}:settings.{range_line(str(error))}") from None
+        raise errors.UsageError(f"{name}:settings.{_range_line(str(error))}") from None
     if wrong := settings.contradiction():
         raise errors.UsageError(f"{name}:settings.{wrong}")
     staging = _staging(values.pop("staging", {}), name)
@@ -212,7 +212,7 @@ def _staging(table: dict[str, Any], name: str) -> Staging:
     try:
         limits_of(staging)
     except ValueError as error:
-        raise errors.UsageError(f"{name}:staging.{range_line(str(error))}") from None
+        raise errors.UsageError(f"{name}:staging.{_range_line(str(error))}") from None
     return staging
 
 
@@ -234,14 +234,14 @@ def _clusters(tables: dict[str, Any], values: dict[str, Any], name: str) -> dict
                 f"{where}: no name for a cluster; write a-z, 0-9 and inner hyphens, unlike a machine's"
             )
         if not isinstance(table, dict):
-            raise errors.UsageError(f"{where}: {shown(table)} is not a table; write [clusters.{cluster}]")
+            raise errors.UsageError(f"{where}: {_shown(table)} is not a table; write [clusters.{cluster}]")
         values_of = _checked(ClusterSettings, table, name, f"clusters.{cluster}.")
         if "software" in values_of:
             values_of["software"] = _software(values_of["software"], name, f"clusters.{cluster}.")
         try:
             found[cluster] = ClusterSettings(**values_of)
         except ValueError as error:
-            raise errors.UsageError(f"{where}.{range_line(str(error))}") from None
+            raise errors.UsageError(f"{where}.{_range_line(str(error))}") from None
     try:
         check_together(found.items())
     except ValueError as error:
@@ -259,14 +259,14 @@ def _trust(table: dict[str, Any], name: str) -> Trust:
     try:
         return Trust(**_checked(Trust, table, name, "trust."))
     except ValueError as error:
-        raise errors.UsageError(f"{name}:trust.{range_line(str(error))}") from None
+        raise errors.UsageError(f"{name}:trust.{_range_line(str(error))}") from None
 
 
 def _web(table: dict[str, Any], name: str) -> Web:
     try:
         web = Web(**_checked(Web, table, name, "web."))
     except ValueError as error:
-        raise errors.UsageError(f"{name}:web.{range_line(str(error))}") from None
+        raise errors.UsageError(f"{name}:web.{_range_line(str(error))}") from None
     if web.listen != OFF:
         _check_address(name, "web.listen", web.listen, lambda port: port >= 0)
     if bool(web.certificate) != bool(web.key):
@@ -343,7 +343,7 @@ def _checked(kind: type[msgspec.Struct], table: dict[str, Any], name: str, prefi
         try:
             values[key] = msgspec.convert(value, wanted)
         except msgspec.ValidationError:
-            raise errors.UsageError(f"{name}:{prefix}{key}: {shown(value)} is not {kind_of(wanted)}") from None
+            raise errors.UsageError(f"{name}:{prefix}{key}: {_shown(value)} is not {_kind_of(wanted)}") from None
     return values
 
 
@@ -412,3 +412,55 @@ def _check_addresses(values: dict[str, Any], name: str) -> None:
             _check_address(name, key, address, lambda port: port > 0)
     if values.get("role", "site") != "site" and not values.get("root"):
         raise errors.UsageError(f'{name}:root: missing; a {values["role"]} dials its site: add root = ["HOST:PORT"]')
+
+
+def overridden(config: SiteConfig, overrides: Mapping[str, Any]) -> SiteConfig:
+    """`overrides`: fields of `SiteConfig` or of its settings. errors.UsageError for what is out of range."""
+    fields = {f.name for f in msgspec.structs.fields(SiteConfig)}
+    own = {k: v for k, v in overrides.items() if k in fields}
+    rest = {k: v for k, v in overrides.items() if k not in fields}
+    try:
+        settings = msgspec.structs.replace(config.settings, **rest)
+    except ValueError as error:
+        raise errors.UsageError(str(error)) from None
+    return msgspec.structs.replace(config, settings=settings, **own)
+
+
+def _shown(value: object) -> str:
+    """The value as it stands in the file, in at most 60 characters."""
+    text = {True: "true", False: "false"}.get(value) if isinstance(value, bool) else repr(value)
+    return text if text is not None and len(text) <= 60 else f"{str(text)[:57]}..."
+
+
+_KINDS = {
+    int: "a whole number; write it without quotes and point",
+    float: "a number; write it without quotes",
+    bool: "true or false; write it without quotes",
+    str: "a text; write it in quotes",
+}
+
+
+def _kind_of(wanted: Any) -> str:
+    """The kind of value wanted for this type, and how to write it."""
+    if get_origin(wanted) is tuple:
+        return 'a list of texts; write ["...", "..."]'
+    if get_origin(wanted) is Literal:
+        return " or ".join(f'"{choice}"' for choice in get_args(wanted))
+    if get_origin(wanted) is dict and get_args(wanted)[1] is float:
+        return "a table of numbers; write NAME = 1.0 under a [heading]"
+    if get_origin(wanted) is dict:
+        return (
+            "a table; write it under a [heading]"
+            if get_args(wanted)[1] is Any
+            else ('a table of texts; write NAME = "..." under a [heading]')
+        )
+    if isinstance(wanted, types.UnionType):
+        wanted = get_args(wanted)[0]
+    return _KINDS.get(getattr(wanted, "__supertype__", wanted), f"{wanted}")
+
+
+def _range_line(text: str) -> str:
+    """`slots = -1: want 0 to 1e+06` -> `slots: -1 is out of range; want 0 to 1e+06`."""
+    key, _, rest = text.partition(" = ")
+    value, _, wish = rest.partition(": ")
+    return f"{key}: {value} is out of range; {wish}"

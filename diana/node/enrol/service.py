@@ -14,10 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import grpc
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from diana import errors
 from diana.adapters.grpc.server import peer_identity
-from diana.adapters.trust.authority import request_key
+from diana.adapters.trust.authority import name_in, request_key
 from diana.adapters.trust.invites import invited_by
 from diana.adapters.trust.reading import bytes_in
 from diana.errors import Denied, DianaError, UsageError
@@ -27,10 +29,10 @@ from diana.model.trust.principal import Principal, Role
 from diana.node.enrol.invitations import Invitations
 from diana.node.enrol.inviting import Inviting, check_address
 from diana.node.enrol.names import AskName, Names
-from diana.node.enrol.proof import speaks_for
 from diana.node.enrol.signing import NO_PROOF, Proof, Signing
 from diana.node.ways_in.call_rates import CallRates
 from diana.policy.trust.enrolment import becomes_signer, may_be_signed
+from diana.wire import renewal
 from diana.wire.pb import enrol_pb2, enrol_pb2_grpc
 
 MOST_SKEW_S = 240.0
@@ -221,7 +223,7 @@ class Enrolment:
         self._rates.take(Principal(Role.PEER, caller.said), time.monotonic())
         wanted = Identity(request.kind, request.name, self._vo)  # type: ignore[arg-type]
         shown: Proof = (request.certificate, request.signature)
-        proven = shown != NO_PROOF and speaks_for(wanted, request.request, shown, self._distrust)
+        proven = shown != NO_PROOF and _speaks_for(wanted, request.request, shown, self._distrust)
         why = may_be_signed(caller, wanted, proven)
         # Who is no signer passes on what its own machines and users ask, and nothing for other sites.
         ours = caller.kind == "user" or caller.site == self._site
@@ -283,3 +285,20 @@ def _long(seconds: float) -> str:
     if seconds < 120:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} minutes" if seconds < 7200 else f"{seconds / 3600:.1f} hours"
+
+
+def _speaks_for(wanted: Identity, request: bytes, shown: tuple[bytes, bytes], distrust: Callable[[bytes], str]) -> bool:
+    """True if `shown` (chain, signature) is a trusted certificate of `wanted` whose key signed the request."""
+    chain, signature = shown
+    if distrust(chain):
+        return False
+    try:
+        leaf = x509.load_pem_x509_certificate(chain)
+    except ValueError:
+        return False
+    key = leaf.public_key()
+    return (
+        name_in(leaf) == wanted
+        and isinstance(key, ec.EllipticCurvePublicKey)
+        and renewal.proven(key, request, signature)
+    )

@@ -16,10 +16,11 @@ from diana.model.durations import seconds
 from diana.model.layout import DataDir
 from diana.model.trust.principal import Principal
 from diana.model.words import counted
-from diana.node.api.metrics import exposed
+from diana.node.api.watch import exposed
 from diana.node.config.site_file import SiteConfig
-from diana.node.metrics.of_machine import Lrm
-from diana.node.metrics.of_node import of_member
+from diana.node.metrics.exposing import Metrics
+from diana.node.metrics.of_machine import Lrm, machine
+from diana.node.metrics.samples import Samples
 from diana.policy.trust.authorise import Action, authorise
 from diana.wire.client import messages as wire
 
@@ -61,7 +62,7 @@ class MemberApi:
         stop: Callable[[], None],
         lrm: Lrm,
     ) -> None:
-        self._metrics = of_member(config, data, lrm, attachment, jobs)
+        self._metrics = Metrics((machine(config, data, lrm), self._measure))
         self._config = config
         self._data = data
         self._attachment = attachment
@@ -95,6 +96,12 @@ class MemberApi:
         if elsewhere := self._elsewhere():
             raise Unreachable(elsewhere)
         yield wire.Empty()
+
+    async def _measure(self, samples: Samples) -> None:
+        samples.put("diana_member_attached", bool(self._attachment.address))
+        samples.put("diana_member_slots", self._jobs.slots)
+        samples.put("diana_member_jobs", self._jobs.given(), "given")
+        samples.put("diana_member_jobs", self._jobs.staging(), "staging")
 
     def _info(self, caller: Principal) -> wire.InfoResponse:
         return wire.InfoResponse(

@@ -1,4 +1,4 @@
-"""Puts together the metrics of each kind of node: a site's own, one that follows, a machine that only runs jobs."""
+"""Puts together the metrics of a site's node: one that leads it, or one that follows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from diana.adapters.grpc_transport import GrpcTransport
     from diana.adapters.staging.stager import FileStager
     from diana.node.loop.runner import Runner
-    from diana.node.member.api import Attachment, Jobs
     from diana.node.pair.replication import Replication
 
 CACHE_EVERY_S = 60.0
@@ -54,16 +53,6 @@ def of_site(
 def of_standby(config: SiteConfig, paths: DataDir, replication: Replication | None) -> Metrics:
     """Metrics of a machine that follows. Without a `replication` it has not met the other machine yet."""
     return Metrics((machine(config, paths), _follows(replication)))
-
-
-def of_member(config: SiteConfig, paths: DataDir, lrm: Lrm, attachment: Attachment, jobs: Jobs) -> Metrics:
-    async def read(samples: Samples) -> None:
-        samples.put("diana_member_attached", bool(attachment.address))
-        samples.put("diana_member_slots", jobs.slots)
-        samples.put("diana_member_jobs", jobs.given(), "given")
-        samples.put("diana_member_jobs", jobs.staging(), "staging")
-
-    return Metrics((machine(config, paths, lrm), read))
 
 
 def _pair(replication: Replication | None) -> Reader:

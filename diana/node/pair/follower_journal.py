@@ -11,22 +11,23 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
 from diana.errors import StoreFailed, Unreachable
 from diana.model.layout import DataDir
-from diana.node.pair.pair import SeedOver, SeedReady, log_of, now_s
+from diana.node.loop.store_thread import StoreThread
+from diana.node.pair.pair import Pair, Said, SeedOver, SeedReady, log_of, now_s
 from diana.node.pair.seed import Compaction, Seeding
 from diana.node.pair.shelf import KEPT_BYTES, unpacked
 from diana.node.pair.uploads import blobs_of
 from diana.ports import Batch, Store
 from diana.replica import messages as ms
+from diana.replica.machine import Replica
 
 if TYPE_CHECKING:
     from diana.adapters.replica_link import Fetcher
-    from diana.node.pair.replication import Replication
 
 WAITING_BYTES = 2 * KEPT_BYTES
 """Bytes of transactions that wait for this disk; more than a leader keeps at hand, so that a follower so far behind is
@@ -43,12 +44,30 @@ NOT_TAKEN = {"restored_from": ""}
 _log = logging.getLogger("diana.standby")
 
 
+class ReplicaHost(Protocol):
+    """The replication, as far as the journal of the machine that follows needs it."""
+
+    site: str
+    thread: StoreThread
+    pair: Pair
+    replica: Replica
+    other_address: str
+
+    @property
+    def other_up_now(self) -> bool: ...
+    def follows_on(self, stream: int) -> bool: ...
+    def tell(self, event: ms.Event) -> None: ...
+    def say(self, message: Said) -> None: ...
+    def save_pair(self, pair: Pair) -> None: ...
+    def end_stream(self) -> None: ...
+
+
 class FollowerJournal:
     """`run` it. `reopen` opens the journal anew after a seed took its place."""
 
     def __init__(
         self,
-        of: Replication,
+        of: ReplicaHost,
         paths: DataDir,
         fetcher: Fetcher,
         reopen: Callable[[], Store],

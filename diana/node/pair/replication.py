@@ -20,11 +20,11 @@ from diana.adapters.tasks import end
 from diana.errors import DianaError
 from diana.model.layout import DataDir
 from diana.model.trust.register import Copy, Register
+from diana.node.ending import again
 from diana.node.loop.store_thread import StoreThread
 from diana.node.pair.follower_journal import FollowerJournal
 from diana.node.pair.pair import Pair, Said, SeedOver, SeedReady, decode, encode, log_of, now_s
 from diana.node.pair.shelf import Shelf, fill, packed
-from diana.node.pair.starting_anew import again
 from diana.ports import Batch, Store
 from diana.replica import messages as ms
 from diana.replica.machine import Replica

@@ -15,7 +15,7 @@ from diana.errors import Denied, Unreachable, UsageError
 from diana.model.durations import seconds
 from diana.model.layout import DataDir
 from diana.model.trust.principal import Principal
-from diana.node.api.metrics import exposed
+from diana.node.api.watch import exposed
 from diana.node.config.site_file import SiteConfig
 from diana.node.metrics.of_node import of_standby
 from diana.node.pair.pair import now_s

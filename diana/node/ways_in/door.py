@@ -16,10 +16,19 @@ from diana.engine.journal.effects import DecisionMade, GroupAccepted, GroupsAcce
 from diana.engine.journal.events import Event
 from diana.model.data import Checked, DataFile, Dataset, HeldDataset
 from diana.model.ids import GroupId, SiteId
+from diana.model.trust.principal import Principal
 from diana.model.views.peers import Peers
 from diana.model.views.views import Answer
+from diana.node.activity import Activity
 from diana.ports import Store
-from diana.wire.client.messages import CheckResult, InviteRequest, InviteResponse, PeersResponse
+from diana.wire.client.messages import (
+    CheckResult,
+    DashboardRequest,
+    DashboardResponse,
+    InviteRequest,
+    InviteResponse,
+    PeersResponse,
+)
 
 ReplyBody = GroupAccepted | GroupsAccepted | DecisionMade | RegisterIs | Answer | Refusal
 
@@ -128,6 +137,20 @@ class Insight(Protocol):
     async def examine(self, found: Peers) -> tuple[CheckResult, ...]:
         """The faults that the running node alone can tell; within about 3 s."""
         ...
+
+
+class Pages(Protocol):
+    def let_in(self, caller: Principal, request: DashboardRequest) -> DashboardResponse:
+        """`errors.UsageError` where the operator wants no dashboard, or for what it does not have."""
+        ...
+
+
+class Views:
+    """The dashboard's pages and the site's activity; both stand from the node's start on."""
+
+    def __init__(self, pages: Pages, activity: Activity) -> None:
+        self.pages = pages
+        self.activity = activity
 
 
 class About(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,9 +12,9 @@ from diana.model.layout import DataDir
 from diana.model.trust.principal import Principal
 from diana.node.activity import Activity
 from diana.node.api import Api
-from diana.node.api.dashboard import Views
 from diana.node.config.site_file import DIAL_OUT_ONLY, SiteConfig, host_port, is_loopback
 from diana.node.loop.store_thread import StoreThread
+from diana.node.ways_in.door import Views
 from diana.node.ways_in.users import Users
 from diana.node.web.config import OFF
 from diana.node.web.server import WebServer

@@ -1,0 +1,77 @@
+"""The calls behind `diana links`, `peers`, `doctor`, `dashboard` and `metrics`: what there is to see of this node, its
+links and other sites."""
+
+from __future__ import annotations
+
+from diana.engine.journal.events import Ask
+from diana.errors import UsageError
+from diana.model.ids import SiteId, site_id
+from diana.model.trust.principal import Principal
+from diana.model.views.link import LinkMap
+from diana.model.views.peers import Peers
+from diana.node.api.convert import to_message
+from diana.node.api.desk import Desk
+from diana.node.metrics import Metrics
+from diana.node.ways_in.door import Insight, Views
+from diana.wire.client import messages as wire
+
+
+async def links(desk: Desk, caller: Principal, request: wire.LinksRequest) -> wire.LinkMap:
+    if request.source and request.paths:
+        raise UsageError("links: either the links from a site or the paths of one; ask twice for both")
+    source, paths = _site(request.source), _site(request.paths)
+    what, site = ("paths", paths) if paths else ("links", source)
+    found = await desk.request(LinkMap, lambda number: Ask(request=number, principal=caller, what=what, site=site))
+    return to_message(found, wire.LinkMap)
+
+
+def _site(text: str) -> SiteId | None:
+    try:
+        return site_id(text) if text else None
+    except ValueError as error:
+        raise UsageError(f"links: {error}") from None
+
+
+async def peers(desk: Desk, caller: Principal, request: wire.Empty) -> wire.PeersResponse:
+    return _insight(desk).describe(await desk.ask(Peers, caller, "peers"))
+
+
+async def doctor(desk: Desk, caller: Principal, request: wire.Empty) -> wire.DoctorResponse:
+    """Answers within about 3 s, whatever hangs."""
+    found = await desk.ask(Peers, caller, "peers")
+    return wire.DoctorResponse(checks=await _insight(desk).examine(found))
+
+
+def _insight(desk: Desk) -> Insight:
+    if desk.insight is None:
+        raise UsageError("this node has no links to other sites to tell of")
+    return desk.insight
+
+
+async def dashboard(desk: Desk, caller: Principal, request: wire.DashboardRequest) -> wire.DashboardResponse:
+    return _views(desk).pages.let_in(caller, request)
+
+
+async def activity(desk: Desk, caller: Principal, request: wire.ActivityRequest) -> wire.ActivityResponse:
+    return _views(desk).activity.since(request.after_wall_s)
+
+
+def _views(desk: Desk) -> Views:
+    if desk.views is None:
+        raise UsageError("this machine shows no dashboard; ask the one that leads its site")
+    return desk.views
+
+
+async def metrics(desk: Desk, caller: Principal, request: wire.Empty) -> wire.MetricsResponse:
+    return await exposed(metrics_of(desk))
+
+
+def metrics_of(desk: Desk) -> Metrics:
+    if desk.metrics is None:
+        raise UsageError("this node keeps no metrics")
+    return desk.metrics
+
+
+async def exposed(metrics: Metrics) -> wire.MetricsResponse:
+    text, _ = await metrics.exposition()
+    return wire.MetricsResponse(text=text.decode())
