@@ -1,3 +1,3 @@
 """diana: a peer-to-peer meta-scheduler for bulk work over several sites."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
