@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from diana import __version__
+
 
 def one_line(text: str) -> str:
     """Whatever other people's names put into it: no line ends, no control characters for a terminal."""
     joined = " ".join(text.split())
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in joined)
+
+
+def of_newer(found: int, known: int, by: str = "") -> str:
+    """Words that refuse what a later release left: both releases are named, where it is known which one wrote it."""
+    return f"written by {newer(by)} (schema {found}); this one, {__version__}, reads up to schema {known}"
+
+
+def newer(by: str) -> str:
+    """Words for a later release; `by`: which, empty where that is not known."""
+    return f"a newer diana, {by}," if by else "a newer diana"
 
 
 class DianaError(Exception):

@@ -78,9 +78,10 @@ class Engine:
     @classmethod
     def restore(cls, journal: Journal, *, site: SiteId, keyring: Keyring, now: float) -> Engine:
         """From a store's content, new or old. StoreNewer: a later release wrote it."""
-        state = decode_state(journal.snapshot) if journal.snapshot is not None else SiteState()
+        by = journal.release
+        state = decode_state(journal.snapshot, by) if journal.snapshot is not None else SiteState()
         for stored in journal.records:
-            fold.apply(state, lines.decode(stored), site)
+            fold.apply(state, lines.decode(stored, by), site)
         return cls(site, state, keyring, max(now, journal.at_s))
 
     def start(

@@ -11,7 +11,7 @@ import msgspec
 
 from diana.engine.machine_records import Machine as Machine
 from diana.engine.messages import Authorisation
-from diana.errors import StoreNewer
+from diana.errors import StoreNewer, of_newer
 from diana.model.contact import KnownAt
 from diana.model.data import DataFile, Dataset
 from diana.model.decision import Decision
@@ -437,10 +437,9 @@ def encode_state(state: SiteState) -> bytes:
     return bytes([SNAPSHOT_VERSION]) + _encoder.encode(state)
 
 
-def decode_state(snapshot: bytes) -> SiteState:
-    """Inverse of `encode_state` for this and every older version; StoreNewer for a later one."""
+def decode_state(snapshot: bytes, by: str = "") -> SiteState:
+    """Inverse of `encode_state` for this and every older version; StoreNewer for a later one. `by`: the release that
+    wrote it, where that is known."""
     if snapshot[0] != SNAPSHOT_VERSION:
-        raise StoreNewer(
-            f"snapshot of schema {snapshot[0]}: this release reads up to {SNAPSHOT_VERSION}; use a newer diana"
-        )
+        raise StoreNewer(f"snapshot: {of_newer(snapshot[0], SNAPSHOT_VERSION, by)}; start the newer release")
     return _decoder.decode(memoryview(snapshot)[1:])

@@ -23,6 +23,8 @@ class Journal(msgspec.Struct, frozen=True, kw_only=True):
     """Site time of the last transaction."""
     records: list[bytes]
     """Those after the snapshot, in order."""
+    release: str = ""
+    """That wrote to it last; empty: not known, as of 0.1.0."""
 
 
 class Keyring(Protocol):
