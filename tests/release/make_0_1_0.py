@@ -14,6 +14,7 @@ import importlib
 import json
 import sys
 import typing
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,10 +32,10 @@ import diana  # noqa: E402
 from diana.adapters.lrm.spawner import claimlog, protocol  # noqa: E402
 from diana.adapters.lrm.spawner import records as claims  # noqa: E402
 from diana.engine import fold, lines, records  # noqa: E402
-from diana.engine.state import SiteState, decode_state  # noqa: E402
+from diana.engine.state import SiteState, decode_state, encode_state  # noqa: E402
 from diana.model.facts import Facts  # noqa: E402
 from diana.model.ids import GroupId, SiteId, SubgroupId  # noqa: E402
-from diana.model.indexset import IndexSet  # noqa: E402
+from diana.model.indexset import FinishedSet, IndexSet  # noqa: E402
 from diana.model.ledger import Statement  # noqa: E402
 from diana.model.maintenance import Window  # noqa: E402
 from diana.model.register import Copy, Register  # noqa: E402
@@ -68,9 +69,17 @@ def _others(now: Any, choices: tuple[Any, ...]) -> list[Any]:
         return [not now]
     if isinstance(now, (int, float)):
         return [now + 1, now * 2, type(now)(now / 2), type(now)(1)]
+    if isinstance(now, Mapping):
+        return [{"wait": 2}, {"ann@vo": 2}]
     if isinstance(now, str):
         return [one for one in choices if one != now]
     return []
+
+
+def finished(filler: Filler) -> FinishedSet:
+    made = FinishedSet()
+    made.add(_id(filler))
+    return made
 
 
 def _id(filler: Filler) -> int:
@@ -83,6 +92,7 @@ MADE_BY_HAND.update(
         GroupId: lambda filler: GroupId(f"alpha-{_id(filler)}"),
         SubgroupId: lambda filler: SubgroupId(f"alpha-{_id(filler)}/{_id(filler)}"),
         IndexSet: lambda filler: IndexSet((number := _id(filler), number + 1, number + 3, number + 7)),
+        FinishedSet: finished,
         Facts: lambda filler: filler.struct(Facts, outcomes=[2], exit_codes=[-7]),
         Register: lambda _: Register(3, "spare", (Copy("main", "d1"), Copy("spare", "d2"))),
         Settings: changed_settings,
@@ -139,6 +149,9 @@ def journal(to: Fixtures) -> None:
     whole = [lines.encode(filler.struct(kind)) for kind in sorted(kinds, key=lambda kind: str(kind.__name__))]
     to.raw("records.bin", framed(whole))
     to.told("records.json", [tell(lines.decode(stored)) for stored in whole])
+    full = encode_state(filler.struct(SiteState))
+    to.raw("full-snapshot.bin", full)
+    to.told("full-state.json", tell(decode_state(full)))
     facts = msgspec.msgpack.encode(filler.fill(Facts))
     spec = encode_spec(filler.struct(GroupSpec))
     values = {

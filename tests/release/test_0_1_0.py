@@ -67,6 +67,12 @@ def test_its_snapshot_is_the_state_it_was_made_of() -> None:
     same(told("state.json"), tell(decode_state(encode_state(state))))
 
 
+def test_its_snapshot_keeps_every_field_there_is() -> None:
+    """No site ever was in this state: each field of it is set."""
+    same(told("full-state.json"), tell(decode_state(raw("full-snapshot.bin"))))
+    same(told("full-state.json"), tell(decode_state(encode_state(decode_state(raw("full-snapshot.bin"))))))
+
+
 @pytest.mark.parametrize("at", range(len(told("records.json"))), ids=[one["<tag>"] for one in told("records.json")])
 def test_each_kind_of_its_records_keeps_every_field(at: int) -> None:
     expected, stored = told("records.json")[at], framed("records.bin")[at]
