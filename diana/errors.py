@@ -13,12 +13,12 @@ def one_line(text: str) -> str:
 
 def of_newer(found: int, known: int, by: str = "") -> str:
     """Words that refuse what a later release left: both releases are named, where it is known which one wrote it."""
-    return f"written by {newer(by)} (schema {found}); this one, {__version__}, reads up to schema {known}"
+    return f"{newer(by)} (schema {found}); this one, {__version__}, reads up to schema {known}"
 
 
 def newer(by: str) -> str:
     """Words for a later release; `by`: which, empty where that is not known."""
-    return f"a newer diana, {by}," if by else "a newer diana"
+    return f"written by a newer diana, {by}," if by else "written by a newer diana"
 
 
 class DianaError(Exception):
@@ -33,6 +33,10 @@ class UsageError(DianaError):
 
     code = "usage"
     exit_code = 2
+
+
+class UnknownCall(UsageError):
+    """The node is of a release that has no such call. On the wire it is the user's mistake, as in 0.1.0."""
 
 
 class Denied(DianaError):

@@ -46,4 +46,4 @@ def _not_understood(stored: bytes, by: str, fault: Exception) -> str:
     fields = msgspec.msgpack.decode(stored[1:])
     kind = fields.get("t") if isinstance(fields, dict) else "of no kind"
     why = f"this one, {__version__}, does not know it ({fault})"
-    return f"journal record {kind}: written by {newer(by).rstrip(',')}; {why}; start the newer release"
+    return f"journal record {kind}: {newer(by).rstrip(',')}; {why}; start the newer release"

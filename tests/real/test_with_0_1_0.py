@@ -12,7 +12,9 @@ import pytest
 from diana import __version__
 from diana.adapters.sqlite_store import checking
 from diana.client import Client
+from diana.errors import UsageError
 from diana.node.setup import init_user
+from diana.wire import client_messages
 from tests.e2e.grid import Grid, Site, Starts, outcomes, until
 from tests.e2e.test_hold_retry import diana
 from tests.real.old_code import RELEASE, OldCode, OldSite, of_both
@@ -111,10 +113,17 @@ def moved_from_old_to_new(here: Site, old: Site, to: Site, starts: Starts) -> No
 # --- commands of one release, node of the other -----------------------------------------------------------------
 
 
-def test_commands_of_each_release_are_understood_by_nodes_of_the_other(grid: Grid, old: OldCode) -> None:
+def test_commands_of_each_release_are_understood_by_nodes_of_the_other(
+    grid: Grid, old: OldCode, monkeypatch: pytest.MonkeyPatch
+) -> None:
     first, new, _ = of_both(grid, old)
     by_old_command(old, first, new, grid.root / "ann")
     by_new_command(first, grid.root / "bob")
+    monkeypatch.setitem(client_messages.METHODS, "MoonPhase", client_messages.METHODS["Metrics"])
+    with first.client() as client, Client(credential=grid.root / "bob") as remote:
+        for one in (client, remote):
+            new_call_to_old_node(one, "MoonPhase")
+            assert one.info().release == RELEASE
 
 
 def credential_at(vo: Site, name: str, to: Path, node: Site) -> None:
@@ -150,6 +159,14 @@ def by_new_command(node: OldSite, credential: Path) -> None:
         group = client.submit({"group": {"command": ["true"], "sites": ["new"]}}).group
         assert client.wait(group, timeout_s=END_S).state == "done"
         assert {result.site for result in client.results(group)} == {"new"}
+
+
+def new_call_to_old_node(client: Client, method: str) -> None:
+    """What that release cannot know is refused in one line, with both releases."""
+    with pytest.raises(UsageError) as caught:
+        client._call(method, client_messages.Empty())
+    said = str(caught.value)
+    assert RELEASE in said and __version__ in said and "\n" not in said
 
 
 # --- the upgrade ------------------------------------------------------------------------------------------------
