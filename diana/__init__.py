@@ -5,4 +5,4 @@ nodes. Imports go one way: `engine` knows `policy` and `model`, and it knows no 
 first, the interfaces that a driver provides, then the package docstrings of `engine` and `node`; `errors.py` has the
 errors that cross layers."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

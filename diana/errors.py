@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from diana import __version__
+
 
 def one_line(text: str) -> str:
     """Return `text` as one line, without control characters for a terminal, whatever names from outside it holds."""
     joined = " ".join(text.split())
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in joined)
+
+
+def of_newer(found: int, known: int, by: str = "") -> str:
+    """Words that refuse what a later release left: both releases are named, where it is known which one wrote it."""
+    return f"{newer(by)} (schema {found}); this one, {__version__}, reads up to schema {known}"
+
+
+def newer(by: str) -> str:
+    """Words for a later release; `by`: which, empty where that is not known."""
+    return f"written by a newer diana, {by}," if by else "written by a newer diana"
 
 
 class DianaError(Exception):
@@ -22,6 +34,10 @@ class UsageError(DianaError):
 
     code = "usage"
     exit_code = 2
+
+
+class UnknownCall(UsageError):
+    """The node is of a release that has no such call. On the wire it is the user's mistake, as in 0.1.0."""
 
 
 class Denied(DianaError):

@@ -8,11 +8,12 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, cast
 
+from diana import __version__
 from diana.client import steps
 from diana.client.local import LocalWire
 from diana.client.results import JobResult, as_asked, by_index, rows
 from diana.client.where import data_folder
-from diana.errors import DianaError, WaitTimedOut
+from diana.errors import DianaError, UnknownCall, WaitTimedOut
 from diana.wire.client import messages as wire
 
 if TYPE_CHECKING:
@@ -362,13 +363,24 @@ class Client:
     # --- carrying it out -----------------------------------------------------------------------------
 
     def _call(self, method: str, request: object) -> Any:
-        return self._wire.call(method, request)
+        try:
+            return self._wire.call(method, request)
+        except UnknownCall as error:
+            raise self._with_releases(error) from None
+
+    def _with_releases(self, error: UnknownCall) -> UnknownCall:
+        """The same with both releases, so that it is known which one to upgrade; as it is where the node says none."""
+        try:
+            info: wire.InfoResponse = self._wire.call("Info", wire.Empty())
+        except DianaError:
+            return error
+        return UnknownCall(f"{error}: it is {info.release}, this is {__version__}")
 
     def _run(self, doing: Generator[steps.Call | steps.Upload, Any, T]) -> T:
         answer: Any = None
         while not isinstance(step := steps.advance(doing, answer), steps.Ended):
             if isinstance(step, steps.Call):
-                answer = self._wire.call(step.method, step.request)
+                answer = self._call(step.method, step.request)
             else:
                 answer = None
                 self._wire.upload(step.requests())

@@ -9,7 +9,7 @@ import msgspec
 from google.protobuf.message import DecodeError
 
 from diana.client.credential import Credential
-from diana.errors import Denied, DianaError, Overloaded, Unreachable, UsageError
+from diana.errors import Denied, DianaError, Overloaded, UnknownCall, Unreachable
 from diana.wire import peer_codec
 from diana.wire.client.failures import error_of
 from diana.wire.client.messages import METHODS, Failure
@@ -75,5 +75,5 @@ def error_from(error: Any, credential: Credential) -> DianaError:
     if status in (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED):
         return Denied(f"{text}: {details}")
     if status is grpc.StatusCode.UNIMPLEMENTED:
-        return UsageError(f"{text} does not know this call; its release may be older than yours")
+        return UnknownCall(f"{text} does not know this call; its release may be older than yours")
     return DianaError(f"{text}: {status.name}: {details}")

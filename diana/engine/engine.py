@@ -98,9 +98,10 @@ class Engine:
     @classmethod
     def restore(cls, journal: Journal, *, site: SiteId, keyring: Keyring, now: float) -> Engine:
         """Make the engine from a store's content, new or old. StoreNewer: a later release wrote it."""
-        state = decode_state(journal.snapshot) if journal.snapshot is not None else SiteState()
+        by = journal.release
+        state = decode_state(journal.snapshot, by) if journal.snapshot is not None else SiteState()
         for stored in journal.records:
-            fold.apply(state, codec.decode(stored), site)
+            fold.apply(state, codec.decode(stored, by), site)
         return cls(site, state, keyring, max(now, journal.at_s))
 
     def start(

@@ -7,6 +7,8 @@ per break); `python -m diana.wire.compat --release VERSION` stores the present o
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -14,7 +16,7 @@ from typing import Any
 
 from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto, FileDescriptorSet
 
-from diana.wire.pb import client_pb2, common_pb2, data_pb2, peer_pb2, relay_pb2, subgrid_pb2
+from diana.wire import pb
 
 RELEASED = Path(__file__).resolve().parents[2] / "proto" / "released"
 
@@ -22,11 +24,19 @@ _Message = dict[int, FieldDescriptorProto]
 
 
 def present() -> FileDescriptorSet:
-    """The definitions of this checkout, from the generated code."""
+    """The definitions of this checkout, all of them, from the generated code; each after those it imports."""
+    found: dict[str, FileDescriptorProto] = {}
+    for module in sorted(each.name for each in pkgutil.iter_modules(pb.__path__) if each.name.endswith("_pb2")):
+        _add(importlib.import_module(f"{pb.__name__}.{module}").DESCRIPTOR, found)
     out = FileDescriptorSet()
-    for module in (common_pb2, peer_pb2, data_pb2, client_pb2, relay_pb2, subgrid_pb2):
-        out.file.append(FileDescriptorProto.FromString(module.DESCRIPTOR.serialized_pb))
+    out.file.extend(found.values())
     return out
+
+
+def _add(file: Any, found: dict[str, FileDescriptorProto]) -> None:
+    for imported in file.dependencies:
+        _add(imported, found)
+    found.setdefault(file.name, FileDescriptorProto.FromString(file.serialized_pb))
 
 
 def breaks(old: FileDescriptorSet, new: FileDescriptorSet) -> list[str]:

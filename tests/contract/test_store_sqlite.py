@@ -18,6 +18,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from diana import __version__
 from diana.adapters.sqlite_store import SqliteStore, schema
 from diana.errors import StoreBusy, StoreFailed, StoreNewer
 from diana.model.ids import GroupId
@@ -75,9 +76,24 @@ def test_a_newer_schema_is_refused_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(StoreNewer) as caught:
         SqliteStore(path)
     assert str(caught.value) == (
-        f"{path}: written by a newer diana (schema 99, this one knows up to 1); "
+        f"{path}: written by a newer diana (schema 99); this one, {__version__}, reads up to schema 1; "
         "start the newer release, or restore a backup made by this one"
     )
+
+
+def test_a_newer_release_is_named_by_whoever_cannot_read_what_it_wrote(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    with closing(SqliteStore(path)) as store:
+        assert store.load().release == "", "nothing was written yet"
+        store.commit(batch(b"a"))
+    with closing(SqliteStore(path)) as store:
+        assert store.load().release == __version__
+    _sql(path, "UPDATE meta SET value = '9.0.0' WHERE key = 'release'")
+    with closing(SqliteStore(path)) as store:
+        assert store.load().release == "9.0.0", "whoever opens it and writes nothing did not write it"
+    _sql(path, "UPDATE meta SET value = '99' WHERE key = 'schema'")
+    with pytest.raises(StoreNewer, match=rf"a newer diana, 9.0.0, \(schema 99\); this one, {__version__}, reads"):
+        SqliteStore(path)
 
 
 def test_an_older_schema_is_upcast_step_by_step(tmp_path: Path) -> None:

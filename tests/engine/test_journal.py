@@ -5,8 +5,10 @@ from __future__ import annotations
 import typing
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from diana import __version__
 from diana.engine.engine import HOUSEKEEPING_S, Engine
 from diana.engine.journal import codec, fold, records
 from diana.engine.journal import effects as fx
@@ -36,16 +38,28 @@ def view(site: Site, group: str = "alpha-1") -> GroupView:
 
 def test_a_record_of_a_later_release_is_refused_in_one_line() -> None:
     newer = bytes([codec.VERSION + 1]) + b"\x80"
-    with pytest.raises(StoreNewer, match=r"journal record of schema 2: .*use a newer diana") as told:
+    with pytest.raises(StoreNewer, match=r"journal record: written by a newer diana \(schema 2\)") as told:
         codec.decode(newer)
     assert "\n" not in str(told.value)
 
 
 def test_a_snapshot_of_a_later_release_is_refused_in_one_line() -> None:
     journal = Journal(snapshot=bytes([SNAPSHOT_VERSION + 1]) + b"\x80", seq=1, at_s=0.0, records=[])
-    with pytest.raises(StoreNewer, match=r"snapshot of schema 2: .*use a newer diana") as told:
+    with pytest.raises(StoreNewer, match=r"snapshot: written by a newer diana \(schema 2\)") as told:
         Engine.restore(journal, site=SiteId("alpha"), keyring=PlainKeyring(), now=0.0)
     assert "\n" not in str(told.value)
+
+
+def test_a_kind_of_record_that_came_later_is_refused_in_one_line_that_names_both_releases() -> None:
+    newer = bytes([codec.VERSION]) + msgspec.msgpack.encode({"t": "MoonSeen", "phase": 1})
+    journal = Journal(snapshot=None, seq=1, at_s=0.0, records=[newer], release="9.0.0")
+    with pytest.raises(StoreNewer) as told:
+        Engine.restore(journal, site=SiteId("alpha"), keyring=PlainKeyring(), now=0.0)
+    said = str(told.value)
+    assert said.startswith(
+        f"journal record MoonSeen: written by a newer diana, 9.0.0; this one, {__version__}, does not"
+    )
+    assert "\n" not in said
 
 
 def test_a_record_no_release_ever_wrote_is_refused() -> None:

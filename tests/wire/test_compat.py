@@ -32,6 +32,14 @@ def test_the_present_definitions_keep_what_the_last_release_has() -> None:
     assert compat.breaks(release[1], compat.present()) == []
 
 
+def test_every_proto_file_is_kept_with_a_release() -> None:
+    release = compat.newest_release()
+    assert release is not None
+    files = {str(path.relative_to(compat.RELEASED.parent)) for path in compat.RELEASED.parent.glob("diana/**/*.proto")}
+    assert {file.name for file in compat.present().file} == files
+    assert {file.name for file in release[1].file} == files
+
+
 def test_an_added_field_breaks_nothing() -> None:
     def add(messages: dict[str, Any]) -> None:
         messages["Summary"].field.add(

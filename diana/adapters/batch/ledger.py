@@ -14,7 +14,7 @@ import msgspec
 
 from diana.adapters.batch.array.live import Part
 from diana.adapters.lrm.spawner.protocol import Order
-from diana.errors import StoreFailed, StoreNewer
+from diana.errors import StoreFailed, StoreNewer, of_newer
 from diana.model.facts import Facts
 from diana.model.indexset import IndexSet
 
@@ -74,7 +74,7 @@ class Ledger:
             self._db.execute("PRAGMA synchronous=FULL")
             (version,) = self._db.execute("PRAGMA user_version").fetchone()
             if version > SCHEMA:
-                raise StoreNewer(f"{path}: of a later diana (schema {version}, this one knows {SCHEMA}); run that one")
+                raise StoreNewer(f"{path}: {of_newer(version, SCHEMA)}; start that release instead")
             if not version:
                 self._db.executescript(f"BEGIN; {_TABLES} PRAGMA user_version = {SCHEMA}; COMMIT;")
             elif version < SCHEMA:

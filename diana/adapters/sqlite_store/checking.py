@@ -7,6 +7,7 @@ import time
 from contextlib import closing
 from pathlib import Path
 
+from diana import errors
 from diana.adapters.sqlite_store import schema, wal
 
 _STEPS = 20_000
@@ -51,7 +52,7 @@ def _checked(connection: sqlite3.Connection, limit_s: float) -> tuple[str, bool]
     if found is None:
         return "a database, but not diana's", True
     if found > schema.SCHEMA:
-        return f"written by a newer diana (schema {found}, this one knows up to {schema.SCHEMA})", True
+        return errors.of_newer(found, schema.SCHEMA, schema.release(connection)), True
     until_s = time.monotonic() + limit_s
     connection.set_progress_handler(lambda: int(time.monotonic() > until_s), _STEPS)
     try:

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from diana import errors
 
 SCHEMA = 1
+RELEASE = "release"
+"""Key in `meta`."""
 
 # One journal row per transaction: its records packed together, so that a burst of a thousand costs one insert.
 # `first_seq` is the seq of the first of them; with `count` = 0 the row only carries the site time.
@@ -56,7 +58,7 @@ def bring_up_to_date(
         raise errors.StoreFailed(f"{name}: a database, but not diana's; name another data directory")
     if found > wanted:
         raise errors.StoreNewer(
-            f"{name}: written by a newer diana (schema {found}, this one knows up to {wanted}); "
+            f"{name}: {errors.of_newer(found, wanted, release(connection))}; "
             "start the newer release, or restore a backup made by this one"
         )
     for step in range(found, wanted):
@@ -74,3 +76,9 @@ def version(connection: sqlite3.Connection) -> int | None:
         return None
     row = connection.execute("SELECT value FROM meta WHERE key = 'schema'").fetchone()
     return int(row[0]) if row is not None and str(row[0]).isdigit() else None
+
+
+def release(connection: sqlite3.Connection) -> str:
+    """Return the release that wrote to the file last; empty: one that did not say so, as 0.1.0."""
+    row = connection.execute("SELECT value FROM meta WHERE key = ?", (RELEASE,)).fetchone()
+    return str(row[0]) if row else ""

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import msgspec
 
-from diana import errors
+from diana import __version__, errors
 from diana.adapters.durable import sync
 from diana.adapters.sqlite_store import schema, wal
 from diana.adapters.sqlite_store.mark import Mark
@@ -117,6 +117,7 @@ class SqliteStore:
         self._seq, self._at_s = int((last or kept)[0]), float((last or kept)[1])
         found = self._writer.execute("SELECT value FROM meta WHERE key = ?", (TERM_STARTS,)).fetchone()
         self._term_starts = _unpack_starts(found[0]) if found else ()
+        self._release = schema.release(self._writer)
         self._db_uuid = str(self._writer.execute("SELECT value FROM meta WHERE key = 'db_uuid'").fetchone()[0])
         self._mark = Mark(self.path)
         self._standing = self._mark.standing(self._db_uuid, self._seq)
@@ -131,7 +132,13 @@ class SqliteStore:
             records = self._load_records(kept_seq)
             if kept_seq + len(records) != self._seq:
                 self._damaged(f"{kept_seq + len(records)} records found, {self._seq} expected")
-            return Journal(snapshot=snapshot[1] if snapshot else None, seq=self._seq, at_s=self._at_s, records=records)
+            return Journal(
+                snapshot=snapshot[1] if snapshot else None,
+                seq=self._seq,
+                at_s=self._at_s,
+                records=records,
+                release=self._release,
+            )
 
     def commit(self, batch: Batch) -> int:
         records = _pack_records(batch.records)
@@ -151,7 +158,11 @@ class SqliteStore:
                 writer.executemany(_INSERT_FACTS, facts)
             if starts is not self._term_starts:
                 writer.execute(_SET_META, (TERM_STARTS, _pack_starts(starts).decode()))
+            if self._release != __version__:
+                # Not at opening: whoever cannot read it must be told who wrote it.
+                writer.execute(_SET_META, (schema.RELEASE, __version__))
         self._term_starts = starts
+        self._release = __version__
         self._seq += count
         self._at_s = batch.at_s
         if self._mark is not None:

@@ -6,8 +6,9 @@ from typing import Any
 
 import msgspec
 
+from diana import __version__
 from diana.engine.journal.records import Record
-from diana.errors import StoreNewer
+from diana.errors import StoreNewer, newer, of_newer
 
 VERSION = 1
 
@@ -20,14 +21,18 @@ def encode(record: Record) -> bytes:
     return _PREFIX + _encoder.encode(record)
 
 
-def decode(stored: bytes) -> Record:
-    """Inverse of `encode` for this and every older version; StoreNewer for a later one."""
+def decode(stored: bytes, by: str = "") -> Record:
+    """Inverse of `encode` for this and every older version; StoreNewer for a later one, and for a kind of record that
+    came later. `by`: the release that wrote it, where that is known."""
     version = stored[0]
     if version == VERSION:
-        record: Record = _decoder.decode(memoryview(stored)[1:])
+        try:
+            record: Record = _decoder.decode(memoryview(stored)[1:])
+        except msgspec.ValidationError as fault:
+            raise StoreNewer(_not_understood(stored, by, fault)) from None
         return record
     if version > VERSION:
-        raise StoreNewer(f"journal record of schema {version}: this release reads up to {VERSION}; use a newer diana")
+        raise StoreNewer(f"journal record: {of_newer(version, VERSION, by)}; start the newer release")
     older: Record = msgspec.convert(_upcast(version, msgspec.msgpack.decode(stored[1:])), type=Record)
     return older
 
@@ -35,3 +40,10 @@ def decode(stored: bytes) -> Record:
 def _upcast(version: int, fields: dict[str, Any]) -> dict[str, Any]:
     """Turn an older record's fields into those of `VERSION`. One step per version, in order."""
     raise StoreNewer(f"journal record of schema {version}: no release wrote it")
+
+
+def _not_understood(stored: bytes, by: str, fault: Exception) -> str:
+    fields = msgspec.msgpack.decode(stored[1:])
+    kind = fields.get("t") if isinstance(fields, dict) else "of no kind"
+    why = f"this one, {__version__}, does not know it ({fault})"
+    return f"journal record {kind}: {newer(by).rstrip(',')}; {why}; start the newer release"

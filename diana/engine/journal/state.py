@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from diana.engine.messages.messages import Authorisation
-from diana.errors import StoreNewer
+from diana.errors import StoreNewer, of_newer
 from diana.model.data import DataFile, Dataset
 from diana.model.facts import FactsKey
 from diana.model.history import Errors, OutputSizes, RunTimes, outputs_key, template_key
@@ -455,10 +455,9 @@ def encode_state(state: SiteState) -> bytes:
     return bytes([SNAPSHOT_VERSION]) + _encoder.encode(state)
 
 
-def decode_state(snapshot: bytes) -> SiteState:
-    """Inverse of `encode_state` for this and every older version; StoreNewer for a later one."""
+def decode_state(snapshot: bytes, by: str = "") -> SiteState:
+    """Inverse of `encode_state` for this and every older version; StoreNewer for a later one. `by`: the release that
+    wrote it, where that is known."""
     if snapshot[0] != SNAPSHOT_VERSION:
-        raise StoreNewer(
-            f"snapshot of schema {snapshot[0]}: this release reads up to {SNAPSHOT_VERSION}; use a newer diana"
-        )
+        raise StoreNewer(f"snapshot: {of_newer(snapshot[0], SNAPSHOT_VERSION, by)}; start the newer release")
     return _decoder.decode(memoryview(snapshot)[1:])

@@ -23,6 +23,8 @@ class Journal(msgspec.Struct, frozen=True, kw_only=True):
     """Site time of the last transaction."""
     records: list[bytes]
     """Records after the snapshot, in order."""
+    release: str = ""
+    """The release that wrote to it last; empty: not known, as with 0.1.0."""
 
 
 class Keyring(Protocol):

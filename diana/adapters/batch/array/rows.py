@@ -28,7 +28,7 @@ from diana.adapters.batch.ledger import Ledger
 from diana.adapters.batch.settings import ClusterSettings
 from diana.adapters.durable import replace_durably, sync
 from diana.adapters.lrm.spawner.protocol import Order
-from diana.errors import DianaError
+from diana.errors import DianaError, of_newer
 from diana.model.ids import SubgroupId
 from diana.model.indexset import IndexSet
 from diana.model.layout import DataDir
@@ -269,7 +269,7 @@ def _arrays(row: Path, known: Container[str]) -> Iterator[Found]:
         if given is None:
             continue
         if given.version > VERSION:
-            raise Elsewhere(f"{path} is of a later diana; run that one")
+            raise Elsewhere(f"{path}: {of_newer(given.version, VERSION)}; start that release instead")
         folder = ArrayFolder(path.parent)
         parts = {job: Part(tasks) for job, tasks in folder.begun_as().items()}
         yield Found(token, given.order, parts, folder.over())

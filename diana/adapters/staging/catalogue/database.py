@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from diana.errors import DianaError, StoreNewer
+from diana.errors import DianaError, StoreNewer, of_newer
 
 SCHEMA_VERSION = 1
 
@@ -61,7 +61,7 @@ class Database:
         version = int(self._writer.execute("PRAGMA user_version").fetchone()[0])
         if version > SCHEMA_VERSION:
             self._writer.close()
-            raise StoreNewer(f"{path}: written by a newer diana (schema {version}); start that release instead")
+            raise StoreNewer(f"{path}: {of_newer(version, SCHEMA_VERSION)}; start that release instead")
         if version == 0:
             self._writer.executescript(f"BEGIN; {_SCHEMA} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;")
         self._reader = _connect(path)

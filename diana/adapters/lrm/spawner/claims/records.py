@@ -9,6 +9,7 @@ import msgspec
 
 from diana.adapters.lrm.spawner.identity import Machine
 from diana.adapters.lrm.spawner.protocol import Collected
+from diana.errors import of_newer
 
 VERSION = 1
 EXIT_UNKNOWN = -1
@@ -146,7 +147,7 @@ def encode(record: Record) -> bytes:
 def decode(payload: bytes, version: int) -> Record:
     """Decode a record as schema `version` wrote it, brought up to date; the one place for that."""
     if version > VERSION:
-        raise LogNewer(f"claim log of schema {version}, this release reads up to {VERSION}; run the newer release")
+        raise LogNewer(f"claim log: {of_newer(version, VERSION)}; start the newer release")
     return _decoder.decode(payload)
 
 
