@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TextIO
 
-from diana.sim import coverage, fanout, flows, patience
+from diana.sim import coverage, fanout, flows, outcome_digest, patience
 from diana.sim import scenario as sc
 from diana.sim.compare_spec import AS_IT_IS, plan
 from diana.sim.driver import Boot
@@ -50,7 +50,7 @@ def run(
         some = range(first_seed, first_seed + (seeds or its.seeds))
         shown = scenario.report
         if comparing and "compare" not in shown:
-            shown = (*(key for key in shown if key == "traces"), "compare")
+            shown = (*(key for key in shown if key in ("traces", "outcome")), "compare")
         wanted = instrument.Wanted(some, shown, workers, shrink_s, html, tell)
         return instrument.run(scenario, its, wanted, as_json, out)
     reports: list[Report] = []
@@ -141,6 +141,9 @@ def table(chosen: dict[str, Any]) -> str:
             continue
         if key == "migration":
             lines += flows.text(value)
+            continue
+        if key == "outcome":
+            lines += outcome_digest.text(value)
             continue
         if isinstance(value, list):
             lines += _listed(key, value)

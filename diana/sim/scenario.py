@@ -68,6 +68,7 @@ REPORT_KEYS = (
     "standby",
     "traces",
     "digest",
+    "outcome",
     "compare",
     "expect",
 )

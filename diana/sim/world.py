@@ -26,10 +26,11 @@ from diana.sim.faults import Faults
 from diana.sim.flows import Flows
 from diana.sim.handed_in import dataset
 from diana.sim.keyring import SimKeyring
-from diana.sim.lrm import SimLrm
+from diana.sim.lrm import SimLrm, Watcher
 from diana.sim.machines import SimMachines
 from diana.sim.mishaps import Mishaps
 from diana.sim.network import Network
+from diana.sim.outcome_digest import OutcomeDigest
 from diana.sim.planned import Planned
 from diana.sim.replicas import Pair
 from diana.sim.scenario import Scenario, SiteSpec, SwarmSpec
@@ -84,7 +85,13 @@ class World:
         self.arrivals = Arrivals(len(settings)) if "arrivals" in scenario.report else None
         self.flows = Flows(self.clock, tuple(settings), self.checkers) if "migration" in scenario.report else None
         self.coverage = self._watched() if "coverage" in scenario.report else None
-        watching = [one.committed for one in (self.flows, self.coverage) if one]
+        self._watcher: Watcher = self.flows or self.checkers
+        """Sees what the LRMs do, and passes it on."""
+        self.outcome: OutcomeDigest | None = None
+        if "outcome" in scenario.report:
+            self._watcher = self.outcome = OutcomeDigest(self.clock, self._watcher)
+            self.network.watch = self.outcome.sent
+        watching = [one.committed for one in (self.flows, self.coverage, self.outcome) if one]
         if watching:
             self.checkers.watch = partial(_tell, watching)
         self.sites: dict[SiteId, Site | Pair] = {}
@@ -145,7 +152,7 @@ class World:
     def _machines(self, spec: SiteSpec, its: Settings) -> SimMachines:
         """The site's own machine and its members, each with an LRM."""
         again = partial(self.faults.happens, "retell", about="run")
-        watcher = self.flows or self.checkers
+        watcher = self._watcher
         broken = {MAIN_MACHINE: spec.fails, **{m.name: spec.fails or m.fails for m in spec.machines}}
         lives = {name: black_hole if bad else self.users.life_of for name, bad in broken.items()}
         if spec.lrm != "slots":
