@@ -12,7 +12,7 @@ from diana.sim.checks import coverage
 from diana.sim.experiments import fanout, patience
 from diana.sim.experiments.shrink import LIMIT_S, shrink
 from diana.sim.kernel.trace import Trace
-from diana.sim.report import flows
+from diana.sim.report import flows, outcome_digest
 from diana.sim.report.report import Report, selected
 from diana.sim.scenario import scenario as sc
 from diana.sim.scenario.text import written
@@ -52,7 +52,7 @@ def run(
         some = range(first_seed, first_seed + (seeds or its.seeds))
         shown = scenario.report
         if comparing and "compare" not in shown:
-            shown = (*(key for key in shown if key == "traces"), "compare")
+            shown = (*(key for key in shown if key in ("traces", "outcome")), "compare")
         wanted = instrument.Wanted(some, shown, workers, shrink_s, html, tell)
         return instrument.run(scenario, its, wanted, as_json, out)
     reports: list[Report] = []
@@ -143,6 +143,9 @@ def table(chosen: dict[str, Any]) -> str:
             continue
         if key == "migration":
             lines += flows.text(value)
+            continue
+        if key == "outcome":
+            lines += outcome_digest.text(value)
             continue
         if isinstance(value, list):
             lines += _listed(key, value)

@@ -16,8 +16,10 @@ PROGRAM = """
 import sys
 from pathlib import Path
 from diana.sim import scenario as sc
-from diana.sim.world.runner import simulate
-print(*(simulate(sc.load(Path(sys.argv[1])), seed).digest for seed in range(4)))
+from diana.sim.runner import simulate
+scenario = sc.reporting(sc.load(Path(sys.argv[1])), ("faults", "outcome"))
+reports = [simulate(scenario, seed) for seed in range(4)]
+print(*(one.digest for one in reports), *(one.outcome.digest for one in reports))
 """
 
 
@@ -30,12 +32,16 @@ def digests(hash_seed: str) -> list[str]:
 def test_one_seed_gives_one_digest_under_two_orders_of_sets() -> None:
     first, second = digests("1"), digests("4242")
     assert first == second
-    assert len(set(first)) == 4
+    # Of each seed the digest over all that was decided, and the one over what came of it.
+    assert len(set(first)) == 8
 
 
-def test_one_seed_gives_one_digest_twice_in_one_process() -> None:
+def test_one_seed_gives_one_digest_twice_in_one_process_whatever_is_reported() -> None:
     scenario = sc.load(CHAOS)
-    assert simulate(scenario, 11).digest == simulate(scenario, 11).digest
+    plain, asked = simulate(scenario, 11), simulate(sc.reporting(scenario, ("faults", "outcome")), 11)
+    assert plain.digest == asked.digest
+    assert plain.outcome is None and asked.outcome is not None
+    assert asked.outcome.messages == asked.network.sent
 
 
 def test_following_a_story_does_not_change_the_run() -> None:

@@ -15,6 +15,7 @@ import msgspec
 from diana.cli.shared import shapes
 from diana.sim.checks import coverage
 from diana.sim.experiments.compare import Comparison
+from diana.sim.report.outcome_digest import OutcomeReport
 from diana.sim.report.report import Report
 from diana.sim.scenario.scenario import REPORT_KEYS
 from diana.wire.client import messages as wire
@@ -86,6 +87,7 @@ def _simulation() -> Any:
     """Each key is there when the scenario's report, or `--report`, names it."""
     hints = get_type_hints(Report)
     own = {"standby": Standby, "coverage": Coverage, "expect": Expect, "compare": Comparison, "digest": str}
+    own |= {"outcome": OutcomeReport}
     counts = dict.fromkeys(("seeds", "faults", "lost", "doubled", "violations", "stuck"), int)
     types = {**{key: hints[key] for key in REPORT_KEYS if key in hints}, **counts, **own}
     run = {"on": str, "speed_up": float}

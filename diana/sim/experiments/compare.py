@@ -24,6 +24,7 @@ from diana.sim.report import figures as fg
 from diana.sim.report import outcome as oc
 from diana.sim.report.bounds import of_jobs
 from diana.sim.report.drawing import Drawing, drawing_of
+from diana.sim.report.outcome_digest import RunOutcome, of_columns
 from diana.sim.report.report import Report
 from diana.sim.scenario.scenario import Scenario
 from diana.sim.scenario.variants import under
@@ -65,6 +66,8 @@ class Run(NamedTuple):
     """Report of the first run, of those that are not good and where the plan keeps them, else None; a central policy
     has none."""
     drawing: Drawing | None
+    outcome: RunOutcome | None = None
+    """None: it was not asked for."""
 
 
 class Difference(msgspec.Struct, frozen=True):
@@ -124,7 +127,7 @@ def _done(scenario: Scenario, plan: Plan, first: Task, task: Task) -> Run:
     # Observing costs time; of other runs than the first nobody asks for more than figures.
     watched = ("migration",) if task.draw else ()
     kept = task == first or plan.whole
-    reported = scenario.report if kept else ()
+    reported = scenario.report if kept else _asked(scenario)
     one = replace(under(scenario, task.policy, task.load), report=(*reported, *watched))
     world = World(one, task.seed, Boot())
     report = run_world(world, patience.on_stderr() if task == first else None)
@@ -143,7 +146,7 @@ def _done(scenario: Scenario, plan: Plan, first: Task, task: Task) -> Run:
     )
     if task != first:
         slim(report)
-    return Run(row, report if kept or not report.good() else None, drawing)
+    return Run(row, report if kept or not report.good() else None, drawing, _named(report.outcome, task))
 
 
 def _central(scenario: Scenario, plan: Plan, task: Task, policy: central.Policy) -> Run:
@@ -160,7 +163,18 @@ def _central(scenario: Scenario, plan: Plan, task: Task, policy: central.Policy)
         figures=fg.measured(outcome, machines, plan.warm_up, sum(s.jobs for s in jobs.submissions)),
         bound=_bound(one, plan, task),
     )
-    return Run(row, None, drawing_of(outcome, machines) if task.draw else None)
+    drawing = drawing_of(outcome, machines) if task.draw else None
+    came = of_columns(outcome, unfinished, task.seed) if _asked(scenario) else None
+    return Run(row, None, drawing, _named(came, task))
+
+
+def _asked(scenario: Scenario) -> tuple[str, ...]:
+    """Keys that every run reports, not the first alone."""
+    return tuple(key for key in scenario.report if key == "outcome")
+
+
+def _named(outcome: RunOutcome | None, task: Task) -> RunOutcome | None:
+    return replace(outcome, policy=task.policy.name, load=task.load) if outcome is not None else None
 
 
 def _bound(scenario: Scenario, plan: Plan, task: Task) -> dict[str, float]:

@@ -15,6 +15,7 @@ from diana.errors import UsageError
 from diana.sim.experiments import compare as cp
 from diana.sim.experiments import compare_text
 from diana.sim.main import failure, smaller, table
+from diana.sim.report.outcome_digest import RunOutcome, joint
 from diana.sim.report.report import Report, selected
 from diana.sim.scenario.scenario import Scenario
 from diana.sim.scenario.variants import under
@@ -36,17 +37,21 @@ def run(scenario: Scenario, its: Plan, wanted: Wanted, as_json: bool, out: TextI
     """Run every policy and print the report. Keys beside `compare` are those of the first run: the first policy under
     the first load and seed."""
     drawn, reports = list[cp.Run](), list[Report]()
-    rows, bad = list[cp.Row](), list[cp.Run]()
+    rows, bad, came = list[cp.Row](), list[cp.Run](), list[RunOutcome]()
     for one in cp.runs(scenario, its, wanted.seeds, wanted.workers, wanted.tell):
         rows.append(one.row)
         if one.drawing is not None:
             drawn.append(one._replace(report=None))
         if one.report is not None and (its.whole or not reports):
             reports.append(one.report)
+        if one.outcome is not None:
+            came.append(one.outcome)
         if not one.row.good:
             bad.append(one._replace(report=None if bad else one.report))
     _complain(scenario, its, bad, len(rows), wanted.shrink_s)
     chosen = selected(reports, [key for key in wanted.keys if key != "compare"]) if reports else {}
+    if "outcome" in chosen and not its.whole:
+        chosen["outcome"] = msgspec.to_builtins(joint(came))
     finish(scenario, its, rows, drawn, wanted.html, as_json, out, chosen, "compare" in wanted.keys)
     return 1 if bad else 0
 
@@ -88,7 +93,7 @@ def _text(chosen: dict[str, Any], comparison: cp.Comparison) -> str:
 def _complain(scenario: Scenario, its: Plan, bad: Sequence[cp.Run], all_runs: int, shrink_s: float) -> None:
     if not bad:
         return
-    row, report, _ = bad[0]
+    row, report, *_ = bad[0]
     policy = next(one for one in its.policies if one.name == row.policy)
     if not its.whole:
         print(f"policy {row.policy!r}, load {row.load:g}:", file=sys.stderr)

@@ -13,6 +13,7 @@
     coverage   operation x fault: table {operation: {fault: times}}, empty [...], impossible {reason: [...]}
     compare    policies compared: loads [{load, policies {name: {runs, figures, differences}}}], runs [...], and how
     digest     digest
+    outcome    OutcomeReport: digests over what came of each run and over all, docs/scenarios.md
     expect     met, and unmet: what was expected and did not come, a line each (of several seeds: of all, in order)
 
 Several seeds: the numbers of `faults` and `coverage` are sums, the digest covers all, `standby` is over all; the other
@@ -37,6 +38,7 @@ from diana.sim.load.arrivals import ArrivalReport
 from diana.sim.load.traced import Account
 from diana.sim.report.bounds import Bound
 from diana.sim.report.flows import MigrationReport, quantile
+from diana.sim.report.outcome_digest import RunOutcome, joint
 from diana.sim.scenario.scenario import WorkSpec
 from diana.sim.twins.lrm import Others
 from diana.sim.twins.transfers import TransferReport
@@ -178,6 +180,8 @@ class Report(msgspec.Struct, kw_only=True):
     coverage: coverage.Table = {}
     migration: MigrationReport | None = None
     traces: dict[str, Account] = {}
+    outcome: RunOutcome | None = None
+    """None: it was not asked for."""
     unmet: list[str]
     """Expectations of the scenario that did not come true, one line each."""
 
@@ -214,6 +218,8 @@ def selected(reports: list[Report], keys: Iterable[str]) -> dict[str, Any]:
             out["expect"] = {"met": not unmet, "unmet": unmet}
         elif key == "digest":
             out["digest"] = joint_digest(reports)
+        elif key == "outcome":
+            out["outcome"] = msgspec.to_builtins(joint(x.outcome for x in reports if x.outcome is not None))
         else:
             out[key] = msgspec.to_builtins(getattr(first, key))
     return out

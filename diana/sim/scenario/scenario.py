@@ -70,6 +70,7 @@ REPORT_KEYS = (
     "standby",
     "traces",
     "digest",
+    "outcome",
     "compare",
     "expect",
 )

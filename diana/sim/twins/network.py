@@ -132,6 +132,8 @@ class Network:
         self._streams = 0
         self.sent = 0
         self.arrived = 0
+        self.watch: Callable[[str, str, object], None] | None = None
+        """Called with the sender, the recipient and the message, of every one sent over a stream."""
 
     def attach(self, end: Endpoint) -> None:
         self._ends[end.site] = end
@@ -351,6 +353,8 @@ class Network:
         if not isinstance(message, Summary):
             link.used_s = self._clock.now_s
         self.sent += 1
+        if self.watch is not None:
+            self.watch(sender, to, message)
         if link.cut or link.one_way == sender:
             self._faults.holds_up(link.cut_by if link.cut else "cut one way", message)
             return

@@ -261,7 +261,12 @@ class Pair:
         when_s = self._clock.now_s + LATENCY_S * (1.0 + 9.0 * self._rng.random() ** 4)
         self._arrive_s[sender.machine] = when_s = max(when_s, self._arrive_s[sender.machine])
         to = self._other(sender)
+        self._watched(sender, f"{self.site}/{to.machine}", message)
         self._clock.at(when_s, self._arrive, self._link, to, to.life, message)
+
+    def _watched(self, sender: Half, to: str, message: object) -> None:
+        if self._network.watch is not None:
+            self._network.watch(f"{self.site}/{sender.machine}", to, message)
 
     def _arrive(self, link: int, to: Half, life: int, message: ms.Message) -> None:
         if link == self._link and not self._cut:
@@ -299,6 +304,7 @@ class Pair:
         self._questions += 1
         request = _REQUESTS + self._number * 100_000_000 + self._questions
         self._asked[request] = (half, half.life)
+        self._watched(half, self.witness, question)
         if self._witness_heard(half) and (not self._faults.on or self._rng.random() > 0.05):
             event = RegisterAsked(
                 request=request,

@@ -262,6 +262,7 @@ def _bare_report(world: World) -> rp.Report:
         coverage=world.coverage.table() if world.coverage else {},
         migration=world.flows.report() if world.flows else None,
         traces=world.users.traces,
+        outcome=world.outcome.result(world.seed) if world.outcome else None,
         takeovers_s=[took_s for pair in world.pairs for took_s in pair.takeovers],
         unmet=[],
     )

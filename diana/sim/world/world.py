@@ -26,12 +26,13 @@ from diana.sim.kernel.trace import Trace
 from diana.sim.load import background
 from diana.sim.load.arrivals import Arrivals
 from diana.sim.report.flows import Flows
+from diana.sim.report.outcome_digest import OutcomeDigest
 from diana.sim.scenario.scenario import Scenario, SiteSpec, SwarmSpec
 from diana.sim.scenario.topology import Topology
 from diana.sim.twins.batch import Discipline
 from diana.sim.twins.batch_lrm import BatchLrm
 from diana.sim.twins.keyring import SimKeyring
-from diana.sim.twins.lrm import SimLrm
+from diana.sim.twins.lrm import SimLrm, Watcher
 from diana.sim.twins.network import Network
 from diana.sim.twins.stager import Pipes, SimStager
 from diana.sim.twins.store import MemoryStore
@@ -85,7 +86,13 @@ class World:
         self.arrivals = Arrivals(len(settings)) if "arrivals" in scenario.report else None
         self.flows = Flows(self.clock, tuple(settings), self.checkers) if "migration" in scenario.report else None
         self.coverage = self._watched() if "coverage" in scenario.report else None
-        watching = [one.committed for one in (self.flows, self.coverage) if one]
+        self._watcher: Watcher = self.flows or self.checkers
+        """Sees what the LRMs do, and passes it on."""
+        self.outcome: OutcomeDigest | None = None
+        if "outcome" in scenario.report:
+            self._watcher = self.outcome = OutcomeDigest(self.clock, self._watcher)
+            self.network.watch = self.outcome.sent
+        watching = [one.committed for one in (self.flows, self.coverage, self.outcome) if one]
         if watching:
             self.checkers.watch = partial(_tell, watching)
         self.sites: dict[SiteId, Site | Pair] = {}
@@ -146,7 +153,7 @@ class World:
     def _machines(self, spec: SiteSpec, its: Settings) -> SimMachines:
         """The site's own machine and its members, each with an LRM."""
         again = partial(self.faults.happens, "retell", about="run")
-        watcher = self.flows or self.checkers
+        watcher = self._watcher
         broken = {MAIN_MACHINE: spec.fails, **{m.name: spec.fails or m.fails for m in spec.machines}}
         lives = {name: black_hole if bad else self.users.life_of for name, bad in broken.items()}
         if spec.lrm != "slots":
