@@ -56,7 +56,7 @@ def job_page() -> str:
 
 
 def scenario_page() -> str:
-    from diana.sim.scenario.scenario import Scenario
+    from diana.sim.specs.scenario_spec import Scenario
 
     sections = _structs(Scenario)
     titles = _paths(sections)
