@@ -19,7 +19,8 @@ from diana.sim.twins.batch import Discipline
 from diana.sim.twins.batch_lrm import BatchLrm
 from diana.sim.twins.lrm import SimLrm, Watcher
 from diana.sim.twins.network import Network
-from diana.sim.twins.stager import Pipe, Pipes, SimStager
+from diana.sim.twins.pipes import Pipe, Pipes
+from diana.sim.twins.stager import SimStager
 from diana.sim.twins.transport import SimTransport
 
 SITE = SiteId("a")

@@ -1,1 +1,1 @@
-"""central"""
+"""Central policies with perfect information, and lower bounds."""

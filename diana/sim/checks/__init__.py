@@ -1,1 +1,1 @@
-"""checks"""
+"""Judges of a run: the invariants, and the coverage of operations by faults."""

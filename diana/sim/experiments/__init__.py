@@ -1,1 +1,1 @@
-"""experiments"""
+"""Experiments over many runs: comparisons, replays of logs, shrinking of failures."""

@@ -1,1 +1,1 @@
-"""faults"""
+"""Faults that strike sites and links, planned or drawn, and the work that a seed draws."""

@@ -1,1 +1,1 @@
-"""kernel"""
+"""The base of a run: virtual clock, seeded chance, drawn faults, trace."""

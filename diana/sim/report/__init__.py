@@ -1,1 +1,1 @@
-"""report"""
+"""The report of a run: figures, flows, drawings, tables."""

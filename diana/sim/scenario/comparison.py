@@ -1,4 +1,4 @@
-"""The comparison that a scenario asks for, its defaults filled in."""
+"""The comparison that a scenario asks for: its checks, and its defaults filled in."""
 
 from __future__ import annotations
 

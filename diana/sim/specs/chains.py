@@ -1,4 +1,4 @@
-"""Workload entries that wait for each other: which are submitted together, and what makes sense to write."""
+"""Workload entries that wait for each other, and those that are submitted together."""
 
 from __future__ import annotations
 

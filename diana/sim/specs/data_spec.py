@@ -1,6 +1,7 @@
-"""Data of a scenario that are drawn: how often datasets are read, how large they are, where they lie.
+"""Datasets of a scenario: those it names, and those that are drawn by how often they are read, how large they are and
+where they lie.
 
-All of it is synthetic, and so are the names it gives: ENTRY-synthetic-1, ... The shape is that of what was published:
+All that is drawn is synthetic, and so are its names: ENTRY-synthetic-1, ... The shape is that of what was published:
 reads per file at CERN's EOS ("Analysis and workload characterization of the CERN EOS storage system", CHEOPS 2022, doi
 10.1145/3503646.3524293: 56 % of the files read once, 12.6 reads in the mean), input files per job and their size as of
 ATLAS jobs on NorduGrid in 2011 (6.6 of 338 MB).

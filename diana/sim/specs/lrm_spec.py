@@ -1,5 +1,4 @@
-"""The site of a scenario beside its slots: the batch system before them, the jobs of others in it, and that there are
-many such sites."""
+"""The batch system of a scenario's site, and the jobs of others in it."""
 
 from __future__ import annotations
 

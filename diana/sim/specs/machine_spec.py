@@ -1,4 +1,4 @@
-"""The machines of a scenario's site, and the software that jobs want of them."""
+"""The machines of a scenario's site, and the times when they take no work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The scenario as a value: all that its file says."""
+"""The scenario as a value: sites, links, datasets, users, work, faults, expectations, keys of the report.
+
+`scenario/scenario.py` reads and checks it; what is said here is public (ARCHITECTURE concept 7)."""
 
 from __future__ import annotations
 

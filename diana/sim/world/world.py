@@ -41,7 +41,8 @@ from diana.sim.twins.batch_lrm import BatchLrm
 from diana.sim.twins.keyring import SimKeyring
 from diana.sim.twins.lrm import SimLrm
 from diana.sim.twins.network import Network
-from diana.sim.twins.stager import Pipes, SimStager
+from diana.sim.twins.pipes import Pipes
+from diana.sim.twins.stager import SimStager
 from diana.sim.twins.store import MemoryStore
 from diana.sim.twins.transfers import Transfers
 
