@@ -15,7 +15,7 @@ CHAOS = ROOT / "scenarios" / "chaos.toml"
 PROGRAM = """
 import sys
 from pathlib import Path
-from diana.sim import scenario as sc
+from diana.sim.scenario import scenario as sc
 from diana.sim.world.runner import simulate
 print(*(simulate(sc.load(Path(sys.argv[1])), seed).digest for seed in range(4)))
 """
