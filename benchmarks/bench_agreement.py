@@ -18,7 +18,8 @@ from statistics import median
 
 import msgspec
 
-from diana.sim.scenario.scenario import Scenario, load
+from diana.sim.scenario.scenario import load
+from diana.sim.specs.scenario_spec import Scenario
 from diana.sim.world.runner import simulate
 from diana.trial.run import Options, run_scenario
 

@@ -37,7 +37,7 @@ from diana.node.ways_in.door import About, ClientStager, EngineDoor, ReplyBody, 
 from diana.node.web.config import Web
 from diana.node.web.server import WebServer
 from diana.sim.scenario import scenario as sc
-from diana.sim.world.driver import Boot
+from diana.sim.sites.driver import Boot
 from diana.sim.world.world import World
 from diana.wire.client.messages import DashboardRequest, PeerRow, PeersResponse
 

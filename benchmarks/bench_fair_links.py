@@ -17,8 +17,10 @@ from random import Random
 
 from diana.model.ids import SiteId
 from diana.sim.kernel.clock import Clock
-from diana.sim.scenario.scenario import LinkSpec, Scenario, SiteSpec
 from diana.sim.scenario.topology import Topology
+from diana.sim.specs.link_spec import LinkSpec
+from diana.sim.specs.scenario_spec import Scenario
+from diana.sim.specs.site_spec import SiteSpec
 from diana.sim.twins.flow_network import FlowNetwork
 
 

@@ -22,7 +22,8 @@ import msgspec
 from diana.sim.experiments import fanout
 from diana.sim.report.flows import MigrationReport, SiteFlow
 from diana.sim.report.report import Report
-from diana.sim.scenario.scenario import Scenario, load
+from diana.sim.scenario.scenario import load
+from diana.sim.specs.scenario_spec import Scenario
 
 SCENARIO = Path(__file__).parents[1] / "scenarios" / "diana-congestion.toml"
 OUT = Path(__file__).parent / "out"

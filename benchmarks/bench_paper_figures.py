@@ -27,7 +27,8 @@ from benchmarks.bench_migration import BLUE, GREEN, INK, ORANGE, PALE, RED, inte
 from diana.model.settings import Settings
 from diana.sim.experiments import fanout
 from diana.sim.report.report import Report
-from diana.sim.scenario.scenario import Scenario, load
+from diana.sim.scenario.scenario import load
+from diana.sim.specs.scenario_spec import Scenario
 from diana.sim.world.runner import simulate
 
 SCENARIOS = Path(__file__).parents[1] / "scenarios"

@@ -12,7 +12,8 @@ import time
 
 import numpy as np
 
-from diana.sim.experiments.replay import Work, replay
+from diana.sim.experiments.replay import replay
+from diana.sim.load.usable import Work
 from diana.sim.twins.batch import Discipline
 
 PROCESSORS = 128

@@ -23,14 +23,15 @@ import msgspec
 from msgspec.structs import replace
 
 from benchmarks.bench_paper_figures import BROKERS, batches
-from diana.sim import central
+from diana.sim.central import central
 from diana.sim.central.jobs import jobs_of
 from diana.sim.experiments import fanout
 from diana.sim.report.outcome_digest import OutcomeReport, RunOutcome, joint, of_columns
-from diana.sim.scenario.scenario import ExpectSpec, Scenario, load
+from diana.sim.scenario.comparison import AS_IT_IS, AS_WRITTEN, PolicySpec, plan
+from diana.sim.scenario.scenario import load
 from diana.sim.scenario.variants import under
-from diana.sim.specs.compare_spec import AS_IT_IS, AS_WRITTEN, PolicySpec, plan
-from diana.sim.world.driver import Boot
+from diana.sim.sites.driver import Boot
+from diana.sim.specs.scenario_spec import ExpectSpec, Scenario
 from diana.sim.world.runner import run
 from diana.sim.world.world import World
 

@@ -15,14 +15,18 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from diana.model.trust.principal import Principal, Role
-from diana.sim.experiments import replay
 from diana.sim.kernel import chance
 from diana.sim.load import swf
+from diana.sim.load.usable import Work, choose
+from diana.sim.load.workload import Coming, Submission
 from diana.sim.report.report import Report
 from diana.sim.scenario import scenario as sc
+from diana.sim.sites.driver import Boot
+from diana.sim.specs.demand_spec import UserSpec
+from diana.sim.specs.scenario_spec import Scenario
+from diana.sim.specs.site_spec import SiteSpec
+from diana.sim.specs.work_spec import WorkSpec
 from diana.sim.world import runner
-from diana.sim.world.driver import Boot
-from diana.sim.world.workload import Coming, Submission
 from diana.sim.world.world import World
 
 LONG_TURNS = {"summary_every_s": 3600.0, "suspect_after_s": 86400.0}
@@ -89,12 +93,12 @@ def check(report: Report, jobs: int) -> None:
 
 def site(trace: str, processors: int) -> dict[str, float | str]:
     """A group for each usable job of the trace, with the run time it had there; declared is what its user asked for."""
-    work, _ = replay.choose(swf.read(Path(trace)), processors)
+    work, _ = choose(swf.read(Path(trace)), processors)
     began_s = time.process_time()
-    scenario = sc.Scenario(
+    scenario = Scenario(
         1,
-        (sc.SiteSpec("replay", slots=processors),),
-        users=(sc.UserSpec("u@vo"),),
+        (SiteSpec("replay", slots=processors),),
+        users=(UserSpec("u@vo"),),
         settings=LONG_TURNS,
         limit_s=1e9,
         report=("groups", "network", "digest"),
@@ -104,13 +108,11 @@ def site(trace: str, processors: int) -> dict[str, float | str]:
     return row("site", world, began_s, len(work))
 
 
-def of_trace(work: replay.Work, scenario: sc.Scenario) -> Iterator[Submission]:
+def of_trace(work: Work, scenario: Scenario) -> Iterator[Submission]:
     who, luck = Principal(Role.USER, "u@vo"), chance.text_seed(0, "trace")
     columns = (work.submit_s, work.run_s, work.processors, work.estimate_s)
     for k, (submit_s, run_s, wide, estimate_s) in enumerate(zip(*(c.tolist() for c in columns), strict=True)):
-        one = sc.WorkSpec(
-            f"j{k}", "replay", 1, work_s=max(1.0, estimate_s), true_work_s=max(1e-6, run_s), processors=wide
-        )
+        one = WorkSpec(f"j{k}", "replay", 1, work_s=max(1.0, estimate_s), true_work_s=max(1e-6, run_s), processors=wide)
         yield Submission(one, "trace", submit_s, scenario, luck, who, name=one.name, first=k)
 
 

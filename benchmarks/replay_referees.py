@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.bench_trace import synthetic
-from diana.sim.experiments import replay
 from diana.sim.load import swf
+from diana.sim.load.usable import choose
 
 PROGRAMS = Path(__file__).with_name("referee_programs.py")
 
@@ -23,7 +23,7 @@ class Trace(NamedTuple):
 
 def trace(folder: Path, given: Path | None, processors: int, first: int) -> Trace:
     """The first usable jobs of a given trace, or a synthetic one, in whole seconds and from 0 on."""
-    work = replay.choose(swf.read(given), processors, first)[0] if given else synthetic(first, 0.9)
+    work = choose(swf.read(given), processors, first)[0] if given else synthetic(first, 0.9)
     path = folder / "jobs.swf"
     lines = [f"; MaxProcs: {processors}"]
     begin_s = work.submit_s[0]

@@ -10,10 +10,10 @@ from typing import Any
 from diana.client import Client
 from diana.model.facts import Facts, Outcome
 from diana.model.ids import SiteId
+from diana.sim.load.workload import Submission
 from diana.sim.report import report as rp
-from diana.sim.scenario.scenario import Scenario
+from diana.sim.specs.scenario_spec import Scenario
 from diana.sim.world.runner import NAMED, unmet
-from diana.sim.world.workload import Submission
 from diana.trial.conduct import Ended
 from diana.trial.ground import Ground
 from diana.trial.happenings import Happenings

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from diana.errors import DianaError, Unreachable, UsageError
-from diana.sim.scenario.scenario import Scenario
+from diana.sim.specs.scenario_spec import Scenario
 from diana.trial.ground import PORT, Machine
 from diana.trial.image import image, run_command
 from diana.trial.walls import Walls

@@ -17,8 +17,10 @@ from diana.client import Client
 from diana.engine.journal.events import CancelJobs, HoldJobs, ReleaseJobs, RetryJobs
 from diana.errors import Denied, DianaError, Overloaded, Unplaceable, Unreachable, UsageError
 from diana.model.ids import GroupId
-from diana.sim.scenario.scenario import EventSpec, MoveSpec, Scenario
-from diana.sim.world.workload import INSIST_S, PATIENCE, Order, Submission
+from diana.sim.load.workload import INSIST_S, PATIENCE, Order, Submission
+from diana.sim.specs.event_spec import EventSpec
+from diana.sim.specs.scenario_spec import Scenario
+from diana.sim.specs.work_spec import MoveSpec
 from diana.trial.ground import Ground
 from diana.trial.happenings import Happenings
 from diana.trial.plan import job_file

@@ -21,7 +21,8 @@ from diana.model.job.software import CONTAINERS
 from diana.node.config.setup import own_account
 from diana.node.config.site_file import load_config
 from diana.node.config.text import write_config
-from diana.sim.scenario.scenario import DatasetSpec, Scenario
+from diana.sim.specs.data_spec import DatasetSpec
+from diana.sim.specs.scenario_spec import Scenario
 from diana.trial.ground import Ground, Machine
 from diana.trial.plan import settings_of
 

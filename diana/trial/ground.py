@@ -15,7 +15,7 @@ from typing import Literal
 from diana.client import Client
 from diana.errors import DianaError, Unreachable, one_line
 from diana.model.layout import DataDir
-from diana.sim.scenario.scenario import Scenario
+from diana.sim.specs.scenario_spec import Scenario
 
 Role = Literal["site", "standby", "member"]
 PORT = 7400

@@ -8,7 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 
 from diana.errors import DianaError
-from diana.sim.scenario.scenario import EventSpec
+from diana.sim.specs.event_spec import EventSpec
 from diana.trial.ground import Ground, Machine
 
 _Pair = tuple[str, str]

@@ -16,10 +16,11 @@ from diana.model.settings import Settings
 from diana.model.trust.identity import MACHINE
 from diana.sim.faults.swarm import drawn
 from diana.sim.kernel.clock import Clock
-from diana.sim.scenario.chains import before
-from diana.sim.scenario.scenario import Scenario, SiteSpec
+from diana.sim.load.workload import MERGE_RUN_S, Submission, Users
+from diana.sim.specs.chains import before
 from diana.sim.specs.fault_spec import FaultsSpec
-from diana.sim.world.workload import MERGE_RUN_S, Submission, Users
+from diana.sim.specs.scenario_spec import Scenario
+from diana.sim.specs.site_spec import SiteSpec
 
 MOST_MACHINES = 100
 """Node processes on one computer; each takes about 100 MB."""

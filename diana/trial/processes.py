@@ -14,8 +14,8 @@ from pathlib import Path
 from diana.adapters.loopback import free_addresses
 from diana.errors import Unreachable
 from diana.model.ids import SiteId
-from diana.sim.scenario.scenario import Scenario
 from diana.sim.scenario.topology import Topology
+from diana.sim.specs.scenario_spec import Scenario
 from diana.trial import ending
 from diana.trial.ground import Ground, Machine
 from diana.trial.links import Links, Shape

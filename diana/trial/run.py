@@ -17,9 +17,10 @@ from typing import Any
 import msgspec
 
 from diana.errors import UsageError
-from diana.sim.main import table
 from diana.sim.report.report import Report
+from diana.sim.report.table import table
 from diana.sim.scenario import scenario as sc
+from diana.sim.specs.scenario_spec import Scenario
 from diana.trial.account import Accountant, selected
 from diana.trial.conduct import Conductor
 from diana.trial.founding import Founding
@@ -71,7 +72,7 @@ def run(path: Path, options: Options, as_json: bool) -> int:
     return 0 if ran.report.good() else 1
 
 
-def run_scenario(scenario: sc.Scenario, options: Options, tell: Callable[[str], None], where: str = "scenario") -> Run:
+def run_scenario(scenario: Scenario, options: Options, tell: Callable[[str], None], where: str = "scenario") -> Run:
     """The whole of it. Whatever happens, every process, namespace and container it made is gone when this returns."""
     scenario = playable(scenario, options.seed, where)
     if not 1e-3 <= options.speed_up <= 1e4:
@@ -91,7 +92,7 @@ def run_scenario(scenario: sc.Scenario, options: Options, tell: Callable[[str], 
                 _only_logs(root)
 
 
-def _play(scenario: sc.Scenario, options: Options, tell: Callable[[str], None], root: Path) -> Run:
+def _play(scenario: Scenario, options: Options, tell: Callable[[str], None], root: Path) -> Run:
     factor = options.speed_up
     ground = _ground(options.on, root, scenario, factor)
     if scenario.seeds:
@@ -121,7 +122,7 @@ def _play(scenario: sc.Scenario, options: Options, tell: Callable[[str], None], 
             ground.close()
 
 
-def _ground(on: str, root: Path, scenario: sc.Scenario, factor: float) -> Ground:
+def _ground(on: str, root: Path, scenario: Scenario, factor: float) -> Ground:
     if on == "processes":
         from diana.trial.processes import Processes
 

@@ -35,7 +35,7 @@ may hold placeholders such as `{index}`. A size is bytes or text such as `"8G"`;
 """
 SCENARIO_HEAD = """# Scenario: every key
 
-Made from the model that reads scenario files (`diana/sim/scenario/scenario.py`), which `diana scenario schema` prints
+Made from the model that reads scenario files (`diana/sim/specs/scenario_spec.py`), which `diana scenario schema` prints
 as a [JSON Schema](../scenario.schema.json). [Scenarios](../scenarios.md) explains them with examples.
 """
 
@@ -56,7 +56,7 @@ def job_page() -> str:
 
 
 def scenario_page() -> str:
-    from diana.sim.scenario.scenario import Scenario
+    from diana.sim.specs.scenario_spec import Scenario
 
     sections = _structs(Scenario)
     titles = _paths(sections)

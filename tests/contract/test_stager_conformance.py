@@ -19,9 +19,10 @@ from diana.model.ids import SiteId, SubgroupId
 from diana.ports import Stager
 from diana.sim.kernel.clock import Clock
 from diana.sim.kernel.faults import Faults
-from diana.sim.scenario.scenario import FaultsSpec
+from diana.sim.specs.fault_spec import FaultsSpec
 from diana.sim.twins.network import Network
-from diana.sim.twins.stager import Pipes, SimStager
+from diana.sim.twins.pipes import Pipes
+from diana.sim.twins.stager import SimStager
 from tests.adapters.staging_grid import SUBGROUP, collect, facts, facts_key, fetch, grid, write
 
 ALPHA, BETA = SiteId("alpha"), SiteId("beta")

@@ -27,7 +27,7 @@ from diana.node.config.site_file import SiteConfig
 from diana.node.linking import Links
 from diana.sim.kernel.clock import Clock
 from diana.sim.kernel.faults import Faults
-from diana.sim.scenario.scenario import FaultsSpec
+from diana.sim.specs.fault_spec import FaultsSpec
 from diana.sim.twins.network import Network as SimNetwork
 from diana.sim.twins.transport import SimTransport
 from diana.wire import PROTOCOL

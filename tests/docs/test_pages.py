@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from diana.jobfile.raw import RawFile, RawJob
-from diana.sim.scenario.scenario import Scenario
+from diana.sim.specs.scenario_spec import Scenario
 from docs.web import check, keys, rpc
 from tests.e2e.grid import REPO
 

@@ -10,7 +10,11 @@ import pytest
 
 from diana.client import Client
 from diana.sim.report.report import Report
-from diana.sim.scenario import scenario as sc
+from diana.sim.specs.data_spec import DatasetSpec
+from diana.sim.specs.link_spec import LinkSpec
+from diana.sim.specs.scenario_spec import Scenario
+from diana.sim.specs.site_spec import SiteSpec
+from diana.sim.specs.work_spec import WorkSpec
 from diana.sim.world.runner import simulate
 from diana.wire.client.messages import Decision, SiteCost
 from tests.e2e.grid import Grid, outcomes, until
@@ -80,16 +84,16 @@ def simulated(dataset: str, by: Decision, third_rtt_s: float) -> Report:
     rows = {row.site: row for row in by.candidates}
     third = third_of(dataset)
     links = (
-        sc.LinkSpec(("alpha", holder), rows[holder].rtt_s / 2, rows["alpha"].bytes_per_s),
-        sc.LinkSpec((third, holder), third_rtt_s / 2, rows[third].bytes_per_s),
-        sc.LinkSpec(("alpha", third), rows[third].rtt_s / 2, 1e6),
+        LinkSpec(("alpha", holder), rows[holder].rtt_s / 2, rows["alpha"].bytes_per_s),
+        LinkSpec((third, holder), third_rtt_s / 2, rows[third].bytes_per_s),
+        LinkSpec(("alpha", third), rows[third].rtt_s / 2, 1e6),
     )
-    work = sc.WorkSpec(dataset, "alpha", JOBS, work_s=WORK_S, inputs=(dataset,), file_per_job=True, submit_s=5.0)
-    scenario = sc.Scenario(
+    work = WorkSpec(dataset, "alpha", JOBS, work_s=WORK_S, inputs=(dataset,), file_per_job=True, submit_s=5.0)
+    scenario = Scenario(
         version=1,
-        sites=tuple(sc.SiteSpec(name, slots) for name, slots in SLOTS.items()),
+        sites=tuple(SiteSpec(name, slots) for name, slots in SLOTS.items()),
         links=links,
-        datasets=(sc.DatasetSpec(dataset, holder, JOBS, FILE_BYTES),),
+        datasets=(DatasetSpec(dataset, holder, JOBS, FILE_BYTES),),
         workload=(work,),
     )
     return simulate(scenario, seed=1)

@@ -13,12 +13,15 @@ from diana.model.ids import SiteId
 from diana.sim.experiments import replay
 from diana.sim.kernel.clock import Clock
 from diana.sim.load import background, swf
+from diana.sim.load.life import JobLife
+from diana.sim.load.usable import choose
 from diana.sim.scenario import scenario as sc
 from diana.sim.scenario.text import written
 from diana.sim.specs.lrm_spec import BackgroundSpec
+from diana.sim.specs.scenario_spec import Scenario
 from diana.sim.twins.batch import Discipline
 from diana.sim.twins.batch_lrm import BatchLrm
-from diana.sim.twins.lrm import JobLife, Watcher
+from diana.sim.twins.lrm import Watcher
 from diana.sim.world.runner import simulate
 from tests.sim.test_chaos import check
 from tests.sim.test_lrm_and_stager import Bench, kind
@@ -82,7 +85,7 @@ BATCH = ("fcfs", "easy")
 CROWDED = 'background = { load = 0.4, sizes = "given", run_s = 20.0 }'
 
 
-def behind(lrm: str, more: str = "") -> sc.Scenario:
+def behind(lrm: str, more: str = "") -> Scenario:
     return sc.parse(TWO.replace("LRM", f'lrm = "{lrm}"\n{more}'))
 
 
@@ -180,7 +183,7 @@ def log(folder: Path, jobs: int = 400) -> Path:
 @pytest.mark.parametrize("lrm", Discipline)
 def test_a_trace_in_the_background_waits_as_it_does_alone(lrm: Discipline, tmp_path: Path) -> None:
     path = log(tmp_path)
-    work, _ = replay.choose(swf.read(path), 4)
+    work, _ = choose(swf.read(path), 4)
     foretold = replay.figures(work, 4, replay.replay(work, 4, lrm))
     found = alone(BackgroundSpec(trace=str(path)), 4, 4000.0, lrm).others
     assert foretold["mean_wait_s"] > 1.0

@@ -8,7 +8,8 @@ import msgspec
 import pytest
 
 from diana.sim.report.report import Report
-from diana.sim.scenario.scenario import ExpectSpec, Scenario, load, parse
+from diana.sim.scenario.scenario import load, parse
+from diana.sim.specs.scenario_spec import ExpectSpec, Scenario
 from diana.sim.world.runner import simulate
 
 BLACK_HOLE = Path(__file__).parents[2] / "scenarios" / "black-hole.toml"

@@ -13,9 +13,9 @@ from diana.engine.journal import effects as fx
 from diana.engine.journal import events as ev
 from diana.model.ids import GroupId, group_of
 from diana.model.views.views import Ok
-from diana.sim.main import failure
+from diana.sim.experiments.failure import failure
 from diana.sim.scenario import scenario as sc
-from diana.sim.world.driver import Boot
+from diana.sim.sites.driver import Boot
 from diana.sim.world.runner import simulate
 
 ASKS_S = 1.4

@@ -13,12 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from diana.errors import UsageError
-from diana.sim.central import central
+from diana.sim.central import bounds, central
 from diana.sim.central.jobs import Items, Kind, Machines, jobs_of
 from diana.sim.central.mapping import Mapped, Mapper
-from diana.sim.report import bounds
 from diana.sim.report.outcome import Outcome
-from diana.sim.scenario.scenario import MachineSpec, Scenario, parse
+from diana.sim.scenario.scenario import parse
+from diana.sim.specs.machine_spec import MachineSpec
+from diana.sim.specs.scenario_spec import Scenario
 from diana.sim.world.runner import simulate
 
 POLICIES: tuple[central.Policy, ...] = get_args(central.Policy)

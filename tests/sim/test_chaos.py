@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from diana.sim.experiments.failure import failure
 from diana.sim.faults.swarm import drawn
-from diana.sim.main import failure
 from diana.sim.scenario import scenario as sc
-from diana.sim.world.driver import Boot
+from diana.sim.sites.driver import Boot
+from diana.sim.specs.scenario_spec import Scenario
 from diana.sim.world.runner import run, simulate
 from diana.sim.world.world import World
 
@@ -27,7 +28,7 @@ DATABASES = ("database_lost", "database_old", "backup_restored")
 """After these jobs may stay held or out of reach, and groups may be gone (`diana/sim/checks/aftermath.py`)."""
 
 
-def check(scenario: sc.Scenario, seeds: range) -> Counter[str]:
+def check(scenario: Scenario, seeds: range) -> Counter[str]:
     """Run the seeds; fails with seed, options and story. Gives the faults by kind and the jobs by end."""
     seen: Counter[str] = Counter()
     for seed in seeds:

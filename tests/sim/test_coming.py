@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from diana.sim.kernel.clock import Clock
 from diana.sim.scenario import scenario as sc
+from diana.sim.sites.driver import Boot
 from diana.sim.world import runner
-from diana.sim.world.driver import Boot
 from diana.sim.world.world import World
 
 TEXT = """

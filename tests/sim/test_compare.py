@@ -12,13 +12,18 @@ from msgspec.structs import replace
 
 from diana.errors import UsageError
 from diana.sim.experiments import compare as cp
-from diana.sim.kernel.intervals import interval
 from diana.sim.main import run
 from diana.sim.report.figures import NAMES, Figures
+from diana.sim.report.intervals import interval
 from diana.sim.scenario import scenario as sc
+from diana.sim.scenario.comparison import plan
 from diana.sim.scenario.text import written
 from diana.sim.scenario.variants import faster, under
-from diana.sim.specs.compare_spec import PolicySpec, plan
+from diana.sim.specs.compare_spec import PolicySpec
+from diana.sim.specs.demand_spec import GenerateSpec
+from diana.sim.specs.event_spec import EventSpec
+from diana.sim.specs.trace_spec import TraceSpec
+from diana.sim.specs.work_spec import MoveSpec, WorkSpec
 
 SMALL = """
 version = 1
@@ -168,22 +173,20 @@ def test_a_policys_settings_hold_at_every_site_over_the_sites_own() -> None:
 
 
 def test_twice_the_load_halves_the_times_between_and_nothing_else() -> None:
-    work = sc.WorkSpec(
-        "w", "a", 3, work_s=9.0, submit_s=10.0, every_s=4.0, cancel_s=30.0, moves=(sc.MoveSpec("b", 8.0),)
-    )
+    work = WorkSpec("w", "a", 3, work_s=9.0, submit_s=10.0, every_s=4.0, cancel_s=30.0, moves=(MoveSpec("b", 8.0),))
     one = faster(work, 2.0)
     assert (one.submit_s, one.every_s, one.cancel_s, one.hold_s, one.moves[0].at_s) == (5.0, 2.0, 15.0, -1.0, 4.0)
     assert (one.work_s, one.jobs) == (9.0, 3) and faster(work, 1.0) is work
-    logged = replace(work, trace=sc.TraceSpec("x.swf", time_scale=3.0), every_s=0.0)
-    assert faster(logged, 2.0).trace == sc.TraceSpec("x.swf", time_scale=1.5)
-    loaded = replace(work, trace=sc.TraceSpec("x.swf", load=0.4), every_s=0.0)
-    assert faster(loaded, 2.0).trace == sc.TraceSpec("x.swf", load=0.8)
-    drawn = replace(work, generate=sc.GenerateSpec(load=0.4, burst_gap_s=6.0), every_s=0.0)
-    assert faster(drawn, 2.0).generate == sc.GenerateSpec(load=0.8, burst_gap_s=3.0)
+    logged = replace(work, trace=TraceSpec("x.swf", time_scale=3.0), every_s=0.0)
+    assert faster(logged, 2.0).trace == TraceSpec("x.swf", time_scale=1.5)
+    loaded = replace(work, trace=TraceSpec("x.swf", load=0.4), every_s=0.0)
+    assert faster(loaded, 2.0).trace == TraceSpec("x.swf", load=0.8)
+    drawn = replace(work, generate=GenerateSpec(load=0.4, burst_gap_s=6.0), every_s=0.0)
+    assert faster(drawn, 2.0).generate == GenerateSpec(load=0.8, burst_gap_s=3.0)
 
 
 def test_what_happens_for_sure_meets_the_same_work_under_twice_the_load() -> None:
-    event = sc.EventSpec(at_s=40.0, kind="kill", sites=("a",), for_s=7.0)
+    event = EventSpec(at_s=40.0, kind="kill", sites=("a",), for_s=7.0)
     one = under(replace(sc.parse(SMALL), events=(event,)), PolicySpec("p"), 2.0)
     assert one.events == (replace(event, at_s=20.0),)
 

@@ -9,10 +9,10 @@ from diana.engine.journal import records as r
 from diana.errors import UsageError
 from diana.model.ids import GroupId, SiteId
 from diana.sim.checks.order import Order
-from diana.sim.main import failure
+from diana.sim.experiments.failure import failure
 from diana.sim.report.report import Report
 from diana.sim.scenario import scenario as sc
-from diana.sim.world.driver import Boot
+from diana.sim.sites.driver import Boot
 from diana.sim.world.runner import run, simulate
 from diana.sim.world.world import World
 

@@ -8,7 +8,7 @@ from diana.engine.engine import Engine
 from diana.engine.journal.events import ReleaseJobs
 from diana.model.trust.principal import Principal, Role
 from diana.sim.scenario import scenario as sc
-from diana.sim.world.driver import Boot
+from diana.sim.sites.driver import Boot
 from diana.sim.world.runner import simulate
 from diana.sim.world.world import World
 from tests.sim.mutants_of_databases import DESCRIBED, TakesNoStock

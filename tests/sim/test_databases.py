@@ -8,7 +8,7 @@ import pytest
 
 from diana.model.ids import GroupId
 from diana.model.views.views import GroupView
-from diana.sim.main import failure
+from diana.sim.experiments.failure import failure
 from diana.sim.scenario import scenario as sc
 from diana.sim.world.runner import simulate
 from diana.sim.world.world import World

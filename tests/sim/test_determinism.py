@@ -15,8 +15,8 @@ CHAOS = ROOT / "scenarios" / "chaos.toml"
 PROGRAM = """
 import sys
 from pathlib import Path
-from diana.sim import scenario as sc
-from diana.sim.runner import simulate
+from diana.sim.scenario import scenario as sc
+from diana.sim.world.runner import simulate
 scenario = sc.reporting(sc.load(Path(sys.argv[1])), ("faults", "outcome"))
 reports = [simulate(scenario, seed) for seed in range(4)]
 print(*(one.digest for one in reports), *(one.outcome.digest for one in reports))

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from diana.errors import UsageError
 from diana.sim.report.report import Report
 from diana.sim.scenario import scenario as sc
-from diana.sim.scenario.scenario import EventSpec, Scenario
 from diana.sim.scenario.text import written
+from diana.sim.specs.event_spec import EventSpec
+from diana.sim.specs.scenario_spec import Scenario
 from diana.sim.world.runner import simulate
 
 GRID = """version = 1

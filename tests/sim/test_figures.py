@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from diana.errors import UsageError
-from diana.sim.report import outcome as oc
 from diana.sim.report.figures import Grid, jain, measured, quantile, window
 from diana.sim.report.outcome import Outcome
 from diana.sim.scenario import scenario as sc
-from diana.sim.world.driver import Boot
+from diana.sim.sites.driver import Boot
+from diana.sim.world.outcome import outcome_of
 from diana.sim.world.runner import run
 from diana.sim.world.world import World
 
@@ -151,7 +151,7 @@ merge = true
 def test_a_worlds_outcome_is_what_its_report_says() -> None:
     world = World(sc.parse(MIXED), 3, Boot())
     report = run(world)
-    found = oc.of_world(world)
+    found = outcome_of(world)
     one, fails = report.groups["one"], report.groups["fails"]
     assert report.good() and (one.done, fails.done + fails.failed) == (12, 30) and fails.failed > 0
     assert len(found.user) == one.done + fails.done + 5, "only what was done has a row; merging is no job"

@@ -13,7 +13,12 @@ import msgspec
 import pytest
 
 from diana.sim.experiments.alternatives import BEGIN_S, Row, alternatives, compare, drawn, errors, forced, stream
-from diana.sim.scenario.scenario import DatasetSpec, LinksSpec, Scenario, SiteSpec, UserSpec, WorkSpec
+from diana.sim.specs.data_spec import DatasetSpec
+from diana.sim.specs.demand_spec import UserSpec
+from diana.sim.specs.link_spec import LinksSpec
+from diana.sim.specs.scenario_spec import Scenario
+from diana.sim.specs.site_spec import SiteSpec
+from diana.sim.specs.work_spec import WorkSpec
 from diana.sim.world.runner import simulate
 
 CASES = 10

@@ -10,11 +10,10 @@ import pytest
 from diana.errors import UsageError
 from diana.sim.kernel import chance
 from diana.sim.kernel.clock import Clock
-from diana.sim.load import generated
+from diana.sim.load import generated, workload
 from diana.sim.load import generators as gen
 from diana.sim.scenario import scenario as sc
 from diana.sim.scenario.text import written
-from diana.sim.world import workload
 from diana.sim.world.runner import simulate
 
 DRAWS = 100_000

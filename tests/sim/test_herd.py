@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from diana.sim.main import failure
+from diana.sim.experiments.failure import failure
 from diana.sim.scenario.scenario import load
 from diana.sim.world.runner import simulate
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diana.sim.kernel.intervals import Interval, interval, students_t
+from diana.sim.report.intervals import Interval, interval, students_t
 
 TABLE = {
     1: 12.706,

@@ -16,8 +16,9 @@ from diana.engine.handover import leases
 from diana.engine.messages.leases import Renew, Renewed
 from diana.engine.site.context import Context
 from diana.model.ids import SiteId
-from diana.sim.main import failure
+from diana.sim.experiments.failure import failure
 from diana.sim.scenario import scenario as sc
+from diana.sim.specs.scenario_spec import Scenario
 from diana.sim.twins.lrm import SimLrm
 from diana.sim.world.runner import simulate
 from tests.protocol import lease
@@ -106,7 +107,7 @@ def test_so_it_is_under_many_seeds(seed: int) -> None:
 # --- mutants -----------------------------------------------------------------------------------------------------
 
 
-def rougher(**options: float) -> sc.Scenario:
+def rougher(**options: float) -> Scenario:
     """More and longer work under the leases, and some options otherwise: where a fault that needs several accidents at
     once is met in one seed out of ten."""
     text = TEXT.replace("jobs = 6\nwork_s = 80.0", "jobs = 12\nwork_s = 200.0")
@@ -206,7 +207,7 @@ class Broken(NamedTuple):
     sentences: str
     """Of `lease.Rules`."""
     wide: bool = True
-    scenario: sc.Scenario = SCENARIO
+    scenario: Scenario = SCENARIO
 
 
 BROKEN = (

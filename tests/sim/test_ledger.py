@@ -9,7 +9,7 @@ from diana.engine.membership import trust_ledger
 from diana.model.ids import SiteId
 from diana.model.trust.principal import Principal, Role
 from diana.sim.scenario.scenario import parse
-from diana.sim.world.driver import Boot
+from diana.sim.sites.driver import Boot
 from diana.sim.world.world import World
 
 OPERATOR = Principal(Role.OPERATOR, "operator@vo")

@@ -9,7 +9,7 @@ from diana.errors import UsageError
 from diana.model.ids import SiteId
 from diana.model.views.link import LinkMap
 from diana.sim.scenario.scenario import parse
-from diana.sim.world.driver import Boot
+from diana.sim.sites.driver import Boot
 from diana.sim.world.world import World
 
 GRID = """

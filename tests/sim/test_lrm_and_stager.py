@@ -13,12 +13,14 @@ from diana.model.indexset import IndexSet
 from diana.model.job.spec import GroupSpec, Resources
 from diana.sim.kernel.clock import Clock
 from diana.sim.kernel.faults import Faults
-from diana.sim.scenario.scenario import FaultsSpec
+from diana.sim.load.life import JobLife
+from diana.sim.specs.fault_spec import FaultsSpec
 from diana.sim.twins.batch import Discipline
 from diana.sim.twins.batch_lrm import BatchLrm
-from diana.sim.twins.lrm import JobLife, SimLrm, Watcher
+from diana.sim.twins.lrm import SimLrm, Watcher
 from diana.sim.twins.network import Network
-from diana.sim.twins.stager import Pipe, Pipes, SimStager
+from diana.sim.twins.pipes import Pipe, Pipes
+from diana.sim.twins.stager import SimStager
 from diana.sim.twins.transport import SimTransport
 
 SITE = SiteId("a")

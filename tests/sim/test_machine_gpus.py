@@ -15,7 +15,7 @@ from diana.engine.machines.machines import Workers
 from diana.errors import UsageError
 from diana.model.facts import Outcome
 from diana.sim.scenario import scenario as sc
-from diana.sim.world.driver import Boot
+from diana.sim.sites.driver import Boot
 from diana.sim.world.runner import simulate
 
 MACHINES = """version = 1

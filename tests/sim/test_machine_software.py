@@ -18,7 +18,7 @@ from diana.errors import UsageError
 from diana.model.facts import Outcome
 from diana.model.job.software import needed
 from diana.sim.scenario import scenario as sc
-from diana.sim.world.driver import Boot
+from diana.sim.sites.driver import Boot
 from diana.sim.world.runner import simulate
 
 MACHINES = """version = 1

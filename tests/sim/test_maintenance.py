@@ -13,7 +13,7 @@ from diana.engine.journal import effects as fx
 from diana.engine.journal import events as ev
 from diana.errors import UsageError
 from diana.sim.scenario import scenario as sc
-from diana.sim.world.driver import Boot
+from diana.sim.sites.driver import Boot
 from diana.sim.world.runner import simulate
 
 TEXT = """version = 1

@@ -10,7 +10,7 @@ from diana.model.ids import SiteId
 from diana.model.settings import Settings
 from diana.policy.membership import State
 from diana.sim.scenario import scenario as sc
-from diana.sim.scenario.scenario import FaultsSpec
+from diana.sim.specs.fault_spec import FaultsSpec
 from diana.sim.world.members import Members
 from diana.sim.world.runner import simulate
 

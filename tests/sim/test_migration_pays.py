@@ -8,10 +8,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from diana.sim.main import failure
+from diana.sim.experiments.failure import failure
 from diana.sim.report.flows import MigrationReport
-from diana.sim.scenario.scenario import Scenario, load, parse
+from diana.sim.scenario.scenario import load, parse
 from diana.sim.scenario.text import written
+from diana.sim.specs.scenario_spec import Scenario
 from diana.sim.world.runner import simulate
 from tests.sim.test_flows import SMALL
 

@@ -12,10 +12,10 @@ from collections.abc import Iterable
 
 import pytest
 
-from diana.sim.main import failure
+from diana.sim.experiments.failure import failure
 from diana.sim.report.report import Report
 from diana.sim.scenario import scenario as sc
-from diana.sim.world.driver import Boot
+from diana.sim.sites.driver import Boot
 from diana.sim.world.runner import simulate
 from tests.protocol import control, handover, moves, recall
 from tests.sim import mutants, mutants_of_orders

@@ -10,7 +10,7 @@ from diana.engine.messages.messages import Committed, Hello
 from diana.model.ids import SiteId, SubgroupId
 from diana.sim.kernel.clock import Clock
 from diana.sim.kernel.faults import Faults
-from diana.sim.scenario.scenario import FaultsSpec
+from diana.sim.specs.fault_spec import FaultsSpec
 from diana.sim.twins.network import KEEPALIVE_S, Network
 from diana.sim.twins.transport import SimTransport
 

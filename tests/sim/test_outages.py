@@ -11,7 +11,8 @@ from diana.model.ids import GroupId, SiteId, SubgroupId
 from diana.model.views.views import GroupView
 from diana.sim.kernel.faults import Faults
 from diana.sim.scenario import scenario as sc
-from diana.sim.world.driver import Boot
+from diana.sim.sites.driver import Boot
+from diana.sim.specs.fault_spec import FaultsSpec
 from diana.sim.world.runner import run, simulate
 from diana.sim.world.world import World
 from tests.sim.worlds import A, B, C, at, begun
@@ -237,7 +238,7 @@ def test_each_kind_of_fault_strikes_is_counted_under_its_name_and_costs_no_job(k
 
 
 def test_a_seed_goes_without_some_kinds_and_says_so() -> None:
-    spec = sc.FaultsSpec(draw=True, off=0.5, until_s=1.0, loss=0.5, delay=0.5, crash=0.5, stall_every_s=9.0)
+    spec = FaultsSpec(draw=True, off=0.5, until_s=1.0, loss=0.5, delay=0.5, crash=0.5, stall_every_s=9.0)
     options = [Faults(spec, seed).options() for seed in range(40)]
     for key in ("loss", "delay", "crash", "stall_every_s"):
         without = sum(option[key] == 0 for option in options)
@@ -246,13 +247,11 @@ def test_a_seed_goes_without_some_kinds_and_says_so() -> None:
 
 
 def test_no_seed_goes_without_faults_altogether() -> None:
-    spec = sc.FaultsSpec(draw=True, off=0.9, until_s=60.0, loss=0.1, crash=0.01, cut_every_s=100.0)
+    spec = FaultsSpec(draw=True, off=0.9, until_s=60.0, loss=0.1, crash=0.01, cut_every_s=100.0)
     for seed in range(100):
         options = Faults(spec, seed).options()
         assert options["loss"] or options["crash"], options
-    assert not any(
-        Faults(sc.FaultsSpec(draw=True, off=0.9, until_s=60.0), 1).options()[key] for key in ("loss", "crash")
-    )
+    assert not any(Faults(FaultsSpec(draw=True, off=0.9, until_s=60.0), 1).options()[key] for key in ("loss", "crash"))
 
 
 def test_the_same_seed_gives_the_same_digest_with_all_kinds() -> None:

@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from diana.sim.kernel.intervals import Interval
 from diana.sim.main import run
 from diana.sim.report import charts
 from diana.sim.report.drawing import BUCKETS, MOST_BARS, drawing_of
 from diana.sim.report.figures import Grid
+from diana.sim.report.intervals import Interval
 from diana.sim.report.outcome import Outcome
 
 SCENARIO = """

@@ -10,11 +10,12 @@ import pytest
 
 from benchmarks.bench_paper_figures import batches, sized
 from diana.model.ids import GroupId
-from diana.sim.main import failure
+from diana.sim.experiments.failure import failure
 from diana.sim.report.flows import MigrationReport
 from diana.sim.report.report import Report
-from diana.sim.scenario.scenario import Scenario, load
-from diana.sim.world.driver import Boot
+from diana.sim.scenario.scenario import load
+from diana.sim.sites.driver import Boot
+from diana.sim.specs.scenario_spec import Scenario
 from diana.sim.world.runner import run, simulate
 from diana.sim.world.world import World
 

@@ -15,6 +15,7 @@ from diana.sim.faults.swarm import drawn
 from diana.sim.load import popularity
 from diana.sim.scenario import scenario as sc
 from diana.sim.scenario.text import written
+from diana.sim.specs.scenario_spec import Scenario
 from diana.sim.world.runner import simulate
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
@@ -31,11 +32,11 @@ data = {}
 """
 
 
-def parsed(data: str = "", was: str = "", now: str = "") -> sc.Scenario:
+def parsed(data: str = "", was: str = "", now: str = "") -> Scenario:
     return sc.parse(TEXT.replace("data = {}", f"data = {{ {data} }}").replace(was, now), "x.toml")
 
 
-def read(scenario: sc.Scenario, seed: int = 0) -> popularity.Reading:
+def read(scenario: Scenario, seed: int = 0) -> popularity.Reading:
     work = scenario.workload[0]
     assert work.data is not None
     return popularity.reading(work, work.data, scenario, seed)

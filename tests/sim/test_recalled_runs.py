@@ -13,8 +13,8 @@ from diana.engine.engine import Engine
 from diana.engine.journal import effects as fx
 from diana.engine.journal import events as ev
 from diana.engine.journal import records as r
-from diana.sim.main import failure
-from diana.sim.world.driver import Boot
+from diana.sim.experiments.failure import failure
+from diana.sim.sites.driver import Boot
 from diana.sim.world.runner import simulate
 from tests.sim.mutants import without
 from tests.sim.test_mutants import SCENARIOS

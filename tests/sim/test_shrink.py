@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from diana.sim.experiments.failure import smaller
 from diana.sim.experiments.shrink import _least, shrink
 from diana.sim.faults.swarm import concrete
-from diana.sim.main import smaller
 from diana.sim.scenario import scenario as sc
 from diana.sim.scenario.text import written
-from diana.sim.world.driver import Boot
+from diana.sim.sites.driver import Boot
 from diana.sim.world.runner import simulate
 from tests.sim import mutants
 from tests.sim.test_mutants import SCENARIOS

@@ -10,6 +10,7 @@ import pytest
 from diana.errors import UsageError
 from diana.sim.scenario import scenario as sc
 from diana.sim.scenario.text import written
+from diana.sim.specs.scenario_spec import Scenario
 from diana.sim.world.runner import simulate
 
 TABLE = """host,jobs,cpus,fast,city
@@ -34,12 +35,12 @@ def folder(path: Path, table: str = TABLE) -> Path:
     return path
 
 
-def parsed(path: Path, keys: str = "", top: str = "") -> sc.Scenario:
+def parsed(path: Path, keys: str = "", top: str = "") -> Scenario:
     text = TEXT.replace('"cpus" }', f'"cpus"{", " + keys if keys else ""} }}\n{top}')
     return sc.parse(text, "x.toml", path)
 
 
-def names(scenario: sc.Scenario) -> list[str]:
+def names(scenario: Scenario) -> list[str]:
     return [site.name for site in scenario.sites]
 
 

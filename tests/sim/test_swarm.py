@@ -11,10 +11,11 @@ import pytest
 
 from diana.errors import UsageError
 from diana.sim.experiments import fanout
+from diana.sim.experiments.failure import failure
 from diana.sim.faults import swarm
-from diana.sim.main import failure
 from diana.sim.main import run as run_file
 from diana.sim.scenario import scenario as sc
+from diana.sim.specs.scenario_spec import SwarmSpec
 from diana.sim.world.runner import simulate
 
 CHAOS = sc.load(Path(__file__).parents[2] / "scenarios" / "chaos.toml")
@@ -74,7 +75,7 @@ def test_what_a_seed_amounts_to_can_be_written_down_and_runs_the_same() -> None:
     scenario = sc.parse(SMALL)
     for seed in range(4):
         concrete = swarm.concrete(scenario, seed)
-        assert concrete.swarm == sc.SwarmSpec() and not concrete.faults.draw
+        assert concrete.swarm == SwarmSpec() and not concrete.faults.draw
         assert simulate(concrete, seed).digest == simulate(scenario, seed).digest
 
 

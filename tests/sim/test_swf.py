@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from diana.errors import UsageError
-from diana.sim.experiments.replay import choose
 from diana.sim.load import swf
+from diana.sim.load.usable import choose
 
 HEADER = "; Version: 2.2\n; MaxProcs: 64\n; Note: one\n; Note: two\n;\n"
 

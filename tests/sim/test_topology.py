@@ -12,9 +12,10 @@ import pytest
 from diana.errors import UsageError
 from diana.model.ids import SiteId
 from diana.sim.main import run
-from diana.sim.scenario.scenario import Scenario, load, parse
+from diana.sim.scenario.scenario import load, parse
 from diana.sim.scenario.text import written
 from diana.sim.scenario.topology import Topology
+from diana.sim.specs.scenario_spec import Scenario
 from diana.sim.world.runner import simulate
 
 ROOT = Path(__file__).parents[2]

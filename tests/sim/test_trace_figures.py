@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from diana.cli.main import main
-from diana.sim.experiments.replay import Work, choose, figures, replay, report
+from diana.sim.experiments.replay import figures, replay, report
 from diana.sim.load import swf
+from diana.sim.load.usable import Work, choose
 from diana.sim.twins.batch import Discipline
 from tests.sim.batch_referees import Asked, easy_by_definition, fcfs_by_processors
 

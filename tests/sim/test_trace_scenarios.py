@@ -10,19 +10,20 @@ import pytest
 from diana.sim.faults.swarm import drawn
 from diana.sim.load import traced
 from diana.sim.scenario import scenario as sc
+from diana.sim.specs.scenario_spec import Scenario
 from diana.sim.world.runner import simulate
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT.parent / "shared" / "data"
 
 
-def loaded(name: str) -> sc.Scenario:
+def loaded(name: str) -> Scenario:
     if not DATA.is_dir():
         pytest.fail(f"{DATA} is not there; scenarios/{name}.toml reads its logs (../shared lies beside the clone)")
     return sc.load(ROOT / "scenarios" / f"{name}.toml")
 
 
-def cut(scenario: sc.Scenario, jobs: int) -> sc.Scenario:
+def cut(scenario: Scenario, jobs: int) -> Scenario:
     """With so many jobs of each log."""
     replace = msgspec.structs.replace
     workload = tuple(

@@ -16,6 +16,7 @@ from diana.sim.load import bursts, swf, traced
 from diana.sim.report.report import selected
 from diana.sim.scenario import scenario as sc
 from diana.sim.scenario.text import written
+from diana.sim.specs.scenario_spec import Scenario
 from diana.sim.world.runner import simulate
 
 HEADER = "; Version: 2.2\n; Partition: 1 Alpha.Org\n; Partition: 2 beta\n; Partition: 9 far.away\n"
@@ -38,7 +39,7 @@ def log(folder: Path, *jobs: str, header: str = HEADER) -> Path:
     return folder
 
 
-def scenario(folder: Path, more: str = "", site: str = 'site = "beta"', top: str = "") -> sc.Scenario:
+def scenario(folder: Path, more: str = "", site: str = 'site = "beta"', top: str = "") -> Scenario:
     text = SCENARIO.replace('file = "log.swf"', f'file = "log.swf"{", " + more if more else ""}')
     return sc.parse(
         text.replace('site = "beta"', site).replace("[[workload]]", f"{top}\n[[workload]]"), "x.toml", folder

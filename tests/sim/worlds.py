@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from diana.model.ids import SiteId
-from diana.sim.scenario import scenario as sc
-from diana.sim.world.driver import Boot
-from diana.sim.world.site import Site
+from diana.sim.sites.driver import Boot
+from diana.sim.sites.site import Site
+from diana.sim.specs.scenario_spec import Scenario
 from diana.sim.world.world import World
 
 A, B, C = SiteId("a"), SiteId("b"), SiteId("c")
 
 
-def begun(scenario: sc.Scenario, until_s: float) -> World:
+def begun(scenario: Scenario, until_s: float) -> World:
     world = World(scenario, 0, Boot())
     world.begin()
     world.clock.run_until(until_s)

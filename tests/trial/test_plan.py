@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from diana.errors import UsageError
 from diana.jobfile import ParsedFile, parse_file
 from diana.model.ids import MAIN_MACHINE
+from diana.sim.load.workload import Submission
 from diana.sim.scenario import scenario as sc
-from diana.sim.scenario.scenario import Scenario, WorkSpec
-from diana.sim.world.workload import Submission
+from diana.sim.specs.scenario_spec import Scenario
+from diana.sim.specs.work_spec import WorkSpec
 from diana.trial.plan import ATTEMPTS, job_file, playable, settings_of, submissions
 
 GRID = """version = 1

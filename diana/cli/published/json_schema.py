@@ -17,7 +17,7 @@ from diana.sim.checks import coverage
 from diana.sim.experiments.compare import Comparison
 from diana.sim.report.outcome_digest import OutcomeReport
 from diana.sim.report.report import Report
-from diana.sim.scenario.scenario import REPORT_KEYS
+from diana.sim.specs.scenario_spec import REPORT_KEYS
 from diana.wire.client import messages as wire
 
 VERBS: dict[str, Any] = {

@@ -19,9 +19,10 @@ from msgspec.structs import replace
 from diana.errors import DianaError, UsageError
 from diana.sim.experiments import compare as cp
 from diana.sim.experiments import instrument
-from diana.sim.scenario.scenario import Scenario, load
+from diana.sim.scenario.comparison import Plan, plan
+from diana.sim.scenario.scenario import load
 from diana.sim.scenario.text import written
-from diana.sim.specs.compare_spec import Plan, plan
+from diana.sim.specs.scenario_spec import Scenario
 
 if TYPE_CHECKING:
     from diana.cli.shared.progress import Tell

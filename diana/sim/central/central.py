@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from diana.sim.central.jobs import Jobs, jobs_of
 from diana.sim.central.mapping import Mapped, Mapper
 from diana.sim.report.outcome import Outcome
-from diana.sim.scenario.scenario import Scenario
+from diana.sim.specs.scenario_spec import Scenario
 
 Policy = Literal["min-min", "sufferage", "first-start"]
 REMAPPED = 4

@@ -14,11 +14,11 @@ from diana.errors import UsageError
 from diana.model.ids import SiteId
 from diana.sim.faults.swarm import drawn
 from diana.sim.kernel.clock import Clock
-from diana.sim.scenario.scenario import Scenario
+from diana.sim.load.workload import Submission, Users
+from diana.sim.scenario.central_checks import check_central
 from diana.sim.scenario.topology import Topology
-from diana.sim.specs import central_spec
-from diana.sim.specs.demand_spec import machines
-from diana.sim.world.workload import Submission, Users
+from diana.sim.specs.capacity import machines
+from diana.sim.specs.scenario_spec import Scenario
 
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int32]
@@ -148,7 +148,7 @@ def jobs_of(scenario: Scenario, seed: int) -> Jobs:
     """UsageError: the scenario asks for what no central policy here can do."""
     scenario = drawn(scenario, seed)
     try:
-        central_spec.check(scenario)
+        check_central(scenario)
     except ValueError as e:
         raise UsageError(str(e)) from None
     users = Users(Clock(), scenario, seed, lambda site, event: None)

@@ -2,7 +2,7 @@
 
 They watch the records that became durable (at their commit), the jobs that really ran (the LRM) and the answers to
 users. The cost of a check grows with its event, never with the number of jobs; `recount` at crash, heal and end is the
-exception. I6 (one leader per term) is judged in `world/replicas.py`; I8 is judged by the runner at the end."""
+exception. I6 (one leader per term) is judged in `sites/replicas.py`; I8 is judged by the runner at the end."""
 
 from __future__ import annotations
 

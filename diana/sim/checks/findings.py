@@ -66,7 +66,7 @@ class Findings(Watcher):
         self._fail("assert", SiteId("-"), GroupId("-"), -1, f"{type(error).__name__}: {error} ({where})")
 
     def broken(self, rule: str, site: SiteId, text: str) -> None:
-        """Report a violation that another judge found (`world/replicas.py`)."""
+        """Report a violation that another judge found (`sites/replicas.py`)."""
         self._fail(rule, site, GroupId("-"), -1, text)
 
     def stuck(self, site: SiteId, group: GroupId, text: str) -> None:

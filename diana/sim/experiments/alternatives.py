@@ -14,7 +14,12 @@ import msgspec
 
 from diana.sim.kernel import chance
 from diana.sim.report.report import GroupReport
-from diana.sim.scenario.scenario import DatasetSpec, LinkSpec, Scenario, SiteSpec, UserSpec, WorkSpec
+from diana.sim.specs.data_spec import DatasetSpec
+from diana.sim.specs.demand_spec import UserSpec
+from diana.sim.specs.link_spec import LinkSpec
+from diana.sim.specs.scenario_spec import Scenario
+from diana.sim.specs.site_spec import SiteSpec
+from diana.sim.specs.work_spec import WorkSpec
 from diana.sim.world.runner import simulate
 
 Kind = Literal["data", "compute", "mixed"]

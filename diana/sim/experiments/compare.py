@@ -15,21 +15,22 @@ from msgspec.structs import replace
 
 from diana.errors import UsageError
 from diana.sim.central import central
+from diana.sim.central.bounds import of_jobs
 from diana.sim.central.jobs import jobs_of
 from diana.sim.experiments import fanout, patience
 from diana.sim.experiments.fanout import slim
 from diana.sim.faults.swarm import drawn
-from diana.sim.kernel.intervals import CONFIDENCE, Interval, interval
 from diana.sim.report import figures as fg
-from diana.sim.report import outcome as oc
-from diana.sim.report.bounds import of_jobs
 from diana.sim.report.drawing import Drawing, drawing_of
+from diana.sim.report.intervals import CONFIDENCE, Interval, interval
 from diana.sim.report.outcome_digest import RunOutcome, of_columns
 from diana.sim.report.report import Report
-from diana.sim.scenario.scenario import Scenario
+from diana.sim.scenario.comparison import Plan
 from diana.sim.scenario.variants import under
-from diana.sim.specs.compare_spec import Plan, PolicySpec
-from diana.sim.world.driver import Boot
+from diana.sim.sites.driver import Boot
+from diana.sim.specs.compare_spec import PolicySpec
+from diana.sim.specs.scenario_spec import Scenario
+from diana.sim.world.outcome import outcome_of
 from diana.sim.world.runner import run as run_world
 from diana.sim.world.world import World
 
@@ -131,7 +132,7 @@ def _done(scenario: Scenario, plan: Plan, first: Task, task: Task) -> Run:
     one = replace(under(scenario, task.policy, task.load), report=(*reported, *watched))
     world = World(one, task.seed, Boot())
     report = run_world(world, patience.on_stderr() if task == first else None)
-    outcome = oc.of_world(world)
+    outcome = outcome_of(world)
     machines = fg.grid(world.scenario)
     drawing = drawing_of(outcome, machines, report.migration) if task.draw else None
     submitted = sum(submission.jobs for submission in world.users.in_order())

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from diana.sim.experiments.compare import Comparison, LoadTable, PolicyTable
-from diana.sim.kernel.intervals import Interval
+from diana.sim.report.intervals import Interval
 
 
 def written(value: float) -> str:

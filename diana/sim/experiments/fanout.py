@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from diana.sim.report.report import Report
-from diana.sim.scenario.scenario import Scenario
+from diana.sim.specs.scenario_spec import Scenario
 from diana.sim.world.runner import Watch, simulate
 
 AT_ONCE = 4

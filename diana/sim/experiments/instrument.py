@@ -14,12 +14,13 @@ from msgspec.structs import replace
 from diana.errors import UsageError
 from diana.sim.experiments import compare as cp
 from diana.sim.experiments import compare_text
-from diana.sim.main import failure, smaller, table
+from diana.sim.experiments.failure import failure, smaller
 from diana.sim.report.outcome_digest import RunOutcome, joint
 from diana.sim.report.report import Report, selected
-from diana.sim.scenario.scenario import Scenario
+from diana.sim.report.table import table
+from diana.sim.scenario.comparison import Plan
 from diana.sim.scenario.variants import under
-from diana.sim.specs.compare_spec import Plan
+from diana.sim.specs.scenario_spec import Scenario
 
 
 class Wanted(NamedTuple):

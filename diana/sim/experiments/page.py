@@ -13,7 +13,7 @@ from diana.sim.report.charts import Band, Line
 from diana.sim.report.drawing import QUANTILES, Drawing
 from diana.sim.report.figures import NAMES
 from diana.sim.report.page_parts import details, document, legend, plots, section, table
-from diana.sim.scenario.scenario import Scenario
+from diana.sim.specs.scenario_spec import Scenario
 
 SWEPT = (
     "turnaround_mean_s",

@@ -21,7 +21,10 @@ from diana.sim.faults import swarm
 from diana.sim.report.report import Report
 from diana.sim.scenario import scenario as sc
 from diana.sim.scenario.text import written
-from diana.sim.world.driver import Boot
+from diana.sim.sites.driver import Boot
+from diana.sim.specs.fault_spec import FaultsSpec
+from diana.sim.specs.scenario_spec import ExpectSpec, Scenario
+from diana.sim.specs.work_spec import WorkSpec
 from diana.sim.world.runner import run
 from diana.sim.world.world import World
 
@@ -32,7 +35,7 @@ _T = TypeVar("_T")
 
 
 class Shrunk(msgspec.Struct, frozen=True, kw_only=True):
-    scenario: sc.Scenario
+    scenario: Scenario
     """Fails under the seed by itself; nothing of it is left to draw but the single faults."""
     report: Report
     rules: tuple[str, ...]
@@ -44,7 +47,7 @@ class Shrunk(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def shrink(
-    scenario: sc.Scenario,
+    scenario: Scenario,
     seed: int,
     *,
     boot: Boot | None = None,
@@ -61,10 +64,8 @@ class _TimeOver(Exception):
 
 
 class _Search:
-    def __init__(
-        self, scenario: sc.Scenario, seed: int, boot: Boot, now_s: Callable[[], float], limit_s: float
-    ) -> None:
-        self._best = replace(swarm.concrete(scenario, seed), expect=sc.ExpectSpec(), report=("faults",))
+    def __init__(self, scenario: Scenario, seed: int, boot: Boot, now_s: Callable[[], float], limit_s: float) -> None:
+        self._best = replace(swarm.concrete(scenario, seed), expect=ExpectSpec(), report=("faults",))
         self._seed = seed
         self._boot = boot
         self._now_s = now_s
@@ -114,13 +115,13 @@ class _Search:
 
     # --- runs ------------------------------------------------------------------------------------------
 
-    def _run(self, scenario: sc.Scenario) -> tuple[Report, int]:
+    def _run(self, scenario: Scenario) -> tuple[Report, int]:
         self._runs += 1
         world = World(scenario, self._seed, self._boot)
         report = run(world)
         return report, world.faults.drawn
 
-    def _fails(self, scenario: sc.Scenario) -> bool:
+    def _fails(self, scenario: Scenario) -> bool:
         """True if it fails by a rule that the first failure broke; the run goes no further than that."""
         self._runs += 1
         world = World(scenario, self._seed, self._boot)
@@ -135,7 +136,7 @@ class _Search:
             return True
         return False
 
-    def _try(self, candidate: sc.Scenario) -> bool:
+    def _try(self, candidate: Scenario) -> bool:
         """True if it fails by a rule that the first failure broke; then it is the best so far."""
         if self._now_s() > self._end_s:
             raise _TimeOver
@@ -200,7 +201,7 @@ class _Search:
 
 
 RATES = (
-    *(k for k in sc.FaultsSpec.__struct_fields__ if k.endswith("_every_s")),
+    *(k for k in FaultsSpec.__struct_fields__ if k.endswith("_every_s")),
     *("loss", "duplicate", "delay", "crash", "stage_error", "retell"),
 )
 
@@ -211,7 +212,7 @@ def _broken(report: Report) -> set[str]:
     return rules | {key for key in ("lost", "doubled", "stuck") if getattr(report, key)}
 
 
-def _simpler(work: sc.WorkSpec) -> Iterator[dict[str, object]]:
+def _simpler(work: WorkSpec) -> Iterator[dict[str, object]]:
     """One thing less each time."""
     for key in ("moves", "inputs", "after", "sites"):
         if getattr(work, key):
@@ -237,7 +238,7 @@ def _simpler(work: sc.WorkSpec) -> Iterator[dict[str, object]]:
             yield {key: least_value}
 
 
-def _with_jobs(work: sc.WorkSpec) -> sc.WorkSpec:
+def _with_jobs(work: WorkSpec) -> WorkSpec:
     """Moves name no jobs that are not there."""
     moves = tuple(replace(m, jobs=min(m.jobs, work.jobs - m.first)) for m in work.moves if m.first < work.jobs)
     return replace(work, moves=moves)

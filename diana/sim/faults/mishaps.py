@@ -15,9 +15,9 @@ from diana.sim.faults.outages import Outages
 from diana.sim.kernel.clock import Clock
 from diana.sim.kernel.faults import Faults
 from diana.sim.kernel.trace import Trace
+from diana.sim.sites.replicas import Pair
+from diana.sim.sites.site import Site
 from diana.sim.twins.network import Network
-from diana.sim.world.replicas import Pair
-from diana.sim.world.site import Site
 
 _LINKS = ("cut", "clog", "partition")
 _KINDS = ("spawner_crash", "machine_crash", "cut", "machine_away", "machine_removed", "clog", "partition", *OUTAGES)

@@ -12,8 +12,8 @@ from diana.model.ids import SiteId
 from diana.sim.kernel.clock import Clock
 from diana.sim.kernel.faults import Faults
 from diana.sim.kernel.trace import Trace
-from diana.sim.world.replicas import Pair
-from diana.sim.world.site import Site
+from diana.sim.sites.replicas import Pair
+from diana.sim.sites.site import Site
 
 _DATABASES = ("database_lost", "database_old", "backup_restored")
 HEARD_S = 60.0
@@ -27,7 +27,7 @@ KINDS = ("disk_slow", "disk_full", "disk_error", "clock_jump", "stall", "site_lo
 
 
 class Outages:
-    """Faults of sites that one node leads; those with a standby have faults of their own (`world/replicas.py`)."""
+    """Faults of sites that one node leads; those with a standby have faults of their own (`sites/replicas.py`)."""
 
     def __init__(
         self,

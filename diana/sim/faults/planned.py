@@ -9,10 +9,10 @@ from diana.model.ids import SiteId
 from diana.sim.kernel.clock import Clock
 from diana.sim.kernel.faults import Faults
 from diana.sim.kernel.trace import Trace
+from diana.sim.sites.replicas import Pair
+from diana.sim.sites.site import Site
 from diana.sim.specs.event_spec import EventSpec
 from diana.sim.twins.network import Network
-from diana.sim.world.replicas import Pair
-from diana.sim.world.site import Site
 
 
 class Planned:

@@ -13,8 +13,10 @@ from msgspec.structs import replace
 from diana.sim.kernel import chance
 from diana.sim.kernel.faults import drawn_rates
 from diana.sim.load.popularity import laid
-from diana.sim.scenario.chains import together
-from diana.sim.scenario.scenario import MoveSpec, Scenario, SiteSpec, SwarmSpec, WorkSpec
+from diana.sim.specs.chains import together
+from diana.sim.specs.scenario_spec import Scenario, SwarmSpec
+from diana.sim.specs.site_spec import SiteSpec
+from diana.sim.specs.work_spec import MoveSpec, WorkSpec
 
 
 def drawn(scenario: Scenario, seed: int) -> Scenario:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import msgspec
 
 from diana.sim.kernel import chance
-from diana.sim.scenario.scenario import FaultsSpec
+from diana.sim.specs.fault_spec import FaultsSpec
 
 _RATES = ("loss", "duplicate", "delay", "crash", "stage_error", "retell")
 _STEADY = ("loss", "duplicate", "delay", "crash")

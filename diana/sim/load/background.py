@@ -6,17 +6,15 @@ from collections.abc import Iterator
 from functools import lru_cache
 from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from diana.sim.experiments import replay
 from diana.sim.kernel import chance
 from diana.sim.load import generators as gen
 from diana.sim.load import swf
-
-if TYPE_CHECKING:
-    from diana.sim.specs.lrm_spec import BackgroundSpec
+from diana.sim.load.usable import Work, choose
+from diana.sim.specs.lrm_spec import BackgroundSpec
 
 BLOCK = 1024
 """Jobs drawn at once. With drawn sizes each block by itself offers the load that was asked for."""
@@ -51,13 +49,13 @@ def check_trace(spec: BackgroundSpec, processors: int, at: str) -> None:
 
 
 @lru_cache(maxsize=4)
-def _usable(trace: str, processors: int) -> replay.Work:
-    return replay.choose(swf.read(Path(trace)), processors)[0]
+def _usable(trace: str, processors: int) -> Work:
+    return choose(swf.read(Path(trace)), processors)[0]
 
 
-def _from(work: replay.Work, from_s: float) -> replay.Work:
+def _from(work: Work, from_s: float) -> Work:
     first = int(np.searchsorted(work.submit_s, work.submit_s[0] + from_s))
-    return replay.Work(work.submit_s[first:], work.run_s[first:], work.processors[first:], work.estimate_s[first:])
+    return Work(work.submit_s[first:], work.run_s[first:], work.processors[first:], work.estimate_s[first:])
 
 
 def _logged(spec: BackgroundSpec, processors: int) -> Iterator[Other]:

@@ -10,8 +10,10 @@ from msgspec.structs import replace
 
 from diana.sim.kernel import chance
 from diana.sim.load import generators as gen
-from diana.sim.scenario.scenario import Scenario, WorkSpec
-from diana.sim.specs.demand_spec import GenerateSpec, capacity, largest, machines
+from diana.sim.specs.capacity import capacity, largest, machines
+from diana.sim.specs.demand_spec import GenerateSpec
+from diana.sim.specs.scenario_spec import Scenario
+from diana.sim.specs.work_spec import WorkSpec
 
 
 class Columns(NamedTuple):

@@ -15,10 +15,11 @@ from msgspec.structs import replace
 from diana.sim.kernel import chance
 from diana.sim.load import generated, traced
 from diana.sim.load import generators as gen
-from diana.sim.scenario.scenario import DatasetSpec, Scenario, WorkSpec
-from diana.sim.specs.data_spec import DataSpec
-from diana.sim.specs.demand_spec import machines
+from diana.sim.specs.capacity import machines
+from diana.sim.specs.data_spec import DatasetSpec, DataSpec
 from diana.sim.specs.names import as_site_name
+from diana.sim.specs.scenario_spec import Scenario
+from diana.sim.specs.work_spec import WorkSpec
 
 
 class Reading(NamedTuple):

@@ -2,7 +2,7 @@
 
 A line per job of 18 numbers, -1 where one is not known; what follows the eighteenth is some archives' own and not read.
 Lines that begin with `;` are comments, and `; Key: value` among them the header. Nothing is dropped here:
-`replay.choose` says which jobs can be run, and why others are left out."""
+`usable.choose` says which jobs can be run, and why others are left out."""
 
 from __future__ import annotations
 

@@ -9,23 +9,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
 from msgspec.structs import replace
 
 from diana.errors import UsageError
-from diana.sim.experiments.replay import usable
 from diana.sim.kernel import chance
 from diana.sim.load import bursts, swf
 from diana.sim.load import generators as gen
-from diana.sim.specs.demand_spec import allowed, capacity, largest, machines
+from diana.sim.load.usable import usable
+from diana.sim.specs.capacity import allowed, capacity, largest, machines
 from diana.sim.specs.names import as_site_name
-from diana.sim.specs.trace_spec import TraceSpec, home_of
-
-if TYPE_CHECKING:
-    from diana.sim.scenario.scenario import Scenario, WorkSpec
+from diana.sim.specs.scenario_spec import Scenario
+from diana.sim.specs.trace_spec import TraceSpec
+from diana.sim.specs.work_spec import WorkSpec, home_of
 
 LOGS_KEPT = 8
 """Logs a process keeps in memory, 90 bytes a job."""

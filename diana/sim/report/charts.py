@@ -17,7 +17,7 @@ from matplotlib.patches import PathPatch
 from matplotlib.path import Path
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from diana.sim.kernel.intervals import Interval
+from diana.sim.report.intervals import Interval
 
 INK, MUTED, GRID, PAPER = "#010101", "#020202", "#030303", "#040404"
 SERIES = tuple(f"#0500{place:02x}" for place in range(8))

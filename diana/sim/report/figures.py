@@ -15,8 +15,8 @@ import numpy as np
 
 from diana.errors import UsageError
 from diana.sim.report.outcome import Floats, Outcome
-from diana.sim.scenario.scenario import Scenario
-from diana.sim.specs.demand_spec import machines
+from diana.sim.specs.capacity import machines
+from diana.sim.specs.scenario_spec import Scenario
 
 BOUND_S = 10.0
 """Least run time in a slowdown: a shorter job counts as one of this length."""

@@ -34,14 +34,28 @@ from diana.model.ids import SiteId
 from diana.model.views.decision import Decision
 from diana.sim.checks import coverage
 from diana.sim.checks.stories import Violation
-from diana.sim.load.arrivals import ArrivalReport
 from diana.sim.load.traced import Account
-from diana.sim.report.bounds import Bound
+from diana.sim.report.arrivals import ArrivalReport
 from diana.sim.report.flows import MigrationReport, quantile
 from diana.sim.report.outcome_digest import RunOutcome, joint
-from diana.sim.scenario.scenario import WorkSpec
+from diana.sim.specs.work_spec import WorkSpec
 from diana.sim.twins.lrm import Others
 from diana.sim.twins.transfers import TransferReport
+
+
+class Bound(msgspec.Struct, frozen=True):
+    """Seconds; the makespan counts from the first submission to the last end."""
+
+    makespan_s: float
+    """The largest of the next three."""
+    work_s: float
+    """All work that comes from some time on, through all processors at once."""
+    longest_s: float
+    """The job that ends last if each has the fastest processors it may have to itself from the moment it comes."""
+    link_s: float
+    """The busiest link: data that jobs must have from one certain site at another certain one."""
+    turnaround_s: float
+    """Mean over the jobs: run time at the fastest site."""
 
 
 class GroupReport(msgspec.Struct, frozen=True, kw_only=True):

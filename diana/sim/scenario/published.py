@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from diana.sim.scenario.scenario import Scenario
+from diana.sim.specs.scenario_spec import Scenario
 
 
 def schema() -> dict[str, Any]:

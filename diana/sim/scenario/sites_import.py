@@ -9,44 +9,17 @@ import csv
 import gzip
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import msgspec
 from msgspec.structs import replace
 
 from diana.sim.scenario.topology_import import measured_places
 from diana.sim.specs.names import as_site_name, known
-
-if TYPE_CHECKING:
-    from diana.sim.scenario.scenario import Scenario
+from diana.sim.specs.scenario_spec import Scenario
+from diana.sim.specs.site_spec import SitesFromSpec, SiteSpec
 
 Row = tuple[int, dict[str, str]]
 """Line in the file, and its values by column."""
-
-
-class SitesFromSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A CSV file with a header whose rows are sites, after those of `[[sites]]`; the keys from `name` to `by` name its
-    columns."""
-
-    file: str
-    """Path from the scenario's folder; .csv or .csv.gz."""
-    name: str
-    """The column of names; characters that a site's name cannot hold (all but small letters and digits) become
-    hyphens."""
-    slots: str
-    """The column of slots."""
-    speed: str = ""
-    """The column of speeds; empty: all have speed 1."""
-    place: str = ""
-    """The column of the names by which `rtt_from` knows the sites; empty: the column of `name`."""
-    node: str = ""
-    """The column of the router where a site is; empty: by its name, as for any site."""
-    by: str = ""
-    """The column whose largest numbers come first, of equal ones the row above; empty: as in the file."""
-    measured: bool = False
-    """True: only rows that `rtt_from` knows."""
-    top: int = 0
-    """Number of rows taken, the first ones; 0: all."""
 
 
 def with_sites(scenario: Scenario, folder: Path) -> Scenario:
@@ -72,9 +45,7 @@ def with_sites(scenario: Scenario, folder: Path) -> Scenario:
     return replace(scenario, sites=sites, sites_from=None)
 
 
-def _site(row: Row, spec: SitesFromSpec, at: str) -> Any:
-    from diana.sim.scenario.scenario import SiteSpec
-
+def _site(row: Row, spec: SitesFromSpec, at: str) -> SiteSpec:
     line, values = row
     said = values[spec.name].strip()
     name = as_site_name(said)

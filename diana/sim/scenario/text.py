@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from diana.sim.scenario.scenario import Scenario
+from diana.sim.specs.scenario_spec import Scenario
 
 _TABLES = ("settings", "default_link", "swarm", "faults", "expect", "compare")
 _LISTS = ("sites", "links", "routes", "transfers", "datasets", "users", "workload", "events", "policies")

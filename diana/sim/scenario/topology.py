@@ -10,15 +10,13 @@ import math
 from collections.abc import Iterable
 from heapq import heappop, heappush
 from itertools import combinations
-from typing import TYPE_CHECKING
 
 from diana.model.ids import SiteId
 from diana.sim.specs.link_spec import LinkSpec, RouteSpec
+from diana.sim.specs.scenario_spec import Scenario
 
-if TYPE_CHECKING:
-    from diana.sim.scenario.scenario import Scenario
-    from diana.sim.twins.flow_network import Path
-
+Path = tuple[int, ...]
+"""Directed links, by number, each at most once."""
 Figures = tuple[float, float, float, float]
 """latency_s one way, bytes_per_s, loss, noise."""
 

@@ -16,16 +16,15 @@ from difflib import get_close_matches
 from itertools import combinations
 from pathlib import Path
 from statistics import fmean
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 import msgspec
 
+from diana.sim.scenario.expansion import with_all_sites
 from diana.sim.specs.link_spec import LinkSpec, RouteSpec
-from diana.sim.specs.lrm_spec import expanded
 from diana.sim.specs.names import known
-
-if TYPE_CHECKING:
-    from diana.sim.scenario.scenario import Scenario, SiteSpec
+from diana.sim.specs.scenario_spec import Scenario
+from diana.sim.specs.site_spec import SiteSpec
 
 _SPEED = re.compile(r"(\d+(?:\.\d+)?)(?:\s*/\s*(\d+(?:\.\d+)?))?\s*([kmgt]?)(?:bit/s|bps|b/s|bits/s)", re.IGNORECASE)
 _SCALE = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
@@ -38,7 +37,7 @@ _ENDS = (("src", "dst"), ("source", "destination"), ("from", "to"))
 
 
 def imported(scenario: Scenario, folder: Path) -> Scenario:
-    scenario = expanded(scenario, folder)
+    scenario = with_all_sites(scenario, folder)
     if scenario.links_from:
         scenario = _with_graph(scenario, folder)
     if scenario.rtt_from:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 from msgspec.structs import replace
 
-from diana.sim.specs import central_spec
+from diana.sim.scenario.central_checks import check_central
 from diana.sim.specs.compare_spec import PolicySpec, SettingsTable
-
-if TYPE_CHECKING:
-    from diana.sim.scenario.scenario import Scenario, SiteSpec, WorkSpec
+from diana.sim.specs.scenario_spec import Scenario
+from diana.sim.specs.site_spec import SiteSpec
+from diana.sim.specs.work_spec import WorkSpec
 
 
 def under(scenario: Scenario, policy: PolicySpec, load: float = 1.0) -> Scenario:
@@ -67,7 +65,7 @@ def check_variants(scenario: Scenario) -> None:
     for policy in scenario.policies:
         if policy.central:
             try:
-                central_spec.check(scenario)
+                check_central(scenario)
             except ValueError as error:
                 raise ValueError(f"policies {policy.name}: {error}") from None
         for site in sites:

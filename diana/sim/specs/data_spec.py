@@ -1,6 +1,7 @@
-"""Data of a scenario that are drawn: how often datasets are read, how large they are, where they lie.
+"""Datasets of a scenario: those it names, and those that are drawn by how often they are read, how large they are and
+where they lie.
 
-All of it is synthetic, and so are the names it gives: ENTRY-synthetic-1, ... The shape is that of what was published:
+All that is drawn is synthetic, and so are its names: ENTRY-synthetic-1, ... The shape is that of what was published:
 reads per file at CERN's EOS ("Analysis and workload characterization of the CERN EOS storage system", CHEOPS 2022, doi
 10.1145/3503646.3524293: 56 % of the files read once, 12.6 reads in the mean), input files per job and their size as of
 ATLAS jobs on NorduGrid in 2011 (6.6 of 338 MB).
@@ -8,13 +9,7 @@ ATLAS jobs on NorduGrid in 2011 (6.6 of 338 MB).
 
 from __future__ import annotations
 
-import math
-from typing import TYPE_CHECKING
-
 import msgspec
-
-if TYPE_CHECKING:
-    from diana.sim.scenario.scenario import WorkSpec
 
 
 class DataSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -39,30 +34,16 @@ class DataSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Standard deviation of the logarithm of that size, which is normal; 0: all the same."""
 
 
-def check_data(work: WorkSpec, sites: int) -> None:
-    """ValueError names the key, the value and the mend."""
-    spec, at = work.data, f"workload {work.name}: data"
-    if spec is None:
-        return
-    for key in ("forced", "after", "produces", "file_per_job"):
-        if getattr(work, key):
-            raise ValueError(f"{at} and {key}: which data a group reads is drawn; leave one of the two out")
-    for key, low, high in (
-        ("share", 0, 1),
-        ("read_once", 0, 1),
-        ("mean_reads", 1, 1e9),
-        ("locality", 0, 1),
-        ("replicas", 1, sites),
-        ("mean_files", 1, 1e4),
-        ("file_bytes", 1, 1e15),
-        ("sigma", 0, 5),
-    ):
-        value = getattr(spec, key)
-        if not (math.isfinite(value) and low <= value <= high):
-            raise ValueError(f"{at}: {key} = {value}: want {low:g} to {high:g}")
-    least = spec.read_once + 2 * (1 - spec.read_once)
-    if spec.mean_reads < least - 1e-9:
-        raise ValueError(
-            f"{at}: mean_reads = {spec.mean_reads:g}: with read_once = {spec.read_once:g} it is {least:g} at least, "
-            f"since the others are read twice or more"
-        )
+class DatasetSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`files` files named f0, f1, ... of `file_bytes` each."""
+
+    name: str
+    """Name by which `inputs` call it."""
+    site: str
+    """Site where it was registered."""
+    files: int = 1
+    """Number of files."""
+    file_bytes: int = 1_000_000
+    """Size of each."""
+    replicas: tuple[str, ...] = ()
+    """Other sites that hold it too."""

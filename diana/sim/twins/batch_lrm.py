@@ -12,8 +12,9 @@ from diana.model.facts import Outcome
 from diana.model.ids import SiteId
 from diana.sim.kernel.clock import Clock
 from diana.sim.load.background import Other
+from diana.sim.load.life import LifeOf
 from diana.sim.twins.batch import Batch, Discipline
-from diana.sim.twins.lrm import LifeOf, Others, SimLrm, Watcher, _Claim, _never
+from diana.sim.twins.lrm import Others, SimLrm, Watcher, _Claim, _never
 
 
 class BatchLrm(SimLrm):

@@ -14,10 +14,8 @@ from typing import Any
 import numpy as np
 
 from diana.sim.kernel.clock import Clock
+from diana.sim.scenario.topology import Path
 from diana.sim.twins.fair import max_min
-
-Path = tuple[int, ...]
-"""Directed links, by number, each at most once."""
 
 
 class Flow:

@@ -10,8 +10,6 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-import msgspec
-
 from diana.engine.journal.effects import Kill, Recall, Start
 from diana.engine.journal.events import JobsEnded, LrmLost, LrmReady, Run
 from diana.model.facts import Facts, JobError, Outcome, OutputFile
@@ -20,6 +18,7 @@ from diana.model.job.software import lacking, made_ready
 from diana.model.job.spec import GroupSpec, Resources
 from diana.ports import Emit
 from diana.sim.kernel.clock import Clock
+from diana.sim.load.life import LifeOf
 
 REPORT_S = 0.02
 """Ends gathered this long are told together."""
@@ -28,17 +27,6 @@ RETELL_S = 30.0
 SPAWNER_RESTART_S = 1.0
 GRACE_S = 5.0
 """Seconds from TERM to KILL of a job that runs when its lease is over."""
-
-
-class JobLife(msgspec.Struct, frozen=True):
-    """The fate that the workload has in store for one job."""
-
-    run_s: float
-    exit_code: int = 0
-    output_bytes: int = 0
-
-
-LifeOf = Callable[[Run, GroupSpec], JobLife]
 
 
 class Watcher:

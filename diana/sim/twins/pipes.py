@@ -9,8 +9,8 @@ from typing import Any, Protocol
 
 from diana.model.ids import SiteId
 from diana.sim.kernel.clock import Clock
-from diana.sim.scenario.topology import Topology
-from diana.sim.twins.flow_network import Flow, FlowNetwork, Path
+from diana.sim.scenario.topology import Path, Topology
+from diana.sim.twins.flow_network import Flow, FlowNetwork
 from diana.sim.twins.network import Network
 
 STREAMS = 2

@@ -20,8 +20,7 @@ from diana.ports import Emit
 from diana.sim.kernel.clock import Clock
 from diana.sim.kernel.faults import Faults
 from diana.sim.twins.network import Network
-from diana.sim.twins.pipes import Pipe as Pipe
-from diana.sim.twins.pipes import Pipes as Pipes
+from diana.sim.twins.pipes import Pipes
 
 RETRY_S = 1.0
 REGISTER_S = 0.5

@@ -22,7 +22,7 @@ from diana.policy.membership import State
 from diana.sim.kernel import chance
 from diana.sim.kernel.clock import Clock
 from diana.sim.kernel.faults import Faults
-from diana.sim.scenario.scenario import FaultsSpec
+from diana.sim.specs.fault_spec import FaultsSpec
 from diana.sim.twins.keyring import SimKeyring
 from diana.sim.twins.network import Network
 

@@ -8,13 +8,13 @@ from contextlib import contextmanager
 
 from diana.model.ids import GroupId, SiteId, group_of, origin_of
 from diana.model.views.views import Explanation, GroupView
+from diana.sim.central import bounds
 from diana.sim.faults import swarm
 from diana.sim.kernel.trace import Trace
-from diana.sim.report import bounds
+from diana.sim.load.workload import Submission
 from diana.sim.report import report as rp
-from diana.sim.scenario.scenario import Scenario
-from diana.sim.world.driver import Boot
-from diana.sim.world.workload import Submission
+from diana.sim.sites.driver import Boot
+from diana.sim.specs.scenario_spec import Scenario
 from diana.sim.world.world import World
 
 LOOK_S = 1.0

@@ -24,25 +24,28 @@ from diana.sim.kernel.clock import Clock
 from diana.sim.kernel.faults import Faults
 from diana.sim.kernel.trace import Trace
 from diana.sim.load import background
-from diana.sim.load.arrivals import Arrivals
+from diana.sim.load.handed_in import dataset
+from diana.sim.load.life import black_hole
+from diana.sim.load.workload import INSIST_S, Users
+from diana.sim.report.arrivals import Arrivals
 from diana.sim.report.flows import Flows
 from diana.sim.report.outcome_digest import OutcomeDigest
-from diana.sim.scenario.scenario import Scenario, SiteSpec, SwarmSpec
 from diana.sim.scenario.topology import Topology
+from diana.sim.sites.driver import Boot
+from diana.sim.sites.machines import SimMachines
+from diana.sim.sites.replicas import Pair
+from diana.sim.sites.site import Site
+from diana.sim.specs.scenario_spec import Scenario, SwarmSpec
+from diana.sim.specs.site_spec import SiteSpec
 from diana.sim.twins.batch import Discipline
 from diana.sim.twins.batch_lrm import BatchLrm
 from diana.sim.twins.keyring import SimKeyring
 from diana.sim.twins.lrm import SimLrm, Watcher
 from diana.sim.twins.network import Network
-from diana.sim.twins.stager import Pipes, SimStager
+from diana.sim.twins.pipes import Pipes
+from diana.sim.twins.stager import SimStager
 from diana.sim.twins.store import MemoryStore
 from diana.sim.twins.transfers import Transfers
-from diana.sim.world.driver import Boot
-from diana.sim.world.handed_in import dataset
-from diana.sim.world.machines import SimMachines
-from diana.sim.world.replicas import Pair
-from diana.sim.world.site import Site
-from diana.sim.world.workload import INSIST_S, Users, black_hole
 
 _DATASET_REQUEST = 1_000_000_000
 """Request numbers from here on are the operators' who register datasets."""

@@ -25,11 +25,13 @@ from diana.model.trust.principal import Principal, Role
 from diana.sim.kernel import chance
 from diana.sim.kernel.clock import Clock
 from diana.sim.load import generated, popularity, swf, traced
+from diana.sim.load.handed_in import Share, group_spec, shares
+from diana.sim.load.life import JobLife
 from diana.sim.load.popularity import Reading
-from diana.sim.scenario.chains import before, together
-from diana.sim.scenario.scenario import GenerateSpec, MoveSpec, Scenario, WorkSpec
-from diana.sim.twins.lrm import JobLife
-from diana.sim.world.handed_in import Share, group_spec, shares
+from diana.sim.specs.chains import before, together
+from diana.sim.specs.demand_spec import GenerateSpec
+from diana.sim.specs.scenario_spec import Scenario
+from diana.sim.specs.work_spec import MoveSpec, WorkSpec
 
 INSIST_S = 5.0
 """Seconds after which a user without an answer, or refused, asks again with the same key."""
@@ -202,11 +204,6 @@ def _drawn(
     for k, one in enumerate(generated.groups(work, spec, scenario, seed)):
         w, who, name = data.added(one, k) if data else one, principals[one.user], one.name
         yield Submission(w, work.name, w.submit_s, scenario, luck, who, name=name, first=k * work.jobs)
-
-
-def black_hole(run: Run, spec: GroupSpec) -> JobLife:
-    """The life of any job at a site that is broken."""
-    return JobLife(0.01, exit_code=1)
 
 
 class Users:

@@ -23,9 +23,9 @@ from diana.ports import Batch
 from diana.replica import messages as ms
 from diana.replica.settings import ReplicaSettings
 from diana.sim.kernel import chance
+from diana.sim.sites.half import Half, Kept
+from diana.sim.sites.site import Site
 from diana.sim.twins.store import MemoryStore
-from diana.sim.world.half import Half, Kept
-from diana.sim.world.site import Site
 
 MACHINES = ("main", "standby")
 LATENCY_S = 0.002

@@ -27,14 +27,14 @@ from diana.sim.checks.checkers import Checkers
 from diana.sim.kernel.clock import Clock
 from diana.sim.kernel.faults import Faults
 from diana.sim.kernel.trace import Trace
+from diana.sim.sites.disk import Disk
+from diana.sim.sites.driver import Boot
+from diana.sim.sites.machines import SimMachines
+from diana.sim.sites.outlet import Outlet
 from diana.sim.twins.network import Network
 from diana.sim.twins.stager import SimStager
 from diana.sim.twins.store import MemoryStore
 from diana.sim.twins.transport import SimTransport
-from diana.sim.world.disk import Disk
-from diana.sim.world.driver import Boot
-from diana.sim.world.machines import SimMachines
-from diana.sim.world.outlet import Outlet
 
 SNAPSHOT_RECORDS = 256
 """Least number of records between two snapshots. They must also weigh as much as the last snapshot did: else the cost

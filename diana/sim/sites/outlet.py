@@ -12,10 +12,10 @@ from diana.engine.journal import columns
 from diana.engine.journal import effects as fx
 from diana.model.ids import SiteId
 from diana.sim.checks.checkers import Checkers
+from diana.sim.sites.machines import SimMachines
 from diana.sim.twins.stager import SimStager
 from diana.sim.twins.store import MemoryStore
 from diana.sim.twins.transport import SimTransport
-from diana.sim.world.machines import SimMachines
 
 
 class Outlet:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from diana.sim.scenario.scenario import Scenario
+from diana.sim.specs.scenario_spec import Scenario
 
 _GIVEN = ("after", "produces", "max_parallel", "container", "modules", "gpus")
 _ORDERS = ("cancel_s", "hold_s", "release_s")
 
 
-def check(scenario: Scenario) -> None:
+def check_central(scenario: Scenario) -> None:
     """ValueError names the entry, the key and the mend."""
     for work in scenario.workload:
         keys = [key for key in _GIVEN if getattr(work, key)]

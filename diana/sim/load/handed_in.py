@@ -9,7 +9,9 @@ from typing import NamedTuple
 from diana.model.data import DataFile, Dataset
 from diana.model.indexset import IndexSet
 from diana.model.job.spec import Axis, GroupSpec, InputFile, Outputs, Resources, Sweep
-from diana.sim.scenario.scenario import DatasetSpec, Scenario, WorkSpec
+from diana.sim.specs.data_spec import DatasetSpec
+from diana.sim.specs.scenario_spec import Scenario
+from diana.sim.specs.work_spec import WorkSpec
 
 
 class Share(NamedTuple):

@@ -2,26 +2,11 @@
 
 from __future__ import annotations
 
-import msgspec
 import numpy as np
 
 from diana.sim.central.jobs import Jobs, Only, jobs_of
-from diana.sim.scenario.scenario import Scenario
-
-
-class Bound(msgspec.Struct, frozen=True):
-    """Seconds; the makespan counts from the first submission to the last end."""
-
-    makespan_s: float
-    """The largest of the next three."""
-    work_s: float
-    """All work that comes from some time on, through all processors at once."""
-    longest_s: float
-    """The job that ends last if each has the fastest processors it may have to itself from the moment it comes."""
-    link_s: float
-    """The busiest link: data that jobs must have from one certain site at another certain one."""
-    turnaround_s: float
-    """Mean over the jobs: run time at the fastest site."""
+from diana.sim.report.report import Bound
+from diana.sim.specs.scenario_spec import Scenario
 
 
 def bound(scenario: Scenario, seed: int) -> Bound:

@@ -9,21 +9,21 @@ import copy
 import hashlib
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from diana import ports
 from diana.engine.journal import codec as lines
 from diana.engine.journal import effects as fx
 from diana.engine.journal import records
 from diana.engine.journal.events import Event
+from diana.model.ids import SiteId
+from diana.model.settings import Settings
 from diana.model.trust.register import Copy
 from diana.replica import messages as ms
 from diana.replica.machine import Replica
+from diana.replica.settings import ReplicaSettings
+from diana.sim.sites.site import SNAPSHOT_RECORDS, Site, _sorted
 from diana.sim.twins.store import MemoryStore
-from diana.sim.world.site import SNAPSHOT_RECORDS, Site, _sorted
-
-if TYPE_CHECKING:
-    from diana.sim.world.replicas import Pair
 
 HELD_ENTRIES = 400
 """Entries kept in memory for a follower that lags."""
@@ -47,10 +47,49 @@ def digest(seq: int, batch: ports.Batch) -> bytes:
     return hashlib.sha256(b"%d/" % seq + b"/".join(batch.records)).digest()
 
 
+class PairPort(Protocol):
+    """The pair that a half belongs to, as the half knows it: the link to the other half, the witness, the judge."""
+
+    site: SiteId
+    settings: Settings
+    replica_settings: ReplicaSettings
+    witness: SiteId
+    """The site that keeps its register; empty: none."""
+    serving: Half | None
+    """The half that peers, clients, LRM and stager meet."""
+
+    def risen(self, half: Half) -> None: ...
+
+    def fallen(self, half: Half) -> None: ...
+
+    def next_boot(self) -> int: ...
+
+    def begins(self, half: Half) -> None:
+        """Judge the journal of a half that begins to lead."""
+
+    def serve(self, half: Half) -> None: ...
+
+    def say(self, sender: Half, message: ms.Message, batch: ports.Batch | None = None) -> None: ...
+
+    def batch(self, entry: ms.Append) -> ports.Batch:
+        """The records of an entry that came over the link."""
+        ...
+
+    def seed(self, leader: Half, order: ms.Seed) -> None: ...
+
+    def ask_witness(self, half: Half, question: ms.AskWitness) -> None: ...
+
+    def told_operator(self, effect: ms.HoldIntake | ms.Answered) -> None: ...
+
+    def made(self, kept: Kept) -> None: ...
+
+    def released(self, half: Half, seq: int) -> None: ...
+
+
 class Half(Site):
     """`machine` names it within its site. The engine is there only while it leads."""
 
-    def __init__(self, pair: Pair, machine: str, other: str, speed: float, saved: ms.Saved, **parts: Any) -> None:
+    def __init__(self, pair: PairPort, machine: str, other: str, speed: float, saved: ms.Saved, **parts: Any) -> None:
         super().__init__(pair.site, pair.settings, **parts)
         self._pair = pair
         self.machine = machine
