@@ -364,10 +364,10 @@ class Client:
     def _call(self, method: str, request: object) -> Any:
         return self._wire.call(method, request)
 
-    def _run(self, doing: Generator[steps.Call | steps.Upload, Any, T]) -> T:
+    def _run(self, doing: Generator[steps.MethodCall | steps.FileUpload, Any, T]) -> T:
         answer: Any = None
-        while not isinstance(step := steps.advance(doing, answer), steps.Ended):
-            if isinstance(step, steps.Call):
+        while not isinstance(step := steps.advance(doing, answer), steps.CallResult):
+            if isinstance(step, steps.MethodCall):
                 answer = self._wire.call(step.method, step.request)
             else:
                 answer = None
