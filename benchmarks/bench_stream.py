@@ -28,7 +28,7 @@ from pathlib import Path
 import grpc
 
 from diana.adapters.grpc.server import make_server, peer_identity
-from diana.adapters.staging.catalogue.holdings import Reader
+from diana.adapters.staging.catalogue.holdings import DataReader
 from diana.adapters.staging.stager import FileStager
 from diana.adapters.trust.certificates import issue_site, make_vo
 from diana.engine.journal.effects import StageIn
@@ -55,7 +55,7 @@ async def serve(folder: Path) -> None:
     await node.register("big", [folder / "big"])
     await node.register("small", [folder / "small"])
     server, port = make_server("127.0.0.1:0", folder / "keys-beta")
-    service = node.service(lambda context: Reader(*peer_identity(context)[:2]))
+    service = node.service(lambda context: DataReader(*peer_identity(context)[:2]))
     data_pb2_grpc.add_DataServicer_to_server(service, server)  # type: ignore[no-untyped-call]
     await server.start()
     print(port, flush=True)

@@ -34,7 +34,7 @@ class BackedUp(msgspec.Struct, frozen=True):
     sha256: str
 
 
-class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+class BackupManifest(msgspec.Struct, frozen=True, kw_only=True):
     """`backup.json`, written last: a folder without it is no backup."""
 
     format: int
@@ -47,7 +47,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         return any(file.name == "keys/site.key" for file in self.files)
 
 
-def back_up(data: Path, to: Path, *, keys: bool = False) -> Manifest:
+def back_up(data: Path, to: Path, *, keys: bool = False) -> BackupManifest:
     """Copy store, catalogue, uploaded blobs and `site.toml` of the data directory into the new folder `to` (0700);
     with `keys` the secrets too. The node may be running. `UsageError` when it cannot; then `to` is not there."""
     paths = DataDir(data)
@@ -67,7 +67,7 @@ def back_up(data: Path, to: Path, *, keys: bool = False) -> Manifest:
         for source in wanted:
             if source.is_file():
                 names.append(_copy_file(source, part, str(source.relative_to(data))))
-        manifest = Manifest(
+        manifest = BackupManifest(
             format=_FORMAT,
             release=__version__,
             db_uuid=_db_uuid(part / "journal.db"),
@@ -80,9 +80,9 @@ def back_up(data: Path, to: Path, *, keys: bool = False) -> Manifest:
     return manifest
 
 
-def read_manifest(folder: Path) -> Manifest:
+def read_manifest(folder: Path) -> BackupManifest:
     try:
-        manifest = msgspec.json.decode((folder / _MANIFEST).read_bytes(), type=Manifest)
+        manifest = msgspec.json.decode((folder / _MANIFEST).read_bytes(), type=BackupManifest)
     except OSError as error:
         raise errors.UsageError(f"{folder / _MANIFEST}: {error.strerror}; name a folder `diana backup` made") from None
     except msgspec.MsgspecError as error:
@@ -94,7 +94,7 @@ def read_manifest(folder: Path) -> Manifest:
     return manifest
 
 
-def restore(source: Path, data: Path) -> Manifest:
+def restore(source: Path, data: Path) -> BackupManifest:
     """Make the data directory `data` (new or empty) from a backup, under a new db_uuid and marked `restored_from`.
 
     Every file is checked against the manifest first. Without keys in the backup, those of the old site must be put

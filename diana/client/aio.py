@@ -336,10 +336,10 @@ class AsyncClient:
 
     # --- carrying it out -----------------------------------------------------------------------------
 
-    async def _run(self, doing: Generator[steps.Call | steps.Upload, Any, T]) -> T:
+    async def _run(self, doing: Generator[steps.MethodCall | steps.FileUpload, Any, T]) -> T:
         answer: Any = None
-        while not isinstance(step := await asyncio.to_thread(steps.advance, doing, answer), steps.Ended):
-            if isinstance(step, steps.Call):
+        while not isinstance(step := await asyncio.to_thread(steps.advance, doing, answer), steps.CallResult):
+            if isinstance(step, steps.MethodCall):
                 answer = await self._wire.call(step.method, step.request)
             else:
                 answer = None

@@ -12,7 +12,7 @@ import grpc
 
 from diana.client import renewal
 from diana.client.credential import load_credential
-from diana.client.grpc_parts import Reader, credentials_of, error_from, options_of, path_of, write
+from diana.client.grpc_parts import ResponseReader, credentials_of, error_from, options_of, path_of, write
 from diana.client.leading import leading
 from diana.client.signing import permit
 from diana.client.where import answer_limit_s
@@ -45,7 +45,7 @@ class AsyncRemoteWire:
         return failed
 
     async def call(self, method: str, request: Any) -> Any:
-        send = (await self._channel()).unary_unary(path_of(method), write, Reader(method))
+        send = (await self._channel()).unary_unary(path_of(method), write, ResponseReader(method))
         try:
             answer = await send(request, timeout=answer_limit_s(method))
             self._used = True
@@ -54,7 +54,7 @@ class AsyncRemoteWire:
             raise self._failed(error) from None
 
     async def upload(self, requests: AsyncIterator[Any]) -> None:
-        send = (await self._channel()).stream_unary(path_of("Upload"), write, Reader("Upload"))
+        send = (await self._channel()).stream_unary(path_of("Upload"), write, ResponseReader("Upload"))
         try:
             await send(requests)
         except grpc.aio.AioRpcError as error:
@@ -62,7 +62,7 @@ class AsyncRemoteWire:
 
     async def stream(self, method: str, request: Any) -> AsyncIterator[Any]:
         """Closing the generator early cancels the call."""
-        call = (await self._channel()).unary_stream(path_of(method), write, Reader(method))(request)
+        call = (await self._channel()).unary_stream(path_of(method), write, ResponseReader(method))(request)
         try:
             async for response in call:
                 yield response

@@ -376,10 +376,10 @@ class Client:
             return error
         return UnknownCall(f"{error}: it is {info.release}, this is {__version__}")
 
-    def _run(self, doing: Generator[steps.Call | steps.Upload, Any, T]) -> T:
+    def _run(self, doing: Generator[steps.MethodCall | steps.FileUpload, Any, T]) -> T:
         answer: Any = None
-        while not isinstance(step := steps.advance(doing, answer), steps.Ended):
-            if isinstance(step, steps.Call):
+        while not isinstance(step := steps.advance(doing, answer), steps.CallResult):
+            if isinstance(step, steps.MethodCall):
                 answer = self._call(step.method, step.request)
             else:
                 answer = None

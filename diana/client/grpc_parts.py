@@ -40,7 +40,7 @@ def write(message: msgspec.Struct) -> bytes:
     return data
 
 
-class Reader:
+class ResponseReader:
     """Bytes of a method's response as its client message."""
 
     def __init__(self, method: str) -> None:

@@ -8,7 +8,7 @@ import grpc
 from msgspec.structs import replace
 
 from diana.client.credential import Credential
-from diana.client.grpc_parts import Reader, credentials_of, error_from, options_of, path_of, write
+from diana.client.grpc_parts import ResponseReader, credentials_of, error_from, options_of, path_of, write
 from diana.errors import DianaError, Unreachable
 from diana.wire.client.messages import Empty
 
@@ -51,7 +51,7 @@ def _durability(credential: Credential) -> int:
     """0: the machine does not lead."""
     with grpc.secure_channel(credential.address, credentials_of(credential), options_of(credential)) as channel:
         try:
-            info = channel.unary_unary(path_of("Info"), write, Reader("Info"))(Empty(), timeout=WAIT_S)
+            info = channel.unary_unary(path_of("Info"), write, ResponseReader("Info"))(Empty(), timeout=WAIT_S)
         except grpc.RpcError as error:
             raise error_from(error, credential) from None
     return int(info.durability)

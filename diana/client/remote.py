@@ -11,7 +11,7 @@ import grpc
 
 from diana.client import renewal
 from diana.client.credential import load_credential
-from diana.client.grpc_parts import Reader, credentials_of, error_from, options_of, path_of, said_by_node, write
+from diana.client.grpc_parts import ResponseReader, credentials_of, error_from, options_of, path_of, said_by_node, write
 from diana.client.leading import leading
 from diana.client.signing import permit
 from diana.client.where import answer_limit_s
@@ -70,7 +70,7 @@ class RemoteWire:
             raise refused.failed from None
 
     def _call(self, method: str, request: Any) -> Any:
-        send, address = self._channel.unary_unary(path_of(method), write, Reader(method)), self._address
+        send, address = self._channel.unary_unary(path_of(method), write, ResponseReader(method)), self._address
         try:
             answer = send(request, timeout=answer_limit_s(method))
             self._used = True
@@ -82,7 +82,7 @@ class RemoteWire:
             raise failed from None
 
     def upload(self, requests: Iterable[Any]) -> None:
-        send = self._channel.stream_unary(path_of("Upload"), write, Reader("Upload"))
+        send = self._channel.stream_unary(path_of("Upload"), write, ResponseReader("Upload"))
         try:
             send(iter(requests))
         except grpc.RpcError as error:
@@ -90,7 +90,7 @@ class RemoteWire:
 
     def stream(self, method: str, request: Any) -> Iterator[Any]:
         """Closing the generator early cancels the call."""
-        call = cast("Any", self._channel.unary_stream(path_of(method), write, Reader(method))(request))
+        call = cast("Any", self._channel.unary_stream(path_of(method), write, ResponseReader(method))(request))
         try:
             yield from call
         except grpc.RpcError as error:

@@ -41,12 +41,12 @@ if TYPE_CHECKING:
     Job = StrPath | bytes | Mapping[str, Any]
 
 
-class Call(msgspec.Struct, frozen=True):
+class MethodCall(msgspec.Struct, frozen=True):
     method: str
     request: object
 
 
-class Upload(msgspec.Struct, frozen=True):
+class FileUpload(msgspec.Struct, frozen=True):
     path: str
     sha256: str
 
@@ -58,12 +58,12 @@ class Upload(msgspec.Struct, frozen=True):
                 yield UploadRequest(data=data)
 
 
-class Ended(Generic[T]):
+class CallResult(Generic[T]):
     def __init__(self, value: T) -> None:
         self.value = value
 
 
-class Prepared(msgspec.Struct, frozen=True):
+class PreparedSubmission(msgspec.Struct, frozen=True):
     """A submission before anything was sent. Files the job names are relative to `folder`."""
 
     request: SubmitRequest
@@ -72,7 +72,7 @@ class Prepared(msgspec.Struct, frozen=True):
 
 def prepare(
     job: Job, key: str | None, options: Mapping[str, object] | None, format: str | None, folder: StrPath | None
-) -> Prepared:
+) -> PreparedSubmission:
     """`job` is a job file's path, its bytes (`format` says of what kind, else toml), or a mapping.
 
     Without a key a random one is sent, so that a request that travels twice makes one group.
@@ -98,15 +98,15 @@ def prepare(
         key=os.urandom(12).hex() if key is None else key,
         options=tuple(Option(name=k, value=_text(v)) for k, v in (options or {}).items()),
     )
-    return Prepared(request, os.path.abspath(os.fspath(folder)) if folder is not None else base)
+    return PreparedSubmission(request, os.path.abspath(os.fspath(folder)) if folder is not None else base)
 
 
-def advance(doing: Generator[Call | Upload, Any, T], answer: Any) -> Call | Upload | Ended[T]:
+def advance(doing: Generator[MethodCall | FileUpload, Any, T], answer: Any) -> MethodCall | FileUpload | CallResult[T]:
     """The next step, or the value the generator ended with: a StopIteration cannot leave a thread."""
     try:
         return doing.send(answer)
     except StopIteration as end:
-        return Ended(end.value)
+        return CallResult(end.value)
 
 
 def _json(job: Mapping[str, Any]) -> bytes:
@@ -131,8 +131,8 @@ def _text(value: object) -> str:
 
 
 def submit(
-    prepared: Prepared, sign: Callable[[ToSign], Permit] | None = None
-) -> Generator[Call | Upload, Any, SubmitResponse]:
+    prepared: PreparedSubmission, sign: Callable[[ToSign], Permit] | None = None
+) -> Generator[MethodCall | FileUpload, Any, SubmitResponse]:
     if not prepared.request.key:
         # Most likely a variable of a shell that holds nothing: without its key a repetition would make a second group.
         raise UsageError("key: empty; give a text of your own, or leave the key out")
@@ -140,11 +140,11 @@ def submit(
         response: SubmitResponse = yield from _with_files("Submit", prepared)
         return response
     asking = msgspec.structs.replace(prepared.request, signs=True)
-    response = yield from _with_files("Submit", Prepared(asking, prepared.folder), sign)
+    response = yield from _with_files("Submit", PreparedSubmission(asking, prepared.folder), sign)
     return response
 
 
-def plans(prepared: Prepared) -> Generator[Call | Upload, Any, tuple[PlannedGroup, ...]]:
+def plans(prepared: PreparedSubmission) -> Generator[MethodCall | FileUpload, Any, tuple[PlannedGroup, ...]]:
     """Each group of the file, as written; the name of an only one is left out."""
     response: PlanResponse = yield from _with_files("Plan", prepared)
     if response.groups:
@@ -154,7 +154,7 @@ def plans(prepared: Prepared) -> Generator[Call | Upload, Any, tuple[PlannedGrou
     return (PlannedGroup(decision=response.decision),)
 
 
-def plan(prepared: Prepared) -> Generator[Call | Upload, Any, Decision]:
+def plan(prepared: PreparedSubmission) -> Generator[MethodCall | FileUpload, Any, Decision]:
     planned = yield from plans(prepared)
     if len(planned) > 1 or planned[0].decision is None:
         raise UsageError(f"{prepared.request.source_name}: holds {len(planned)} groups; plans() plans each of them")
@@ -162,12 +162,12 @@ def plan(prepared: Prepared) -> Generator[Call | Upload, Any, Decision]:
 
 
 def _with_files(
-    method: str, prepared: Prepared, sign: Callable[[ToSign], Permit] | None = None
-) -> Generator[Call | Upload, Any, Any]:
+    method: str, prepared: PreparedSubmission, sign: Callable[[ToSign], Permit] | None = None
+) -> Generator[MethodCall | FileUpload, Any, Any]:
     """Send; upload what the node asks for, sign what it asks to have signed; send again."""
     request, sent = prepared.request, dict[str, UploadedFile]()
     for _ in range(MOST_ROUNDS):
-        response = yield Call(method, request)
+        response = yield MethodCall(method, request)
         wanted = [path for path in dict.fromkeys(response.needs_files) if path not in sent]
         if sign is not None and isinstance(response, SubmitResponse) and response.to_sign and not request.permits:
             request = msgspec.structs.replace(request, permits=tuple(map(sign, response.to_sign)))
@@ -179,7 +179,7 @@ def _with_files(
         for path in wanted:
             local = os.path.join(prepared.folder, path)
             sent[path] = described(local, path, request.source_name)
-            yield Upload(local, sent[path].sha256)
+            yield FileUpload(local, sent[path].sha256)
         request = msgspec.structs.replace(request, files=tuple(sent.values()))
     raise DianaError(f"{request.source_name}: the node asks again and again for files it was sent")
 

@@ -16,10 +16,10 @@ import msgspec
 
 from diana.client import Client
 from diana.demo.generate import EVENTS_PER_FILE, count_directly
-from diana.demo.grid import Grid, fresh_folder
+from diana.demo.grid import DemoGrid, fresh_folder
 from diana.demo.job import Sample, make_samples, write_job
-from diana.demo.show import Progress
-from diana.demo.sums import Tally, spread
+from diana.demo.show import DemoProgress
+from diana.demo.sums import ResultTally, spread
 from diana.errors import DianaError
 from diana.model.words import counted
 from diana.wire.client.messages import Decision, GroupStatus
@@ -35,8 +35,8 @@ def run_demo(out: Path, sites: int, jobs: int, keep: bool, json_output: bool) ->
     the nodes run on and their data directories stay. UsageError for a folder that cannot be used.
     """
     folder = fresh_folder(out)
-    grid = Grid(folder / "sites", sites)
-    progress = Progress(json_output, {site.name: site.slots for site in grid.sites})
+    grid = DemoGrid(folder / "sites", sites)
+    progress = DemoProgress(json_output, {site.name: site.slots for site in grid.sites})
     ended = False
     with _terminated_as_interrupt():
         try:
@@ -68,7 +68,7 @@ def _terminated_as_interrupt() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _clear(grid: Grid, folder: Path, keep_logs: bool) -> None:
+def _clear(grid: DemoGrid, folder: Path, keep_logs: bool) -> None:
     """Everything but the evidence, to which what the nodes wrote belongs when something went wrong. A second Ctrl-C
     must not leave nodes behind, so it waits."""
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -82,7 +82,7 @@ def _clear(grid: Grid, folder: Path, keep_logs: bool) -> None:
         signal.signal(signal.SIGINT, before)
 
 
-def _run(grid: Grid, folder: Path, jobs: int, progress: Progress) -> dict[str, Any]:
+def _run(grid: DemoGrid, folder: Path, jobs: int, progress: DemoProgress) -> dict[str, Any]:
     grid.folder.mkdir()
     grid.start()
     having = ", ".join(f"{site.name} {counted(site.slots, 'slot')}" for site in grid.sites)
@@ -100,7 +100,7 @@ def _run(grid: Grid, folder: Path, jobs: int, progress: Progress) -> dict[str, A
     return _result(client, grid.home.name, status, samples, folder)
 
 
-def _register(grid: Grid, samples: list[Sample]) -> None:
+def _register(grid: DemoGrid, samples: list[Sample]) -> None:
     by_name = {site.name: site for site in grid.sites}
     for sample in samples:
         site = by_name[sample.site]
@@ -108,7 +108,7 @@ def _register(grid: Grid, samples: list[Sample]) -> None:
     grid.wait_until_known({sample.name for sample in samples})
 
 
-def _follow(client: Client, group: str, progress: Progress) -> GroupStatus:
+def _follow(client: Client, group: str, progress: DemoProgress) -> GroupStatus:
     last: GroupStatus | None = None
     for status in client.watch(group, MOST_S):
         progress.show(status)
@@ -122,7 +122,7 @@ def _follow(client: Client, group: str, progress: Progress) -> GroupStatus:
 def _result(client: Client, home: str, status: GroupStatus, samples: list[Sample], folder: Path) -> dict[str, Any]:
     """The content of `result.json`, which is written; the picture too."""
     started_s = time.monotonic()
-    tally = Tally(status.jobs, status.submitted_wall_s)
+    tally = ResultTally(status.jobs, status.submitted_wall_s)
     for chunk in client.result_chunks(status.group):
         tally.add(chunk)
     explained = client.explain(status.group)
@@ -183,7 +183,7 @@ def _good(result: dict[str, Any]) -> bool:
     return bool(result["done"] == result["jobs"] and result["histogram_matches"] and result["state"] == "done")
 
 
-def _report(result: dict[str, Any], folder: Path, progress: Progress) -> None:
+def _report(result: dict[str, Any], folder: Path, progress: DemoProgress) -> None:
     rows = [
         (
             site,

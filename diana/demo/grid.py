@@ -48,7 +48,7 @@ def plan_sites(folder: Path, count: int) -> list[DemoSite]:
     ]
 
 
-class Grid:
+class DemoGrid:
     """Started by `start`; `stop` ends every process it made, whatever happened between."""
 
     def __init__(self, folder: Path, count: int) -> None:

@@ -26,7 +26,7 @@ def by_site(status: GroupStatus) -> dict[str, list[int]]:
     return out
 
 
-class Progress:
+class DemoProgress:
     """Goes to standard error when standard output is for JSON. A context: the live table ends with it."""
 
     def __init__(self, quiet_stdout: bool, slots: dict[str, int]) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from diana.wire.client.messages import ResultsChunk
 
 
-class Tally:
+class ResultTally:
     """Takes chunks of results of a group of `jobs`. Times are seconds after `submitted_s`; the demo's sites share one
     clock."""
 

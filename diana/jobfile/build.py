@@ -31,7 +31,7 @@ _DATASET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,119}\Z")
 _SHELL = frozenset({"|", "||", "&", "&&", ">", ">>", "<", "2>", "2>&1", "&>"})
 
 
-class Upload(Protocol):
+class SentFile(Protocol):
     """A local file the client has sent, as the wire's `UploadedFile`."""
 
     @property
@@ -42,7 +42,7 @@ class Upload(Protocol):
     def executable(self) -> bool: ...
 
 
-class Names(msgspec.Struct, frozen=True):
+class AllowedNames(msgspec.Struct, frozen=True):
     """The placeholders allowed. `known` None: a table is still to come, so they cannot be checked yet."""
 
     known: frozenset[str] | None
@@ -66,12 +66,12 @@ def build_spec(
     sweep: Sweep,
     parameters: Parameters | None,
     script: str,
-    files: Mapping[str, Upload],
+    files: Mapping[str, SentFile],
     default_name: str,
     extra_environment: Mapping[str, str],
 ) -> GroupSpec:
     """Build the group's spec. `parameters` None: the sweep's table is still to come. ValueError names the key."""
-    names = Names(frozenset(parameters.names) if parameters else None)
+    names = AllowedNames(frozenset(parameters.names) if parameters else None)
     group = raw.group
     argv, argv_key = _argv(raw)
     for word in argv:
@@ -174,7 +174,9 @@ def _name(text: str) -> str:
     return text
 
 
-def _environment(written: Mapping[str, Scalar], extra: Mapping[str, str], names: Names) -> tuple[tuple[str, str], ...]:
+def _environment(
+    written: Mapping[str, Scalar], extra: Mapping[str, str], names: AllowedNames
+) -> tuple[tuple[str, str], ...]:
     values = {**extra, **{name: text_of(value) for name, value in written.items()}}
     for name, text in values.items():
         if not is_name(name):
@@ -183,7 +185,7 @@ def _environment(written: Mapping[str, Scalar], extra: Mapping[str, str], names:
     return tuple(sorted(values.items()))
 
 
-def _path(text: str, key: str, names: Names) -> str:
+def _path(text: str, key: str, names: AllowedNames) -> str:
     """Check and return a template of a path that stays below its folder."""
     names.check(text, key)
     shown = f"{key}: {text!r}"
@@ -220,7 +222,7 @@ def _unit(read: Callable[[Any], N], value: str | float, key: str) -> N:
         raise ValueError(f"{key}: {error}") from None
 
 
-def _inputs(raw: list[str | RawInput], files: Mapping[str, Upload], names: Names) -> tuple[InputFile, ...]:
+def _inputs(raw: list[str | RawInput], files: Mapping[str, SentFile], names: AllowedNames) -> tuple[InputFile, ...]:
     out = []
     seen: dict[str, int] = {}
     for at, item in enumerate(map(raw_input, raw)):
@@ -234,7 +236,7 @@ def _inputs(raw: list[str | RawInput], files: Mapping[str, Upload], names: Names
     return tuple(out)
 
 
-def _input(item: RawInput, key: str, files: Mapping[str, Upload], names: Names) -> InputFile:
+def _input(item: RawInput, key: str, files: Mapping[str, SentFile], names: AllowedNames) -> InputFile:
     try:
         local = local_path(item.url)
     except ValueError as error:
@@ -264,7 +266,7 @@ def _input(item: RawInput, key: str, files: Mapping[str, Upload], names: Names) 
     return InputFile(source=f"blob:{sent.sha256}", path=path, size_bytes=sent.size_bytes, executable=executable)
 
 
-def _outputs(raw: RawJob, sweep: Sweep, parameters: Parameters | None, names: Names) -> Outputs:
+def _outputs(raw: RawJob, sweep: Sweep, parameters: Parameters | None, names: AllowedNames) -> Outputs:
     out = raw.outputs
     listed = [out.collect] if isinstance(out.collect, str) else out.collect
     key = "outputs.collect"
@@ -289,7 +291,7 @@ def _outputs(raw: RawJob, sweep: Sweep, parameters: Parameters | None, names: Na
         raise ValueError("outputs.to: there is nothing to gather; name the jobs' files in outputs.collect")
     for word in merge:
         # It runs once for the whole group, so no swept value has a meaning there.
-        Names(frozenset()).check(word, "outputs.merge")
+        AllowedNames(frozenset()).check(word, "outputs.merge")
     if out.dataset and not collect:
         raise ValueError("outputs.dataset: there is nothing to register; name the jobs' files in outputs.collect")
     if out.dataset and not _DATASET.match(out.dataset):

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from diana.errors import UsageError, one_line
-from diana.jobfile.build import Upload, build_spec, local_path, raw_input
+from diana.jobfile.build import SentFile, build_spec, local_path, raw_input
 from diana.jobfile.dag import members, waits
 from diana.jobfile.options import apply
 from diana.jobfile.parsed import ParsedFile, ParsedJob
@@ -30,7 +30,7 @@ def parse_file(
     format: str,
     source_name: str,
     options: Mapping[str, str],
-    files: Mapping[str, Upload],
+    files: Mapping[str, SentFile],
     put_blob: Callable[[bytes], str],
     read_blob: Callable[[str], bytes],
 ) -> ParsedFile:
@@ -87,7 +87,7 @@ def check_format(format: str, source: str) -> None:
 def _parse(
     data: dict[str, Any],
     source: str,
-    files: Mapping[str, Upload],
+    files: Mapping[str, SentFile],
     put_blob: Callable[[bytes], str],
     read_blob: Callable[[str], bytes],
 ) -> ParsedJob:
@@ -134,7 +134,7 @@ def _local_files(raw: RawJob) -> list[str]:
     return list(dict.fromkeys(out))
 
 
-def _built_sweep(raw: RawJob, files: Mapping[str, Upload], read_blob: Callable[[str], bytes]) -> BuiltSweep:
+def _built_sweep(raw: RawJob, files: Mapping[str, SentFile], read_blob: Callable[[str], bytes]) -> BuiltSweep:
     name = raw.sweep.get("from")
     if not isinstance(name, str) or name not in files:
         return build_sweep(raw.sweep, None, "")
@@ -145,7 +145,7 @@ def _is_text(script: str) -> bool:
     return script.startswith("#!") or "\n" in script
 
 
-def _script(raw: RawJob, files: Mapping[str, Upload], read_blob: Callable[[str], bytes]) -> str:
+def _script(raw: RawJob, files: Mapping[str, SentFile], read_blob: Callable[[str], bytes]) -> str:
     script = raw.group.script
     if not script:
         return ""

@@ -74,7 +74,7 @@ def slurm_time_s(text: str) -> float:
     return float(((days or 0) * 24 + hours) * 3600 + minutes * 60 + seconds)
 
 
-class Span(NamedTuple):
+class IndexRange(NamedTuple):
     """The indices start, start + step, ... below stop."""
 
     start: int
@@ -82,7 +82,7 @@ class Span(NamedTuple):
     step: int
 
 
-def spans(text: str) -> list[Span]:
+def spans(text: str) -> list[IndexRange]:
     """Read `1-5000`, `0-100:5` (both ends belong to it), or several separated by commas."""
     out = []
     for part in text.split(","):
@@ -96,11 +96,11 @@ def spans(text: str) -> list[Span]:
             raise ValueError(f"{text!r}: a step of 0; write a step of at least 1")
         if last < start:
             raise ValueError(f"{text!r} runs backwards and is empty; write the smaller number first")
-        out.append(Span(start, last + 1, step))
+        out.append(IndexRange(start, last + 1, step))
     return out
 
 
-def listed(parts: list[Span]) -> list[int]:
+def listed(parts: list[IndexRange]) -> list[int]:
     """The members of several ranges, in the order written, once each."""
     if sum(len(range(*part)) for part in parts) > MOST_LISTED:
         raise ValueError(

@@ -223,11 +223,11 @@ class _Node:
 
     def _channel_for(self, stack: AsyncExitStack) -> Callable[[SiteId], Any]:
         """Channels to whoever has data: other sites, and this site's other machine."""
-        from diana.node.pair.elsewhere import Elsewhere
+        from diana.node.pair.elsewhere import OtherMachine
 
         if self.pair is None:
             return self.transport.channel_for
-        elsewhere = Elsewhere(self.config, self.paths.keys, self.pair, self.transport.channel_for)
+        elsewhere = OtherMachine(self.config, self.paths.keys, self.pair, self.transport.channel_for)
         stack.push_async_callback(elsewhere.close)
         return elsewhere.channel_for
 
@@ -248,7 +248,7 @@ class _Node:
     async def _adapters(self, stack: AsyncExitStack, server: Any, links: Links, release: Any, clock: SiteClock) -> None:
         from diana.adapters.grpc.server import peer_identity
         from diana.adapters.link_probe import LinkProbe, ProbeService
-        from diana.adapters.staging.catalogue.holdings import Reader
+        from diana.adapters.staging.catalogue.holdings import DataReader
         from diana.adapters.staging.stager import FileStager
         from diana.node.member.subgrid import SubGrid
         from diana.wire.pb import data_pb2_grpc
@@ -285,9 +285,9 @@ class _Node:
             release.merges = merging
             stack.push_async_callback(merging.stop)
 
-        def reader(context: Any) -> Reader:
+        def reader(context: Any) -> DataReader:
             kind, name, _ = peer_identity(context)
-            return Reader(kind, name)
+            return DataReader(kind, name)
 
         serve_data: Any = data_pb2_grpc.add_DataServicer_to_server
         serve_data(self.stager.service(reader), server)
@@ -315,7 +315,7 @@ class _Node:
 
     async def _clients(self, stack: AsyncExitStack, server: Any, port: int) -> None:
         from diana.node.api import Api
-        from diana.node.insight import Insight
+        from diana.node.insight import NodeInsight
         from diana.node.metrics.of_node import of_site
         from diana.node.trusting import watch_links
         from diana.node.ways_in.audit import AUDIT_HEAD, open_audit
@@ -353,7 +353,7 @@ class _Node:
             stop=self._stop.set,
             audit=self.audit,
             inviter=inviter,
-            insight=Insight(paths, config, self.links, self.pair, self.keyring.distrust_site),
+            insight=NodeInsight(paths, config, self.links, self.pair, self.keyring.distrust_site),
             pair=self.pair,
             machine=config.machine,
             metrics=self.metrics,

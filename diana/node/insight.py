@@ -33,7 +33,7 @@ _COUNTS = {
 """Names of the `grpc_transport.Counters`, as people read them."""
 
 
-class Insight:
+class NodeInsight:
     """`distrust_site` says why a site is revoked, or nothing. `pair`: where two machines keep the journal."""
 
     def __init__(

@@ -9,7 +9,7 @@ from typing import Any
 import grpc
 
 from diana.adapters.grpc_transport import GrpcTransport
-from diana.adapters.relay import Doors, Offering, Offers, RelayService
+from diana.adapters.relay import Doors, Offering, RelayService, TunnelOffers
 from diana.adapters.zeroconf_discovery import ZeroconfDiscovery
 from diana.engine.messages.messages import Hello
 from diana.errors import UsageError
@@ -29,7 +29,7 @@ class Links:
         """`port`: the one that was bound. UsageError for a bad address among `peers`."""
         site = config.site
         self._site = site
-        self.offers = offers = Offers()
+        self.offers = offers = TunnelOffers()
         self.doors = Doors(paths.control, site, offers, relays=self._relays, channel_for=self.channel_for)
         try:
             self.transport = GrpcTransport(

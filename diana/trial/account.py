@@ -14,8 +14,8 @@ from diana.sim.load.workload import Submission
 from diana.sim.report import report as rp
 from diana.sim.specs.scenario_spec import Scenario
 from diana.sim.world.runner import NAMED, unmet
-from diana.trial.conduct import Ended
-from diana.trial.ground import Ground
+from diana.trial.conduct import TrialOutcome
+from diana.trial.ground import Testbed
 from diana.trial.happenings import Happenings
 from diana.wire.client.messages import ExplainResponse, ResultsChunk
 
@@ -34,7 +34,7 @@ class _Site:
 
 
 class Accountant:
-    def __init__(self, ground: Ground, scenario: Scenario, seed: int, ended: Ended, factor: float) -> None:
+    def __init__(self, ground: Testbed, scenario: Scenario, seed: int, ended: TrialOutcome, factor: float) -> None:
         self._ground = ground
         self._scenario = scenario
         self._seed = seed

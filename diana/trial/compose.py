@@ -20,7 +20,7 @@ from typing import Any
 
 from diana.errors import DianaError, Unreachable, UsageError
 from diana.sim.specs.scenario_spec import Scenario
-from diana.trial.ground import PORT, Machine
+from diana.trial.ground import PORT, NodeProcess
 from diana.trial.image import image, run_command
 from diana.trial.walls import Walls
 
@@ -40,7 +40,7 @@ done
 """
 
 
-def compose_file(machines: Sequence[Machine], image_name: str, user: str, subnet: str) -> dict[str, Any]:
+def compose_file(machines: Sequence[NodeProcess], image_name: str, user: str, subnet: str) -> dict[str, Any]:
     """The file as docker-compose reads it (JSON is YAML): a service per machine, and a client with nothing but the
     command."""
     hosts = list(ipaddress.ip_network(subnet).hosts())
@@ -117,10 +117,10 @@ class Compose(Walls):
 
     # --- machines ------------------------------------------------------------------------------------------
 
-    def words(self, machine: Machine, words: Sequence[str]) -> list[str]:
+    def words(self, machine: NodeProcess, words: Sequence[str]) -> list[str]:
         return ["docker", "exec", self._id(machine), "diana", *words]
 
-    def _id(self, machine: Machine) -> str:
+    def _id(self, machine: NodeProcess) -> str:
         """A container keeps its id over kills and starts."""
         if machine.called not in self._ids:
             found = self._say("ps", "--quiet", machine.called).strip()
@@ -129,13 +129,13 @@ class Compose(Walls):
             self._ids[machine.called] = found
         return self._ids[machine.called]
 
-    def ip(self, machine: Machine) -> str:
+    def ip(self, machine: NodeProcess) -> str:
         return self._addresses[machine.called]
 
-    def dialled(self, machine: Machine) -> str:
+    def dialled(self, machine: NodeProcess) -> str:
         return f"{self.ip(machine)}:{PORT}"
 
-    def device(self, machine: Machine) -> str:
+    def device(self, machine: NodeProcess) -> str:
         """Name of the device, looked up: one that was unplugged and plugged in again may be called otherwise."""
         command = ["docker", "exec", self._id(machine), "ip", "-4", "-json", "addr", "show", "to", self.ip(machine)]
         rows = [row for row in json.loads(run_command(command, CALL_S) or "[]") if row.get("ifname")]
@@ -143,10 +143,10 @@ class Compose(Walls):
             raise Unreachable(f"{machine.called}: its container has no device with address {self.ip(machine)}")
         return str(rows[0]["ifname"])
 
-    def as_root(self, machine: Machine, command: Sequence[str]) -> None:
+    def as_root(self, machine: NodeProcess, command: Sequence[str]) -> None:
         run_command(["docker", "exec", "--user", "0", self._id(machine), *command], CALL_S)
 
-    def launch(self, machine: Machine) -> None:
+    def launch(self, machine: NodeProcess) -> None:
         machine.boots += 1
         (machine.folder / "up").touch()
         if machine.called in self._off:
@@ -154,7 +154,7 @@ class Compose(Walls):
             self._off.discard(machine.called)
             self._fit(machine)
 
-    def _fit(self, machine: Machine) -> None:
+    def _fit(self, machine: NodeProcess) -> None:
         """Shape and wall the network of a machine that was just switched on."""
         if machine.site not in self._unplugged:
             self.shape_one(machine)
@@ -162,17 +162,17 @@ class Compose(Walls):
             if machine.site in pair:
                 self.wall_one(machine, pair[pair[0] == machine.site])
 
-    def runs(self, machine: Machine) -> bool:
+    def runs(self, machine: NodeProcess) -> bool:
         state = run_command(["docker", "inspect", "--format", "{{.State.Running}}", self._id(machine)], CALL_S)
         return state.strip() == "true"
 
-    def power_off(self, machine: Machine) -> None:
+    def power_off(self, machine: NodeProcess) -> None:
         machine.close()
         self._off.add(machine.called)
         self._stopped.pop(machine.called, None)
         run_command(["docker", "kill", self._id(machine)], CALL_S)
 
-    def end_node(self, machine: Machine) -> None:
+    def end_node(self, machine: NodeProcess) -> None:
         (machine.folder / "up").unlink(missing_ok=True)
         pid = machine.pid()
         machine.close()
@@ -185,16 +185,16 @@ class Compose(Walls):
             time.sleep(0.1)
         machine.close()
 
-    def stop(self, machine: Machine) -> None:
+    def stop(self, machine: NodeProcess) -> None:
         if pid := machine.pid():
             self._stopped[machine.called] = pid
             self._signal(machine, pid, signal.SIGSTOP)
 
-    def go_on(self, machine: Machine) -> None:
+    def go_on(self, machine: NodeProcess) -> None:
         if pid := self._stopped.pop(machine.called, 0):
             self._signal(machine, pid, signal.SIGCONT)
 
-    def _signal(self, machine: Machine, pid: int, number: signal.Signals) -> None:
+    def _signal(self, machine: NodeProcess, pid: int, number: signal.Signals) -> None:
         run_command(["docker", "exec", self._id(machine), "sh", "-c", f"kill -{number.value} {pid}"], CALL_S)
 
     # --- partitions ----------------------------------------------------------------------------------------
@@ -234,7 +234,7 @@ class Compose(Walls):
                         if machine.called not in self._off:
                             self.wall_one(machine, there)
 
-    def _plug_in(self, machine: Machine) -> None:
+    def _plug_in(self, machine: NodeProcess) -> None:
         address = ["--ip", self.ip(machine), "--alias", machine.called]
         run_command(["docker", "network", "connect", *address, self._network, self._id(machine)], CALL_S)
         if machine.called not in self._off:

@@ -21,7 +21,7 @@ from diana.sim.load.workload import INSIST_S, PATIENCE, Order, Submission
 from diana.sim.specs.event_spec import EventSpec
 from diana.sim.specs.scenario_spec import Scenario
 from diana.sim.specs.work_spec import MoveSpec
-from diana.trial.ground import Ground
+from diana.trial.ground import Testbed
 from diana.trial.happenings import Happenings
 from diana.trial.plan import job_file
 from diana.wire.client.messages import GroupStatus
@@ -34,7 +34,7 @@ _LEAST_S = 0.2
 """Seconds between two tries of a user."""
 
 
-class Ended(msgspec.Struct):
+class TrialOutcome(msgspec.Struct):
     """The outcome of a scenario on real nodes."""
 
     statuses: dict[str, GroupStatus] = {}
@@ -52,7 +52,7 @@ class Conductor:
 
     def __init__(
         self,
-        ground: Ground,
+        ground: Testbed,
         scenario: Scenario,
         submissions: Sequence[Submission],
         credentials: dict[str, Path],
@@ -71,11 +71,11 @@ class Conductor:
         self._began_s = 0.0
         self._hands = ThreadPoolExecutor(HANDS, "users")
         self._busy: set[Future[None]] = set()
-        self._ended = Ended()
+        self._ended = TrialOutcome()
         self._happenings = Happenings(ground, factor)
         self._jobs: dict[str, dict[str, object]] = {}
 
-    def run(self, within_s: float) -> Ended:
+    def run(self, within_s: float) -> TrialOutcome:
         """Run until every group is final and every order answered; at most so many real seconds. Faults of ours
         meanwhile are raised."""
         for one in self._submissions:

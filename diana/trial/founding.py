@@ -23,7 +23,7 @@ from diana.node.config.site_file import load_config
 from diana.node.config.text import write_config
 from diana.sim.specs.data_spec import DatasetSpec
 from diana.sim.specs.scenario_spec import Scenario
-from diana.trial.ground import Ground, Machine
+from diana.trial.ground import NodeProcess, Testbed
 from diana.trial.plan import settings_of
 
 START_S = 60.0
@@ -34,7 +34,7 @@ _LOOK_S = 0.1
 
 
 class Founding:
-    def __init__(self, ground: Ground, tell: Callable[[str], None]) -> None:
+    def __init__(self, ground: Testbed, tell: Callable[[str], None]) -> None:
         self._ground = ground
         self._scenario: Scenario = ground.scenario
         self._tell = tell
@@ -62,7 +62,7 @@ class Founding:
         machines, sites = len(ground.machines), len(self._specs)
         self._tell(f"{machines} nodes of {sites} sites are up and in touch, joined by invitation")
 
-    def _come_in(self, sites: list[Machine], inviter: Machine) -> None:
+    def _come_in(self, sites: list[NodeProcess], inviter: NodeProcess) -> None:
         with ThreadPoolExecutor(AT_ONCE) as pool:
             # The first three are the VO's signers; one after the other they know of each other.
             for machine in sites[:2]:
@@ -70,7 +70,7 @@ class Founding:
             list(pool.map(lambda machine: self._join(machine, inviter), sites[2:]))
         self._start(sites)
 
-    def _join(self, machine: Machine, inviter: Machine) -> None:
+    def _join(self, machine: NodeProcess, inviter: NodeProcess) -> None:
         token = inviter.client.invite(machine.role, machine.name, address=inviter.address).token
         words = ["join", token, machine.name, "--data", str(machine.data), "--slots", str(self._slots(machine))]
         if machine.role != "member":
@@ -80,18 +80,18 @@ class Founding:
         self._ground.say(machine, *words)
         self._configure(machine)
 
-    def _slots(self, machine: Machine) -> int:
+    def _slots(self, machine: NodeProcess) -> int:
         site = self._specs[machine.site]
         if machine.role == "member":
             return next(one.slots for one in site.machines if one.name == machine.name)
         return site.slots
 
-    def _advertised(self, machine: Machine) -> str:
+    def _advertised(self, machine: NodeProcess) -> str:
         if machine.role == "member":
             return ""
         return "none" if self._specs[machine.site].dial_only else self._ground.advertised(machine)
 
-    def _configure(self, machine: Machine) -> None:
+    def _configure(self, machine: NodeProcess) -> None:
         """Write what an operator would write into `site.toml`: the scenario's settings, and whom this account submits
         as."""
         config = load_config(machine.paths.config)
@@ -116,16 +116,16 @@ class Founding:
             changes["peers"] = (self._ground.advertised(self._first) or self._first.address,)
         write_config(machine.paths.config, msgspec.structs.replace(config, settings=settings, **changes))
 
-    def _start(self, machines: Iterable[Machine]) -> None:
+    def _start(self, machines: Iterable[NodeProcess]) -> None:
         """Start all of them, so many at once."""
         with ThreadPoolExecutor(AT_ONCE) as pool:
             list(pool.map(self._up, machines))
 
-    def _up(self, machine: Machine) -> None:
+    def _up(self, machine: NodeProcess) -> None:
         self._ground.launch(machine)
         self.wait_until_up(machine)
 
-    def wait_until_up(self, machine: Machine) -> None:
+    def wait_until_up(self, machine: NodeProcess) -> None:
         end = time.monotonic() + START_S
         while not machine.answers():
             if not self._ground.runs(machine):

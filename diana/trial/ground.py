@@ -24,7 +24,7 @@ SAY_S = 90.0
 _WARNED = re.compile(r"^[0-9-]{10} \S+ (WARNING|ERROR|CRITICAL) ", re.MULTILINE)
 
 
-class Machine:
+class NodeProcess:
     """One node process and its data directory, which this process can read; both survive a kill."""
 
     def __init__(self, folder: Path, site: str, name: str, role: Role, number: int) -> None:
@@ -83,7 +83,7 @@ class Machine:
         return ""
 
 
-class Ground(ABC):
+class Testbed(ABC):
     """Machines and the network between them. `open` before all else; `close` ends whatever was made, whatever happened
     between, and may be called twice.
 
@@ -93,7 +93,7 @@ class Ground(ABC):
         self.root = root
         self.scenario = scenario
         self.factor = factor
-        self.machines: list[Machine] = []
+        self.machines: list[NodeProcess] = []
         for spec in scenario.sites:
             self._add(spec.name, spec.name, "site")
             for member in spec.machines:
@@ -104,20 +104,20 @@ class Ground(ABC):
         """Wishes of the scenario that cannot be had here, one line each."""
 
     def _add(self, site: str, name: str, role: Role) -> None:
-        self.machines.append(Machine(self.root, site, name, role, len(self.machines) + 1))
+        self.machines.append(NodeProcess(self.root, site, name, role, len(self.machines) + 1))
 
-    def of(self, site: str) -> list[Machine]:
+    def of(self, site: str) -> list[NodeProcess]:
         """The site's own machine first."""
         return [machine for machine in self.machines if machine.site == site]
 
-    def main(self, site: str) -> Machine:
+    def main(self, site: str) -> NodeProcess:
         return self.of(site)[0]
 
-    def advertised(self, machine: Machine) -> str:
+    def advertised(self, machine: NodeProcess) -> str:
         """host:port where others are to dial it; empty: at its address."""
         return ""
 
-    def dialled(self, machine: Machine) -> str:
+    def dialled(self, machine: NodeProcess) -> str:
         """host:port where this process reaches it."""
         return machine.address
 
@@ -129,10 +129,10 @@ class Ground(ABC):
     def close(self) -> None: ...
 
     @abstractmethod
-    def words(self, machine: Machine, words: Sequence[str]) -> list[str]:
+    def words(self, machine: NodeProcess, words: Sequence[str]) -> list[str]:
         """The command line that runs `diana WORDS` at the machine."""
 
-    def say(self, machine: Machine, *words: str) -> str:
+    def say(self, machine: NodeProcess, *words: str) -> str:
         """Run `diana WORDS` there; what it printed. Unreachable with its one line when it fails."""
         try:
             done = subprocess.run(
@@ -152,31 +152,31 @@ class Ground(ABC):
             raise Unreachable(f"{machine.called}: diana {words[0]}: {said}")
         return done.stdout
 
-    def environment(self, machine: Machine) -> dict[str, str]:
+    def environment(self, machine: NodeProcess) -> dict[str, str]:
         return {**os.environ, "DIANA_DATA": ""}
 
     @abstractmethod
-    def launch(self, machine: Machine) -> None:
+    def launch(self, machine: NodeProcess) -> None:
         """Start its node, or its whole machine where that is off."""
 
     @abstractmethod
-    def runs(self, machine: Machine) -> bool:
+    def runs(self, machine: NodeProcess) -> bool:
         """True if its node's process is there; does not ask the node."""
 
     @abstractmethod
-    def power_off(self, machine: Machine) -> None:
+    def power_off(self, machine: NodeProcess) -> None:
         """Switch the machine off at once: its node, spawner and jobs are gone, its disk stays."""
 
     @abstractmethod
-    def end_node(self, machine: Machine) -> None:
+    def end_node(self, machine: NodeProcess) -> None:
         """Gracefully; spawner and jobs stay. Returns when it has ended."""
 
     @abstractmethod
-    def stop(self, machine: Machine) -> None:
+    def stop(self, machine: NodeProcess) -> None:
         """SIGSTOP of its node alone."""
 
     @abstractmethod
-    def go_on(self, machine: Machine) -> None: ...
+    def go_on(self, machine: NodeProcess) -> None: ...
 
     @abstractmethod
     def cut(self, pairs: Iterable[tuple[str, str]]) -> None:

@@ -9,7 +9,7 @@ from contextlib import suppress
 
 from diana.errors import DianaError
 from diana.sim.specs.event_spec import EventSpec
-from diana.trial.ground import Ground, Machine
+from diana.trial.ground import NodeProcess, Testbed
 
 _Pair = tuple[str, str]
 
@@ -17,7 +17,7 @@ _Pair = tuple[str, str]
 class Happenings:
     """`happen` begins an event and `is_over` ends one that lasts; both return at once. `reap` raises what failed."""
 
-    def __init__(self, ground: Ground, factor: float) -> None:
+    def __init__(self, ground: Testbed, factor: float) -> None:
         self._ground = ground
         self._sites = [spec.name for spec in ground.scenario.sites]
         self.counts: Counter[str] = Counter()
@@ -47,7 +47,7 @@ class Happenings:
         self._one_by_one.shutdown(wait=True)
         self.reap()
 
-    def leader(self, site: str) -> Machine:
+    def leader(self, site: str) -> NodeProcess:
         """The machine that leads the site: the one whose journal counts. Where nobody says so, the site's own."""
         machines = [machine for machine in self._ground.of(site) if machine.role != "member"]
         for machine in machines if len(machines) > 1 else ():
@@ -101,7 +101,7 @@ class Happenings:
             if self._off.get(machine.called) is event:
                 self._power_on(machine)
 
-    def _struck(self, event: EventSpec) -> list[Machine]:
+    def _struck(self, event: EventSpec) -> list[NodeProcess]:
         """The machines that an event strikes: the one that leads, at a site with a standby; else the main one for a
         stop, and all of the site, its members too, for any other event."""
         struck = []
@@ -130,7 +130,7 @@ class Happenings:
             self._ground.end_node(machine)
             self._ground.launch(machine)
 
-    def _power_on(self, machine: Machine) -> None:
+    def _power_on(self, machine: NodeProcess) -> None:
         self._off.pop(machine.called, None)
         self._ground.launch(machine)
 

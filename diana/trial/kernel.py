@@ -11,7 +11,7 @@ MOST_BYTES_PER_S = 12.5e9
 _QUANTUM_BYTES = "60000"
 
 
-class Way(NamedTuple):
+class Route(NamedTuple):
     """The way from a host to another one's address."""
 
     to: str
@@ -19,7 +19,7 @@ class Way(NamedTuple):
     latency_s: float
 
 
-def shaping(device: str, ways: Sequence[Way], netem: bool) -> list[list[str]]:
+def shaping(device: str, ways: Sequence[Route], netem: bool) -> list[list[str]]:
     """Commands that shape a device, in order. Traffic to other addresses is not slowed down."""
     commands = [["tc", "qdisc", "add", "dev", device, "root", "handle", "1:", "htb"]]
     for number, way in enumerate(ways, 1):

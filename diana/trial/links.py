@@ -43,7 +43,7 @@ class _Lane:
         return self._free_s
 
 
-class Links:
+class ShapedLinks:
     """`shape_of` tells the link between two sites, `nodes` which processes belong to which site now."""
 
     def __init__(self, shape_of: Callable[[str, str], Shape], nodes: Callable[[], Iterable[tuple[str, int]]]) -> None:

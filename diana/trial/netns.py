@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
 from diana.errors import DianaError, Unreachable, UsageError
-from diana.trial.ground import PORT, Machine
+from diana.trial.ground import PORT, NodeProcess
 from diana.trial.processes import Processes
 from diana.trial.walls import Walls
 
@@ -53,10 +53,10 @@ class Namespaces(Walls, Processes):
             _ip("addr", "add", f"{NETWORK}.255.254/16", "dev", f"{self._prefix}u")
             _ip("link", "set", f"{self._prefix}u", "up")
 
-    def _host(self, machine: Machine) -> str:
+    def _host(self, machine: NodeProcess) -> str:
         return f"{self._prefix}h{machine.number}"
 
-    def ip(self, machine: Machine) -> str:
+    def ip(self, machine: NodeProcess) -> str:
         number = machine.number + 1
         return f"{NETWORK}.{number // 250}.{number % 250}"
 
@@ -68,10 +68,10 @@ class Namespaces(Walls, Processes):
                 for name in (f"{self._prefix}s", *(self._host(machine) for machine in self.machines)):
                     subprocess.run(["ip", "netns", "del", name], check=False, capture_output=True)
 
-    def words(self, machine: Machine, words: Sequence[str]) -> list[str]:
+    def words(self, machine: NodeProcess, words: Sequence[str]) -> list[str]:
         return ["ip", "netns", "exec", self._host(machine), *super().words(machine, words)]
 
-    def as_root(self, machine: Machine, command: Sequence[str]) -> None:
+    def as_root(self, machine: NodeProcess, command: Sequence[str]) -> None:
         _run(["ip", "netns", "exec", self._host(machine), *command])
 
     def cut(self, pairs: Iterable[tuple[str, str]]) -> None:

@@ -17,18 +17,18 @@ from diana.model.ids import SiteId
 from diana.sim.scenario.topology import Topology
 from diana.sim.specs.scenario_spec import Scenario
 from diana.trial import ending
-from diana.trial.ground import Ground, Machine
-from diana.trial.links import Links, Shape
+from diana.trial.ground import NodeProcess, Testbed
+from diana.trial.links import Shape, ShapedLinks
 
 END_S = 12.0
 """A node that has not ended this long after SIGTERM never will."""
 
 
-class Processes(Ground):
+class Processes(Testbed):
     def __init__(self, root: Path, scenario: Scenario, factor: float) -> None:
         super().__init__(root, scenario, factor)
         self._nodes: dict[str, subprocess.Popen[bytes]] = {}
-        self._links: Links | None = None
+        self._links: ShapedLinks | None = None
         self._proxies: dict[str, str] = {}
         self._shapes = Topology(scenario)
 
@@ -38,7 +38,7 @@ class Processes(Ground):
         for machine, address in zip(self.machines, free_addresses(len(self.machines)), strict=True):
             machine.address = address
         if len(self.scenario.sites) > 1:
-            self._links = Links(self._shape, self._pids)
+            self._links = ShapedLinks(self._shape, self._pids)
             for machine in self.machines:
                 if machine.role != "member":
                     self._proxies[machine.called] = self._links.open(machine.site, machine.address)
@@ -54,7 +54,7 @@ class Processes(Ground):
         for called, node in list(self._nodes.items()):
             yield sites[called], node.pid
 
-    def advertised(self, machine: Machine) -> str:
+    def advertised(self, machine: NodeProcess) -> str:
         return self._proxies.get(machine.called, "")
 
     def close(self) -> None:
@@ -77,20 +77,20 @@ class Processes(Ground):
             if self._links.faults:
                 raise Unreachable("; ".join(self._links.faults[:3]))
 
-    def words(self, machine: Machine, words: Sequence[str]) -> list[str]:
+    def words(self, machine: NodeProcess, words: Sequence[str]) -> list[str]:
         return [sys.executable, "-m", "diana.cli", *words]
 
-    def _mark(self, machine: Machine) -> str:
+    def _mark(self, machine: NodeProcess) -> str:
         """The environment entry of all that is started there, but for jobs."""
         return f"{ending.MARK}={os.getpid()}:{machine.folder}"
 
-    def environment(self, machine: Machine) -> dict[str, str]:
+    def environment(self, machine: NodeProcess) -> dict[str, str]:
         name, _, value = self._mark(machine).partition("=")
         source = str(Path(__file__).parents[2])
         path = os.pathsep.join(dict.fromkeys([source, *filter(None, [os.environ.get("PYTHONPATH")])]))
         return {**super().environment(machine), name: value, "PYTHONPATH": path}
 
-    def launch(self, machine: Machine) -> None:
+    def launch(self, machine: NodeProcess) -> None:
         machine.boots += 1
         with machine.output.open("ab") as out:
             # Out of the terminal's process group: Ctrl-C is ours to turn into an orderly end.
@@ -103,18 +103,18 @@ class Processes(Ground):
                 start_new_session=True,
             )
 
-    def runs(self, machine: Machine) -> bool:
+    def runs(self, machine: NodeProcess) -> bool:
         node = self._nodes.get(machine.called)
         return node is not None and node.poll() is None
 
-    def power_off(self, machine: Machine) -> None:
+    def power_off(self, machine: NodeProcess) -> None:
         machine.close()
         # Node and spawner come first: they must not see the jobs end and write that down.
         ending.kill_all([self._mark(machine)], [machine.data])
         if (node := self._nodes.get(machine.called)) is not None:
             node.wait()
 
-    def end_node(self, machine: Machine) -> None:
+    def end_node(self, machine: NodeProcess) -> None:
         machine.close()
         node = self._nodes[machine.called]
         node.send_signal(signal.SIGTERM)
@@ -123,10 +123,10 @@ class Processes(Ground):
         except subprocess.TimeoutExpired:
             raise Unreachable(f"{machine.called}: its node did not end within {END_S:g} s") from None
 
-    def stop(self, machine: Machine) -> None:
+    def stop(self, machine: NodeProcess) -> None:
         self._nodes[machine.called].send_signal(signal.SIGSTOP)
 
-    def go_on(self, machine: Machine) -> None:
+    def go_on(self, machine: NodeProcess) -> None:
         with suppress(ProcessLookupError):
             self._nodes[machine.called].send_signal(signal.SIGCONT)
 

@@ -24,7 +24,7 @@ from diana.sim.specs.scenario_spec import Scenario
 from diana.trial.account import Accountant, selected
 from diana.trial.conduct import Conductor
 from diana.trial.founding import Founding
-from diana.trial.ground import Ground
+from diana.trial.ground import Testbed
 from diana.trial.plan import playable, submissions
 
 GROUNDS = ("processes", "netns", "compose")
@@ -43,7 +43,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """Keep data directories and logs below this folder."""
 
 
-class Run(msgspec.Struct, frozen=True, kw_only=True):
+class TrialRun(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome of a run."""
 
     report: Report
@@ -72,7 +72,9 @@ def run(path: Path, options: Options, as_json: bool) -> int:
     return 0 if ran.report.good() else 1
 
 
-def run_scenario(scenario: Scenario, options: Options, tell: Callable[[str], None], where: str = "scenario") -> Run:
+def run_scenario(
+    scenario: Scenario, options: Options, tell: Callable[[str], None], where: str = "scenario"
+) -> TrialRun:
     """The whole of it. Whatever happens, every process, namespace and container it made is gone when this returns."""
     scenario = playable(scenario, options.seed, where)
     if not 1e-3 <= options.speed_up <= 1e4:
@@ -92,7 +94,7 @@ def run_scenario(scenario: Scenario, options: Options, tell: Callable[[str], Non
                 _only_logs(root)
 
 
-def _play(scenario: Scenario, options: Options, tell: Callable[[str], None], root: Path) -> Run:
+def _play(scenario: Scenario, options: Options, tell: Callable[[str], None], root: Path) -> TrialRun:
     factor = options.speed_up
     ground = _ground(options.on, root, scenario, factor)
     if scenario.seeds:
@@ -114,7 +116,7 @@ def _play(scenario: Scenario, options: Options, tell: Callable[[str], None], roo
             if machine.role == "site":
                 founding.wait_until_up(machine)
         report = Accountant(ground, scenario, options.seed, ended, factor).report(some)
-        return Run(report=report, unlike=tuple(ground.unlike), real_s=time.monotonic() - began_s, logs=None)
+        return TrialRun(report=report, unlike=tuple(ground.unlike), real_s=time.monotonic() - began_s, logs=None)
     finally:
         with _not_interrupted():
             if conductor is not None:
@@ -122,7 +124,7 @@ def _play(scenario: Scenario, options: Options, tell: Callable[[str], None], roo
             ground.close()
 
 
-def _ground(on: str, root: Path, scenario: Scenario, factor: float) -> Ground:
+def _ground(on: str, root: Path, scenario: Scenario, factor: float) -> Testbed:
     if on == "processes":
         from diana.trial.processes import Processes
 

@@ -9,21 +9,21 @@ from diana.errors import DianaError
 from diana.model.ids import SiteId
 from diana.sim.scenario.topology import Topology
 from diana.trial import kernel
-from diana.trial.ground import Ground, Machine
+from diana.trial.ground import NodeProcess, Testbed
 
 
-class Walls(Ground):
+class Walls(Testbed):
     """A ground whose machines take tc and iptables."""
 
     @abstractmethod
-    def ip(self, machine: Machine) -> str: ...
+    def ip(self, machine: NodeProcess) -> str: ...
 
-    def device(self, machine: Machine) -> str:
+    def device(self, machine: NodeProcess) -> str:
         """The machine's device on its way to the others."""
         return "eth0"
 
     @abstractmethod
-    def as_root(self, machine: Machine, command: Sequence[str]) -> None:
+    def as_root(self, machine: NodeProcess, command: Sequence[str]) -> None:
         """Run it at the machine, as its root. DianaError when it fails."""
 
     def shape(self) -> None:
@@ -38,13 +38,13 @@ class Walls(Ground):
         if self.scenario.default_link.loss or any(link.loss for link in self.scenario.links):
             self.unlike.append("links: loss is not made; what TCP carries would only come later")
 
-    def shape_one(self, machine: Machine) -> None:
+    def shape_one(self, machine: NodeProcess) -> None:
         """Shape what the machine sends, where its device is new."""
         ways = []
         for other in self.machines:
             if other.site != machine.site:
                 latency_s, bytes_per_s, *_ = self._shapes.figures(SiteId(machine.site), SiteId(other.site))
-                ways.append(kernel.Way(self.ip(other), bytes_per_s * self.factor, latency_s / self.factor))
+                ways.append(kernel.Route(self.ip(other), bytes_per_s * self.factor, latency_s / self.factor))
         for command in kernel.shaping(self.device(machine), ways, self._netem) if ways else ():
             self.as_root(machine, command)
 
@@ -63,7 +63,7 @@ class Walls(Ground):
                 for machine in self.of(here):
                     self.wall_one(machine, there, mend=mend)
 
-    def wall_one(self, machine: Machine, site: str, *, mend: bool = False) -> None:
+    def wall_one(self, machine: NodeProcess, site: str, *, mend: bool = False) -> None:
         for other in self.of(site):
             for command in kernel.cutting(self.ip(other), mend=mend):
                 self.as_root(machine, command)

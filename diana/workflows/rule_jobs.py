@@ -54,7 +54,7 @@ class RuleJob(msgspec.Struct, frozen=True, kw_only=True):
     """Keys of the job file, in full, and their values."""
 
 
-class Batch(msgspec.Struct, frozen=True):
+class JobBatch(msgspec.Struct, frozen=True):
     """Jobs that make one group. Job k of the group is number `members[k]` of those gathered."""
 
     members: tuple[int, ...]
@@ -64,7 +64,7 @@ class Batch(msgspec.Struct, frozen=True):
         """No job of it is given more than it wants."""
         return len({job.memory for job in self.jobs}) == 1
 
-    def apart(self) -> list[Batch]:
+    def apart(self) -> list[JobBatch]:
         """Groups of the same jobs, each with exactly the memory it wants."""
         found: dict[int, list[int]] = {}
         for at, job in enumerate(self.jobs):
@@ -96,7 +96,7 @@ def rule_job(name: str, command: str, threads: int, resources: Mapping[str, Any]
     )
 
 
-def gather(jobs: Sequence[RuleJob]) -> list[Batch]:
+def gather(jobs: Sequence[RuleJob]) -> list[JobBatch]:
     """Jobs of one rule with the same wants share a group, in their order; a group's memory is its greediest job's."""
     alike: dict[object, list[int]] = {}
     for at, job in enumerate(jobs):
@@ -108,7 +108,7 @@ def gather(jobs: Sequence[RuleJob]) -> list[Batch]:
     return batches
 
 
-def job_file(batch: Batch, environment: Mapping[str, str], *, directory: bool) -> dict[str, Any]:
+def job_file(batch: JobBatch, environment: Mapping[str, str], *, directory: bool) -> dict[str, Any]:
     """The group as `Client.submit` takes it, with `options(batch)`; of several jobs the commands' differences are in
     the file `TABLE`, which holds `table(batch)`. `directory`: each job starts in a fresh one of its own."""
     head, middles, tail = _split([job.command for job in batch.jobs])
@@ -137,11 +137,11 @@ def job_file(batch: Batch, environment: Mapping[str, str], *, directory: bool) -
     return file
 
 
-def options(batch: Batch) -> dict[str, str]:
+def options(batch: JobBatch) -> dict[str, str]:
     return dict(batch.jobs[0].options)
 
 
-def table(batch: Batch) -> str:
+def table(batch: JobBatch) -> str:
     """CSV; a row per job, in order, quoted: a command may hold any sign."""
     out = io.StringIO()
     writer = csv.writer(out, quoting=csv.QUOTE_ALL, lineterminator="\n")
@@ -167,9 +167,9 @@ def _number(resources: Mapping[str, Any], key: str) -> int:
     return value
 
 
-def _batch(members: Sequence[int], jobs: Sequence[RuleJob], places: Iterable[int]) -> Batch:
+def _batch(members: Sequence[int], jobs: Sequence[RuleJob], places: Iterable[int]) -> JobBatch:
     chosen = tuple(places)
-    return Batch(tuple(members[at] for at in chosen), tuple(jobs[at] for at in chosen))
+    return JobBatch(tuple(members[at] for at in chosen), tuple(jobs[at] for at in chosen))
 
 
 def _by_memory(jobs: Sequence[RuleJob], places: list[int]) -> list[list[int]]:

@@ -21,8 +21,8 @@ from snakemake_interface_executor_plugins.workflow import WorkflowExecutorInterf
 
 from diana.client import Client
 from diana.errors import Denied, DianaError, Overloaded, Unplaceable, Unreachable, UsageError
-from diana.workflows.rule_jobs import TABLE, Batch, RuleJob, gather, job_file, options, rule_job, table
-from diana.workflows.under_way import End, UnderWay
+from diana.workflows.rule_jobs import TABLE, JobBatch, RuleJob, gather, job_file, options, rule_job, table
+from diana.workflows.under_way import JobEnd, UnderWay
 
 common_settings = CommonSettings(
     non_local_exec=True,
@@ -87,7 +87,7 @@ class Executor(RemoteExecutor):  # type: ignore[misc]
             self._submit(batch, those)
         self._stirred = True
 
-    def _submit(self, batch: Batch, jobs: Sequence[JobExecutorInterface]) -> None:
+    def _submit(self, batch: JobBatch, jobs: Sequence[JobExecutorInterface]) -> None:
         mine = [jobs[member] for member in batch.members]
         try:
             group = self._sent(batch)
@@ -102,7 +102,7 @@ class Executor(RemoteExecutor):  # type: ignore[misc]
         for index, job in enumerate(mine):
             self.report_job_submission(SubmittedJobInfo(job, external_jobid=f"{group}.{index}"))
 
-    def _sent(self, batch: Batch) -> str:
+    def _sent(self, batch: JobBatch) -> str:
         """The group's id, which is under way then. Unplaceable, UsageError and Denied say that it was not taken,
         ApiError that nobody knows."""
         folder = Path(self.tmpdir)
@@ -182,7 +182,7 @@ class Executor(RemoteExecutor):  # type: ignore[misc]
             self._silent_since = None
             self.logger.warning("diana: the node answers again")
 
-    def _failed(self, info: SubmittedJobInfo, end: End, *, with_log: bool) -> None:
+    def _failed(self, info: SubmittedJobInfo, end: JobEnd, *, with_log: bool) -> None:
         logs = [path] if with_log and (path := self._log_of(end.job)) else []
         more = "" if logs else f"; its log: diana logs {end.job}"
         if info.job.is_group():

@@ -21,7 +21,7 @@ UNDECIDED = frozenset({"UNKNOWN", "INTERRUPTED", "LEASE_OVER"})
 """Outcomes after which diana tries again or holds the job: no end yet."""
 
 
-class End(msgspec.Struct, frozen=True):
+class JobEnd(msgspec.Struct, frozen=True):
     """The end of one job. `outcome` is DONE, FAILED, TIMED_OUT, ...; `site` is empty where it ran nowhere."""
 
     job: str
@@ -68,7 +68,7 @@ class UnderWay:
         self._client = client
         self._tell = tell
         self._groups: dict[str, _Group] = {}
-        self._ends: dict[str, End] = {}
+        self._ends: dict[str, JobEnd] = {}
         self._lock = threading.Lock()
 
     def add(self, group: str, jobs: int) -> None:
@@ -93,7 +93,7 @@ class UnderWay:
                     self._read(group, status)
         return len(self._ends) - before
 
-    def take(self, job: str) -> End | None:
+    def take(self, job: str) -> JobEnd | None:
         """The end of the job, handed out once; None: it goes on, or its end was handed out already."""
         return self._ends.pop(job, None)
 
@@ -118,7 +118,7 @@ class UnderWay:
                     if row.outcome in UNDECIDED:
                         group.doubts[row.index] = row.error
                     else:
-                        self._end(group, row.index, End(row.job, row.outcome, row.site, row.exit_code, row.error))
+                        self._end(group, row.index, JobEnd(row.job, row.outcome, row.site, row.exit_code, row.error))
                 # The last one comes again, since a chunk may be told in several parts.
                 group.after = chunk.chunk
         if status.final:
@@ -126,7 +126,7 @@ class UnderWay:
             with self._lock:
                 self._groups.pop(group.name, None)
 
-    def _end(self, group: _Group, index: int, end: End) -> None:
+    def _end(self, group: _Group, index: int, end: JobEnd) -> None:
         if index in group.open:
             group.open.remove(index)
             self._ends[end.job] = end
@@ -136,7 +136,7 @@ class UnderWay:
         or are held since nobody knows how they ended, and start again only if somebody orders it."""
         for index in sorted(group.open):
             error = group.doubts.get(index, status.note)
-            self._end(group, index, End(f"{group.name}.{index}", status.state.upper(), error=error))
+            self._end(group, index, JobEnd(f"{group.name}.{index}", status.state.upper(), error=error))
 
     def _say(self, group: _Group, status: GroupStatus) -> None:
         """Tell once that somebody has to do something about the group."""

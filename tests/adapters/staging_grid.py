@@ -13,7 +13,7 @@ from typing import NamedTuple
 import grpc
 
 from diana.adapters.staging.catalogue.catalogue import Catalogue
-from diana.adapters.staging.catalogue.holdings import Reader
+from diana.adapters.staging.catalogue.holdings import DataReader
 from diana.adapters.staging.limits import StagingLimits
 from diana.adapters.staging.stager import FileStager
 from diana.engine.journal.effects import Gather, LookUp, StageIn
@@ -65,7 +65,7 @@ class TestSite:
         self.channels: dict[SiteId, grpc.aio.Channel] = {}
         self.server: grpc.aio.Server | None = None
         self.port = 0
-        self.reader: Callable[[], Reader] = lambda: Reader("site", "alpha")
+        self.reader: Callable[[], DataReader] = lambda: DataReader("site", "alpha")
         self.stager = FileStager(self.data, self.site, self._emit, self._channel, self._observe, limits)
         self._ticket = 0
 

@@ -13,7 +13,7 @@ from typing import Any
 import grpc
 import pytest
 
-from diana.adapters.staging.catalogue.holdings import Reader
+from diana.adapters.staging.catalogue.holdings import DataReader
 from diana.adapters.staging.outputs.beside import Beside
 from diana.adapters.staging.transfer.client import Away
 from diana.errors import Denied, Unreachable
@@ -29,7 +29,7 @@ OUTPUTS = {"a": b"abc", "b/c": noise(2_500_000), "d": b""}
 
 def stand_beside(alpha: TestSite, main: TestSite, given_up: bool = False) -> None:
     """main followed by alpha, whose machine `spare` leads."""
-    main.reader = partial(Reader, "site", MAIN)
+    main.reader = partial(DataReader, "site", MAIN)
     alpha.stager.stand_beside(Beside(alpha.site, MAIN, "main", lambda: given_up))
 
 
@@ -76,7 +76,7 @@ async def test_another_site_gets_outputs_and_logs_through_the_machine_that_leads
 ) -> None:
     async with grid(tmp_path, "alpha", "gamma", MAIN) as (alpha, gamma, main):
         stand_beside(alpha, main, given_up)
-        alpha.reader = partial(Reader, "site", "alpha")
+        alpha.reader = partial(DataReader, "site", "alpha")
         told = collect(main, OUTPUTS)
         write(main.data.logs(GROUP) / "s0", b"0123456789")
         way = alpha.ways.pop(MAIN)
@@ -114,7 +114,7 @@ async def test_what_was_gathered_there_is_completed_here_and_shown_to_no_other_s
         for who in (("site", "alpha"), ("site", "gamma"), ("member", "alpha.main/m1"), ("user", "alpha.main")):
             for ref in (f"gathered:{GROUP}", f"gathered:{GROUP}/b/c"):
                 with pytest.raises(Denied, match="may not read"):
-                    main.stager.holdings.open(ref, Reader(*who))
+                    main.stager.holdings.open(ref, DataReader(*who))
 
 
 async def test_what_one_of_two_machines_gathered_keeps_its_first_name_until_it_is_dropped(tmp_path: Path) -> None:

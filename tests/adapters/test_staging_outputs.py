@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from diana.adapters.staging.catalogue.holdings import Reader
+from diana.adapters.staging.catalogue.holdings import DataReader
 from diana.engine.journal.effects import Gather
 from diana.model.facts import OutputFile
 from tests.adapters.staging_grid import GROUP, collect, facts, facts_key, grid, leftovers, noise, sha, write
@@ -233,7 +233,7 @@ async def test_only_the_origin_of_a_group_may_read_its_outputs_and_logs(tmp_path
         told = collect(beta, {"a": b"abc"})
         write(beta.data.logs(GROUP) / "s0", b"log text")
         for reader in (("site", "gamma"), ("user", "alpha"), ("", ""), ("site", "alpha-1")):
-            beta.reader = partial(Reader, *reader)
+            beta.reader = partial(DataReader, *reader)
             done = await gamma.gather(beta.site, facts_key(), told, tmp_path / "out")
             assert "may not read" in done.error
             with pytest.raises(Exception, match="may not read"):

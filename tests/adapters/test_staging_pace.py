@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
-from diana.adapters.staging.transfer.pace import Pace
+from diana.adapters.staging.transfer.pace import TransferPace
 
 
-async def took_s(pace: Pace, chunks: int) -> float:
+async def took_s(pace: TransferPace, chunks: int) -> float:
     clock = asyncio.get_running_loop().time
     began_s = clock()
     for _ in range(chunks):
@@ -16,7 +16,7 @@ async def took_s(pace: Pace, chunks: int) -> float:
 
 
 async def test_streams_together_keep_to_the_cap_and_a_new_cap_counts_at_once() -> None:
-    pace = Pace(100_000)
+    pace = TransferPace(100_000)
     spent_s = await asyncio.gather(*(took_s(pace, 10) for _ in range(3)))
     assert max(spent_s) >= 0.2
     pace.set(0)

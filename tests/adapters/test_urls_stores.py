@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from diana.adapters.staging.urls.s3 import S3Store
-from diana.adapters.staging.urls.stores import Upload
+from diana.adapters.staging.urls.stores import StoreUpload
 from diana.engine.journal.effects import Gather
 from diana.errors import Unreachable, UsageError
 from diana.model.data import Fetch
@@ -148,7 +148,7 @@ async def test_an_upload_that_is_cancelled_before_the_store_answered_leaves_noth
         return answer
 
     store._files._call_s3 = late
-    writing = asyncio.create_task(store.write(check_url(f"s3://{bucket}/big"), Upload(path, 17 << 20, "0" * 64)))
+    writing = asyncio.create_task(store.write(check_url(f"s3://{bucket}/big"), StoreUpload(path, 17 << 20, "0" * 64)))
     await begun.wait()
     writing.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -161,7 +161,7 @@ async def test_an_output_that_changed_since_it_was_gathered_is_not_put_there(sit
     bucket = s3.bucket("tampered")
     told = collect(site, {"a": b"good"})
     assert (await site.gather(site.site, facts_key(), told)).error == ""
-    upload = Upload(write(site.data.root / "x", b"evil"), 4, told.outputs[0].sha256)
+    upload = StoreUpload(write(site.data.root / "x", b"evil"), 4, told.outputs[0].sha256)
     with pytest.raises(UsageError, match=rf"s3://{bucket}/a at site alpha: .*/x: changed since it was gathered"):
         await site.stager._urls.write(f"s3://{bucket}", [("a", upload)])
     assert s3.keys(bucket) == []

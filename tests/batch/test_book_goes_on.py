@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from diana.adapters.batch.array.folder import ArrayFolder
-from diana.adapters.batch.array.rows import Elsewhere
+from diana.adapters.batch.array.rows import ArraysElsewhere
 from diana.adapters.batch.book import Book
 from diana.adapters.batch.cluster import ClusterLrm
 from diana.adapters.batch.portions import Limit
@@ -206,7 +206,7 @@ def test_who_was_taken_over_from_shuts_no_gate(tmp_path: Path, what: str) -> Non
         gates, system = old._folder(array).root / "run", old._system
         assert isinstance(system, Rough)
         with machine(tmp_path / "spare", shared, old.identity) as new:
-            with pytest.raises(Elsewhere):
+            with pytest.raises(ArraysElsewhere):
                 LATE[what](old, system)
             assert not os.listdir(gates)
             assert new.held() == len(JOBS)

@@ -19,7 +19,7 @@ from diana.adapters.batch.book import Book
 from diana.adapters.batch.portions import NO_LIMIT, Limit
 from diana.adapters.batch.settings import ClusterSettings
 from diana.adapters.batch.systems.system import Array, Capacity, Refused, Seen, Stage, Unreachable
-from diana.adapters.lrm.collect import Collector
+from diana.adapters.lrm.collect import OutputCollector
 from diana.adapters.lrm.spawner.protocol import Order
 from diana.adapters.subgrid.delivery import LogSegments
 from diana.engine.journal.events import Run
@@ -165,7 +165,7 @@ def order(indices: list[int], attempts: list[int] | None = None) -> Order:
 
 def opened(data: DataDir, system: Rough) -> Book:
     ending = Ending(
-        ALPHA, "c", LogSegments(data.logs_root, "c"), Collector(data, ALPHA, lambda *_: None), time.monotonic
+        ALPHA, "c", LogSegments(data.logs_root, "c"), OutputCollector(data, ALPHA, lambda *_: None), time.monotonic
     )
     book = Book(data, ALPHA, "c", ClusterSettings(kind="rough", settle_s=SETTLE_S), system, ending)
     write = book.ledger._write

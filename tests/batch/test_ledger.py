@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
-from diana.adapters.batch.array.live import Part
+from diana.adapters.batch.array.live import SubmittedPart
 from diana.adapters.batch.ledger import Ledger
 from diana.model.indexset import IndexSet
 from tests.batch.test_book_searched import order
@@ -17,14 +17,14 @@ def test_arrays_of_the_first_schema_were_submitted_as_a_whole(tmp_path: Path) ->
     path = tmp_path / "ledger.db"
     ledger = Ledger(path)
     number, waiting = (ledger.give(token, order([3, 4, 9], [1, 1, 1])) for token in ("a", "b"))
-    ledger.submitted(number, {"17": Part(IndexSet.of([0, 1]), 1)})
+    ledger.submitted(number, {"17": SubmittedPart(IndexSet.of([0, 1]), 1)})
     ledger.close()
     db = sqlite3.connect(path, isolation_level=None)
     db.executescript(_V1)
     db.close()
     ledger = Ledger(path)
     assert [(one.number, one.parts) for one in ledger.arrays()] == [
-        (number, {"17": Part(IndexSet.span(0, 3))}),
+        (number, {"17": SubmittedPart(IndexSet.span(0, 3))}),
         (waiting, {}),
     ]
     ledger.close()
@@ -33,7 +33,7 @@ def test_arrays_of_the_first_schema_were_submitted_as_a_whole(tmp_path: Path) ->
 def test_what_was_submitted_in_portions_is_remembered_so(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "ledger.db")
     number = ledger.give("a", order([3, 4, 9], [1, 1, 1]))
-    parts = {"17": Part(IndexSet.of([0, 1]), 1), "18": Part(IndexSet.of([2]))}
+    parts = {"17": SubmittedPart(IndexSet.of([0, 1]), 1), "18": SubmittedPart(IndexSet.of([2]))}
     ledger.submitted(number, parts)
     ledger.close()
     ledger = Ledger(tmp_path / "ledger.db")

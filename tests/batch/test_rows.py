@@ -15,12 +15,12 @@ import msgspec
 import pytest
 
 from diana.adapters.batch.array.ending import Ending
-from diana.adapters.batch.array.live import Part
-from diana.adapters.batch.array.rows import Elsewhere
+from diana.adapters.batch.array.live import SubmittedPart
+from diana.adapters.batch.array.rows import ArraysElsewhere
 from diana.adapters.batch.book import Book
 from diana.adapters.batch.cluster import ClusterLrm
 from diana.adapters.batch.settings import ClusterSettings
-from diana.adapters.lrm.collect import Collector
+from diana.adapters.lrm.collect import OutputCollector
 from diana.adapters.lrm.spawner.protocol import Order
 from diana.adapters.subgrid.delivery import LogSegments
 from diana.engine.journal.effects import Lease
@@ -40,7 +40,9 @@ ENDED = "0 -\n0m0.0s 0m0.0s\n0m0.1s 0m0.0s\n.\n"
 def book(data: Path, folder: Path | str = "", before: str = "") -> Iterator[Book]:
     system = Rough(random.Random(SEED), {})
     at = DataDir(data)
-    ending = Ending(ALPHA, "c", LogSegments(at.logs_root, "c"), Collector(at, ALPHA, lambda *_: None), time.monotonic)
+    ending = Ending(
+        ALPHA, "c", LogSegments(at.logs_root, "c"), OutputCollector(at, ALPHA, lambda *_: None), time.monotonic
+    )
     made = Book(at, ALPHA, "c", ClusterSettings(kind="rough", folder=str(folder)), system, ending, before)
     try:
         yield made
@@ -101,7 +103,7 @@ def test_who_was_sealed_gives_nothing_though_its_ledger_had_refused_an_array_bef
                 old.give(order([0]))
         with book(tmp_path / "spare", shared, old.identity) as new:
             new.give(order([0]))
-            with pytest.raises(Elsewhere):
+            with pytest.raises(ArraysElsewhere):
                 old.give(order([0]))
 
 
@@ -140,7 +142,7 @@ def test_who_was_sealed_gives_nothing_and_begins_another_row_when_it_leads_again
         old.give(order([0, 1]))
         with book(spare, shared, old.identity) as new:
             assert {run.index for run in new.known()} == {0, 1}
-            with pytest.raises(Elsewhere, match="another machine of the site took it over"):
+            with pytest.raises(ArraysElsewhere, match="another machine of the site took it over"):
                 old.give(order([2]))
             new.give(order([3]))
     with book(main, shared, new.identity) as again:
@@ -191,7 +193,7 @@ def test_a_leader_that_wakes_while_outputs_are_collected_takes_none_of_them_away
     tmp_path: Path, shared: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     main, spare = tmp_path / "main", tmp_path / "spare"
-    wanted, keep = [[("out.txt", "out-0.txt", False), ("more.txt", "more-0.txt", False)]], Collector._keep
+    wanted, keep = [[("out.txt", "out-0.txt", False), ("more.txt", "more-0.txt", False)]], OutputCollector._keep
     with book(main, shared) as old:
         old.give(msgspec.structs.replace(order([0]), own_directory=True, collects=wanted))
         list(old.submit())
@@ -204,10 +206,10 @@ def test_a_leader_that_wakes_while_outputs_are_collected_takes_none_of_them_away
                 keep(*call)
                 if not woken:
                     woken.append(old)
-                    with pytest.raises(Elsewhere):
+                    with pytest.raises(ArraysElsewhere):
                         old.look()
 
-            monkeypatch.setattr(Collector, "_keep", interrupted)
+            monkeypatch.setattr(OutputCollector, "_keep", interrupted)
             new.look()
             assert woken and told(new)[0].outcomes == [Outcome.DONE]
             assert [each.name for each in told(new)[0].outputs] == ["out-0.txt", "more-0.txt"]
@@ -224,9 +226,9 @@ def test_what_only_a_leader_that_was_taken_over_from_knows_to_be_over_is_told_al
         old.look()
         old.lease("beta", 100.0)
         with book(spare, shared, old.identity) as new:
-            with pytest.raises(Elsewhere):
+            with pytest.raises(ArraysElsewhere):
                 old.forget([Run(PART, 1, 0, 1)])
-            with pytest.raises(Elsewhere):
+            with pytest.raises(ArraysElsewhere):
                 old.lease("beta", 50.0)
             new.look()
             assert told(new)[0].outcomes == [Outcome.DONE]
@@ -265,11 +267,11 @@ def test_jobs_that_are_not_in_sight_keep_a_machine_from_feeding_the_cluster(tmp_
         old.give(order([0]))
     for folder in ("", shared):
         with (
-            pytest.raises(Elsewhere, match="remove-machine c"),
+            pytest.raises(ArraysElsewhere, match="remove-machine c"),
             book(tmp_path / "spare", folder, old.identity),
         ):
             pass
-    with pytest.raises(Elsewhere, match="leave `folder` as it was"), book(tmp_path / "main", shared):
+    with pytest.raises(ArraysElsewhere, match="leave `folder` as it was"), book(tmp_path / "main", shared):
         pass
 
 
@@ -277,10 +279,10 @@ def test_a_shared_folder_that_is_not_mounted_is_told(tmp_path: Path, shared: Pat
     with book(tmp_path / "main", shared) as at:
         at.give(order([0]))
     shared.rename(tmp_path / "unmounted")
-    with pytest.raises(Elsewhere, match="is not there"), book(tmp_path / "main", shared):
+    with pytest.raises(ArraysElsewhere, match="is not there"), book(tmp_path / "main", shared):
         pass
     shared.mkdir()
-    with pytest.raises(Elsewhere, match="mounted"), book(tmp_path / "main", shared):
+    with pytest.raises(ArraysElsewhere, match="mounted"), book(tmp_path / "main", shared):
         pass
 
 
@@ -288,7 +290,7 @@ def test_arrays_that_an_older_release_gave_end_where_they_lie(tmp_path: Path) ->
     with book(tmp_path) as at:
         token = f"{at.identity}.0a1b2c3d"
         number = at.ledger.give(token, order([0, 1]))
-        at.ledger.submitted(number, {"7": Part(IndexSet.span(0, 2))})
+        at.ledger.submitted(number, {"7": SubmittedPart(IndexSet.span(0, 2))})
     old = tmp_path / "clusters" / "c" / token
     for name in ("run", "end", "out"):
         (old / name).mkdir(parents=True)

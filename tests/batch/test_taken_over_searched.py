@@ -15,12 +15,12 @@ import pytest
 
 from diana.adapters.batch.array import rows
 from diana.adapters.batch.array.ending import Ending
-from diana.adapters.batch.array.rows import Elsewhere
+from diana.adapters.batch.array.rows import ArraysElsewhere
 from diana.adapters.batch.book import Book
 from diana.adapters.batch.portions import NO_LIMIT, Limit
 from diana.adapters.batch.settings import ClusterSettings
 from diana.adapters.batch.systems.system import Refused, Unreachable
-from diana.adapters.lrm.collect import Collector
+from diana.adapters.lrm.collect import OutputCollector
 from diana.adapters.lrm.spawner.protocol import Order
 from diana.adapters.subgrid.delivery import LogSegments
 from diana.engine.journal.events import Run
@@ -58,7 +58,7 @@ class Machine:
         if self.book is not None:
             self.book.close()
         segments = LogSegments(self.data.logs_root, "c")
-        ending = Ending(ALPHA, "c", segments, Collector(self.data, ALPHA, lambda *_: None), time.monotonic)
+        ending = Ending(ALPHA, "c", segments, OutputCollector(self.data, ALPHA, lambda *_: None), time.monotonic)
         settings = ClusterSettings(kind="rough", settle_s=0.0, folder=str(self.folder))
         self.late, self.book = [], Book(self.data, ALPHA, "c", settings, self.system, ending, before)
         write = self.book.ledger._write
@@ -156,7 +156,7 @@ class Life:
         if old.book is not None and rng.random() < 0.3:
             try:
                 self.act(old)
-            except Elsewhere:
+            except ArraysElsewhere:
                 self.struck["refused by the seal"] += 1
             except (Unreachable, Refused, StoreFailed, OSError):
                 # The leader drops what is over.

@@ -18,7 +18,7 @@ def group(group_id: str, **values: object) -> wire.GroupStatus:
     return wire.GroupStatus(**{**base, **values})  # type: ignore[arg-type]
 
 
-def keys(shown: tables.Shown) -> list[str]:
+def keys(shown: tables.TableContent) -> list[str]:
     return [row.key for row in shown.rows]
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from diana.client import GridExecutor
 from diana.client.calls import packing, remote
-from diana.client.calls.gathering import MOST_CALLS, CallGroup, GridFuture, Waiting
+from diana.client.calls.gathering import MOST_CALLS, CallGroup, GridFuture, WaitingCalls
 from diana.errors import DianaError, Unreachable, UsageError
 
 THIS = f"{sys.version_info[0]}.{sys.version_info[1]}"
@@ -188,7 +188,7 @@ def test_a_function_that_many_calls_share_is_in_the_payload_once() -> None:
 
 
 def test_single_calls_become_one_group_and_a_cancelled_one_is_not_among_them() -> None:
-    waiting = Waiting()
+    waiting = WaitingCalls()
     futures = [GridFuture[int](waiting.remove) for _ in range(4)]
     told: list[bool] = []
     futures[2].add_done_callback(lambda future: told.append(future.cancelled()))
@@ -202,7 +202,7 @@ def test_single_calls_become_one_group_and_a_cancelled_one_is_not_among_them() -
 
 
 def test_plenty_of_calls_do_not_wait_for_more() -> None:
-    waiting = Waiting()
+    waiting = WaitingCalls()
     for _ in range(MOST_CALLS):
         assert not waiting.full
         waiting.add(GridFuture[int](waiting.remove), packing.Call(b"", b""), "pow", 0.0)

@@ -15,7 +15,7 @@ import pytest
 from diana.client import GridExecutor
 from diana.client.calls import executor, gathering, packing
 from diana.client.calls.driving import Driver
-from diana.client.calls.gathering import CallGroup, GridFuture, Waiting
+from diana.client.calls.gathering import CallGroup, GridFuture, WaitingCalls
 from diana.client.calls.withdrawing import Withdrawals
 from diana.errors import DianaError, Unreachable, UsageError
 from diana.model.indexset import IndexSet
@@ -90,7 +90,7 @@ def test_room_a_withdrawn_call_took_is_there_for_the_next_and_who_waits_for_it_i
 
 
 def test_calls_that_were_withdrawn_leave_no_bytes_behind() -> None:
-    waiting = Waiting()
+    waiting = WaitingCalls()
     futures = [GridFuture[Any](waiting.remove) for _ in range(2)]
     waiting.add(futures[0], packing.Call(b"", b"x" * (33 << 20)), "pow", 0.0)
     assert waiting.full and waiting.remove(futures[0]) and not waiting.full and not waiting
@@ -200,7 +200,7 @@ def test_a_full_disk_leaves_no_folder_behind_whenever_it_is_met(folder: Path, mo
             CallGroup("pow", whole=True)
     assert not list(folder.iterdir())
     monkeypatch.setattr(gathering, "Payload", OnFullDisk)
-    waiting = Waiting()
+    waiting = WaitingCalls()
     future = GridFuture[Any](waiting.remove)
     waiting.add(future, CALL, "pow", 0.0)
     with pytest.raises(OSError, match="No space left"):

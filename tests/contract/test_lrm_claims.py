@@ -21,13 +21,13 @@ from diana.adapters.lrm import launch
 from diana.adapters.lrm.local import LocalLrm
 from diana.adapters.lrm.spawner.claims import claimlog, records
 from diana.adapters.lrm.spawner.claims.records import Dropped, Opened, Record, Starting, Term
-from diana.adapters.lrm.spawner.identity import Machine, machine
+from diana.adapters.lrm.spawner.identity import MachineIdentity, machine
 from diana.adapters.lrm.spawner.protocol import Frames, Hello, Refused, Welcome, frame
 from diana.errors import DianaError
 from diana.model.facts import Outcome
 from tests.contract.lrm_builders import RealSite, alive, shell
 
-HERE = Machine("boot", 1, 2)
+HERE = MachineIdentity("boot", 1, 2)
 OPENED = Opened(records.VERSION, 1, 0, HERE, 0.0, 0.0)
 
 

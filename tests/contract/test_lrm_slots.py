@@ -5,14 +5,14 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diana.adapters.lrm.spawner.jobs import Slots
+from diana.adapters.lrm.spawner.jobs import SlotPool
 
 
 @given(
     total=st.integers(0, 8), steps=st.lists(st.tuples(st.sampled_from(["take", "give", "resize"]), st.integers(0, 8)))
 )
 def test_a_slot_has_one_holder_and_none_is_lost(total: int, steps: list[tuple[str, int]]) -> None:
-    slots = Slots(total)
+    slots = SlotPool(total)
     held: list[list[int]] = []
     for what, number in steps:
         if what == "take" and number:

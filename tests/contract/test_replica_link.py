@@ -12,7 +12,14 @@ from typing import Any
 import pytest
 
 from diana.adapters.grpc.server import make_server
-from diana.adapters.replica_link import DurableFile, Fetcher, ReplicaLink, SeedService, WitnessClient, WitnessService
+from diana.adapters.replica_link import (
+    DurableFile,
+    ReplicaLink,
+    SeedFetcher,
+    SeedService,
+    WitnessClient,
+    WitnessService,
+)
 from diana.adapters.replica_link.link import PART_BYTES, VERSION
 from diana.adapters.trust.certificates import issue_site, make_vo
 from diana.adapters.trust.keyring import FileKeyring
@@ -149,7 +156,7 @@ async def test_another_site_gets_neither_stream_nor_journal_nor_blobs(
         one.root.mkdir()
     stranger.keys.symlink_to(keys("beta"))
     seeds = SeedService("alpha", VO, data, lambda path: path.write_bytes(b"secret") and None)
-    fetcher = Fetcher("alpha", VO, stranger)
+    fetcher = SeedFetcher("alpha", VO, stranger)
     async with (
         serving(keys("alpha"), link(keys("alpha"), "main", here), seeds) as address,
         dialling(link(keys("beta"), "spare", there), address),
@@ -172,7 +179,7 @@ async def test_a_journal_and_blobs_are_fetched_whole(keys: Callable[[str], Path]
     data.blob(name).parent.mkdir(parents=True)
     data.blob(name).write_bytes(b"\0")
     seeds = SeedService("alpha", VO, data, lambda path: path.write_bytes(content) and None)
-    fetcher = Fetcher("alpha", VO, other)
+    fetcher = SeedFetcher("alpha", VO, other)
     async with serving(keys("alpha"), seeds) as address:
         await fetcher.seed(address, tmp_path / "seed")
         assert (tmp_path / "seed").read_bytes() == content
@@ -197,7 +204,7 @@ async def test_an_upload_that_is_damaged_on_the_leaders_disk_is_left_out_and_hol
         data.blob(name).parent.mkdir(parents=True, exist_ok=True)
         data.blob(name).write_bytes(b"\0")
     async with serving(keys("alpha"), SeedService("alpha", VO, data, lambda path: None)) as address:
-        await Fetcher("alpha", VO, other).blobs(address, [damaged, good])
+        await SeedFetcher("alpha", VO, other).blobs(address, [damaged, good])
     assert other.blob(good).exists() and not other.blob(damaged).exists()
 
 

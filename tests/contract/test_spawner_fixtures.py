@@ -7,8 +7,8 @@ from pathlib import Path
 
 from diana.adapters.lrm.spawner import protocol
 from diana.adapters.lrm.spawner.claims import claimlog, records
-from diana.adapters.lrm.spawner.claims.replay import Past
-from diana.adapters.lrm.spawner.identity import Machine
+from diana.adapters.lrm.spawner.claims.replay import ClaimHistory
+from diana.adapters.lrm.spawner.identity import MachineIdentity
 from diana.model.facts import Outcome
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -20,7 +20,7 @@ def life() -> list[records.Record]:
     """Three runs: one ended, one is about to be executed, one is merely claimed. An older claim is forgotten."""
     end = records.End(2, 0, Outcome.FAILED, 3, 10.0, 12.5, 2.25, 4096, "0-1.log", 7, 40, True, "alpha-1.0: exit 3")
     return [
-        records.Opened(1, 4, 2, Machine("boot", 11, 12), 100.0, 1.75e9),
+        records.Opened(1, 4, 2, MachineIdentity("boot", 11, 12), 100.0, 1.75e9),
         records.Term(3),
         records.Claimed(1, "beta-9/1", 5, "beta-9", 1, 0.0, 1 << 20, False, [6], [2], []),
         records.Claimed(2, PART, 1, GROUP, 2, 60.0, 1 << 20, True, [0, 1, 2], [1, 1, 2], COLLECTS),
@@ -100,7 +100,7 @@ def write_fixtures() -> None:
 def test_the_claim_log_of_the_first_release_is_read() -> None:
     kept = claimlog.read(FIXTURES / "claims-v1.log")
     assert kept == life()
-    past = Past(kept)
+    past = ClaimHistory(kept)
     assert (past.term, past.last_number) == (3, 2)
     assert {at: (run.begin is not None, run.end is not None) for at, run in past.runs.items()} == {
         (2, 0): (True, True),

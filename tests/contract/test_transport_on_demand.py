@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 
 from diana.adapters.grpc_transport import GrpcTransport
-from diana.adapters.grpc_transport.waiting import SITE_BYTES, WAIT_S, Waiting
+from diana.adapters.grpc_transport.waiting import SITE_BYTES, WAIT_S, WaitingMessages
 from diana.engine.journal.effects import Contact
 from diana.engine.journal.events import PeerDown, PeerUp
 from diana.engine.messages.messages import Committed
@@ -74,7 +74,7 @@ async def test_a_site_that_cannot_be_had_costs_its_messages_and_a_count(network:
 
 
 def test_what_waits_is_bounded_in_bytes_and_seconds() -> None:
-    waiting = Waiting()
+    waiting = WaitingMessages()
     assert all(waiting.offer(BETA, bytes(SITE_BYTES // 4), now_s=n) for n in range(4))
     assert not waiting.offer(BETA, b"x", now_s=4)
     assert waiting.expire(WAIT_S + 1) == 2

@@ -17,7 +17,7 @@ import pytest_asyncio
 from diana.adapters.grpc.server import PortTaken, make_server
 from diana.adapters.grpc_transport import GrpcTransport
 from diana.adapters.grpc_transport.link import QUEUE_BYTES, envelope
-from diana.adapters.grpc_transport.streams import Dialled, Served
+from diana.adapters.grpc_transport.streams import DialledStream, ServedStream
 from diana.adapters.trust.certificates import issue_user
 from diana.engine.journal.events import PeerDown, PeerUp
 from diana.engine.messages.messages import Committed, Prepare
@@ -177,13 +177,13 @@ async def test_a_hello_that_is_slow_to_be_known_as_sent_makes_nobody_seem_gone(
 ) -> None:
     """The peer has it, uses that stream and closes the other one, before this side knows that it went."""
     alpha, beta = await network.add("alpha"), await network.add("beta")
-    write = Served.write
+    write = ServedStream.write
 
-    async def slowly(self: Served, data: bytes) -> None:
+    async def slowly(self: ServedStream, data: bytes) -> None:
         await write(self, data)
         await asyncio.sleep(0.3)
 
-    monkeypatch.setattr(Served, "write", slowly)
+    monkeypatch.setattr(ServedStream, "write", slowly)
     beta.transport.add_address(alpha.address)
     await network.until(lambda: "alpha" in beta.transport.peers())
     alpha.transport.add_address(beta.address)
@@ -197,13 +197,13 @@ async def test_a_stream_that_is_not_kept_stands_until_the_peer_has_the_other(
 ) -> None:
     """Beta has alpha's stream and wants its own no more, while its answer to alpha is still on the way."""
     alpha, beta = await network.add("alpha"), await network.add("beta")
-    read, late_s = Dialled.read, iter((0.8, 0.3))
+    read, late_s = DialledStream.read, iter((0.8, 0.3))
 
-    async def slowly(self: Dialled) -> bytes | None:
+    async def slowly(self: DialledStream) -> bytes | None:
         await asyncio.sleep(next(late_s, 0.0))
         return await read(self)
 
-    monkeypatch.setattr(Dialled, "read", slowly)
+    monkeypatch.setattr(DialledStream, "read", slowly)
     alpha.transport.add_address(beta.address)
     beta.transport.add_address(alpha.address)
     await network.until(lambda: [link.dialler for link in alpha.transport.links().values()] == ["alpha"])

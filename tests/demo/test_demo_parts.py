@@ -13,7 +13,7 @@ import pytest
 from diana.demo import generate, histogram, merge
 from diana.demo.grid import MARK, fresh_folder, plan_sites, processes_of
 from diana.demo.job import make_samples, write_job
-from diana.demo.sums import Tally, spread
+from diana.demo.sums import ResultTally, spread
 from diana.errors import UsageError
 from diana.jobfile import parse_file
 from diana.wire.client.messages import OutputFile, ResultsChunk, UploadedFile
@@ -66,7 +66,7 @@ def test_every_file_gets_one_job_also_where_they_cannot_be_dealt_evenly(tmp_path
 
 
 def test_bytes_moved_are_inputs_from_elsewhere_the_program_and_outputs_on_their_way_home() -> None:
-    tally = Tally(2, 100.0)
+    tally = ResultTally(2, 100.0)
     done = {"attempts": (1,), "outcomes": ("DONE",), "exit_codes": (0,), "cpu_s": (0.0,), "max_rss_bytes": (0,)}
     for site, index in (("home", 0), ("away", 1), ("home", 2)):
         outputs = (OutputFile(index=index, name="o", size_bytes=5),)
@@ -78,7 +78,7 @@ def test_bytes_moved_are_inputs_from_elsewhere_the_program_and_outputs_on_their_
 
 
 def test_a_second_result_of_a_job_does_not_pass_as_done_once() -> None:
-    tally = Tally(1, 0.0)
+    tally = ResultTally(1, 0.0)
     for _ in range(2):
         tally.add(ResultsChunk(site="s", indices=(0,), outcomes=("DONE",), started_s=(0.0,), ended_s=(1.0,)))
     assert (tally.done(), tally.repeated()) == (0, 1)

@@ -22,7 +22,7 @@ from diana.model.views.views import Invitations as KnownInvitations
 from diana.model.views.views import Named
 from diana.node.config.site_file import Trust
 from diana.node.enrol import tokens
-from diana.node.enrol.invitations import Invitations
+from diana.node.enrol.invitations import InvitationBook
 from diana.node.enrol.service import Enrolment
 from diana.node.enrol.signers import SignerBook
 from diana.node.enrol.signing import Signing
@@ -78,7 +78,7 @@ class Desk:
         self.engine = Engine.restore(self.kept, site=SiteId(self.site), keyring=ring, now=0.0)
         self.engine.start(Settings(), boot_nonce="n", db_uuid="u")
         run(self.ask(SiteId(self.site), give=True, again=True))
-        invitations = Invitations(self.clock)
+        invitations = InvitationBook(self.clock)
         invitations.open(self.engine.core.state.invitations, self.keep)
         self.enrolment = Enrolment(
             keys=self.keys,

@@ -7,7 +7,7 @@ import pytest
 from diana.errors import Overloaded
 from diana.model.trust.principal import Principal, Role
 from diana.node.ways_in import call_rates
-from diana.node.ways_in.call_rates import ByteRates, CallRates, Pace
+from diana.node.ways_in.call_rates import ByteRates, CallRates, CallSpacing
 
 ANN = Principal(Role.USER, "ann@vo")
 BOB = Principal(Role.USER, "bob@vo")
@@ -57,7 +57,7 @@ def test_uploads_are_slowed_to_the_rate_and_refused_far_beyond_it_while_others_g
 
 
 def test_calls_that_come_at_once_begin_one_after_the_other_and_others_at_once() -> None:
-    pace = Pace(0.5, at_once=2)
+    pace = CallSpacing(0.5, at_once=2)
     assert [pace.wait_s(ANN, 1.0) for _ in range(5)] == [0.0, 0.0, 0.5, 1.0, 1.5]
     assert pace.wait_s(BOB, 1.0) == 0.0
     assert [pace.wait_s(ANN, 3.5), pace.wait_s(ANN, 4.5)] == [0.0, 0.0]
@@ -68,7 +68,7 @@ def test_no_call_begins_later_than_the_most_however_many_come_and_memory_is_boun
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(call_rates, "MOST_USERS", 100)
-    pace = Pace(0.5, most_s=2.0)
+    pace = CallSpacing(0.5, most_s=2.0)
     assert max(pace.wait_s(ANN, 1.0) for _ in range(100)) == 2.0
     assert pace.wait_s(ANN, 4.0) == 0.0
     for number in range(1000):

@@ -6,7 +6,7 @@ from typing import cast
 
 import msgspec
 
-from diana.adapters.grpc_transport.link import Link
+from diana.adapters.grpc_transport.link import PeerLink
 from diana.adapters.grpc_transport.noticed import FRESH_S, SURE_S, Noticed
 from diana.engine.messages.messages import Hello
 from diana.model.ids import SiteId
@@ -38,7 +38,7 @@ OWN = hello("alpha")
 
 
 def met(noticed: Noticed, peer: Hello, linked: Hello | None = None) -> str:
-    link = None if linked is None else cast("Link", Linked(linked))
+    link = None if linked is None else cast("PeerLink", Linked(linked))
     return noticed.check(OWN, peer, proven=peer.site, linked=link, where="10.0.0.9")
 
 
@@ -128,7 +128,7 @@ def test_a_tunnel_says_nothing_of_where_the_other_is() -> None:
     noticed = Noticed(clock)
     nowhere = msgspec.structs.replace(hello("gamma", "2"), data_address="")
     for _ in range(2):
-        noticed.check(OWN, nowhere, proven="gamma", linked=cast("Link", Linked(hello("gamma"))), where="")
+        noticed.check(OWN, nowhere, proven="gamma", linked=cast("PeerLink", Linked(hello("gamma"))), where="")
         clock.now_s += SURE_S
     (row,) = names.clashes("alpha", noticed.twins())
     assert "refused at an address not told" in row.found

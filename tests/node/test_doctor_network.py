@@ -14,7 +14,7 @@ from diana.model.layout import DataDir
 from diana.node.config.site_file import SiteConfig, load_config
 from diana.node.doctor import network, running
 from diana.node.doctor.bounded import ok, warn
-from diana.node.doctor.network import Seen, Target, clock, look_at, look_at_all, multicast
+from diana.node.doctor.network import ProbeResult, Target, clock, look_at, look_at_all, multicast
 from diana.wire.client.messages import MachineRow, PeerRow, PeersResponse
 from diana.wire.tls import load_credentials
 from tests.node.sick_sites import answering, mumbling, said, site_at
@@ -30,7 +30,7 @@ def beta(tmp_path: Path, alpha: DataDir) -> DataDir:
     return site_at(tmp_path / "beta", "beta", alpha.root)
 
 
-async def look(me: DataDir, address: str, site: str = "", wall_s: Callable[[], float] = time.time) -> Seen:
+async def look(me: DataDir, address: str, site: str = "", wall_s: Callable[[], float] = time.time) -> ProbeResult:
     return await look_at(Target(address, site), load_credentials(me.keys), wall_s)
 
 
@@ -102,8 +102,8 @@ async def test_a_site_named_by_two_addresses_is_one_row_where_one_of_them_answer
 
 
 def test_silence_from_everywhere_is_this_machines_fault_and_one_dead_site_is_not() -> None:
-    silent = Seen(warn("peer x", "no answer", "open it"), silent=True)
-    refused = Seen(warn("peer y", "nothing listens", "start it"))
+    silent = ProbeResult(warn("peer x", "no answer", "open it"), silent=True)
+    refused = ProbeResult(warn("peer y", "nothing listens", "start it"))
     assert [row.state for row in network.alone([silent, silent])] == ["fail"]
     assert network.alone([silent]) == network.alone([silent, refused]) == network.alone([]) == []
 
@@ -125,18 +125,21 @@ async def test_a_clock_that_is_off_is_measured_against_who_answers(alpha: DataDi
 
 @pytest.mark.parametrize(("ahead_s", "state"), [(0.4, "ok"), (-1.5, "warn"), (30.0, "warn"), (61.0, "fail")])
 def test_a_second_is_a_warning_and_a_minute_a_failure(ahead_s: float, state: str) -> None:
-    assert clock([Seen(ok("peer b", ""), "b", ahead_s), Seen(ok("peer c", ""), "c", ahead_s)])[0].state == state
+    assert (
+        clock([ProbeResult(ok("peer b", ""), "b", ahead_s), ProbeResult(ok("peer c", ""), "c", ahead_s)])[0].state
+        == state
+    )
 
 
 def test_of_three_the_one_that_is_off_is_named_and_not_we() -> None:
-    seen = [Seen(ok("", ""), name, ahead_s) for name, ahead_s in (("b", 0.0), ("c", 0.1), ("d", 900.0))]
+    seen = [ProbeResult(ok("", ""), name, ahead_s) for name, ahead_s in (("b", 0.0), ("c", 0.1), ("d", 900.0))]
     own, d = clock(seen)
     assert own.state == "ok" and own.found == "within 0.1 s of b, c, d"
     assert (d.name, d.state, d.found) == ("clock d", "warn", "d's clock is 15m00s ahead of the others'")
 
 
 def test_nobody_to_compare_with_is_said() -> None:
-    assert clock([Seen(warn("peer b", "dead", "start"))])[0].found == "nobody answers to compare it with"
+    assert clock([ProbeResult(warn("peer b", "dead", "start"))])[0].found == "nobody answers to compare it with"
 
 
 # --- multicast --------------------------------------------------------------------------------------------

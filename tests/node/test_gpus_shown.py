@@ -63,7 +63,7 @@ def test_without_a_listing_device_files_are_counted_and_then_what_amds_driver_ha
     # A driver that cannot be reached tells nothing.
     lists(tmp_path, monkeypatch, "", "exit 9")
     assert gpus.shown(dev, kfd).names == ("0", "1")
-    assert gpus.shown(tmp_path / "none", kfd) == gpus.Shown(("0", "1"), (), "AMD's driver")
+    assert gpus.shown(tmp_path / "none", kfd) == gpus.VisibleGpus(("0", "1"), (), "AMD's driver")
     assert gpus.shown(tmp_path / "none", tmp_path / "none").names == ()
 
 

@@ -21,7 +21,7 @@ from diana.model.facts import Outcome
 from diana.model.ids import GroupId, SiteId
 from diana.node.config.site_file import parse_config
 from diana.node.traces import watching
-from diana.node.traces.sending import Collector, follow
+from diana.node.traces.sending import TraceExporter, follow
 from diana.node.traces.spans import Span, span_id, trace_id
 from diana.node.traces.watching import Watching
 from tests.engine.bench import Grid
@@ -119,9 +119,9 @@ def some(count: int) -> list[Span]:
     return [Span("part", 1, number + 1, 0, 1.0, 2.0, {"diana.jobs": 1}) for number in range(count)]
 
 
-def collector(endpoint: str) -> Collector:
+def collector(endpoint: str) -> TraceExporter:
     config: Any = parse_config(f'site = "alpha"\nvo = "lab"\n[traces]\nendpoint = "{endpoint}"\n')
-    return Collector(config, SimpleNamespace(now_s=lambda: 5.0))  # type: ignore[arg-type]
+    return TraceExporter(config, SimpleNamespace(now_s=lambda: 5.0))  # type: ignore[arg-type]
 
 
 def test_a_collector_that_never_answers_holds_up_no_end_of_the_node(silent: str) -> None:
@@ -147,13 +147,13 @@ async def test_what_finds_no_room_is_counted_and_said_once_and_none_is_made_in_t
     silent: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     makers: set[int] = set()
-    make = Collector._make
+    make = TraceExporter._make
 
-    def noted(collector: Collector, span: Span) -> None:
+    def noted(collector: TraceExporter, span: Span) -> None:
         makers.add(threading.get_ident())
         make(collector, span)
 
-    monkeypatch.setattr(Collector, "_make", noted)
+    monkeypatch.setattr(TraceExporter, "_make", noted)
     made = collector(silent)
     for spans in (some(2000), some(100), some(1000)):
         made.tell(spans)

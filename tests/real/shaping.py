@@ -8,8 +8,8 @@ import msgspec
 
 from diana.node.config.site_file import load_config
 from diana.node.config.text import write_config
-from diana.trial.links import Links
 from diana.trial.links import Shape as Shape
+from diana.trial.links import ShapedLinks
 from tests.e2e.grid import Grid
 
 
@@ -19,7 +19,7 @@ class Network:
     def __init__(self, grid: Grid, links: Mapping[tuple[str, str], Shape], default: Shape) -> None:
         self._grid = grid
         shapes = {frozenset(pair): shape for pair, shape in links.items()}
-        self._links = Links(lambda a, b: shapes.get(frozenset((a, b)), default), self._nodes)
+        self._links = ShapedLinks(lambda a, b: shapes.get(frozenset((a, b)), default), self._nodes)
 
     def __enter__(self) -> Network:
         return self

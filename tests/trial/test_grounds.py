@@ -17,7 +17,7 @@ from diana.errors import UsageError
 from diana.sim.scenario import scenario as sc
 from diana.trial import kernel
 from diana.trial.compose import Compose, compose_file
-from diana.trial.links import Links, Shape
+from diana.trial.links import Shape, ShapedLinks
 from diana.trial.netns import Namespaces
 from diana.trial.processes import Processes
 
@@ -59,7 +59,7 @@ def test_only_a_site_that_is_cut_from_all_others_is_unplugged(tmp_path: Path) ->
 
 
 def test_the_kernel_is_told_a_class_per_neighbour_and_walls_come_down_as_they_went_up() -> None:
-    ways = [kernel.Way("10.0.0.2", 1e6, 0.01), kernel.Way("10.0.0.3", 1e15, 0.0)]
+    ways = [kernel.Route("10.0.0.2", 1e6, 0.01), kernel.Route("10.0.0.3", 1e15, 0.0)]
     commands = [" ".join(command) for command in kernel.shaping("eth1", ways, True)]
     assert commands[0] == "tc qdisc add dev eth1 root handle 1: htb"
     assert "tc class add dev eth1 parent 1: classid 1:1 htb rate 8000000bit quantum 60000" in commands
@@ -120,7 +120,7 @@ def round_trip_s(link: socket.socket, size: int) -> float:
 
 def test_a_link_is_as_slow_as_it_is_told_and_lets_nothing_pass_while_it_is_cut() -> None:
     # This process is both sites: what matters is which link a pair of names gets.
-    links = Links(lambda a, b: Shape(2e6, 0.05), lambda: [("a", os.getpid())])
+    links = ShapedLinks(lambda a, b: Shape(2e6, 0.05), lambda: [("a", os.getpid())])
     try:
         with echo() as address:
             proxy = links.open("b", address)
@@ -144,7 +144,7 @@ def test_a_link_is_as_slow_as_it_is_told_and_lets_nothing_pass_while_it_is_cut()
 
 
 def test_a_connection_of_no_node_is_not_passed_on() -> None:
-    links = Links(lambda a, b: Shape(1e9, 0.0), lambda: [])
+    links = ShapedLinks(lambda a, b: Shape(1e9, 0.0), lambda: [])
     try:
         with echo() as address:
             host, _, port = links.open("b", address).rpartition(":")
@@ -155,7 +155,7 @@ def test_a_connection_of_no_node_is_not_passed_on() -> None:
 
 
 def test_closing_links_waits_for_what_they_do() -> None:
-    links = Links(lambda a, b: Shape(1e3, 1.0), lambda: [("a", os.getpid())])
+    links = ShapedLinks(lambda a, b: Shape(1e3, 1.0), lambda: [("a", os.getpid())])
     with echo() as address:
         host, _, port = links.open("b", address).rpartition(":")
         with socket.create_connection((host, int(port)), 10) as link:

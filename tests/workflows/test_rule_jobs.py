@@ -18,7 +18,7 @@ from diana.workflows.rule_jobs import (
     KEYS,
     MOST_COMMAND_BYTES,
     TABLE,
-    Batch,
+    JobBatch,
     RuleJob,
     gather,
     job_file,
@@ -36,7 +36,7 @@ def job(command: str = "true", name: str = "align", **wants: Any) -> RuleJob:
 
 
 def read(
-    batch: Batch, environment: dict[str, str] | None = None, *, directory: bool = False
+    batch: JobBatch, environment: dict[str, str] | None = None, *, directory: bool = False
 ) -> tuple[GroupSpec, Blobs]:
     """As a node reads what the client sends of it."""
     blobs = Blobs()
@@ -45,7 +45,7 @@ def read(
     return parse(json.dumps(file), "json", options(batch), files, blobs).spec, blobs
 
 
-def commands(batch: Batch) -> list[str]:
+def commands(batch: JobBatch) -> list[str]:
     """What each job of the group would run."""
     spec, blobs = read(batch)
     assert spec.argv[:2] == ("/bin/sh", "-c")

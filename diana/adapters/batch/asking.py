@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping
 
-from diana.adapters.batch.array.live import LiveArray, Part
+from diana.adapters.batch.array.live import LiveArray, SubmittedPart
 from diana.adapters.batch.systems.system import BatchSystem, Refused, Seen, Stage, Unreachable
 from diana.model.indexset import IndexSet
 
@@ -19,7 +19,7 @@ class Asking:
         self._system = system
         self._name = name
 
-    def call_off(self, parts: Mapping[str, Part], tasks: IndexSet) -> None:
+    def call_off(self, parts: Mapping[str, SubmittedPart], tasks: IndexSet) -> None:
         """Cancel these tasks. Where the batch system refuses, they run on, or wait behind a closed gate: no reason
         to give it no other jobs. Unreachable."""
         for job, part in parts.items():
@@ -32,7 +32,7 @@ class Asking:
     def call_off_strays(self, seen: Iterable[Seen]) -> None:
         for each in seen:
             if each.stage is not Stage.OVER:
-                self.call_off({each.job: Part(each.tasks)}, each.tasks)
+                self.call_off({each.job: SubmittedPart(each.tasks)}, each.tasks)
 
     def history(self, lost: list[tuple[LiveArray, list[int]]], made_s: Callable[[LiveArray], float]) -> None:
         """Ask how the `lost` tasks ended whose end the listing did not show, and note it in their arrays. `made_s`

@@ -14,10 +14,10 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 
 from diana.adapters.batch.array import live
-from diana.adapters.batch.array.ending import Ending, Row
+from diana.adapters.batch.array.ending import Ending, TaskOutcome
 from diana.adapters.batch.array.folder import CANCELLED, GIVEN_UP, RECALLED, ArrayFolder, sweep
 from diana.adapters.batch.array.judging import Judge
-from diana.adapters.batch.array.live import LiveArray, Part
+from diana.adapters.batch.array.live import LiveArray, SubmittedPart
 from diana.adapters.batch.array.rows import open_rows
 from diana.adapters.batch.array.script import Surroundings
 from diana.adapters.batch.asking import Asking
@@ -25,7 +25,7 @@ from diana.adapters.batch.ledger import Ledger, closing_on_fault
 from diana.adapters.batch.portions import NO_LIMIT, Limit, portion
 from diana.adapters.batch.settings import ClusterSettings
 from diana.adapters.batch.systems.system import Array, BatchSystem, Refused, Seen, Unreachable
-from diana.adapters.batch.waits import Waits
+from diana.adapters.batch.waits import QueueWaits
 from diana.adapters.durable import replace_durably
 from diana.adapters.lrm.spawner.identity import boot_s
 from diana.adapters.lrm.spawner.protocol import Order
@@ -52,7 +52,8 @@ class Book:
         ending: Ending,
         before: str = "",
     ) -> None:
-        """`before`: as `Rows` takes it. `Elsewhere`, also from other methods: another machine feeds the cluster."""
+        """`before`: as `Rows` takes it. `ArraysElsewhere`, also from other methods: another machine feeds
+        the cluster."""
         self._root = data.root / "clusters" / name
         self._data = data
         self._settings = settings
@@ -74,7 +75,7 @@ class Book:
         self._of_run: dict[Run, int] = {}
         self._task_of: dict[Run, tuple[LiveArray, int]] = {}
         self._fresh: list[Told] = []
-        self.waits = Waits()
+        self.waits = QueueWaits()
         self.submissions = 0
         """Arrays the batch system took since this process began."""
         with closing_on_fault(self.ledger):
@@ -227,7 +228,7 @@ class Book:
             if not count:
                 # A wide one would wait for ever behind narrow ones that come later.
                 return
-            part = Part(IndexSet.of(sorted(array.to_submit)[:count]), at_once)
+            part = SubmittedPart(IndexSet.of(sorted(array.to_submit)[:count]), at_once)
             folder = self._folder(array)
             self._make_folder(array)
             order = array.order
@@ -289,7 +290,7 @@ class Book:
         refused = sorted(array.to_submit)
         closed = self._judge.shut(array, refused, GIVEN_UP, why)
         self._was_taken(array)
-        self._end(array, [Row(task, Outcome.NOT_STARTED, why) for task in closed])
+        self._end(array, [TaskOutcome(task, Outcome.NOT_STARTED, why) for task in closed])
         array.to_submit -= set(refused)
 
     def look(self) -> None:
@@ -297,12 +298,12 @@ class Book:
         for array in list(self._arrays.values()):
             if not array.parts or not array.open:
                 continue
-            folder, rows = self._folder(array), list[Row]()
+            folder, rows = self._folder(array), list[TaskOutcome]()
             for task in folder.ended():
                 end = folder.end(task) if task in array.open else None
                 if end is not None:
                     outcome, error = live.outcome_of(end, array.order, task in array.cancelled)
-                    rows.append(Row(task, outcome, error, end))
+                    rows.append(TaskOutcome(task, outcome, error, end))
             if rows:
                 self.waits.began(array.number, boot_s())
             self._end(array, rows)
@@ -352,7 +353,7 @@ class Book:
 
     # --- inside ----------------------------------------------------------------------------------------
 
-    def _end(self, array: LiveArray, rows: list[Row]) -> None:
+    def _end(self, array: LiveArray, rows: list[TaskOutcome]) -> None:
         """Keep logs, outputs, and the gates of tasks that never began; then write the ends down. The files stay
         until the site knows the ends, for a machine that may have to take over. Elsewhere: one has taken over."""
         if not rows:

@@ -18,13 +18,13 @@ from msgspec.structs import astuple
 
 from diana.adapters.batch import allotment
 from diana.adapters.batch.array.ending import Ending, ran_for
-from diana.adapters.batch.array.rows import Elsewhere
+from diana.adapters.batch.array.rows import ArraysElsewhere
 from diana.adapters.batch.book import Book, Told
 from diana.adapters.batch.feeding import Feeding
 from diana.adapters.batch.orders import Orders, together
 from diana.adapters.batch.settings import ClusterSettings
 from diana.adapters.batch.systems.system import BatchSystem, Capacity, Refused, Unreachable
-from diana.adapters.lrm.collect import Collector
+from diana.adapters.lrm.collect import OutputCollector
 from diana.adapters.lrm.plans import Plans
 from diana.adapters.lrm.prepare import Preparer, Unready
 from diana.adapters.lrm.reports import failed_facts
@@ -94,7 +94,7 @@ class ClusterLrm:
         self._software = software
         self._orders = Orders(Plans(data, settings.offers(software)), Preparer(data, site, nobody), name)
         segments = LogSegments(data.logs_root, name, leader=leader)
-        self._ending = Ending(site, name, segments, Collector(data, site, nobody.release), clock)
+        self._ending = Ending(site, name, segments, OutputCollector(data, site, nobody.release), clock)
         self._feeding = Feeding(settings.look_s)
         self._book: Book | None = None
         self._session = 0
@@ -185,7 +185,7 @@ class ClusterLrm:
             before = self._before()
             try:
                 self._book = await self._in_thread(lambda b=before: self._open_book(b))  # type: ignore[misc]
-            except (Elsewhere, OSError, StoreFailed) as fault:
+            except (ArraysElsewhere, OSError, StoreFailed) as fault:
                 # Nothing is known of what it holds; another file system may come, or an operator's word.
                 self._lose(_line(fault))
                 await asyncio.sleep(self._settings.ask_s)
@@ -200,7 +200,7 @@ class ClusterLrm:
                 self._silent(str(silence))
             except Refused as refusal:
                 await self._refused(self._book, str(refusal))
-            except (OSError, StoreFailed, Elsewhere) as fault:
+            except (OSError, StoreFailed, ArraysElsewhere) as fault:
                 self._lose(_line(fault))
             # Whatever broke the turn off: what ended in it is on disk.
             self._tell_fresh(self._book)
@@ -418,7 +418,7 @@ class ClusterLrm:
         try:
             await self._in_thread(book.take_back)
             self._greet(book)
-        except (OSError, StoreFailed, Elsewhere) as fault:
+        except (OSError, StoreFailed, ArraysElsewhere) as fault:
             # Held jobs are told when it is asked again.
             _log.warning("cluster %s: %s", self.name, fault)
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from diana.adapters.batch.array.live import Part
+from diana.adapters.batch.array.live import SubmittedPart
 from diana.adapters.lrm.spawner.protocol import Order
 from diana.errors import StoreFailed, StoreNewer, of_newer
 from diana.model.facts import Facts
@@ -41,7 +41,7 @@ _SINCE_1 = "ALTER TABLE arrays ADD COLUMN parts BLOB NOT NULL DEFAULT x'90';"
 _order = msgspec.msgpack.Decoder(Order)
 _facts = msgspec.msgpack.Decoder(Facts)
 _set = msgspec.msgpack.Decoder(IndexSet)
-_parts = msgspec.msgpack.Decoder(list[Part])
+_parts = msgspec.msgpack.Decoder(list[SubmittedPart])
 _encode = msgspec.msgpack.Encoder().encode
 
 
@@ -51,7 +51,7 @@ class GivenArray(NamedTuple):
 
     number: int
     token: str
-    parts: dict[str, Part]
+    parts: dict[str, SubmittedPart]
     ended: IndexSet
     order: Order
 
@@ -91,7 +91,7 @@ class Ledger:
         for number, token, jobs, parts, ended, work in rows:
             order = _order.decode(work)
             # An older release submitted arrays as a whole.
-            whole = Part(IndexSet.span(0, len(order.indices)))
+            whole = SubmittedPart(IndexSet.span(0, len(order.indices)))
             known = _parts.decode(parts)
             names = jobs.split()
             named = dict(zip(names, known + [whole] * (len(names) - len(known)), strict=True))
@@ -107,7 +107,7 @@ class Ledger:
         row = (token, _encode(IndexSet()), _encode(order))
         return self._write([("INSERT INTO arrays (token, ended, work) VALUES (?, ?, ?)", row)])
 
-    def take_over(self, token: str, parts: Mapping[str, Part], ended: IndexSet, order: Order) -> None:
+    def take_over(self, token: str, parts: Mapping[str, SubmittedPart], ended: IndexSet, order: Order) -> None:
         """Write down an array that another machine gave."""
         row = (token, " ".join(parts), _encode(list(parts.values())), _encode(ended), _encode(order))
         self._write([("INSERT INTO arrays (token, jobs, parts, ended, work) VALUES (?, ?, ?, ?, ?)", row)])
@@ -116,7 +116,7 @@ class Ledger:
         """Delete all rows: all they say is another machine's."""
         self._write([("DELETE FROM arrays", ()), ("DELETE FROM told", ())])
 
-    def submitted(self, number: int, parts: Mapping[str, Part]) -> None:
+    def submitted(self, number: int, parts: Mapping[str, SubmittedPart]) -> None:
         row = (" ".join(parts), _encode(list(parts.values())), number)
         self._write([("UPDATE arrays SET jobs = ?, parts = ? WHERE number = ?", row)])
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from diana.adapters.batch.array.script import varies
 from diana.adapters.batch.systems.system import Capacity
 from diana.adapters.lrm.plans import Plans
-from diana.adapters.lrm.prepare import Prepared, Preparer, Unready
+from diana.adapters.lrm.prepare import PreparedOrder, Preparer, Unready
 from diana.adapters.lrm.render import Renderer
 from diana.adapters.lrm.software import Software
 from diana.adapters.lrm.spawner.protocol import Order
@@ -56,7 +56,7 @@ class Orders:
             unready += prepared.unready
         return orders, unready
 
-    def _prepared(self, start: Start, renderer: Renderer, indices: list[int]) -> Prepared:
+    def _prepared(self, start: Start, renderer: Renderer, indices: list[int]) -> PreparedOrder:
         try:
             return self._preparer.prepare(start, renderer, indices)
         except ValueError as fault:

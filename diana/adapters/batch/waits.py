@@ -6,7 +6,7 @@ _FRESH = 0.5
 """Weight of the newest wait."""
 
 
-class Waits:
+class QueueWaits:
     """A wait counts for an array that found nothing of ours before it: what it waited for was others'. Times are
     seconds of one clock."""
 

@@ -18,7 +18,7 @@ LOOK_AGAIN_S = 180.0
 UNSPECIFIED = ("", "0.0.0.0", "[::]", "::")
 
 
-class Way(NamedTuple):
+class DialTarget(NamedTuple):
     """`where` is the target gRPC dials: `host:port` or `unix:PATH`."""
 
     where: str
@@ -76,12 +76,12 @@ class AddressBook:
         known = dict.fromkeys((order.address if order else "", self._told.get(site, "")))
         return tuple(address for address in known if is_dialable(address))
 
-    def ways(self, site: SiteId) -> tuple[Way, ...]:
-        direct = tuple(Way(address, tunnel=False) for address in self.addresses(site))
+    def ways(self, site: SiteId) -> tuple[DialTarget, ...]:
+        direct = tuple(DialTarget(address, tunnel=False) for address in self.addresses(site))
         through = self._tunnel(site)
         if not through:
             return direct
-        tunnel = (Way(through, tunnel=True),)
+        tunnel = (DialTarget(through, tunnel=True),)
         return tunnel + direct if site in self._deaf else direct + tunnel
 
     # --- what was found out -----------------------------------------------------------------------

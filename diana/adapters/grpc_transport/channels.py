@@ -8,7 +8,7 @@ from pathlib import Path
 
 import grpc
 
-from diana.adapters.grpc_transport.book import Way
+from diana.adapters.grpc_transport.book import DialTarget
 from diana.engine.messages.messages import Hello
 from diana.errors import UsageError
 from diana.model.ids import SiteId
@@ -20,7 +20,7 @@ CLOSE_GRACE_S = 5.0
 class DataChannels:
     """One channel per site, made when first asked for, remade when the site's run or the way to it changes."""
 
-    def __init__(self, vo: str, keys: Path, way: Callable[[SiteId], Way | None]) -> None:
+    def __init__(self, vo: str, keys: Path, way: Callable[[SiteId], DialTarget | None]) -> None:
         """`way`: the best one to a site now; None: there is none."""
         self._vo = vo
         self._keys = keys

@@ -20,17 +20,15 @@ import grpc
 import msgspec
 
 from diana.adapters.grpc.words import told
-from diana.adapters.grpc_transport.book import UNSPECIFIED, Way
-from diana.adapters.grpc_transport.link import Counters, Link, Stream
+from diana.adapters.grpc_transport.book import UNSPECIFIED, DialTarget
+from diana.adapters.grpc_transport.link import Counters, PeerLink, Stream
 from diana.adapters.grpc_transport.noticed import Noticed
-from diana.adapters.grpc_transport.streams import Dialled
+from diana.adapters.grpc_transport.streams import DialledStream
 from diana.engine.messages.messages import Hello
 from diana.errors import DianaError, one_line
 from diana.model.ids import SiteId, site_id
 from diana.wire import BadMessage
 from diana.wire.tls import Credentials, learn_site, load_credentials, open_channel, why_no_handshake
-
-__all__ = ["Address", "Dialler", "RefusedPeer", "SiteDialler", "reachable"]
 
 FIRST_BACK_OFF_S = 0.2
 MOST_BACK_OFF_S = 10.0
@@ -74,12 +72,12 @@ class Host(Protocol):
     def hello(self) -> Hello: ...
     def linked(self, site: SiteId) -> bool: ...
     async def unlinked(self, site: SiteId) -> None: ...
-    async def greet(self, stream: Stream, site: SiteId, way: Way) -> Link: ...
-    async def carry(self, link: Link) -> bool: ...
+    async def greet(self, stream: Stream, site: SiteId, way: DialTarget) -> PeerLink: ...
+    async def carry(self, link: PeerLink) -> bool: ...
     def refused(self, where: str, reason: str) -> None: ...
     def found_static(self, site: SiteId) -> None: ...
     def governed(self, site: SiteId) -> bool: ...
-    def ways(self, site: SiteId) -> tuple[Way, ...]: ...
+    def ways(self, site: SiteId) -> tuple[DialTarget, ...]: ...
     def wanted(self, site: SiteId) -> bool: ...
 
 
@@ -95,7 +93,7 @@ class _Caller:
         self._raw = ""
         self._explanation = ""
 
-    async def _talk(self, site: SiteId, way: Way) -> bool:
+    async def _talk(self, site: SiteId, way: DialTarget) -> bool:
         """Make a stream and carry it; True when it was in use, to its end."""
         # New channel, new look at the keys: this is how renewed certificates come into use.
         credentials = load_credentials(self._keys)
@@ -103,7 +101,7 @@ class _Caller:
         try:
             call = channel.stream_stream("/diana.v1.Peer/Stream")()
             try:
-                link = await self._host.greet(Dialled(call, channel), site, way)
+                link = await self._host.greet(DialledStream(call, channel), site, way)
             except grpc.aio.AioRpcError as error:
                 if error.code() is grpc.StatusCode.PERMISSION_DENIED:
                     self._host.noticed.turned_away(site, one_line(error.details() or "it gives no reason"))
@@ -117,7 +115,7 @@ class _Caller:
         finally:
             await channel.close()
 
-    async def _explain(self, error: grpc.aio.AioRpcError, site: SiteId, way: Way, own: Credentials) -> None:
+    async def _explain(self, error: grpc.aio.AioRpcError, site: SiteId, way: DialTarget, own: Credentials) -> None:
         """Raise OSError if the certificates of the two sides tell why a handshake failed, which gRPC does not; they
         are looked at once for each kind of failure."""
         raw = error.details() or ""
@@ -150,7 +148,7 @@ class _Caller:
         await asyncio.sleep(self._rng.uniform(most_s / 2, most_s))
 
 
-class Dialler(_Caller):
+class AddressDialler(_Caller):
     """Keeps trying one address."""
 
     def __init__(self, address: Address, host: Host, vo: str, keys: Path, rng: random.Random, *, hint: bool) -> None:
@@ -175,7 +173,7 @@ class Dialler(_Caller):
                     return
                 if linked:
                     await self._host.unlinked(site)
-                elif await self._talk(site, Way(self._address.where, tunnel=False)):
+                elif await self._talk(site, DialTarget(self._address.where, tunnel=False)):
                     failures = 0
             except _FAULTS as error:
                 problem = self._problem(error, self._address.where)

@@ -66,7 +66,7 @@ class Stream(Protocol):
     async def write(self, data: bytes) -> None: ...
 
 
-class Link:
+class PeerLink:
     """A stream whose Hellos have been exchanged and checked."""
 
     def __init__(

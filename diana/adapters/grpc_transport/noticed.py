@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from diana.adapters.grpc_transport.link import Link
+from diana.adapters.grpc_transport.link import PeerLink
 from diana.engine.messages.messages import Hello
 from diana.model.ids import SiteId
 from diana.wire import OLDEST_PROTOCOL
@@ -43,7 +43,7 @@ class Noticed:
         self._twins: dict[str, Twin] = {}
         self._refusals: dict[str, tuple[str, float]] = {}
 
-    def check(self, own: Hello, peer: Hello, *, proven: str, linked: Link | None, where: str) -> str:
+    def check(self, own: Hello, peer: Hello, *, proven: str, linked: PeerLink | None, where: str) -> str:
         """As `check_hello`, for the node at `where`; also note what is found."""
         why = check_hello(own, peer, proven=proven, linked=linked)
         if not why:
@@ -80,7 +80,7 @@ class Noticed:
             self._twins[site] = Twin(*where, old.first_s if old is not None and again else now_s, now_s)
 
 
-def check_hello(own: Hello, peer: Hello, *, proven: str, linked: Link | None) -> str:
+def check_hello(own: Hello, peer: Hello, *, proven: str, linked: PeerLink | None) -> str:
     """Return why we do not talk to a peer, on one line; empty: we do. `proven`: the site its certificate names.
     `linked`: the stream that stands with that site already."""
     if peer.site != proven:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import grpc
 
-from diana.adapters.grpc_transport.book import AddressBook, Way, is_dialable
+from diana.adapters.grpc_transport.book import AddressBook, DialTarget, is_dialable
 from diana.adapters.grpc_transport.channels import DataChannels
 from diana.adapters.tasks import begin, end
 from diana.engine.journal.effects import Contact
@@ -143,7 +143,7 @@ class Reach:
         if self.book.addresses(site):
             self.book.deaf(site, asyncio.get_running_loop().time())
 
-    def _data_way(self, site: SiteId) -> Way | None:
+    def _data_way(self, site: SiteId) -> DialTarget | None:
         ways = self.book.ways(site)
         if len(ways) > 1 and not ways[0].tunnel and not self._dialled(site):
             # Not known to answer, and something else may reach it: find out on the side.

@@ -14,7 +14,7 @@ MAX_INCOMING_OF_SITE = 8
 """Most of these streams by one site: two runs, both ways, and some that are just ending."""
 
 
-class Dialled:
+class DialledStream:
     """`link.Stream` over a call we made."""
 
     def __init__(self, call: Any, channel: grpc.aio.Channel | None = None) -> None:
@@ -33,7 +33,7 @@ class Dialled:
             raise OSError(await self._call.details() or "the stream is closed") from None
 
 
-class Served:
+class ServedStream:
     """`link.Stream` over a served call."""
 
     channel: grpc.aio.Channel | None = None

@@ -18,14 +18,14 @@ from typing import Any
 
 import grpc
 
-from diana.adapters.grpc_transport.book import Way
-from diana.adapters.grpc_transport.dialling import Address, Dialler, RefusedPeer, SiteDialler, reachable
-from diana.adapters.grpc_transport.link import SMALL_TALK, Counters, Link, Stream, envelope, read_hello
+from diana.adapters.grpc_transport.book import DialTarget
+from diana.adapters.grpc_transport.dialling import Address, AddressDialler, RefusedPeer, SiteDialler, reachable
+from diana.adapters.grpc_transport.link import SMALL_TALK, Counters, PeerLink, Stream, envelope, read_hello
 from diana.adapters.grpc_transport.noticed import Noticed
 from diana.adapters.grpc_transport.reach import Reach
-from diana.adapters.grpc_transport.streams import Incoming, Served, host_of
+from diana.adapters.grpc_transport.streams import Incoming, ServedStream, host_of
 from diana.adapters.grpc_transport.telling import Telling
-from diana.adapters.grpc_transport.waiting import WAIT_S, Waiting
+from diana.adapters.grpc_transport.waiting import WAIT_S, WaitingMessages
 from diana.adapters.tasks import begin, end, keep_up
 from diana.engine.journal.effects import Contact
 from diana.engine.journal.events import PeerDown, PeerUp
@@ -79,10 +79,10 @@ class GrpcTransport:
         self._telling = Telling(emit)
         self._rng = rng or random.Random()
         self._idle_s = idle_s
-        self._links: dict[SiteId, Link] = {}
-        self._greeting: dict[SiteId, Link] = {}
+        self._links: dict[SiteId, PeerLink] = {}
+        self._greeting: dict[SiteId, PeerLink] = {}
         """Streams on which our Hello is on its way: the peer may use one before we know that it arrived."""
-        self._waiting = Waiting()
+        self._waiting = WaitingMessages()
         self._incoming = Incoming()
         self._stopped = False
         self._static = [Address.parse(text) for text in peers]
@@ -133,10 +133,10 @@ class GrpcTransport:
         """Return the peers linked now; `data_address` is one this node can dial, or empty."""
         return {site: link.peer for site, link in sorted(self._links.items())}
 
-    def links(self) -> dict[SiteId, Link]:
+    def links(self) -> dict[SiteId, PeerLink]:
         return dict(sorted(self._links.items()))
 
-    def link(self, site: SiteId) -> Link | None:
+    def link(self, site: SiteId) -> PeerLink | None:
         return self._links.get(site)
 
     def neighbours(self) -> dict[SiteId, str]:
@@ -199,7 +199,7 @@ class GrpcTransport:
     def _dial(self, address: Address, *, hint: bool) -> None:
         if address in self._dialling or address.site == self._hello.site:
             return
-        dialler = Dialler(address, self, self._vo, self._keys, self._rng, hint=hint)
+        dialler = AddressDialler(address, self, self._vo, self._keys, self._rng, hint=hint)
         task = self._dialling[address] = keep_up(dialler.run, f"dialling {address.where}")
         task.add_done_callback(lambda _: self._dialling.pop(address, None))
 
@@ -248,7 +248,7 @@ class GrpcTransport:
         order = self._book.contact(site)
         return (order is not None and order.keep) or site in self._waiting
 
-    def ways(self, site: SiteId) -> tuple[Way, ...]:
+    def ways(self, site: SiteId) -> tuple[DialTarget, ...]:
         return self._book.ways(site)
 
     def governed(self, site: SiteId) -> bool:
@@ -265,7 +265,7 @@ class GrpcTransport:
         async with self._changed:
             await self._changed.wait_for(lambda: site not in self._links)
 
-    async def greet(self, stream: Stream, site: SiteId, way: Way) -> Link:
+    async def greet(self, stream: Stream, site: SiteId, way: DialTarget) -> PeerLink:
         """Exchange Hellos as the dialler, with the site the TLS layer has verified. RefusedPeer, BadMessage,
         TimeoutError or gRPC's error when it comes to nothing."""
         async with asyncio.timeout(HELLO_WAIT_S):
@@ -280,7 +280,7 @@ class GrpcTransport:
             peer = reachable(peer, way.where.rpartition(":")[0])
         return self._link(stream, peer, self._hello.site, tunnel=way.tunnel)
 
-    async def carry(self, link: Link) -> bool:
+    async def carry(self, link: PeerLink) -> bool:
         """Run an established stream to its end; False when another one to that peer is kept instead."""
         if not self._establish(link):
             if link.dialler == self._hello.site and link.peer.site in self._links:
@@ -327,7 +327,7 @@ class GrpcTransport:
         if self._stopped or not self._incoming.enter(site := peer_identity(context).name):
             await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "too many peer streams here; try later")
         try:
-            stream = Served(context)
+            stream = ServedStream(context)
             link = await self._answer(stream, context)
             await self.carry(link)
         except RefusedPeer as refusal:
@@ -336,7 +336,7 @@ class GrpcTransport:
         finally:
             self._incoming.leave(site)
 
-    async def _answer(self, stream: Stream, context: Any) -> Link:
+    async def _answer(self, stream: Stream, context: Any) -> PeerLink:
         proven = peer_identity(context)
         if proven.kind != "site" or proven.vo != self._vo:
             raise RefusedPeer(f"a certificate of a site of {self._vo} is wanted; this one names {proven.name!r}")
@@ -373,8 +373,8 @@ class GrpcTransport:
     def _first_envelope(self, receiver: str) -> bytes:
         return envelope(self._hello, receiver, peer_codec.encode_message(self._hello), self._hello.protocol)
 
-    def _link(self, stream: Stream, peer: Hello, dialler: SiteId, *, tunnel: bool = False) -> Link:
-        return Link(
+    def _link(self, stream: Stream, peer: Hello, dialler: SiteId, *, tunnel: bool = False) -> PeerLink:
+        return PeerLink(
             own=self._hello,
             peer=peer,
             dialler=dialler,
@@ -384,7 +384,7 @@ class GrpcTransport:
             tunnel=tunnel,
         )
 
-    def _establish(self, link: Link) -> bool:
+    def _establish(self, link: PeerLink) -> bool:
         site = link.peer.site
         if self._stopped:
             return False
@@ -414,7 +414,7 @@ class GrpcTransport:
             self._telling.tell(PeerUp(link.peer))
         return True
 
-    def _enter(self, link: Link) -> None:
+    def _enter(self, link: PeerLink) -> None:
         """Make this the stream to its peer from now on."""
         site = link.peer.site
         self._links[site] = link
@@ -426,7 +426,7 @@ class GrpcTransport:
             link.offer(payload)
         self._spawn(self._wake())
 
-    def _drop(self, link: Link) -> None:
+    def _drop(self, link: PeerLink) -> None:
         site = link.peer.site
         if self._links.get(site) is link:
             coming = self._greeting.get(site)

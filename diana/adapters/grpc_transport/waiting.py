@@ -19,7 +19,7 @@ class _Held(NamedTuple):
     until_s: float
 
 
-class Waiting:
+class WaitingMessages:
     """Bounded in bytes, per site and in all, and in time."""
 
     def __init__(self) -> None:

@@ -27,7 +27,7 @@ look. An UNBEGUN job may be told a second time, when a later attempt uses the di
 subgroup."""
 
 
-class Kept(NamedTuple):
+class CollectedBatch(NamedTuple):
     """The result of `collect` for a batch: outcomes in the batch's order, outputs, further errors."""
 
     outcomes: list[int]
@@ -39,7 +39,7 @@ class _Bad(Exception):
     """A fault of an output, on one line."""
 
 
-class Collector:
+class OutputCollector:
     """`release(account, folder, names)` opens to us the files that jobs under another account left there;
     PermissionError."""
 
@@ -48,12 +48,12 @@ class Collector:
         self._site = site
         self._release = release
 
-    def collect(self, batch: Batch, given_from: Sequence[DataDir] = ()) -> Kept:
+    def collect(self, batch: Batch, given_from: Sequence[DataDir] = ()) -> CollectedBatch:
         """Collect a batch, in a worker thread. All its files are durable on return; only then do their directories
         go. `given_from`: where the jobs are another machine's, first the data directory their own ones lie in; any
         of them may have collected some of their outputs before."""
         home = given_from[0] if given_from else self._data
-        kept = Kept(list(batch.outcomes), [], [])
+        kept = CollectedBatch(list(batch.outcomes), [], [])
         subgroup = SubgroupId(batch.subgroup)
         to = self._data.collected(subgroup, batch.epoch)
         earlier = [data.collected(subgroup, batch.epoch) for data in given_from]

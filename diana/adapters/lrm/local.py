@@ -13,9 +13,9 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 
 from diana.adapters.lrm import launch
-from diana.adapters.lrm.collect import Collector, Kept
+from diana.adapters.lrm.collect import CollectedBatch, OutputCollector
 from diana.adapters.lrm.plans import Plans
-from diana.adapters.lrm.prepare import Prepared, Preparer, Unready
+from diana.adapters.lrm.prepare import PreparedOrder, Preparer, Unready
 from diana.adapters.lrm.reports import facts_of, failed_facts
 from diana.adapters.lrm.runas.accounts import Accounts
 from diana.adapters.lrm.software import NONE, Software
@@ -91,7 +91,7 @@ class LocalLrm:
         self._plans = Plans(data, software)
         self._accounts = accounts or Accounts({})
         self._preparer = Preparer(data, site, self._accounts)
-        self._collector = Collector(data, site, self._accounts.release)
+        self._collector = OutputCollector(data, site, self._accounts.release)
         # One thread, so that orders keep their order; outputs of large batches must not hold them up.
         self._making = ThreadPoolExecutor(1, "lrm-prepare")
         self._collecting = ThreadPoolExecutor(2, "lrm-collect")
@@ -288,7 +288,7 @@ class LocalLrm:
                 self._hand_on(order, prepared)
             self._waiting.popleft()
 
-    def _prepare(self, order: Start, indices: list[int]) -> Prepared:
+    def _prepare(self, order: Start, indices: list[int]) -> PreparedOrder:
         try:
             if made_ready(order.spec) and not self._makes_ready:
                 raise ValueError(
@@ -303,7 +303,7 @@ class LocalLrm:
             _log.critical("%s: jobs could not be prepared", order.subgroup, exc_info=True)
             return self._preparer.refuse(order, indices, f"internal error ({fault!r}); see the node's log")
 
-    def _hand_on(self, order: Start, prepared: Prepared) -> None:
+    def _hand_on(self, order: Start, prepared: PreparedOrder) -> None:
         # A run that was not claimed before a new inventory must not be claimed after it: the engine may have
         # started it elsewhere by then.
         if self._wire is None or order.session != self._session or order.term != self._term:
@@ -387,7 +387,7 @@ class LocalLrm:
         finally:
             self._in_collection -= keys
 
-    def _report(self, batch: Batch, kept: Kept | None) -> None:
+    def _report(self, batch: Batch, kept: CollectedBatch | None) -> None:
         facts = facts_of(self._site, batch, kept, self._clock() - boot_s())
         self._emit(JobsEnded(subgroup=SubgroupId(batch.subgroup), epoch=batch.epoch, facts=facts))
 

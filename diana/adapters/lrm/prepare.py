@@ -34,7 +34,7 @@ class Unready:
     text: str
 
 
-class Prepared(NamedTuple):
+class PreparedOrder(NamedTuple):
     order: Order | None
     unready: list[Unready]
 
@@ -50,7 +50,7 @@ class Preparer:
         self._accounts = accounts
         self._ways_open = False
 
-    def prepare(self, start: Start, renderer: Renderer, indices: list[int]) -> Prepared:
+    def prepare(self, start: Start, renderer: Renderer, indices: list[int]) -> PreparedOrder:
         """Make directories for those of `indices` that can have one, and the order for them."""
         spec = start.spec
         attempts = dict(start.attempts)
@@ -64,7 +64,7 @@ class Preparer:
         except NoAccount as refusal:
             return self.refuse(start, indices, str(refusal))
         except OSError as fault:
-            return Prepared(None, [self._no_disk(start, index, attempts, fault) for index in indices])
+            return PreparedOrder(None, [self._no_disk(start, index, attempts, fault) for index in indices])
         own = spec.needs_directory() and not start.directory
         for index in indices:
             try:
@@ -80,7 +80,7 @@ class Preparer:
             else:
                 ready.append(index)
         if not ready:
-            return Prepared(None, unready)
+            return PreparedOrder(None, unready)
         order = renderer.order(
             start.subgroup,
             start.epoch,
@@ -91,7 +91,7 @@ class Preparer:
             account=account,
             lease=start.lease,
         )
-        return Prepared(order, unready)
+        return PreparedOrder(order, unready)
 
     def _account(self, start: Start) -> tuple[str, Ways | None]:
         """Return the account that the jobs run as, and the ways opened to it. NoAccount, OSError."""
@@ -111,11 +111,11 @@ class Preparer:
             ways.lend(Path(start.directory))
         return account, ways
 
-    def refuse(self, start: Start, indices: list[int], why: str) -> Prepared:
+    def refuse(self, start: Start, indices: list[int], why: str) -> PreparedOrder:
         """Refuse all of them, for the same reason."""
         attempts = dict(start.attempts)
         text = f"{group_of(start.subgroup)} at site {self._site}: {why}"
-        return Prepared(None, [Unready(i, attempts.get(i, 1), Outcome.NOT_STARTED, text) for i in indices])
+        return PreparedOrder(None, [Unready(i, attempts.get(i, 1), Outcome.NOT_STARTED, text) for i in indices])
 
     def _no_disk(self, start: Start, index: int, attempts: dict[int, int], fault: OSError) -> Unready:
         name = job_id(group_of(start.subgroup), index)

@@ -5,7 +5,7 @@ only. Read `service.py` first, the relay's side, then `offering.py` and `doors.p
 
 from diana.adapters.relay.doors import Doors
 from diana.adapters.relay.offering import Offering
-from diana.adapters.relay.offers import Offers
+from diana.adapters.relay.offers import TunnelOffers
 from diana.adapters.relay.service import RelayService
 
-__all__ = ["Doors", "Offering", "Offers", "RelayService"]
+__all__ = ["Doors", "Offering", "RelayService", "TunnelOffers"]

@@ -15,8 +15,8 @@ from pathlib import Path
 import grpc
 
 from diana.adapters.grpc.words import told
-from diana.adapters.relay.ends import BREAKS, IDLE_S, CallEnd, End, NoWay, SocketEnd, join
-from diana.adapters.relay.offers import Offers
+from diana.adapters.relay.ends import BREAKS, IDLE_S, CallEnd, NoWay, SocketEnd, TunnelEnd, join
+from diana.adapters.relay.offers import TunnelOffers
 from diana.adapters.tasks import begin, end
 from diana.model.ids import SiteId
 from diana.wire.pb import relay_pb2, relay_pb2_grpc
@@ -52,7 +52,7 @@ class Doors:
         self,
         folder: Path,
         site: SiteId,
-        offers: Offers,
+        offers: TunnelOffers,
         *,
         relays: Callable[[SiteId], Iterable[SiteId]],
         channel_for: Callable[[SiteId], grpc.aio.Channel | None],
@@ -181,7 +181,7 @@ class Doors:
         finally:
             far.close()
 
-    async def _far_end(self, site: SiteId) -> End:
+    async def _far_end(self, site: SiteId) -> TunnelEnd:
         why = "nobody relays to it"
         if site in self._offers:
             try:

@@ -29,7 +29,7 @@ class NoWay(Exception):
     """The reason, on one line, why the target cannot be reached from here."""
 
 
-class End(Protocol):
+class TunnelEnd(Protocol):
     async def read(self) -> bytes:
         """The next piece; empty at the end."""
         ...
@@ -95,7 +95,7 @@ def _data_of(chunk: Any) -> bytes:
     return b"" if chunk is grpc.aio.EOF else bytes(chunk.data)
 
 
-async def join(one: End, other: End, idle_s: float = IDLE_S) -> None:
+async def join(one: TunnelEnd, other: TunnelEnd, idle_s: float = IDLE_S) -> None:
     """Carry bytes both ways until either end ends or breaks, or nothing came for long; both are closed then."""
     clock = asyncio.get_running_loop().time
     last_s = [clock()]

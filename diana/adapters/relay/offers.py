@@ -32,7 +32,7 @@ class _Open(NamedTuple):
     answer: asyncio.Future[ServedEnd]
 
 
-class Offers:
+class TunnelOffers:
     """One offer per site, the newest; tickets are good for one answer by the site they were given to."""
 
     def __init__(self) -> None:

@@ -16,8 +16,8 @@ from typing import Any
 
 import grpc
 
-from diana.adapters.relay.ends import BREAKS, IDLE_S, End, NoWay, ServedEnd, connect, join
-from diana.adapters.relay.offers import Offers, StandingOffer
+from diana.adapters.relay.ends import BREAKS, IDLE_S, NoWay, ServedEnd, TunnelEnd, connect, join
+from diana.adapters.relay.offers import StandingOffer, TunnelOffers
 from diana.model.ids import SiteId, site_id
 from diana.wire.pb import relay_pb2, relay_pb2_grpc
 from diana.wire.tls import peer_identity
@@ -38,7 +38,7 @@ class RelayService:
         self,
         site: SiteId,
         vo: str,
-        offers: Offers,
+        offers: TunnelOffers,
         *,
         answers: Callable[[SiteId, str], Awaitable[bool]],
         direct_address: Callable[[SiteId], Awaitable[str]],
@@ -154,7 +154,7 @@ class RelayService:
         finally:
             far.close()
 
-    async def _far_end(self, target: SiteId, caller: SiteId) -> End:
+    async def _far_end(self, target: SiteId, caller: SiteId) -> TunnelEnd:
         if target in (self._site, caller):
             raise NoWay(f"no tunnel to {target} is needed here")
         if target in self._offers:

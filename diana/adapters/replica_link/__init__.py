@@ -6,7 +6,7 @@ forget."""
 
 from diana.adapters.replica_link.link import ReplicaLink
 from diana.adapters.replica_link.saved import DurableFile
-from diana.adapters.replica_link.seeds import Fetcher, SeedService
+from diana.adapters.replica_link.seeds import SeedFetcher, SeedService
 from diana.adapters.replica_link.witness import WitnessClient, WitnessService
 
-__all__ = ["DurableFile", "Fetcher", "ReplicaLink", "SeedService", "WitnessClient", "WitnessService"]
+__all__ = ["DurableFile", "ReplicaLink", "SeedFetcher", "SeedService", "WitnessClient", "WitnessService"]

@@ -85,7 +85,7 @@ class SeedService:
             yield replica_pb2.BlobNames(sha256=names[start : start + NAMES])
 
 
-class Fetcher:
+class SeedFetcher:
     """Fetches from the other machine. Each call has a channel of its own, with the keys as they are then: nothing
     that fails, and no certificate that ran out, stays for the next."""
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from diana.adapters.staging.catalogue.catalogue import Catalogue
-from diana.adapters.staging.catalogue.holdings import Holdings
+from diana.adapters.staging.catalogue.holdings import LocalData
 from diana.adapters.staging.catalogue.replicas import Replicas
 from diana.adapters.staging.catalogue.wholes import Wholes
 from diana.adapters.staging.paths import folder, link, make_private, sync_folders
@@ -49,7 +49,7 @@ class Inputs:
         self,
         data: DataDir,
         site: SiteId,
-        holdings: Holdings,
+        holdings: LocalData,
         catalogue: Catalogue,
         cache: Cache,
         pool: Executor,

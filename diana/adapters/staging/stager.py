@@ -20,7 +20,7 @@ import msgspec
 
 from diana.adapters.staging.catalogue.catalogue import PAGE, Catalogue
 from diana.adapters.staging.catalogue.database import CatalogueFault
-from diana.adapters.staging.catalogue.holdings import Content, Holdings, Reader
+from diana.adapters.staging.catalogue.holdings import Content, DataReader, LocalData
 from diana.adapters.staging.catalogue.inspection import files, rows, verify
 from diana.adapters.staging.catalogue.registration import Tell, register
 from diana.adapters.staging.catalogue.removal import drop_group, drop_subgroup
@@ -29,14 +29,14 @@ from diana.adapters.staging.inputs import Inputs
 from diana.adapters.staging.lanes import Lanes
 from diana.adapters.staging.limits import CHUNK_BYTES, StagingLimits
 from diana.adapters.staging.outputs.beside import Beside, Forwarded
-from diana.adapters.staging.outputs.outputs import Lacking, Outputs
+from diana.adapters.staging.outputs.outputs import Lacking, OutputGatherer
 from diana.adapters.staging.outputs.produced import keep_outputs, register_outputs
 from diana.adapters.staging.refs import dataset_name, parse_ref
 from diana.adapters.staging.threads import in_thread
 from diana.adapters.staging.transfer.blobs import Blobs
 from diana.adapters.staging.transfer.cache import Cache
-from diana.adapters.staging.transfer.client import Away, ChannelFor, Fetcher, LocalFault, Observe
-from diana.adapters.staging.transfer.pace import Moved, Pace
+from diana.adapters.staging.transfer.client import Away, ChannelFor, FileFetcher, LocalFault, Observe
+from diana.adapters.staging.transfer.pace import Moved, TransferPace
 from diana.adapters.staging.transfer.service import DataService, Identify
 from diana.adapters.staging.urls.inputs import UrlInputs, is_url_ref, without_urls
 from diana.adapters.staging.urls.urls import Urls
@@ -83,16 +83,16 @@ class FileStager:
         self._pool = ThreadPoolExecutor(self._limits.threads, thread_name_prefix="diana-data")
         self._catalogue = Catalogue(data.catalogue)
         self._observe = observe
-        self._fetcher = Fetcher(channel_for, self._observed, self._pool, self._limits)
+        self._fetcher = FileFetcher(channel_for, self._observed, self._pool, self._limits)
         self._cache = Cache(data, self._catalogue, self._fetcher, self._pool, self._limits)
         self._replicas = Replicas(data, self._catalogue, self._cache, self._fetcher, self._pool, self._limits)
-        self.holdings = Holdings(data, site, self._catalogue, self._replicas)
+        self.holdings = LocalData(data, site, self._catalogue, self._replicas)
         self._inputs = Inputs(data, site, self.holdings, self._catalogue, self._cache, self._pool, self._replicas)
         self._urls = Urls(site, data.root, self._pool, self._limits, allowed_urls)
         self._paces = [self._fetcher.pace, self._urls.pace]
-        self._served: list[Pace] = []
+        self._served: list[TransferPace] = []
         self._url_inputs = UrlInputs(data, self._catalogue, self._cache, self._urls, self._pool)
-        self._outputs = Outputs(data, site, self._fetcher, self._pool, self._limits, self._urls)
+        self._outputs = OutputGatherer(data, site, self._fetcher, self._pool, self._limits, self._urls)
         self._blobs = Blobs(data, self._pool, self._limits)
         self._orders = asyncio.Semaphore(self._limits.orders)
         self._registering = asyncio.Semaphore(1)
@@ -350,7 +350,7 @@ class FileStager:
             async for chunk in self._fetcher.read(site, ref, offset, length):
                 yield chunk
             return
-        opened: Content = await in_thread(self._pool, self.holdings.open, ref, Reader("site", self._site))
+        opened: Content = await in_thread(self._pool, self.holdings.open, ref, DataReader("site", self._site))
         with closing(opened):
             stop = min(opened.size_bytes, offset + length) if length else opened.size_bytes
             while offset < stop:

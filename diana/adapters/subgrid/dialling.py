@@ -19,8 +19,8 @@ import msgspec
 from diana.adapters.grpc.words import told
 from diana.adapters.staging.threads import in_thread
 from diana.adapters.subgrid import protocol
-from diana.adapters.subgrid.ends import Kept, as_they_lie, leavings
-from diana.adapters.subgrid.member import Member
+from diana.adapters.subgrid.ends import EndBatch, as_they_lie, leavings
+from diana.adapters.subgrid.member import SubgridMember
 from diana.adapters.subgrid.notes import Notes
 from diana.adapters.tasks import end
 from diana.errors import one_line
@@ -53,7 +53,7 @@ class Dialler:
 
     def __init__(
         self,
-        member: Member,
+        member: SubgridMember,
         data: DataDir,
         notes: Notes,
         release: str,
@@ -168,7 +168,7 @@ class _Stream:
         self._out.append(protocol.encode_one(message))
         self._news.set()
 
-    def deliver(self, kept: Kept) -> None:
+    def deliver(self, kept: EndBatch) -> None:
         if kept.ticket not in self._queued:
             self._queued.add(kept.ticket)
             self._queue.append(kept.ticket)
@@ -328,7 +328,7 @@ class _Stream:
             open_tickets.add(kept.ticket)
             await self._send(call, kept)
 
-    async def _send(self, call: Call, kept: Kept) -> None:
+    async def _send(self, call: Call, kept: EndBatch) -> None:
         of = self._of
         facts = kept.now()
         if facts.outputs or any(facts.log_lengths):

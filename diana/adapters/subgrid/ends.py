@@ -20,7 +20,7 @@ CHUNK_BYTES = 1 << 20
 _ROWS_PER_BATCH = 5_000
 
 
-class Kept:
+class EndBatch:
     """One batch of ends. Rows that are forgotten leave it."""
 
     __slots__ = ("delivered", "epoch", "facts", "left", "subgroup", "ticket")
@@ -45,7 +45,7 @@ class EndBook:
     """The book of ends. Volatile: the spawner tells its ends again after a restart."""
 
     def __init__(self) -> None:
-        self._batches: dict[int, Kept] = {}
+        self._batches: dict[int, EndBatch] = {}
         self._of_run: dict[Run, tuple[int, int]] = {}
         self._tickets = 0
 
@@ -55,14 +55,14 @@ class EndBook:
     def runs(self) -> set[Run]:
         return set(self._of_run)
 
-    def batches(self) -> list[Kept]:
+    def batches(self) -> list[EndBatch]:
         """Return the batches in the order they came."""
         return list(self._batches.values())
 
-    def get(self, ticket: int) -> Kept | None:
+    def get(self, ticket: int) -> EndBatch | None:
         return self._batches.get(ticket)
 
-    def add(self, ended: JobsEnded) -> list[Kept]:
+    def add(self, ended: JobsEnded) -> list[EndBatch]:
         """Add ends; return those that are new, in batches that fit a message."""
         facts = ended.facts
         runs = [
@@ -78,7 +78,7 @@ class EndBook:
         out = []
         for at, part in _pieces(facts):
             self._tickets += 1
-            kept = Kept(self._tickets, ended.subgroup, ended.epoch, part)
+            kept = EndBatch(self._tickets, ended.subgroup, ended.epoch, part)
             self._batches[kept.ticket] = kept
             for row in range(len(part.indices)):
                 self._of_run[runs[at + row]] = (kept.ticket, row)

@@ -15,7 +15,7 @@ import msgspec
 
 from diana.adapters.lrm.software import Software
 from diana.adapters.subgrid import protocol
-from diana.adapters.subgrid.ends import EndBook, Kept
+from diana.adapters.subgrid.ends import EndBatch, EndBook
 from diana.engine.journal import columns
 from diana.engine.journal.effects import Kill, Lease, Recall, StageIn, Start
 from diana.engine.journal.events import Event, JobsEnded, LrmLost, LrmReady, Run, StageDone
@@ -62,10 +62,10 @@ class Channel(Protocol):
 
     def send(self, message: protocol.FromMember) -> None: ...
 
-    def deliver(self, kept: Kept) -> None: ...
+    def deliver(self, kept: EndBatch) -> None: ...
 
 
-class Member:
+class SubgridMember:
     """A member. Belongs to the loop. The machine's LRM and stager emit into `local_event`."""
 
     def __init__(

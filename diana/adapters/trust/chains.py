@@ -31,7 +31,7 @@ class Untrusted(Exception):
     """The reason, on one line, why a chain is not trusted."""
 
 
-class Link(NamedTuple):
+class ChainLink(NamedTuple):
     """One certificate of a chain."""
 
     identity: Identity
@@ -42,12 +42,12 @@ class Link(NamedTuple):
     until_s: float
 
 
-class Chain(NamedTuple):
+class CertificateChain(NamedTuple):
     """The content of a good chain. Times are seconds since 1970."""
 
     identity: Identity
     key: ec.EllipticCurvePublicKey
-    links: tuple[Link, ...]
+    links: tuple[ChainLink, ...]
     """Certificates, leaf first, root last."""
 
     def out_of_date(self, at_s: float) -> str:
@@ -55,7 +55,7 @@ class Chain(NamedTuple):
         return next((why for link in self.links if (why := _out_of_date(link, at_s))), "")
 
 
-def verify(chain: bytes, root: x509.Certificate, vo: str, *, signer: bool = False) -> Chain:
+def verify(chain: bytes, root: x509.Certificate, vo: str, *, signer: bool = False) -> CertificateChain:
     """Judge a PEM chain, leaf first and without the root. `signer`: the first certificate is a signer's own, else it
     must be one for connections. Untrusted says why not; anything an attacker may send ends so."""
     try:
@@ -73,7 +73,7 @@ def verify(chain: bytes, root: x509.Certificate, vo: str, *, signer: bool = Fals
         raise Untrusted(f"the certificate is not one of VO {vo}") from None
 
 
-def _verify(chain: bytes, root: x509.Certificate, vo: str, signer: bool) -> Chain:
+def _verify(chain: bytes, root: x509.Certificate, vo: str, signer: bool) -> CertificateChain:
     if len(chain) > MOST_CHAIN_BYTES:
         raise Untrusted("the certificate is too large")
     given = x509.load_pem_x509_certificates(chain)
@@ -92,7 +92,7 @@ def _verify(chain: bytes, root: x509.Certificate, vo: str, signer: bool) -> Chai
     if not signer:
         _check_leaf(first, identity, vo)
     links = (*(_link(one, _name(one)) for one in given), _link(root, NOBODY))
-    return Chain(identity, _key(first), links)
+    return CertificateChain(identity, _key(first), links)
 
 
 def _check_root(root: x509.Certificate, below: int, vo: str) -> None:
@@ -152,8 +152,8 @@ def _name(certificate: x509.Certificate) -> Identity:
     return parse_uri(uris[0]) if len(uris) == 1 else NOBODY
 
 
-def _link(certificate: x509.Certificate, identity: Identity) -> Link:
-    return Link(
+def _link(certificate: x509.Certificate, identity: Identity) -> ChainLink:
+    return ChainLink(
         identity,
         f"{certificate.serial_number:x}",
         certificate.not_valid_before_utc.timestamp(),
@@ -165,7 +165,7 @@ def _called(identity: Identity) -> str:
     return f"{identity.kind} {identity.name}" if identity.kind else "somebody without a name"
 
 
-def _out_of_date(link: Link, at_s: float) -> str:
+def _out_of_date(link: ChainLink, at_s: float) -> str:
     whose = "the certificate" if link.identity.kind not in ("signer", "") else f"the certificate of its {_of(link)}"
     if at_s > link.until_s:
         return f"{whose} expired {_long(at_s - link.until_s)} ago"
@@ -175,7 +175,7 @@ def _out_of_date(link: Link, at_s: float) -> str:
     return ""
 
 
-def _of(link: Link) -> str:
+def _of(link: ChainLink) -> str:
     return f"signer {link.identity.name}" if link.identity.kind else "VO"
 
 

@@ -25,7 +25,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 
 from diana import errors
 from diana.adapters.trust.authority import root_vo
-from diana.adapters.trust.chains import Chain, Untrusted, verify
+from diana.adapters.trust.chains import CertificateChain, Untrusted, verify
 from diana.adapters.trust.reading import certificates_in, key_of
 from diana.adapters.trust.revocations import Revocations
 from diana.engine.messages.messages import Authorisation
@@ -65,7 +65,7 @@ class FileKeyring:
         self._kind = kind
         self._wall_clock = wall_clock
         self._valid_s = valid_s
-        self._known: dict[tuple[bool, bytes], Chain] = {}
+        self._known: dict[tuple[bool, bytes], CertificateChain] = {}
         self._lock = threading.Lock()
         self._revocations = Revocations(folder / "revoked")
         self.reload_revoked()
@@ -87,7 +87,7 @@ class FileKeyring:
         self.signer = verified.identity.said
         self._signer = signer
 
-    def _own(self, file: Path, *, signer: bool) -> tuple[bytes, ec.EllipticCurvePrivateKey, Chain]:
+    def _own(self, file: Path, *, signer: bool) -> tuple[bytes, ec.EllipticCurvePrivateKey, CertificateChain]:
         certificates = certificates_in(file)
         key = key_of(file.with_suffix(".key"), certificates[0])
         chain = b"".join(one.public_bytes(Encoding.PEM) for one in certificates)
@@ -223,7 +223,7 @@ class FileKeyring:
         with self._lock:
             self._revocations.set_ledger(revoked, since or {}, self._wall_clock(), reasons or {})
 
-    def _verified(self, chain: bytes, *, signer: bool = False) -> Chain:
+    def _verified(self, chain: bytes, *, signer: bool = False) -> CertificateChain:
         """Verify a chain, or return what an earlier check of it found. Dates and revocations are not looked at: they
         are checked anew each time."""
         known = self._known.get((signer, chain))
@@ -235,7 +235,7 @@ class FileKeyring:
         return known
 
 
-def _signed(chain: Chain, signature: bytes, body: bytes) -> bool:
+def _signed(chain: CertificateChain, signature: bytes, body: bytes) -> bool:
     try:
         chain.key.verify(signature, body, _ALGORITHM)
     except InvalidSignature:

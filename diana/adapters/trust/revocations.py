@@ -20,7 +20,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from diana import errors
-from diana.adapters.trust.chains import Chain
+from diana.adapters.trust.chains import CertificateChain
 from diana.model.trust.ledger import checked_entry
 
 GRACE_S = 7 * 86400.0
@@ -95,7 +95,7 @@ class Revocations:
             return ""
         return f"revoked by the VO ({why})" if (why := self._reasons.get(entry)) else "revoked by the VO"
 
-    def why_not(self, chain: Chain, now_s: float) -> str:
+    def why_not(self, chain: CertificateChain, now_s: float) -> str:
         """Return why the chain is revoked; empty: nothing in it is. The chain may be a signer's own."""
         for link in chain.links:
             if why := self.names(f"serial:{link.serial}"):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from diana.cli.shared import output
 from diana.cli.shared.parsing import Command, add_json, add_node, client, duration_s, node_given
-from diana.cli.shared.progress import Line, redraws
+from diana.cli.shared.progress import StatusLine, redraws
 from diana.errors import UsageError
 
 if TYPE_CHECKING:
@@ -22,12 +22,12 @@ LINE_EVERY_S = 10.0
 """Seconds between two lines of progress that go to a file or pipe, but for a change of state."""
 
 
-class Progress:
+class GroupProgress:
     """Shows a group's progress on standard error: one line redrawn on a terminal, a line now and then elsewhere."""
 
     def __init__(self, quiet: bool) -> None:
         self._quiet = quiet
-        self._line = Line() if redraws() else None
+        self._line = StatusLine() if redraws() else None
         self._shown = ""
         self._state = ""
         self._last_s = 0.0
@@ -59,7 +59,7 @@ def progress_line(status: GroupStatus) -> str:
 
 def follow(node: Client, group: str, timeout_s: float | None, *, as_json: bool, quiet: bool, given: str = "") -> int:
     """Waits; prints the result; the exit code is the group's. `given`: as `result_line` takes it."""
-    progress = Progress(quiet or as_json)
+    progress = GroupProgress(quiet or as_json)
     last: GroupStatus | None = None
     try:
         for last in node.watch(group, timeout_s):

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
-from diana.cli.main import VERBS, Entry
+from diana.cli.main import VERBS, Verb
 from diana.cli.published.topics import ENVIRONMENT, EXIT_CODES, json
 from diana.cli.shared.parsing import Command, Parser, filled, parser_of
 
@@ -65,12 +65,12 @@ def _environment() -> str:
     return f"## Environment\n\n| variable | what it does |\n| --- | --- |\n{rows}\n"
 
 
-def command_of(name: str, entry: Entry) -> Command:
+def command_of(name: str, entry: Verb) -> Command:
     command: Command = import_module(f"diana.cli.{entry.module}").COMMANDS[name]
     return command
 
 
-def _verb(name: str, entry: Entry) -> str:
+def _verb(name: str, entry: Verb) -> str:
     command = command_of(name, entry)
     parser = parser_of(name, entry.summary, command)
     rows = [row for action in parser._actions if (row := _row(action))]

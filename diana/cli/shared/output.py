@@ -30,7 +30,7 @@ GAP = 2
 """Spaces between a table's columns."""
 
 
-class Bar(str):
+class ProgressBar(str):
     """Text drawn by `bar`: a table shows its marks in their colours."""
 
     __slots__ = ()
@@ -73,7 +73,7 @@ def in_colour() -> bool:
 def print_table(header: Sequence[str], rows: Sequence[Sequence[object]], least: Sequence[str] = ()) -> None:
     """A header that begins with `>` aligns its column to the right. `least`: headers of columns that a terminal too
     narrow for all does without, the first of them first; a line below says which."""
-    cells = [[cell if isinstance(cell, Bar) else clean(str(cell)) for cell in row] for row in rows]
+    cells = [[cell if isinstance(cell, ProgressBar) else clean(str(cell)) for cell in row] for row in rows]
     if on_terminal():
         _on_terminal(header, cells, least, columns())
         return
@@ -130,7 +130,7 @@ def styled(cell: str) -> Text:
 
     from rich.text import Text
 
-    if isinstance(cell, Bar):
+    if isinstance(cell, ProgressBar):
         return Text.assemble(*(("".join(run), MARKS.get(mark, "")) for mark, run in groupby(cell)))
     return Text(cell, style=COLOURS.get(cell, ""))
 
@@ -149,7 +149,7 @@ def heading(text: str) -> None:
     print(f"\033[1m{clean(text)}\033[0m" if in_colour() else clean(text))
 
 
-def bar(parts: Sequence[tuple[int, str]], total: int, width: int = 20) -> Bar:
+def bar(parts: Sequence[tuple[int, str]], total: int, width: int = 20) -> ProgressBar:
     """`bar([(5, "#"), (1, "x")], 10)` -> `##########xx........`. What is there at all shows as at least one mark, and
     a bar is full only when everything is."""
     drawn = ""
@@ -158,7 +158,7 @@ def bar(parts: Sequence[tuple[int, str]], total: int, width: int = 20) -> Bar:
     drawn = drawn[:width]
     if len(drawn) == width and sum(count for count, _ in parts) < total:
         drawn = drawn[:-1]
-    return Bar(drawn + "." * (width - len(drawn)))
+    return ProgressBar(drawn + "." * (width - len(drawn)))
 
 
 def milliseconds(value_s: float) -> str:

@@ -17,7 +17,7 @@ def redraws() -> bool:
     return sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
 
 
-class Line:
+class StatusLine:
     """One line that is written over again, where a terminal shows it; else nothing."""
 
     def __init__(self) -> None:

@@ -18,7 +18,7 @@ from textual.worker import WorkerFailed
 from diana.cli.shared import output
 from diana.cli.top import tables
 from diana.cli.top.orders import ORDERS, question
-from diana.cli.top.reading import Reader
+from diana.cli.top.reading import PageReader
 from diana.cli.top.screens import Question, StoryScreen
 from diana.cli.top.table import COLUMNS, Table
 from diana.errors import DianaError, Overloaded
@@ -101,7 +101,7 @@ class Top(App[None]):
 
     def on_mount(self) -> None:
         self.client = self._connect()
-        self._reader = Reader(self.client, mine=self._mine, every_s=self.every_s)
+        self._reader = PageReader(self.client, mine=self._mine, every_s=self.every_s)
         self._tables["groups"].focus()
         self._say("")
         self.run_worker(self._follow(), name="page")
@@ -152,7 +152,7 @@ class Top(App[None]):
 
     def _fill(self, anew: set[str]) -> None:
         look, word = self._reader.look, self._word
-        made: dict[str, tables.Shown] = {}
+        made: dict[str, tables.TableContent] = {}
         if "groups" in anew:
             made["groups"] = tables.groups(look.groups, word)
         if "sites" in anew:

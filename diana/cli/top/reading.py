@@ -32,7 +32,7 @@ class Look:
         self.peers: wire.PeersResponse | None = None
 
 
-class Reader:
+class PageReader:
     """Asks only for what is due. Any call may raise what `AsyncClient` raises, and TimeoutError."""
 
     def __init__(self, client: AsyncClient, *, mine: bool, every_s: float) -> None:

@@ -33,7 +33,7 @@ class Table(DataTable[Text]):
             right = name.startswith(">")
             self.add_column(Text(name.lstrip(">"), justify="right" if right else "left"), key=name)
 
-    def fill(self, shown: tables.Shown) -> None:
+    def fill(self, shown: tables.TableContent) -> None:
         parts = [f"{len(shown.rows)} of {len(shown.rows) + shown.left_out:,}" if shown.left_out else ""]
         parts.append(f"{shown.hidden:,} filtered out" if shown.hidden else "")
         # Numbers and words of ours alone: titles are read as markup.

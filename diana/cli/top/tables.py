@@ -25,21 +25,21 @@ MACHINES = ("MACHINE", "ROLE", "STATE", "BUSY", ">SLOTS", ">JOBS")
 PEERS = ("PEER", "STATE", "LINK", ">RTT", ">HEARD")
 
 
-class Row(NamedTuple):
+class TableRow(NamedTuple):
     key: str
     cells: tuple[str, ...]
 
 
-class Shown(NamedTuple):
-    rows: list[Row]
+class TableContent(NamedTuple):
+    rows: list[TableRow]
     left_out: int
     """Rows beyond those that are shown."""
     hidden: int = 0
     """Rows that do not hold the word looked for."""
 
 
-def _shown(values: Iterable[T], row: Callable[[T], Row], word: str, left_out: int = 0) -> Shown:
-    rows: list[Row] = []
+def _shown(values: Iterable[T], row: Callable[[T], TableRow], word: str, left_out: int = 0) -> TableContent:
+    rows: list[TableRow] = []
     hidden = 0
     for value in values:
         if word and word not in searched(made := row(value)):
@@ -48,23 +48,25 @@ def _shown(values: Iterable[T], row: Callable[[T], Row], word: str, left_out: in
             rows.append(made if word else row(value))
         else:
             left_out += 1
-    return Shown(rows, left_out, hidden)
+    return TableContent(rows, left_out, hidden)
 
 
-def searched(row: Row) -> str:
-    return " ".join(cell for cell in row.cells if not isinstance(cell, output.Bar)).casefold()
+def searched(row: TableRow) -> str:
+    return " ".join(cell for cell in row.cells if not isinstance(cell, output.ProgressBar)).casefold()
 
 
-def _clean(key: str, *cells: object) -> Row:
-    return Row(key, tuple(cell if isinstance(cell, output.Bar) else output.clean(str(cell)) for cell in cells))
+def _clean(key: str, *cells: object) -> TableRow:
+    return TableRow(
+        key, tuple(cell if isinstance(cell, output.ProgressBar) else output.clean(str(cell)) for cell in cells)
+    )
 
 
-def sites(found: Sequence[wire.Site], word: str) -> Shown:
+def sites(found: Sequence[wire.Site], word: str) -> TableContent:
     """This site first, the others by name."""
     return _shown(sorted(found, key=lambda site: (not site.home, site.site)), _site, word)
 
 
-def _site(site: wire.Site) -> Row:
+def _site(site: wire.Site) -> TableRow:
     busy = max(0, site.slots - site.free_slots)
     return _clean(
         site.site,
@@ -80,13 +82,13 @@ def _site(site: wire.Site) -> Row:
     )
 
 
-def queue(found: wire.QueueView, word: str) -> Shown:
+def queue(found: wire.QueueView, word: str) -> TableContent:
     """A row per user: the jobs in each level, and when the first of them may start."""
     per_user: dict[str, list[wire.QueueClass]] = {}
     for one in found.classes:
         per_user.setdefault(one.user, []).append(one)
 
-    def row(user: wire.QueueUser) -> Row:
+    def row(user: wire.QueueUser) -> TableRow:
         classes = per_user.get(user.user, [])
         soonest = min((one for one in classes if one.low_s >= 0), key=lambda one: one.low_s, default=None)
         counts = (sum(one.jobs for one in classes if one.level == level) for level in LEVELS)
@@ -103,13 +105,13 @@ def queue(found: wire.QueueView, word: str) -> Shown:
     return _shown(ranked, row, word)
 
 
-def groups(found: wire.StatusResponse, word: str) -> Shown:
+def groups(found: wire.StatusResponse, word: str) -> TableContent:
     """Groups that are not over first; the newest first among these and the others."""
     ranked = sorted(found.groups, key=lambda group: (group.final, -group.submitted_wall_s, group.group))
     return _shown(ranked, _group, word, found.left_out)
 
 
-def _group(group: wire.GroupStatus) -> Row:
+def _group(group: wire.GroupStatus) -> TableRow:
     parts = [(group.done, "#"), (group.failed + group.cancelled, "x"), (group.running, "-")]
     return _clean(
         group.group,
@@ -141,11 +143,11 @@ def ending(group: wire.GroupStatus) -> str:
     return f"in {output.seconds(left_s)}" if left_s >= 0 else f"{output.seconds(-left_s)} late"
 
 
-def machines(found: wire.PeersResponse, word: str) -> Shown:
+def machines(found: wire.PeersResponse, word: str) -> TableContent:
     return _shown(found.machines, _machine, word)
 
 
-def _machine(machine: wire.MachineRow) -> Row:
+def _machine(machine: wire.MachineRow) -> TableRow:
     here = machine.state == "here"
     return _clean(
         machine.machine,
@@ -158,11 +160,11 @@ def _machine(machine: wire.MachineRow) -> Row:
     )
 
 
-def peers(found: wire.PeersResponse, word: str) -> Shown:
+def peers(found: wire.PeersResponse, word: str) -> TableContent:
     return _shown(sorted(found.peers, key=lambda peer: peer.site), _peer, word)
 
 
-def _peer(peer: wire.PeerRow) -> Row:
+def _peer(peer: wire.PeerRow) -> TableRow:
     return _clean(
         peer.site,
         peer.site,

@@ -33,7 +33,7 @@ _SAYS = 'code=0; "$@" || code=$?; test "$code" -le 1'
 """A seed that breaks an invariant ends with 1, and its rows are wanted all the same."""
 
 
-class Asked(NamedTuple):
+class SimulateOptions(NamedTuple):
     seeds: int
     """0: as many as the scenario compares."""
     first_seed: int
@@ -43,7 +43,7 @@ class Asked(NamedTuple):
     html: Path | None
 
 
-def run_on_grid(path: str, asked: Asked, node: Client, tell: Tell | None, out: TextIO | None = None) -> int:
+def run_on_grid(path: str, asked: SimulateOptions, node: Client, tell: Tell | None, out: TextIO | None = None) -> int:
     """0: every run was good; 1: one was not. UsageError for a scenario that compares nothing; DianaError when a seed
     has no result. The group goes on when this is interrupted."""
     scenario = load(Path(path))

@@ -149,9 +149,9 @@ def _on_grid(args: argparse.Namespace) -> int:
     if args.report not in ("", "compare"):
         raise UsageError(f"simulate: --report {args.report}: of a grid only compare comes back; leave it out")
     from diana.cli.shared.progress import progress
-    from diana.cli.trial.on_grid import Asked, run_on_grid
+    from diana.cli.trial.on_grid import SimulateOptions, run_on_grid
 
-    asked = Asked(args.seeds or 0, args.first_seed, args.program, args.json, args.html)
+    asked = SimulateOptions(args.seeds or 0, args.first_seed, args.program, args.json, args.html)
     with client(args) as node, progress("seeds") as tell:
         return run_on_grid(args.scenario, asked, node, tell)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from diana.cli.shared import output
 from diana.cli.shared.parsing import Command, add_json, add_node, client
-from diana.cli.shared.progress import Line
+from diana.cli.shared.progress import StatusLine
 from diana.errors import UsageError
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ class _Teller:
 
     def __init__(self, doing: str) -> None:
         self._doing = doing
-        self._line = Line()
+        self._line = StatusLine()
 
     def tell(self, progress: DatasetProgress) -> None:
         if progress.dataset is None:

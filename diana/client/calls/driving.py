@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from diana.client.aio import AsyncClient
 from diana.client.calls.following import follow, hold_out
-from diana.client.calls.gathering import CallGroup, GridFuture, Waiting, no_room
+from diana.client.calls.gathering import CallGroup, GridFuture, WaitingCalls, no_room
 from diana.client.calls.packing import Call, job_of
-from diana.client.calls.withdrawing import LOOK_EVERY_S, Taken, Withdrawals
+from diana.client.calls.withdrawing import LOOK_EVERY_S, Withdrawals, Withdrawn
 from diana.errors import DianaError
 from diana.model.indexset import IndexSet
 
@@ -58,7 +58,7 @@ class Driver:
         # Entered anew by callbacks, and by generators that are collected at any moment.
         self._lock = threading.RLock()
         self._drained = threading.Condition(self._lock)
-        self._waiting = Waiting()
+        self._waiting = WaitingCalls()
         self._ready: list[CallGroup] = []
         self._groups: set[CallGroup] = set()
         """Groups that are not over."""
@@ -152,7 +152,7 @@ class Driver:
             self._thread.start()
 
     @staticmethod
-    def _took(group: CallGroup, taken: Taken, indices: IndexSet | None) -> None:
+    def _took(group: CallGroup, taken: Withdrawn, indices: IndexSet | None) -> None:
         group.end_cancelled(taken.cancelled)
         if taken.stuck:
             group.fail_stuck(IndexSet.of(list(group.open)) if indices is None else indices, taken.stuck)
@@ -257,7 +257,7 @@ class Driver:
         taken = await asyncio.to_thread(self._taken, group, indices, time.monotonic() + self._patience_s)
         self._took(group, taken, indices)
 
-    def _taken(self, group: CallGroup, indices: IndexSet | None, end_s: float) -> Taken:
+    def _taken(self, group: CallGroup, indices: IndexSet | None, end_s: float) -> Withdrawn:
         with group.turn:
             return self._withdrawals.of(group, indices, end_s)
 

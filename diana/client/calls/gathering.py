@@ -144,7 +144,7 @@ class CallGroup:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-class Waiting:
+class WaitingCalls:
     """Single calls that wait for company. The caller holds the lock."""
 
     def __init__(self) -> None:

@@ -20,7 +20,7 @@ LOOK_EVERY_S = 0.02
 PAUSE_FIRST_S, PAUSE_MOST_S = 0.1, 2.0
 
 
-class Taken(NamedTuple):
+class Withdrawn(NamedTuple):
     """The outcome of a wish to take calls back."""
 
     cancelled: IndexSet
@@ -34,7 +34,7 @@ class _Round:
 
     def __init__(self) -> None:
         self.indices: set[int] = set()
-        self.taken = Taken(IndexSet())
+        self.taken = Withdrawn(IndexSet())
         self.over = threading.Event()
 
 
@@ -77,11 +77,11 @@ class Withdrawals:
             mine.over.set()
         return index in mine.taken.cancelled
 
-    def of(self, group: CallGroup, indices: IndexSet | None, end_s: float) -> Taken:
+    def of(self, group: CallGroup, indices: IndexSet | None, end_s: float) -> Withdrawn:
         """Cancel those of `indices` (None: all of the group's jobs) that had not started; the others run on. Ends at
         `end_s` of the monotonic clock, or WITHDRAW_S from now if that is later."""
         if not group.name:
-            return Taken(IndexSet())
+            return Withdrawn(IndexSet())
         target = group.name if indices is None else f"{group.name}.[{indices}]"
         out = IndexSet()
         try:
@@ -93,14 +93,14 @@ class Withdrawals:
         except Unreachable:
             # It may have heard it all the same.
             if not self._known:
-                return Taken(out)
+                return Withdrawn(out)
         except DianaError:
             # All have ended, or it has too much to do: nothing is held.
-            return Taken(out)
+            return Withdrawn(out)
         else:
             out |= self._cancelled(target)
             if indices is not None and indices.issubset(out):
-                return Taken(out)
+                return Withdrawn(out)
         return self._let_go(target, out, end_s)
 
     def _cancelled(self, target: str) -> IndexSet:
@@ -115,19 +115,19 @@ class Withdrawals:
         except DianaError:
             return out
 
-    def _let_go(self, target: str, out: IndexSet, end_s: float) -> Taken:
+    def _let_go(self, target: str, out: IndexSet, end_s: float) -> Withdrawn:
         """Let the others go: one that runs, and has to start again some day, may. What the node has not heard stays
         held until somebody says so: it is told again and again."""
         pause_s = PAUSE_FIRST_S
         while True:
             try:
-                return Taken(out | self._cancel_held(target, release=True)[0])
+                return Withdrawn(out | self._cancel_held(target, release=True)[0])
             except (Unreachable, Overloaded) as error:
                 pause_s = max(pause_s, getattr(error, "retry_after_s", 0.0))
                 if time.monotonic() + pause_s > end_s:
-                    return Taken(out, str(error))
+                    return Withdrawn(out, str(error))
             except DianaError as error:
-                return Taken(out, str(error))
+                return Withdrawn(out, str(error))
             time.sleep(pause_s)
             pause_s = min(2 * pause_s, PAUSE_MOST_S)
 

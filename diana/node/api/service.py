@@ -45,7 +45,7 @@ from diana.node.ways_in.call_rates import (
     ROWS_PER_CALL,
     ByteRates,
     CallRates,
-    Pace,
+    CallSpacing,
 )
 from diana.node.ways_in.door import About, ClientStager, EngineDoor, Insight, Inviter, Views
 from diana.policy.trust.authorise import Action, authorise
@@ -176,8 +176,8 @@ class Api:
         self._audit = audit
         self._rates = rates or CallRates()
         self._bytes = ByteRates()
-        self._begin = Pace(GAP_S, AT_ONCE)
-        self._refuse = Pace(REFUSED_GAP_S, most_s=MOST_REFUSED_AFTER_S)
+        self._begin = CallSpacing(GAP_S, AT_ONCE)
+        self._refuse = CallSpacing(REFUSED_GAP_S, most_s=MOST_REFUSED_AFTER_S)
 
     def show(self, views: Views) -> None:
         """Have the calls behind the dashboard answered from now on; the dashboard is itself a caller of this."""

@@ -23,7 +23,7 @@ _COMPUTES = re.compile(r"^simd_count [1-9]", re.MULTILINE)
 """Marks a GPU among the nodes of AMD's topology; a processor has no such line."""
 
 
-class Shown(NamedTuple):
+class VisibleGpus(NamedTuple):
     """The GPUs of a machine, by whichever of its drivers tells."""
 
     names: tuple[str, ...]
@@ -57,7 +57,7 @@ def own(asked: Wanted) -> tuple[str, ...]:
         raise UsageError(f"--gpus {error}") from None
 
 
-def shown(dev: Path = Path("/dev"), kfd: Path = Path("/sys/class/kfd/kfd/topology/nodes")) -> Shown:
+def shown(dev: Path = Path("/dev"), kfd: Path = Path("/sys/class/kfd/kfd/topology/nodes")) -> VisibleGpus:
     """NVIDIA's own listing, else its device files, else those AMD's driver counts. Blocks for `PATIENCE_S` at most."""
     if (listed := _listed()) is not None:
         return listed
@@ -65,15 +65,15 @@ def shown(dev: Path = Path("/dev"), kfd: Path = Path("/sys/class/kfd/kfd/topolog
     if found:
         return _counted(found, f"{dev}/nvidia*")
     found = sum(_computes(kfd / name / "properties") for name in _names(kfd))
-    return _counted(found, "AMD's driver") if found else Shown((), (), "")
+    return _counted(found, "AMD's driver") if found else VisibleGpus((), (), "")
 
 
-def _counted(found: int, by: str) -> Shown:
+def _counted(found: int, by: str) -> VisibleGpus:
     # Programs count from 0 what is there for them, whatever number a device file has.
-    return Shown(tuple(map(str, range(found))), (), by)
+    return VisibleGpus(tuple(map(str, range(found))), (), by)
 
 
-def _listed() -> Shown | None:
+def _listed() -> VisibleGpus | None:
     """None: there is no such program, or it reaches no driver."""
     if (program := shutil.which("nvidia-smi")) is None:
         return None
@@ -93,10 +93,10 @@ def _listed() -> Shown | None:
     named = tuple(name for whole, some in parts.items() for name in some or [whole])
     numbered = tuple(map(str, range(len(parts))))
     every = tuple(name for whole, some in parts.items() for name in (whole, *some))
-    return Shown(named if any(parts.values()) else numbered, every, "nvidia-smi -L")
+    return VisibleGpus(named if any(parts.values()) else numbered, every, "nvidia-smi -L")
 
 
-def missing(names: tuple[str, ...], has: Shown) -> list[str]:
+def missing(names: tuple[str, ...], has: VisibleGpus) -> list[str]:
     """Declared GPUs that the machine does not show. One that cannot be known here, a UUID without a listing of them,
     counts as there as long as there are devices enough."""
     gone = [name for name in names if name.isdecimal() and int(name) >= has.devices]

@@ -29,7 +29,7 @@ def _some(names: list[str]) -> str:
     return ", ".join([*names[:4], f"{len(names) - 4} more"] if len(names) > 5 else names)
 
 
-def _setting(has: gpus.Shown) -> str:
+def _setting(has: gpus.VisibleGpus) -> str:
     if all(name.isdecimal() for name in has.names):
         return f"set gpus = {len(has.names)}"
     return f"name those of {has.by} as gpus"

@@ -38,7 +38,7 @@ class Target(NamedTuple):
     """Name of the site expected there; empty: any of the VO."""
 
 
-class Seen(NamedTuple):
+class ProbeResult(NamedTuple):
     """The outcome of one look."""
 
     row: CheckResult
@@ -49,7 +49,7 @@ class Seen(NamedTuple):
     """True if nothing came back, not even a refusal."""
 
 
-async def look_at(target: Target, own: Credentials, wall_s: Callable[[], float]) -> Seen:
+async def look_at(target: Target, own: Credentials, wall_s: Callable[[], float]) -> ProbeResult:
     """Ask one address. Takes at most about 2 s and raises nothing."""
     name = f"peer {target.site or target.address}"
     try:
@@ -57,16 +57,16 @@ async def look_at(target: Target, own: Credentials, wall_s: Callable[[], float])
             return await _look(name, target, own, wall_s)
     except TimeoutError:
         mend = "it is off, or a firewall drops what is sent there: open that port to this machine"
-        return Seen(warn(name, f"{target.address}: no answer within {ANSWER_S:g} s", mend), silent=True)
+        return ProbeResult(warn(name, f"{target.address}: no answer within {ANSWER_S:g} s", mend), silent=True)
 
 
-async def _look(name: str, target: Target, own: Credentials, wall_s: Callable[[], float]) -> Seen:
+async def _look(name: str, target: Target, own: Credentials, wall_s: Callable[[], float]) -> ProbeResult:
     host, _, port = target.address.rpartition(":")
     try:
         found = await in_thread(lambda: socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM))
     except (OSError, ValueError) as error:
         found_text = f"{target.address}: its name cannot be resolved ({getattr(error, 'strerror', '') or str(error)})"
-        return Seen(
+        return ProbeResult(
             warn(name, found_text, "mend the name in DNS or /etc/hosts, or write its IP address in peers"), silent=True
         )
     where = _joined(found[0][4])
@@ -74,21 +74,23 @@ async def _look(name: str, target: Target, own: Credentials, wall_s: Callable[[]
         claimed = identity_in(await learn_leaf(where))
     except ConnectionRefusedError:
         mend = "start the node there, or mend its address in site.toml"
-        return Seen(warn(name, f"{target.address}: nothing listens there", mend))
+        return ProbeResult(warn(name, f"{target.address}: nothing listens there", mend))
     except ssl.SSLError:
-        return Seen(fail(name, f"{target.address}: what answers there is not diana", "mend its address in site.toml"))
+        return ProbeResult(
+            fail(name, f"{target.address}: what answers there is not diana", "mend its address in site.toml")
+        )
     except OSError as error:
         mend = "look at the network between the two machines"
-        return Seen(
+        return ProbeResult(
             warn(name, f"{target.address}: {error.strerror or str(error) or 'the connection broke'}", mend), silent=True
         )
     vo = own.identity().vo
     if claimed.vo != vo or not claimed.site:
         found_text = f"{target.address}: a node of VO {claimed.vo or 'unknown'} answers, this is {vo}"
-        return Seen(fail(name, found_text, "mend its address in site.toml, or join that VO"))
+        return ProbeResult(fail(name, found_text, "mend its address in site.toml, or join that VO"))
     if target.site not in ("", claimed.site):
         found_text = f"{target.address}: site {claimed.site} answers, {target.site} was looked for"
-        return Seen(fail(name, found_text, "mend the address: two sites claim it"))
+        return ProbeResult(fail(name, found_text, "mend the address: two sites claim it"))
     name = f"peer {claimed.site}"
     channel = open_channel(where, claimed.site, vo, own)
     try:
@@ -98,20 +100,20 @@ async def _look(name: str, target: Target, own: Credentials, wall_s: Callable[[]
         if any(key == FAILURE_KEY for key, _ in error.trailing_metadata() or ()):
             # It answers, and says itself why not now: a machine that stands by for its site, say.
             found_text, _, mend = why.partition("; ")
-            return Seen(warn(name, f"{target.address}: {found_text}", mend or "try again in some seconds"))
+            return ProbeResult(warn(name, f"{target.address}: {found_text}", mend or "try again in some seconds"))
         if error.code() is grpc.StatusCode.UNAVAILABLE:
             why = await why_no_handshake(where, claimed.site, own, wall_s=wall_s()) or "the handshake fails"
-            return Seen(
+            return ProbeResult(
                 fail(name, f"{target.address}: {why}", "compare both certificates and clocks: diana doctor there")
             )
-        return Seen(
+        return ProbeResult(
             fail(name, f"{target.address} refuses this machine: {why}", "ask its operator; diana policy shows bans")
         )
     finally:
         await channel.close()
 
 
-async def ask(name: str, site: str, where: str, channel: grpc.aio.Channel, wall_s: Callable[[], float]) -> Seen:
+async def ask(name: str, site: str, where: str, channel: grpc.aio.Channel, wall_s: Callable[[], float]) -> ProbeResult:
     """Make one verified call. Raises gRPC's error."""
     clock = asyncio.get_running_loop().time
     stub: Any = data_pb2_grpc.ProbeStub(channel)  # type: ignore[no-untyped-call]
@@ -124,14 +126,14 @@ async def ask(name: str, site: str, where: str, channel: grpc.aio.Channel, wall_
         apart_s = answer.wall_s - (wall_s() - rtt_s / 2)
         sure_s = max(0.0, abs(apart_s) - rtt_s / 2)
         ahead_s = sure_s if apart_s >= 0 else -sure_s
-    return Seen(ok(name, f"answers at {where} as {site}, round trip {rtt_s * 1000:.1f} ms"), site, ahead_s)
+    return ProbeResult(ok(name, f"answers at {where} as {site}, round trip {rtt_s * 1000:.1f} ms"), site, ahead_s)
 
 
-async def look_at_all(targets: Sequence[Target], own: Credentials, wall_s: Callable[[], float]) -> list[Seen]:
+async def look_at_all(targets: Sequence[Target], own: Credentials, wall_s: Callable[[], float]) -> list[ProbeResult]:
     """Some of them, in order; a site that was named twice counts once where one of its addresses answers."""
     seen = await asyncio.gather(*(look_at(one, own, wall_s) for one in dict.fromkeys(targets[: 2 * MOST_ASKED])))
     answering = {one.site for one in seen if one.site}
-    rows: list[Seen] = []
+    rows: list[ProbeResult] = []
     for target, one in zip(dict.fromkeys(targets), seen, strict=False):
         if one.site and any(one.site == other.site for other in rows):
             continue
@@ -149,7 +151,7 @@ def _joined(address: Sequence[Any]) -> str:
 # --- clocks ------------------------------------------------------------------------------------------------------
 
 
-def clock(seen: Sequence[Seen]) -> Results:
+def clock(seen: Sequence[ProbeResult]) -> Results:
     """Compare this clock with the peers'. Their median is believed: half of the VO must be wrong to blame us."""
     ahead = {one.site: one.ahead_s for one in seen if one.site and one.ahead_s is not None}
     if not ahead:
@@ -234,7 +236,7 @@ def targets_of(peers: Sequence[str], site: str = "") -> list[Target]:
     return [Target(text.rpartition("@")[2], text.rpartition("@")[0] or site) for text in peers]
 
 
-def alone(seen: Sequence[Seen]) -> Results:
+def alone(seen: Sequence[ProbeResult]) -> Results:
     """Report a network where nothing comes back from any site: one dead site is its own business, this is ours."""
     if len(seen) < 2 or not all(one.silent for one in seen):
         return []

@@ -88,24 +88,24 @@ async def _peers(
     return [*rows, *network.clock(seen)]
 
 
-def _excused(one: network.Seen, tunnelled: Sequence[PeerRow]) -> bool:
+def _excused(one: network.ProbeResult, tunnelled: Sequence[PeerRow]) -> bool:
     """True if the address is known not to answer: its site is reached by a tunnel."""
     return not one.site and any(one.row.name == f"peer {row.site}" and row.link for row in tunnelled)
 
 
-async def _through(row: PeerRow, channel_for: ChannelFor, wall_s: Callable[[], float]) -> network.Seen:
+async def _through(row: PeerRow, channel_for: ChannelFor, wall_s: Callable[[], float]) -> network.ProbeResult:
     """A site that can only dial out."""
     name = f"peer {row.site}"
     channel = channel_for(row.site) if row.link else None
     if channel is None:
         mend = "it comes by itself when its node runs and one site of the VO can be dialled by both"
         found = f"it can only dial out and has no stream here; heard of {seconds(row.age_s)} ago"
-        return network.Seen(warn(name, found, mend))
+        return network.ProbeResult(warn(name, found, mend))
     try:
         return await network.ask(name, row.site, row.link, channel, wall_s)
     except (grpc.aio.AioRpcError, grpc.aio.UsageError) as error:
         why = (error.details() if isinstance(error, grpc.aio.AioRpcError) else "") or "the channel closed"
-        return network.Seen(warn(name, f"{row.link}: {why}", "run diana doctor there"))
+        return network.ProbeResult(warn(name, f"{row.link}: {why}", "run diana doctor there"))
 
 
 def reached(config: SiteConfig, known: PeersResponse) -> Results:

@@ -31,7 +31,7 @@ _METHOD = "/diana.v1.Enrol/Join"
 _NOT_DIANA = "{}: what answers there is not diana; ask for an invitation with the right address"
 
 
-class Inviter(NamedTuple):
+class InviterContact(NamedTuple):
     address: str
     leaf: bytes
     """PEM, as shown: not trusted."""
@@ -39,7 +39,7 @@ class Inviter(NamedTuple):
     """Our own address on the way there."""
 
 
-def find_inviter(token: Token) -> Inviter:
+def find_inviter(token: Token) -> InviterContact:
     """The first of the token's addresses at which the inviter, or who claims to be it, answers. Unreachable or
     UsageError says of each address what is wrong there."""
     faults: list[DianaError] = []
@@ -53,7 +53,7 @@ def find_inviter(token: Token) -> Inviter:
     raise type(worst)("; ".join(str(fault) for fault in faults))
 
 
-def _look(address: str, token: Token) -> Inviter:
+def _look(address: str, token: Token) -> InviterContact:
     host, port = host_port(address)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
@@ -88,7 +88,7 @@ def _look(address: str, token: Token) -> Inviter:
     if shown.kind != "site" or shown.name != token.site:
         raise UsageError(f"{address}: {shown.kind} {shown.name} answers, not site {token.site} that invited")
     _check_dates(leaf, token.site)
-    return Inviter(address, leaf.public_bytes(Encoding.PEM), here)
+    return InviterContact(address, leaf.public_bytes(Encoding.PEM), here)
 
 
 def _check_dates(leaf: x509.Certificate, site: str) -> None:
@@ -101,7 +101,7 @@ def _check_dates(leaf: x509.Certificate, site: str) -> None:
         )
 
 
-def ask(token: Token, inviter: Inviter, request: enrol_pb2.JoinRequest) -> enrol_pb2.JoinResponse:
+def ask(token: Token, inviter: InviterContact, request: enrol_pb2.JoinRequest) -> enrol_pb2.JoinResponse:
     """The inviter's answer, its root and chains verified. UsageError, Denied or Unreachable says why there is none."""
     key, leaf = certificates.invite_leaf(token.seed, token.vo)
     options = [*KEEPALIVE_OPTIONS, ("grpc.ssl_target_name_override", server_name(token.site, token.vo))]
@@ -126,7 +126,7 @@ def ask(token: Token, inviter: Inviter, request: enrol_pb2.JoinRequest) -> enrol
     return answer
 
 
-def _refusal(error: grpc.RpcError, token: Token, inviter: Inviter) -> DianaError:
+def _refusal(error: grpc.RpcError, token: Token, inviter: InviterContact) -> DianaError:
     said = errors.one_line(str(error.details() or ""))
     if error.code() is grpc.StatusCode.PERMISSION_DENIED:
         return Denied(f"site {token.site}: {said}")

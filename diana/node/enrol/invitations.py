@@ -17,7 +17,7 @@ Keep = Callable[[Invitation], Awaitable[Mapping[str, Invitation]]]
 """Has the journal keep it; durable on return, which gives all it has."""
 
 
-class Invitations:
+class InvitationBook:
     """Empty until `open`. DianaError where the journal cannot keep a change, which then was not made."""
 
     def __init__(self, wall_s: Callable[[], float] = time.time) -> None:

@@ -13,8 +13,8 @@ from diana.errors import UsageError
 from diana.model.trust.invitation import TELL_S, Invitation
 from diana.node.config.site_file import host_port
 from diana.node.enrol import tokens
-from diana.node.enrol.invitations import Invitations
-from diana.node.enrol.names import Names
+from diana.node.enrol.invitations import InvitationBook
+from diana.node.enrol.names import NameRegistry
 from diana.node.enrol.signing import Signing
 from diana.wire.client.messages import InviteRequest, InviteResponse, OpenInvitation
 
@@ -31,9 +31,9 @@ class Inviting:
         keys: Path,
         site: str,
         vo: str,
-        invitations: Invitations,
+        invitations: InvitationBook,
         signing: Signing,
-        names: Names,
+        names: NameRegistry,
         addresses: tuple[str, ...],
         others: Callable[[], list[str]] = list,
         wall_s: Callable[[], float] = time.time,

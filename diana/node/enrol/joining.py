@@ -197,7 +197,7 @@ def _refuse_unbindable(listen: str) -> None:
         raise UsageError(f"--listen {listen}: {why}; choose an address of this machine and a port this account may use")
 
 
-def _placed(config: SiteConfig, inviter: asking.Inviter, listen: str | None) -> SiteConfig:
+def _placed(config: SiteConfig, inviter: asking.InviterContact, listen: str | None) -> SiteConfig:
     """A member is dialled by nobody; all others listen where their inviter can reach them."""
     if listen is not None or config.role == "member":
         return config
@@ -230,7 +230,7 @@ def _machine_here() -> str:
     return text[:40].rstrip("-")
 
 
-def _completed(config: SiteConfig, inviter: asking.Inviter, answer: enrol_pb2.JoinResponse) -> SiteConfig:
+def _completed(config: SiteConfig, inviter: asking.InviterContact, answer: enrol_pb2.JoinResponse) -> SiteConfig:
     """The configuration completed with the inviter's answer. It passes the same checks as at start, so that what is
     written can be read."""
     # The way that worked comes first: the inviter may not know all names it is reached by.

@@ -10,7 +10,7 @@ from diana.errors import UsageError
 from diana.model.ids import SiteId, site_id
 from diana.model.trust.identity import MACHINE, USER
 from diana.model.views.views import Named
-from diana.node.enrol.invitations import Invitations
+from diana.node.enrol.invitations import InvitationBook
 
 MAIN = "main"
 
@@ -21,9 +21,9 @@ class AskName(Protocol):
     def __call__(self, name: SiteId, *, give: bool, again: bool = False, signer: bool = False) -> Awaitable[Named]: ...
 
 
-class Names:
+class NameRegistry:
     def __init__(
-        self, site: str, invitations: Invitations, ask: AskName, standby: Callable[[], str] = lambda: ""
+        self, site: str, invitations: InvitationBook, ask: AskName, standby: Callable[[], str] = lambda: ""
     ) -> None:
         """`standby`: the machine that keeps this site's journal too, empty while none does."""
         self._standby = standby

@@ -26,9 +26,9 @@ from diana.errors import Denied, DianaError, UsageError
 from diana.model.trust.identity import Identity
 from diana.model.trust.invitation import Invitation
 from diana.model.trust.principal import Principal, Role
-from diana.node.enrol.invitations import Invitations
+from diana.node.enrol.invitations import InvitationBook
 from diana.node.enrol.inviting import Inviting, check_address
-from diana.node.enrol.names import AskName, Names
+from diana.node.enrol.names import AskName, NameRegistry
 from diana.node.enrol.signing import NO_PROOF, Proof, Signing
 from diana.node.ways_in.call_rates import CallRates
 from diana.policy.trust.enrolment import becomes_signer, may_be_signed
@@ -60,7 +60,7 @@ class Enrolment:
         keys: Path,
         site: str,
         vo: str,
-        invitations: Invitations,
+        invitations: InvitationBook,
         signing: Signing,
         addresses: tuple[str, ...],
         peer_addresses: Callable[[], list[str]],
@@ -81,7 +81,7 @@ class Enrolment:
         self._addresses = addresses
         self._peer_addresses = peer_addresses
         self._machines = machines
-        self._names = Names(site, invitations, ask_name, standby)
+        self._names = NameRegistry(site, invitations, ask_name, standby)
         self.invite = Inviting(
             keys=keys,
             site=site,

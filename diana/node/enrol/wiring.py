@@ -19,7 +19,7 @@ from diana.model.trust.invitation import Invitation
 from diana.model.views import views
 from diana.node.config.site_file import SiteConfig
 from diana.node.enrol.addresses import reached_at
-from diana.node.enrol.invitations import Invitations, Keep
+from diana.node.enrol.invitations import InvitationBook, Keep
 from diana.node.enrol.names import AskName
 from diana.node.enrol.renewing import Note, Renewal, renew_before_start
 from diana.node.enrol.service import Enrolment
@@ -36,7 +36,7 @@ class Enrolling:
     def __init__(self, paths: DataDir, config: SiteConfig) -> None:
         self._paths = paths
         self._config = config
-        self._invitations = Invitations()
+        self._invitations = InvitationBook()
         self._transport: Any = None
         self.signing = Signing(
             keys=paths.keys,

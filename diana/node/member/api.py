@@ -37,7 +37,7 @@ class Attachment(Protocol):
     why_not: str
 
 
-class Jobs(Protocol):
+class MemberJobs(Protocol):
     slots: int
 
     def given(self) -> int:
@@ -57,7 +57,7 @@ class MemberApi:
         config: SiteConfig,
         data: DataDir,
         attachment: Attachment,
-        jobs: Jobs,
+        jobs: MemberJobs,
         clock: Callable[[], float],
         stop: Callable[[], None],
         lrm: Lrm,

@@ -66,7 +66,7 @@ class MemberNode:
         from diana.adapters.staging.stager import FileStager
         from diana.adapters.subgrid.cleaning import subgroups_in
         from diana.adapters.subgrid.dialling import Dialler
-        from diana.adapters.subgrid.member import Member
+        from diana.adapters.subgrid.member import SubgridMember
         from diana.adapters.subgrid.notes import Notes
 
         paths = self.paths = opened.paths
@@ -83,7 +83,7 @@ class MemberNode:
         self._discovery: Any = None
         self._cleaning: set[asyncio.Task[None]] = set()
         notes = Notes(paths.root / "member.json")
-        self.member = Member(
+        self.member = SubgridMember(
             config.site,
             config.machine,
             config.settings.slots,

@@ -35,7 +35,7 @@ def beside(pair: Replication, given_up: Callable[[str], bool]) -> Beside:
     return Beside(SiteId(pair.site), other_machine(pair), machine, lambda: given_up(machine))
 
 
-class Elsewhere:
+class OtherMachine:
     """`channel_for` finds the other machine too, while there is a stream to it."""
 
     def __init__(self, config: SiteConfig, keys: Path, pair: Replication, otherwise: ChannelFor) -> None:

@@ -123,7 +123,7 @@ class _Follower:
         from diana.adapters.trust.keyring import FileKeyring
         from diana.node.loop.store_thread import StoreThread
         from diana.node.pair.doorway import Doorway
-        from diana.node.pair.following import Following
+        from diana.node.pair.following import FollowerServices
         from diana.node.pair.pair import make_consistent
 
         config, paths, stack = self._config, self._paths, self._stack
@@ -156,7 +156,7 @@ class _Follower:
         self._replication = replication = self._machine(thread, make_consistent(pair, self._file, thread))
         self._link = self._linked(replication)
         self._attach(server, thread)
-        following = Following(self._opened, config, self._overrides, keyring, replication, self._leader)
+        following = FollowerServices(self._opened, config, self._overrides, keyring, replication, self._leader)
         following.serve(door)
         door.behind(server)
         await server.start()

@@ -27,7 +27,7 @@ from diana.replica import messages as ms
 from diana.replica.machine import Replica
 
 if TYPE_CHECKING:
-    from diana.adapters.replica_link import Fetcher
+    from diana.adapters.replica_link import SeedFetcher
 
 WAITING_BYTES = 2 * KEPT_BYTES
 """Bytes of transactions that wait for this disk; more than a leader keeps at hand, so that a follower so far behind is
@@ -69,7 +69,7 @@ class FollowerJournal:
         self,
         of: ReplicaHost,
         paths: DataDir,
-        fetcher: Fetcher,
+        fetcher: SeedFetcher,
         reopen: Callable[[], Store],
         most_bytes: int = WAITING_BYTES,
     ) -> None:

@@ -55,7 +55,7 @@ def load_for_leading() -> None:
         import_module(name)
 
 
-class Following:
+class FollowerServices:
     """`start` it once the other machine is known; `end` it before this machine leads."""
 
     def __init__(
@@ -90,15 +90,15 @@ class Following:
 
     def serve(self, door: Doorway) -> None:
         """Serve until this machine leads: what it holds, and a refusal to members."""
-        from diana.adapters.staging.catalogue.holdings import Reader
+        from diana.adapters.staging.catalogue.holdings import DataReader
         from diana.wire.pb import data_pb2_grpc
 
         holdings = self._member.stager.holdings
 
-        def reader(context: Any) -> Reader:
+        def reader(context: Any) -> DataReader:
             shown = peer_identity(context)
             own = (shown.kind, shown.name, shown.vo) == ("site", self._config.site, self._config.vo)
-            return Reader("site", holdings.site) if own else Reader("", shown.said)
+            return DataReader("site", holdings.site) if own else DataReader("", shown.said)
 
         collected = _Collected(door)
         serve_data: Any = data_pb2_grpc.add_DataServicer_to_server

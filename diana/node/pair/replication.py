@@ -14,7 +14,7 @@ from typing import Any, NoReturn, assert_never
 import msgspec
 
 from diana import __version__
-from diana.adapters.replica_link import DurableFile, Fetcher, ReplicaLink, WitnessClient
+from diana.adapters.replica_link import DurableFile, ReplicaLink, SeedFetcher, WitnessClient
 from diana.adapters.replica_link.link import VERSION
 from diana.adapters.tasks import end
 from diana.errors import DianaError
@@ -85,7 +85,7 @@ class Replication:
         self.hold: Callable[[bool], None] = lambda on: None
         self.deposed: Callable[[str], None] = step_down
         self._link: ReplicaLink | None = None
-        self.journal = FollowerJournal(self, paths, Fetcher(site, vo, paths), reopen)
+        self.journal = FollowerJournal(self, paths, SeedFetcher(site, vo, paths), reopen)
         """While this machine follows."""
         self._released = asyncio.Event()
         self._shelf = Shelf(log.last, lambda after: self.tell(ms.Holds(after)))

@@ -25,7 +25,7 @@ class _Shipped(msgspec.Struct, frozen=True, array_like=True):
     facts: tuple[tuple[FactsKey, Facts], ...] = ()
 
 
-class Kept(NamedTuple):
+class ShelfEntry(NamedTuple):
     after: int
     """Seq of the transaction before it."""
     seq: int
@@ -54,7 +54,7 @@ class Shelf:
     """The newest transactions, without a gap. `trimmed` hears after which seq it begins when that rises."""
 
     def __init__(self, last: int, trimmed: Callable[[int], None], most_bytes: int = KEPT_BYTES) -> None:
-        self._kept: deque[Kept] = deque()
+        self._kept: deque[ShelfEntry] = deque()
         self._bytes = 0
         self._most = most_bytes
         self._trimmed = trimmed
@@ -62,7 +62,7 @@ class Shelf:
         self.last = last
 
     def add(self, seq: int, of_term: int, payload: bytes) -> None:
-        self._kept.append(Kept(self.last, seq, of_term, payload))
+        self._kept.append(ShelfEntry(self.last, seq, of_term, payload))
         self._bytes += len(payload)
         self.last = seq
         if self._bytes > self._most:
@@ -72,9 +72,9 @@ class Shelf:
                 self.after = gone.seq
             self._trimmed(self.after)
 
-    def between(self, after: int, up_to: int) -> Iterator[Kept]:
+    def between(self, after: int, up_to: int) -> Iterator[ShelfEntry]:
         """The transactions in (after, up_to], looked up from the newest backwards to `after`; in order."""
-        found: list[Kept] = []
+        found: list[ShelfEntry] = []
         for kept in reversed(self._kept):
             if kept.after < after:
                 break

@@ -44,7 +44,7 @@ def follow(stack: AsyncExitStack, config: SiteConfig, release: Release, runner: 
     from diana.node.traces.watching import Watching
 
     try:
-        collector = Collector(config, clock)
+        collector = TraceExporter(config, clock)
     except ImportError as error:
         raise UsageError(
             f"site.toml:traces.endpoint: the library for traces is not installed ({error.name}): "
@@ -63,7 +63,7 @@ def follow(stack: AsyncExitStack, config: SiteConfig, release: Release, runner: 
     release.left = saw
 
 
-class Collector:
+class TraceExporter:
     def __init__(self, config: SiteConfig, clock: SiteClock) -> None:
         from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
         from opentelemetry.sdk.resources import Resource

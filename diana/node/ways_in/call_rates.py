@@ -98,7 +98,7 @@ class CallRates:
             self._left = dict(newest)
 
 
-class Pace:
+class CallSpacing:
     """Spaces out the calls of each user, so that another user's call is through between any two. Without it a user who
     calls again and again on many connections would call on all of them at the same moment, for ever."""
 

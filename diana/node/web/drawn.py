@@ -9,7 +9,7 @@ from diana.wire.client.messages import LinkMap, LinkView
 MOST_LINES = 600
 
 
-class Line(msgspec.Struct, rename="camel", omit_defaults=True):
+class DrawnLine(msgspec.Struct, rename="camel", omit_defaults=True):
     """A line between two sites, by name; the worse of what is known of either direction. Negative: not known."""
 
     a: str
@@ -24,7 +24,7 @@ class Line(msgspec.Struct, rename="camel", omit_defaults=True):
 
 
 class Drawn(msgspec.Struct, rename="camel", omit_defaults=True):
-    lines: list[Line]
+    lines: list[DrawnLine]
     left_out: int = 0
     """Pairs that are known and not among `lines`, and links the site itself leaves out."""
 
@@ -46,10 +46,10 @@ def drawn(links: LinkMap) -> Drawn:
     return Drawn(lines=lines, left_out=max(0, len(ranked) - MOST_LINES) + links.links_left_out)
 
 
-def _line(pair: tuple[str, str], both: list[LinkView]) -> Line:
+def _line(pair: tuple[str, str], both: list[LinkView]) -> DrawnLine:
     rates = [link.bytes_per_s for link in both if link.bytes_per_s > 0]
     busiest = max(both, key=lambda link: link.backlog_bytes)
-    return Line(
+    return DrawnLine(
         a=pair[0],
         b=pair[1],
         # A picture wants no more digits, and what does not change is not sent.

@@ -40,7 +40,7 @@ _encode = msgspec.json.Encoder().encode
 _AGES = ("age_s", "summary_age_s", "away_s")
 
 
-class Budget:
+class LookBudget:
     """The budget of all feeds together: their looks follow one another, each after a pause that keeps them within
     SHARE."""
 
@@ -68,13 +68,13 @@ class Feed:
         api: Api,
         caller: Principal,
         wall_s: Callable[[], float],
-        budget: Budget | None = None,
+        budget: LookBudget | None = None,
         by_now: Callable[[Principal], Principal | None] = lambda caller: caller,
     ) -> None:
         self._api = api
         self._caller = caller
         self._wall_s = wall_s
-        self._budget = budget or Budget()
+        self._budget = budget or LookBudget()
         self._by_now = by_now
         self._viewers: set[asyncio.Queue[Event | None]] = set()
         self._sections: dict[str, bytes] = {}
@@ -224,7 +224,7 @@ class Feeds:
         self._api = api
         self._wall_s = wall_s
         self._by_now = by_now
-        self._budget = Budget()
+        self._budget = LookBudget()
         self._feeds: dict[Principal, Feed] = {}
 
     def full(self, caller: Principal) -> bool:

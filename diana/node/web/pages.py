@@ -57,7 +57,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 async def serve(server: WebServer, listener: socket.socket, tls: ssl.SSLContext | None) -> web.AppRunner:
     """Serve on a socket that listens. `cleanup` of the runner returned ends it."""
-    pages = Pages(server)
+    pages = DashboardPages(server)
     app = web.Application(client_max_size=MOST_BODY, middlewares=[pages.guarded])
     app.router.add_get("/", pages.file)
     app.router.add_get("/metrics", pages.metrics)
@@ -76,7 +76,7 @@ async def serve(server: WebServer, listener: socket.socket, tls: ssl.SSLContext 
     return runner
 
 
-class Pages:
+class DashboardPages:
     def __init__(self, server: WebServer) -> None:
         self._server = server
         self._api = server.api

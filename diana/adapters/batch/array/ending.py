@@ -10,9 +10,9 @@ from typing import NamedTuple, get_origin
 
 from msgspec.structs import fields
 
-from diana.adapters.batch.array.folder import ArrayFolder, Begun, End
+from diana.adapters.batch.array.folder import ArrayFolder, Begun, TaskEnd
 from diana.adapters.batch.array.live import LiveArray
-from diana.adapters.lrm.collect import Collector
+from diana.adapters.lrm.collect import OutputCollector
 from diana.adapters.lrm.reports import facts_of
 from diana.adapters.lrm.spawner.identity import wall_s
 from diana.adapters.lrm.spawner.protocol import Batch, Order
@@ -26,13 +26,13 @@ _NOT_STARTED_EXIT = 127
 _CHUNK_BYTES = 1 << 20
 
 
-class Row(NamedTuple):
+class TaskOutcome(NamedTuple):
     """The end of one task. `end`: as its script told it; None: the script told none."""
 
     task: int
     outcome: Outcome
     error: str = ""
-    end: End | None = None
+    end: TaskEnd | None = None
     begun: Begun | None = None
 
 
@@ -40,7 +40,7 @@ class Ending:
     """Makes facts of ends. `clock` gives site time, seconds."""
 
     def __init__(
-        self, site: SiteId, name: str, segments: LogSegments, collector: Collector, clock: Callable[[], float]
+        self, site: SiteId, name: str, segments: LogSegments, collector: OutputCollector, clock: Callable[[], float]
     ) -> None:
         self._site = site
         self._name = name
@@ -49,10 +49,10 @@ class Ending:
         self._clock = clock
 
     def facts(
-        self, array: LiveArray, folder: ArrayFolder, rows: list[Row], given_from: Sequence[DataDir] = ()
+        self, array: LiveArray, folder: ArrayFolder, rows: list[TaskOutcome], given_from: Sequence[DataDir] = ()
     ) -> Facts:
         """Collect what these tasks left, durable on return, and return their facts. `given_from`: as
-        `Collector.collect` takes it. OSError."""
+        `OutputCollector.collect` takes it. OSError."""
         order = array.order
         group = group_of(SubgroupId(order.subgroup))
         batch = _empty(order)
@@ -104,13 +104,13 @@ def _empty(order: Order) -> Batch:
     return Batch(**head, **columns)  # type: ignore[arg-type]
 
 
-def _exit_code(row: Row) -> int:
+def _exit_code(row: TaskOutcome) -> int:
     if row.end is not None:
         return row.end.exit_code
     return _NOT_STARTED_EXIT if row.outcome is Outcome.NOT_STARTED else EXIT_UNKNOWN
 
 
-def _times(row: Row, now_s: float) -> tuple[float, float]:
+def _times(row: TaskOutcome, now_s: float) -> tuple[float, float]:
     """Return start and end, never later than now: the file system's clock may be ahead."""
     if row.end is not None:
         ended_s = min(row.end.ended_s, now_s)

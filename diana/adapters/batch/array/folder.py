@@ -26,7 +26,7 @@ _OVER = ".over"
 _GATE_BYTES = 500
 
 
-class End(NamedTuple):
+class TaskEnd(NamedTuple):
     """The end that a task's script told. Times are the file system's, seconds since 1970."""
 
     exit_code: int
@@ -137,7 +137,7 @@ class ArrayFolder:
         """Return the tasks that have told an end, or are about to."""
         return sorted(int(name) for name in os.listdir(self._ends) if name.isdecimal())
 
-    def end(self, task: int) -> End | None:
+    def end(self, task: int) -> TaskEnd | None:
         """Return a task's end; None: there is none, or it is not whole yet."""
         try:
             with (self._ends / str(task)).open("rb") as file:
@@ -149,7 +149,7 @@ class ArrayFolder:
             return None
         code, _, flag = lines[0].partition(" ")
         begun = self.begun(task)
-        return End(
+        return TaskEnd(
             int(code) if code.isdecimal() else 255,
             flag,
             min(begun.at_s, ended_s) if begun else ended_s,

@@ -6,9 +6,9 @@ import logging
 from collections.abc import Iterable
 
 from diana.adapters.batch.array import live
-from diana.adapters.batch.array.ending import Row
+from diana.adapters.batch.array.ending import TaskOutcome
 from diana.adapters.batch.array.folder import CANCELLED, GIVEN_UP
-from diana.adapters.batch.array.live import LiveArray, Verdict
+from diana.adapters.batch.array.live import LiveArray, TaskVerdict
 from diana.adapters.batch.array.rows import Rows
 from diana.adapters.batch.asking import Asking
 from diana.adapters.batch.settings import ClusterSettings
@@ -20,7 +20,7 @@ _log = logging.getLogger("diana.batch")
 
 
 class Judge:
-    """Methods block. OSError; `Elsewhere` before a gate is shut that another machine may want open. `name`: the
+    """Methods block. OSError; `ArraysElsewhere` before a gate is shut that another machine may want open. `name`: the
     cluster's, for the log; `kind`: the batch system's, for errors."""
 
     def __init__(self, rows: Rows, settings: ClusterSettings, asking: Asking, name: str, kind: str) -> None:
@@ -39,17 +39,17 @@ class Judge:
             self._rows.check()
         return [task for task in tasks if folder.close_gate(task, why, error)]
 
-    def shut_before(self, array: LiveArray) -> list[Row]:
+    def shut_before(self, array: LiveArray) -> list[TaskOutcome]:
         """Return rows of tasks still to be submitted whose gates were shut already: this process, or the machine it
         took over from, died before it wrote their ends down."""
         gates = self._rows.folder(array.token).shut(array.to_submit) if array.to_submit else []
         return [self.without_end(array, task) for task in gates]
 
-    def without_end(self, array: LiveArray, task: int) -> Row:
+    def without_end(self, array: LiveArray, task: int) -> TaskOutcome:
         begun = self._rows.folder(array.token).begun(task)
         said = array.said.get(task)
         outcome, error = live.outcome_without_end(begun, task in array.cancelled, said, self._kind)
-        return Row(task, outcome, error, begun=begun)
+        return TaskOutcome(task, outcome, error, begun=begun)
 
     def lost(self, array: LiveArray) -> list[int]:
         """Return those of the tasks the batch system shows no more that are over; mark for a new submission those
@@ -63,12 +63,12 @@ class Judge:
             verdict = live.conclude(
                 begun, cancelled, now_s - since_s, self._settings.settle_s, array.tried.get(task, 0)
             )
-            if verdict is Verdict.OVER and begun is not None:
+            if verdict is TaskVerdict.OVER and begun is not None:
                 over.append(task)
-            elif verdict is Verdict.OVER:
+            elif verdict is TaskVerdict.OVER:
                 # A task that is said not to have begun never may: a system that shows it no more may find it again.
                 never.setdefault(CANCELLED if cancelled else GIVEN_UP, []).append(task)
-            elif verdict is Verdict.AGAIN:
+            elif verdict is TaskVerdict.AGAIN:
                 _log.warning("%s: task %d of %s never began; submitted anew", self._name, task, array.order.subgroup)
                 array.to_submit.add(task)
                 del array.missing[task]
@@ -76,11 +76,11 @@ class Judge:
             over += self.shut(array, tasks, why)
         return sorted(over)
 
-    def never(self, array: LiveArray) -> list[Row]:
+    def never(self, array: LiveArray) -> list[TaskOutcome]:
         """Give up the tasks that the batch system has and will never start."""
         error = f"{self._kind} would never start it: {array.why}"
         tasks = self.shut(array, sorted(array.open.intersection(array.never)), GIVEN_UP, error)
-        return [Row(task, Outcome.NOT_STARTED, error) for task in tasks]
+        return [TaskOutcome(task, Outcome.NOT_STARTED, error) for task in tasks]
 
     def hurry(self, array: LiveArray) -> None:
         """Call off tasks that run, as the batch system says, though they did not begin, or ended long ago: a

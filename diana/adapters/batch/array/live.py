@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 import msgspec
 
-from diana.adapters.batch.array.folder import CANCELLED, RECALLED, Begun, End
+from diana.adapters.batch.array.folder import CANCELLED, RECALLED, Begun, TaskEnd
 from diana.adapters.batch.systems.system import Fate, Seen, Stage
 from diana.adapters.lrm.spawner.protocol import UNREADY, Order
 from diana.engine.journal.events import Run
@@ -20,14 +20,14 @@ MOST_TRIES = 3
 """Times that a task which is over without having begun is submitted."""
 
 
-class Part(msgspec.Struct, frozen=True, array_like=True):
+class SubmittedPart(msgspec.Struct, frozen=True, array_like=True):
     """The content of one submission: these tasks, of which `at_once` may run together (0: all)."""
 
     tasks: IndexSet
     at_once: int = 0
 
 
-class Verdict(Enum):
+class TaskVerdict(Enum):
     """The verdict on a task that the batch system shows no more, though it told no end."""
 
     WAIT = 1
@@ -69,7 +69,7 @@ class LiveArray:
         number: int,
         token: str,
         order: Order,
-        parts: Mapping[str, Part] = MappingProxyType({}),
+        parts: Mapping[str, SubmittedPart] = MappingProxyType({}),
         ended: IndexSet | None = None,
     ) -> None:
         self.number = number
@@ -115,10 +115,10 @@ class LiveArray:
         """The processors of one task."""
         return max(1, self.order.processors)
 
-    def whole(self) -> Part:
-        return Part(IndexSet.span(0, len(self.order.indices)))
+    def whole(self) -> SubmittedPart:
+        return SubmittedPart(IndexSet.span(0, len(self.order.indices)))
 
-    def submitted(self, job: str, part: Part) -> None:
+    def submitted(self, job: str, part: SubmittedPart) -> None:
         """Note that the batch system took a part."""
         self.parts[job] = part
         for task in part.tasks:
@@ -170,15 +170,15 @@ class LiveArray:
         self.why = next((each.why for each in seen if each.stage is Stage.WAITING and each.why), "")
         found: dict[str, list[IndexSet]] = {}
         for each in seen:
-            if news := each.tasks - self.parts.get(each.job, Part(IndexSet())).tasks:
+            if news := each.tasks - self.parts.get(each.job, SubmittedPart(IndexSet())).tasks:
                 # Taken after all, though nobody could say so, or submitted by the machine before this one.
                 found.setdefault(each.job, []).append(news)
                 self.to_submit -= set(news)
             if each.stage is Stage.OVER and each.why:
                 self.said.update((task, each) for task in each.tasks if task in self.open)
         for job, news_of in found.items():
-            known = self.parts.get(job, Part(IndexSet()))
-            self.parts[job] = Part(IndexSet.union((known.tasks, *news_of)), known.at_once)
+            known = self.parts.get(job, SubmittedPart(IndexSet()))
+            self.parts[job] = SubmittedPart(IndexSet.union((known.tasks, *news_of)), known.at_once)
         if self.doubt:
             self.doubt = False
             return
@@ -188,18 +188,18 @@ class LiveArray:
         self.missing = {task: self.missing.get(task, now_s) for task in gone}
 
 
-def conclude(begun: Begun | None, cancelled: bool, missing_s: float, settle_s: float, tries: int) -> Verdict:
+def conclude(begun: Begun | None, cancelled: bool, missing_s: float, settle_s: float, tries: int) -> TaskVerdict:
     """Judge a task that the batch system has shown no more for `missing_s`."""
     if begun is not None and begun.why:
-        return Verdict.OVER
+        return TaskVerdict.OVER
     if cancelled:
-        return Verdict.OVER
+        return TaskVerdict.OVER
     if missing_s < settle_s:
-        return Verdict.WAIT
-    return Verdict.AGAIN if begun is None and tries < MOST_TRIES else Verdict.OVER
+        return TaskVerdict.WAIT
+    return TaskVerdict.AGAIN if begun is None and tries < MOST_TRIES else TaskVerdict.OVER
 
 
-def outcome_of(end: End, order: Order, cancelled: bool) -> tuple[Outcome, str]:
+def outcome_of(end: TaskEnd, order: Order, cancelled: bool) -> tuple[Outcome, str]:
     """Return how an attempt ended whose script told its end; with an error where the end is none of the command's
     own."""
     if end.flag == "l":

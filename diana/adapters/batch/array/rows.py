@@ -22,7 +22,7 @@ from typing import NamedTuple
 import msgspec
 
 from diana.adapters.batch.array.folder import ArrayFolder
-from diana.adapters.batch.array.live import Part
+from diana.adapters.batch.array.live import SubmittedPart
 from diana.adapters.batch.array.script import Surroundings, cases, script, varies
 from diana.adapters.batch.ledger import Ledger
 from diana.adapters.batch.settings import ClusterSettings
@@ -39,7 +39,7 @@ _OWNER, _ORDER = "data", "order"
 _TAKEN = "another machine of the site took it over; this one gives it nothing any more"
 
 
-class Elsewhere(DianaError):
+class ArraysElsewhere(DianaError):
     """The arrays of this cluster are another machine's, or out of this one's sight. One line: what, where, the mend."""
 
 
@@ -54,18 +54,18 @@ _encode = msgspec.msgpack.Encoder().encode
 _given = msgspec.msgpack.Decoder(_Given)
 
 
-class Found(NamedTuple):
+class FoundArray(NamedTuple):
     """An array in somebody's row. `parts`: its submissions, by the ids the batch system gave, as far as tasks of
     them began; `over`: tasks whose ends the site knows."""
 
     token: str
     order: Order
-    parts: dict[str, Part]
+    parts: dict[str, SubmittedPart]
     over: IndexSet
 
 
 class Rows:
-    """Methods block. OSError; `Elsewhere` where another machine of the site feeds the cluster.
+    """Methods block. OSError; `ArraysElsewhere` where another machine of the site feeds the cluster.
 
     `root` holds the rows; `local` is this machine's own folder, and the same where nothing is shared."""
 
@@ -77,7 +77,7 @@ class Rows:
         self._local, self._root, self._data, self._around = local, root, data, around
         self.identity = self._own(ledger)
         if before and not (root / before).is_dir() and before != self.identity:
-            raise Elsewhere(
+            raise ArraysElsewhere(
                 f"{root} does not have the jobs it was given; name one folder that both machines of the site share in"
                 f" the site.toml of each, or, if these jobs are lost: diana site remove-machine {around.cluster}"
             )
@@ -156,7 +156,7 @@ class Rows:
             if not _sealed(self._row):
                 raise
             shutil.rmtree(beside, ignore_errors=True)
-            raise Elsewhere(_TAKEN) from None
+            raise ArraysElsewhere(_TAKEN) from None
         sync(self._row)
         self._published = max(self._published, number)
         before, self._newest = self._newest, to
@@ -178,7 +178,7 @@ class Rows:
     def check(self) -> None:
         """Raise Elsewhere if another machine took over, and sees to what the tasks leave."""
         if _sealed(self._row):
-            raise Elsewhere(_TAKEN)
+            raise ArraysElsewhere(_TAKEN)
 
     # --- whose it is -----------------------------------------------------------------------------------
 
@@ -192,11 +192,13 @@ class Rows:
             ledger.clear()
         elif identity and where == shared:
             if shared and not (self._root / identity).is_dir():
-                raise Elsewhere(f"{self._root / identity} is not there; see that its file system is mounted")
+                raise ArraysElsewhere(f"{self._root / identity} is not there; see that its file system is mounted")
             return self._made(identity)
         elif identity and ledger.arrays():
             was = f"in {where}" if where else "without a folder of its own"
-            raise Elsewhere(f"its jobs were given {was}; leave `folder` as it was until they are over, then change it")
+            raise ArraysElsewhere(
+                f"its jobs were given {was}; leave `folder` as it was until they are over, then change it"
+            )
         identity = self._made(secrets.token_hex(6))
         replace_durably(path, "\n".join(filter(None, (identity, shared))).encode())
         return identity
@@ -224,11 +226,11 @@ def open_rows(data: DataDir, settings: ClusterSettings, ledger: Ledger, around: 
     root = local = data.root / "clusters" / around.cluster
     if shared := settings.folder:
         if not Path(shared).is_dir():
-            raise Elsewhere(f"folder {shared} is not there; make it, or see that its file system is mounted")
+            raise ArraysElsewhere(f"folder {shared} is not there; make it, or see that its file system is mounted")
         root = Path(shared) / around.site / around.cluster
         root.mkdir(mode=0o700, parents=True, exist_ok=True)
         if root.stat().st_uid != os.geteuid():
-            raise Elsewhere(f"{root} is another account's; name a folder that only the node's account writes")
+            raise ArraysElsewhere(f"{root} is another account's; name a folder that only the node's account writes")
     return Rows(local, root, data, ledger, around, before)
 
 
@@ -256,7 +258,7 @@ def _seal(row: Path) -> None:
             sync(row)
 
 
-def _arrays(row: Path, known: Container[str]) -> Iterator[Found]:
+def _arrays(row: Path, known: Container[str]) -> Iterator[FoundArray]:
     """Yield the arrays in a row but for those known."""
     for number in sorted(_numbers(row)):
         path, token = row / str(number) / _ORDER, f"{row.name}.{number}"
@@ -265,11 +267,11 @@ def _arrays(row: Path, known: Container[str]) -> Iterator[Found]:
         except (FileNotFoundError, NotADirectoryError):
             continue
         except msgspec.MsgspecError:
-            raise Elsewhere(f"{path} is not understood; run the diana that wrote it, or a later one") from None
+            raise ArraysElsewhere(f"{path} is not understood; run the diana that wrote it, or a later one") from None
         if given is None:
             continue
         if given.version > VERSION:
-            raise Elsewhere(f"{path}: {of_newer(given.version, VERSION)}; start that release instead")
+            raise ArraysElsewhere(f"{path}: {of_newer(given.version, VERSION)}; start that release instead")
         folder = ArrayFolder(path.parent)
-        parts = {job: Part(tasks) for job, tasks in folder.begun_as().items()}
-        yield Found(token, given.order, parts, folder.over())
+        parts = {job: SubmittedPart(tasks) for job, tasks in folder.begun_as().items()}
+        yield FoundArray(token, given.order, parts, folder.over())

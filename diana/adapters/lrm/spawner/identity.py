@@ -13,7 +13,7 @@ _START_TIME = 19
 """Position of `starttime` in /proc/PID/stat, counted after the command's closing parenthesis (proc(5), field 22)."""
 
 
-class Machine(msgspec.Struct, frozen=True, array_like=True):
+class MachineIdentity(msgspec.Struct, frozen=True, array_like=True):
     """Identity of a machine; changes exactly when every process that ran here is gone: reboot, or a new container."""
 
     boot_id: str
@@ -22,10 +22,10 @@ class Machine(msgspec.Struct, frozen=True, array_like=True):
     """Start time of this namespace's pid 1, in clock ticks after boot."""
 
 
-def machine() -> Machine:
+def machine() -> MachineIdentity:
     with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
         boot_id = file.read().strip()
-    return Machine(boot_id, os.stat("/proc/self/ns/pid").st_ino, start_ticks(1) or 0)
+    return MachineIdentity(boot_id, os.stat("/proc/self/ns/pid").st_ino, start_ticks(1) or 0)
 
 
 def boot_s() -> float:

@@ -15,7 +15,7 @@ RunKey = tuple[str, int, int, int]
 """Subgroup, epoch, index, attempt."""
 
 
-class State(IntEnum):
+class JobState(IntEnum):
     QUEUED = 1
     RUNNING = 2
     DRAINING = 3
@@ -71,7 +71,7 @@ class Job:
         self.claim = claim
         self.index = index
         self.attempt = attempt
-        self.state = State.QUEUED
+        self.state = JobState.QUEUED
         self.argv: list[str] = []
         self.environment: list[tuple[str, str]] = []
         self.stdout = ""
@@ -104,13 +104,13 @@ class Job:
 
     def finish(self, end: End) -> None:
         self.end = end
-        self.state = State.ENDED
+        self.state = JobState.ENDED
         self.argv = []
         self.environment = []
         self.segment = None
 
 
-class Slots:
+class SlotPool:
     """The processors that are free, lowest first. Slots above `total` retire when their job ends."""
 
     def __init__(self, total: int) -> None:

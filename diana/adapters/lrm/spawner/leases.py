@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from heapq import heapify, heappop, heappush
 
-from diana.adapters.lrm.spawner.table import Table
+from diana.adapters.lrm.spawner.table import ClaimTable
 
 
 class Leases:
     """Times are by CLOCK_BOOTTIME, which goes on while the machine sleeps."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: ClaimTable) -> None:
         self._stand = table.leases
         self._table = table
         self._ends: list[tuple[float, str]] = []

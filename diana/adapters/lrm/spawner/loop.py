@@ -10,7 +10,7 @@ import select
 from diana.adapters.lrm.spawner.claims import replay
 from diana.adapters.lrm.spawner.claims.claimlog import ClaimLog, read
 from diana.adapters.lrm.spawner.identity import boot_s, machine
-from diana.adapters.lrm.spawner.jobs import Job, State, batches
+from diana.adapters.lrm.spawner.jobs import Job, JobState, batches
 from diana.adapters.lrm.spawner.launching import Launcher
 from diana.adapters.lrm.spawner.others import OtherAccounts
 from diana.adapters.lrm.spawner.place import NotInPlace, Place
@@ -29,8 +29,8 @@ from diana.adapters.lrm.spawner.protocol import (
     Shutdown,
     Welcome,
 )
-from diana.adapters.lrm.spawner.runner import Runner
-from diana.adapters.lrm.spawner.server import Link, Server
+from diana.adapters.lrm.spawner.runner import JobRunner
+from diana.adapters.lrm.spawner.server import NodeConnection, Server
 from diana.model.indexset import IndexSet
 from diana.model.layout import DataDir
 
@@ -47,20 +47,20 @@ _MOST_PER_MESSAGE = 10_000
 class Spawner:
     def __init__(self, data: DataDir) -> None:
         """Take over where the log stands. OSError, claimlog.LogDamaged, records.LogNewer."""
-        past = replay.Past(read(data.spawner / LOG))
+        past = replay.ClaimHistory(read(data.spawner / LOG))
         here = machine()
         self._epoll = select.epoll()
         self._place = Place(data.spawner)
         others = OtherAccounts()
         self._launcher = Launcher(data, others)
         self._table = replay.new_table(past, here)
-        self._runner = Runner(data, self._table, self._launcher, self._epoll, 0, others, self._place)
+        self._runner = JobRunner(data, self._table, self._launcher, self._epoll, 0, others, self._place)
         replay.take_over(past, here, self._table, self._runner, self._launcher, data.logs_root)
         self._table.use(ClaimLog(data.spawner / LOG, self._table.records()))
         self._runner.without_lease()
         self._epoll.register(self._table.sync_fd, select.EPOLLIN)
         self._server = Server(data.spawner, self._epoll)
-        self._greet: Link | None = None
+        self._greet: NodeConnection | None = None
         self._tell_by_s = 0.0
         self._high_water = 0
         """Number of runs that waited after the last order: when half of them have started, it is time to ask for
@@ -128,7 +128,7 @@ class Spawner:
 
     # --- orders ----------------------------------------------------------------------------------------
 
-    def _on_message(self, link: Link, message: Message) -> None:
+    def _on_message(self, link: NodeConnection, message: Message) -> None:
         if isinstance(message, Hello):
             self._on_hello(link, message)
             return
@@ -156,7 +156,7 @@ class Spawner:
             case _:
                 self._server.close(link)
 
-    def _on_hello(self, link: Link, hello: Hello) -> None:
+    def _on_hello(self, link: NodeConnection, hello: Hello) -> None:
         if hello.term < self._table.term:
             reason = f"node of term {hello.term} came late, term {self._table.term} leads here"
             self._server.send(link, Refused(reason))
@@ -204,7 +204,7 @@ class Spawner:
             self._retell_at_s = now + RETELL_S if self._ended() else 0.0
             self._send_ends(link, now)
 
-    def _tell_when_due(self, link: Link, now: float) -> None:
+    def _tell_when_due(self, link: NodeConnection, now: float) -> None:
         if not self._tell_by_s:
             self._tell_by_s = now + GATHER_S
         # The node must refill before the slots run dry; while they have enough, ends travel in company.
@@ -212,7 +212,7 @@ class Spawner:
         if now >= self._tell_by_s or len(self._table.queue) <= low:
             self._send_ends(link, now)
 
-    def _send_ends(self, link: Link, now: float) -> None:
+    def _send_ends(self, link: NodeConnection, now: float) -> None:
         jobs, self._runner.to_tell = self._runner.to_tell, []
         self._tell_by_s = 0.0
         self._table.log.write()
@@ -224,4 +224,4 @@ class Spawner:
             self._retell_at_s = self._retell_at_s or now + RETELL_S
 
     def _ended(self) -> list[Job]:
-        return [job for job in self._table.runs.values() if job.state is State.ENDED]
+        return [job for job in self._table.runs.values() if job.state is JobState.ENDED]

@@ -21,7 +21,7 @@ from diana.adapters.lrm.spawner.claims.records import EXIT_UNKNOWN, LOST_WHILE_R
 from diana.adapters.lrm.spawner.contained import Contained
 from diana.adapters.lrm.spawner.devices import Devices
 from diana.adapters.lrm.spawner.identity import boot_s
-from diana.adapters.lrm.spawner.jobs import Job, Slots, State
+from diana.adapters.lrm.spawner.jobs import Job, JobState, SlotPool
 from diana.adapters.lrm.spawner.launching import NOT_FOUND_EXIT, Launcher, NotStarted, TryLater
 from diana.adapters.lrm.spawner.leases import Leases
 from diana.adapters.lrm.spawner.others import OtherAccounts
@@ -29,7 +29,7 @@ from diana.adapters.lrm.spawner.place import Place
 from diana.adapters.lrm.spawner.protocol import UNREADY, UNREADY_FILE
 from diana.adapters.lrm.spawner.segments import Segments
 from diana.adapters.lrm.spawner.strays import Strays
-from diana.adapters.lrm.spawner.table import Table
+from diana.adapters.lrm.spawner.table import ClaimTable
 from diana.model.facts import Outcome
 from diana.model.indexset import IndexSet
 from diana.model.layout import DataDir
@@ -43,11 +43,11 @@ _LAST_ROUNDS = 10
 _RETRY_S = 0.2
 
 
-class Runner:
+class JobRunner:
     def __init__(
         self,
         data: DataDir,
-        table: Table,
+        table: ClaimTable,
         launcher: Launcher,
         epoll: select.epoll,
         slots: int,
@@ -61,7 +61,7 @@ class Runner:
         self._epoll = epoll
         self._segments = Segments(data.logs_root)
         self._scratch = processes.Scratch(data.root / "slots")
-        self.slots = Slots(slots)
+        self.slots = SlotPool(slots)
         self.gpus = Devices()
         self.running: dict[int, Job] = {}
         """Running jobs by pidfd."""
@@ -102,7 +102,7 @@ class Runner:
         ready: list[Job] = []
         while queue:
             job = queue[0]
-            if job.state is State.QUEUED:
+            if job.state is JobState.QUEUED:
                 if not self._table.is_durable(job):
                     break
                 want = max(job.claim.record.processors, 1)
@@ -171,7 +171,7 @@ class Runner:
                 self._put_back(ready[at:])
                 break
             job.started_by_s = boot_s()
-            job.state = State.RUNNING
+            job.state = JobState.RUNNING
             self._strays.caretakers |= job.claim.record.contained
             self._pids.add(job.pid)
             self._watch(job, os.pidfd_open(job.pid))
@@ -220,7 +220,7 @@ class Runner:
         record = job.claim.record
         job.adopted = True
         self._strays.caretakers |= record.contained
-        job.state = State.RUNNING
+        job.state = JobState.RUNNING
         self.slots.hold(job.slots)
         self.gpus.hold(job.gpus)
         job.segment = self._segments.named(segment, record.group, job.slots[0])
@@ -255,7 +255,7 @@ class Runner:
             outcome, error = Outcome.NOT_STARTED, f"{record.group}.{job.index}: {UNREADY}"
         if outcome == Outcome.UNKNOWN:
             error = f"{record.group}.{job.index}: {LOST_WHILE_RUNNING}"
-        job.state = State.DRAINING
+        job.state = JobState.DRAINING
         end = End(record.number, job.index, outcome, code, job.started_s, now, cpu_s, rss, "", 0, 0, False, error)
         self._draining.append((job, end))
 
@@ -325,15 +325,15 @@ class Runner:
 
     def kill(self, subgroup: str, epoch: int, indices: IndexSet) -> None:
         for job in self._table.matching(subgroup, epoch, indices):
-            if job.state is State.QUEUED:
+            if job.state is JobState.QUEUED:
                 self._end_unstarted(job, Outcome.CANCELLED, 0, "")
-            elif job.state is State.RUNNING:
+            elif job.state is JobState.RUNNING:
                 self._stop(job, Outcome.CANCELLED)
 
     def recall(self, subgroup: str, epoch: int, indices: IndexSet) -> None:
         """End those that have not begun: from here on they are over, as much as if they had run."""
         for job in self._table.matching(subgroup, epoch, indices):
-            if job.state is State.QUEUED:
+            if job.state is JobState.QUEUED:
                 self._end_unstarted(job, Outcome.UNBEGUN, 0, "")
 
     def without_lease(self) -> None:
@@ -348,9 +348,9 @@ class Runner:
         for job in self._table.runs.values():
             if job.claim.record.lease != name:
                 continue
-            if job.state is State.QUEUED:
+            if job.state is JobState.QUEUED:
                 self._end_unstarted(job, Outcome.LEASE_OVER, 0, "")
-            elif job.state is State.RUNNING:
+            elif job.state is JobState.RUNNING:
                 self._stop(job, Outcome.LEASE_OVER)
                 if late:
                     self._signal(job, signal.SIGKILL)
@@ -403,7 +403,7 @@ class Runner:
         heapq.heappush(self._timers, (at_s, next(self._count), job, number))
         if len(self._timers) > 1000 + 4 * len(self.running):
             # Most are limits of jobs that ended long before theirs.
-            self._timers = [timer for timer in self._timers if timer[2].state is not State.ENDED]
+            self._timers = [timer for timer in self._timers if timer[2].state is not JobState.ENDED]
             heapq.heapify(self._timers)
 
     def deadline_s(self) -> float:
@@ -425,7 +425,7 @@ class Runner:
             self._lease_over(name, late=now - until_s >= GRACE_S)
         while self._timers and self._timers[0][0] <= now:
             _, _, job, number = heapq.heappop(self._timers)
-            if job.state is not State.RUNNING:
+            if job.state is not JobState.RUNNING:
                 continue
             if number == signal.SIGKILL:
                 self._signal(job, signal.SIGKILL)

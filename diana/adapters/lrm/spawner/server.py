@@ -23,7 +23,7 @@ def reachable(folder: Path) -> tuple[str, int]:
     return f"/proc/self/fd/{fd}/{SOCKET}", fd
 
 
-class Link:
+class NodeConnection:
     """One connection."""
 
     def __init__(self, sock: socket.socket) -> None:
@@ -36,8 +36,8 @@ class Link:
 class Server:
     def __init__(self, folder: Path, epoll: select.epoll) -> None:
         self._epoll = epoll
-        self._links: dict[int, Link] = {}
-        self.current: Link | None = None
+        self._links: dict[int, NodeConnection] = {}
+        self.current: NodeConnection | None = None
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
         (folder / SOCKET).unlink(missing_ok=True)
         address, fd = reachable(folder)
@@ -63,14 +63,14 @@ class Server:
         if struct.unpack("3i", who)[1] != os.geteuid():
             sock.close()
             return True
-        self._links[sock.fileno()] = Link(sock)
+        self._links[sock.fileno()] = NodeConnection(sock)
         self._epoll.register(sock.fileno(), select.EPOLLIN)
         return True
 
-    def link(self, fd: int) -> Link | None:
+    def link(self, fd: int) -> NodeConnection | None:
         return self._links.get(fd)
 
-    def read(self, link: Link) -> list[Message]:
+    def read(self, link: NodeConnection) -> list[Message]:
         """Return the messages that came; close the link at its end or at nonsense."""
         try:
             data = link.sock.recv(_READ_BYTES)
@@ -88,17 +88,17 @@ class Server:
             self.close(link)
             return []
 
-    def promote(self, link: Link) -> None:
+    def promote(self, link: NodeConnection) -> None:
         """Let `link` alone give orders from here on."""
         old, self.current = self.current, link
         if old is not None and old is not link:
             self.close(old)
 
-    def send(self, link: Link, message: Message) -> None:
+    def send(self, link: NodeConnection, message: Message) -> None:
         link.unsent += frame(message)
         self.flush(link)
 
-    def flush(self, link: Link) -> None:
+    def flush(self, link: NodeConnection) -> None:
         """Send what the socket takes; the rest when it is writable."""
         try:
             while link.unsent:
@@ -115,7 +115,7 @@ class Server:
         flags = select.EPOLLIN | (select.EPOLLOUT if link.unsent else 0)
         self._epoll.modify(link.sock.fileno(), flags)
 
-    def close(self, link: Link) -> None:
+    def close(self, link: NodeConnection) -> None:
         fd = link.sock.fileno()
         if fd >= 0:
             self._links.pop(fd, None)

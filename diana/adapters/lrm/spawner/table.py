@@ -26,16 +26,16 @@ from diana.adapters.lrm.spawner.claims.records import (
     Term,
 )
 from diana.adapters.lrm.spawner.claims.syncer import Syncer
-from diana.adapters.lrm.spawner.identity import Machine, boot_s, wall_s
-from diana.adapters.lrm.spawner.jobs import Claim, Job, RunKey, State
+from diana.adapters.lrm.spawner.identity import MachineIdentity, boot_s, wall_s
+from diana.adapters.lrm.spawner.jobs import Claim, Job, JobState, RunKey
 from diana.adapters.lrm.spawner.protocol import Collected, Order, Runs, columns
 from diana.model.indexset import IndexSet
 
 _COMPACT_BYTES = 4 << 20
 
 
-class Table:
-    def __init__(self, generation: int, term: int, machine: Machine) -> None:
+class ClaimTable:
+    def __init__(self, generation: int, term: int, machine: MachineIdentity) -> None:
         self.generation = generation
         self.term = term
         self._machine = machine
@@ -165,7 +165,7 @@ class Table:
             for index, attempt in zip(named.indices, named.attempts, strict=True):
                 key = (named.subgroup, named.epoch, index, attempt)
                 job = self.runs.get(key)
-                if job is not None and job.state is State.ENDED:
+                if job is not None and job.state is JobState.ENDED:
                     del self.runs[key]
                     dropped.setdefault(job.claim.record.number, []).append(index)
         if dropped:
@@ -193,7 +193,7 @@ class Table:
         for number in sorted(by_claim):
             jobs = by_claim[number]
             yield _claimed(jobs)
-            if live := [job for job in jobs if job.state in (State.RUNNING, State.DRAINING)]:
+            if live := [job for job in jobs if job.state in (JobState.RUNNING, JobState.DRAINING)]:
                 yield Starting([_begin(job) for job in live])
                 yield Started([_proc(job) for job in live if job.pid])
             if ends := [job.end for job in jobs if job.end is not None]:
@@ -212,7 +212,7 @@ class Table:
         return [
             job
             for (sub, e, index, _), job in self.runs.items()
-            if e == epoch and sub == subgroup and job.state is not State.ENDED and index in indices
+            if e == epoch and sub == subgroup and job.state is not JobState.ENDED and index in indices
         ]
 
 

@@ -14,7 +14,7 @@ from collections.abc import Generator, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from diana.adapters.staging.catalogue.kept import Kept
+from diana.adapters.staging.catalogue.kept import KeptData
 from diana.errors import UsageError
 from diana.model.data import DataFile, Dataset
 
@@ -60,7 +60,7 @@ class Building(NamedTuple):
     earlier: int | None
 
 
-class Catalogue(Kept):
+class Catalogue(KeptData):
     """Methods block: call them from a data thread. Each change is durable on return."""
 
     # --- reading ----------------------------------------------------------------------------------

@@ -33,7 +33,7 @@ from diana.model.ids import SiteId, group_of, origin_of
 from diana.model.layout import DataDir
 
 
-class Reader(NamedTuple):
+class DataReader(NamedTuple):
     """The identity that reads, as the transport proved it. `kind` is `site` or `member`; any other may not read."""
 
     kind: str
@@ -67,7 +67,7 @@ class Content(Protocol):
     def close(self) -> None: ...
 
 
-class Opened:
+class OpenedFile:
     """An open file."""
 
     __slots__ = ("_frozen", "_mtime_ns", "fd", "sha256", "size_bytes")
@@ -97,7 +97,7 @@ class Opened:
         os.close(self.fd)
 
 
-class Names:
+class FileNames:
     """The names of the regular files below a folder, one a line; links are not followed, hidden files not shown."""
 
     sha256 = ""
@@ -117,7 +117,7 @@ class Names:
         """Do nothing: nothing is open."""
 
 
-class Holdings:
+class LocalData:
     """Methods block: call them from a data thread."""
 
     def __init__(self, data: DataDir, site: SiteId, catalogue: Catalogue, replicas: Replicas) -> None:
@@ -130,7 +130,7 @@ class Holdings:
         self.elsewhere: Callable[[str], Content] | None = None
         """Opens outputs and logs of this site where else they may lie (`outputs/beside.py`)."""
 
-    def open(self, text: str, reader: Reader, sha256: str = "") -> Content:
+    def open(self, text: str, reader: DataReader, sha256: str = "") -> Content:
         """Open a reference. Denied, NotHere or UsageError, each naming the reference and this site. With `sha256`
         open that content of a dataset's file, also from the cache."""
         try:
@@ -146,7 +146,7 @@ class Holdings:
         except OSError as fault:
             raise NotHere(f"{text}: {fault.strerror} at site {self.site}") from None
 
-    def _authorise(self, ref: Ref, text: str, reader: Reader, sha256: str) -> None:
+    def _authorise(self, ref: Ref, text: str, reader: DataReader, sha256: str) -> None:
         if reader.kind == "site":
             if isinstance(ref, DatasetRef | WholeRef | ManifestRef | BlobRef) or reader.name == self.site:
                 return
@@ -171,19 +171,23 @@ class Holdings:
                 return self._open_blob(sha256)
             case OutputRef(subgroup, epoch, name):
                 fd = open_file(self.data.collected(subgroup, epoch), parts_of(name))
-                return Opened(fd, sha256="", frozen=True)
+                return OpenedFile(fd, sha256="", frozen=True)
             case LogRef(_, segment):
-                return Opened(open_file(self.data.logs_root, parts_of(segment)), sha256="", frozen=False)
+                return OpenedFile(open_file(self.data.logs_root, parts_of(segment)), sha256="", frozen=False)
             case GatheredRef(group, name):
                 folder = self.data.gathered(group)
-                return Opened(open_file(folder, parts_of(name)), sha256="", frozen=True) if name else Names(folder)
+                if not name:
+                    return FileNames(folder)
+                return OpenedFile(open_file(folder, parts_of(name)), sha256="", frozen=True)
 
-    def _open_dataset(self, ref: DatasetRef, sha256: str) -> Opened:
+    def _open_dataset(self, ref: DatasetRef, sha256: str) -> OpenedFile:
         text = f"dataset:{ref.dataset}/{ref.file}"
         known = self.catalogue.file(ref.dataset, ref.file, ref.version, sha256)
         if known is not None:
             with suppress(OSError):
-                opened = Opened(open_file(Path("/"), absolute_parts(str(known.path))), sha256=known.sha256, frozen=True)
+                opened = OpenedFile(
+                    open_file(Path("/"), absolute_parts(str(known.path))), sha256=known.sha256, frozen=True
+                )
                 if opened.is_as(known):
                     return opened
                 opened.close()
@@ -205,12 +209,12 @@ class Holdings:
             )
         return changed(text, self.site)
 
-    def _open_cached(self, ref: DatasetRef, sha256: str) -> Opened | None:
+    def _open_cached(self, ref: DatasetRef, sha256: str) -> OpenedFile | None:
         with suppress(FileNotFoundError):
             return self._open_blob(sha256)
         with suppress(FileNotFoundError):
             fd = self.replicas.open(ref.dataset, ref.file, sha256)
-            return Opened(fd, sha256=sha256, frozen=True) if fd is not None else None
+            return OpenedFile(fd, sha256=sha256, frozen=True) if fd is not None else None
         return None
 
     def _open_manifest(self, digest: str) -> Content:
@@ -218,14 +222,14 @@ class Holdings:
         if registered is not None:
             return ManifestText(self.catalogue, registered)
         path = self.data.manifest(digest)
-        return Opened(open_file(path.parent, (path.name,)), sha256=digest, frozen=True)
+        return OpenedFile(open_file(path.parent, (path.name,)), sha256=digest, frozen=True)
 
-    def _open_blob(self, sha256: str) -> Opened:
+    def _open_blob(self, sha256: str) -> OpenedFile:
         try:
             fd = open_file(self.data.blob(sha256).parent, (sha256,))
         except FileNotFoundError:
             fd = open_file(self.data.cached(sha256).parent, (sha256,))
-        return Opened(fd, sha256=sha256, frozen=True)
+        return OpenedFile(fd, sha256=sha256, frozen=True)
 
     def local_path(self, text: str, sha256: str) -> Path | None:
         """Return the path of this site's own copy of that content, if it has one that is as it was registered."""
@@ -248,7 +252,7 @@ class Holdings:
             fd = open_file(Path("/"), absolute_parts(str(known.path)))
         except OSError:
             return self._trouble(known, text)
-        opened = Opened(fd, sha256=known.sha256, frozen=True)
+        opened = OpenedFile(fd, sha256=known.sha256, frozen=True)
         opened.close()
         return None if opened.is_as(known) else changed(text, self.site)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from diana.adapters.staging.catalogue.catalogue import Catalogue, LocalFile, Registered
 from diana.adapters.staging.catalogue.manifests import entries
-from diana.adapters.staging.catalogue.registration import Found, Stopped, hash_one
+from diana.adapters.staging.catalogue.registration import FoundFile, Stopped, hash_one
 from diana.errors import DianaError, UsageError
 from diana.model.data import Checked, DataFile, HeldDataset
 from diana.model.ids import SiteId
@@ -68,7 +68,7 @@ def _difference(registered: Registered, file: LocalFile, site: SiteId, stopping:
     """One line; empty: it is as it was."""
     name = f"dataset:{registered.dataset.name}/{file.name}"
     try:
-        now = hash_one(Found(file.name, file.root), stopping)
+        now = hash_one(FoundFile(file.name, file.root), stopping)
     except Stopped:
         raise
     except DianaError as fault:

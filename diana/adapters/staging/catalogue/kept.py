@@ -20,7 +20,7 @@ class Evictable(NamedTuple):
     """True for a dataset with all its files."""
 
 
-class Replica(NamedTuple):
+class DatasetReplica(NamedTuple):
     """A dataset that was brought here as a whole, or was begun to be."""
 
     digest: str
@@ -30,7 +30,7 @@ class Replica(NamedTuple):
     complete: bool
 
 
-class Kept(Database):
+class KeptData(Database):
     """Methods block: call them from a data thread. Each change is durable on return."""
 
     # --- files ------------------------------------------------------------------------------------
@@ -77,7 +77,7 @@ class Kept(Database):
 
     # --- whole datasets ---------------------------------------------------------------------------
 
-    def keep_replica(self, replica: Replica, wall_s: float) -> None:
+    def keep_replica(self, replica: DatasetReplica, wall_s: float) -> None:
         """Note how far a dataset came, and its use. A complete one stays so."""
         row = (bytes.fromhex(replica.digest), *replica[1:], wall_s)
         with self.change() as db:
@@ -88,12 +88,12 @@ class Kept(Database):
                 row,
             )
 
-    def replica(self, digest: str) -> Replica | None:
+    def replica(self, digest: str) -> DatasetReplica | None:
         with self.read() as db:
             row = db.execute(f"{_REPLICA} WHERE digest = ?", (bytes.fromhex(digest),)).fetchone()
         return _replica(row) if row else None
 
-    def replicas(self, names: Iterable[str]) -> list[Replica]:
+    def replicas(self, names: Iterable[str]) -> list[DatasetReplica]:
         """Return the complete replicas of these datasets."""
         with self.read() as db:
             rows = db.execute(
@@ -102,7 +102,7 @@ class Kept(Database):
             ).fetchall()
         return [_replica(row) for row in rows]
 
-    def all_replicas(self) -> list[Replica]:
+    def all_replicas(self) -> list[DatasetReplica]:
         with self.read() as db:
             return [_replica(row) for row in db.execute(f"{_REPLICA} ORDER BY name, digest")]
 
@@ -161,5 +161,5 @@ class Kept(Database):
 _REPLICA = "SELECT digest, name, size_bytes, stored_bytes, complete FROM replicas"
 
 
-def _replica(row: tuple[bytes, str, int, int, int]) -> Replica:
-    return Replica(row[0].hex(), row[1], row[2], row[3], bool(row[4]))
+def _replica(row: tuple[bytes, str, int, int, int]) -> DatasetReplica:
+    return DatasetReplica(row[0].hex(), row[1], row[2], row[3], bool(row[4]))

@@ -20,7 +20,7 @@ _LINE_MOST = 4096
 """Longer than any line can be: names have at most 2048 bytes."""
 
 
-class Entry(NamedTuple):
+class ManifestEntry(NamedTuple):
     name: str
     size_bytes: int
     sha256: str
@@ -59,10 +59,10 @@ class ManifestText:
         self._pages.close()
 
 
-def entries(path: Path, page: int) -> Generator[list[Entry], None, None]:
+def entries(path: Path, page: int) -> Generator[list[ManifestEntry], None, None]:
     """The files of a verified manifest, in pages. UsageError for one that its author did not write as he should."""
     with open(path, "rb") as file:
-        lines: list[Entry] = []
+        lines: list[ManifestEntry] = []
         while line := file.readline(_LINE_MOST):
             lines.append(_entry(line))
             if len(lines) == page:
@@ -72,7 +72,7 @@ def entries(path: Path, page: int) -> Generator[list[Entry], None, None]:
             yield lines
 
 
-def find(path: Path, name: str) -> Entry | None:
+def find(path: Path, name: str) -> ManifestEntry | None:
     """The file of that name, by bisection."""
     sought = name.encode()
     with open(path, "rb") as file:
@@ -96,7 +96,7 @@ def find(path: Path, name: str) -> Entry | None:
     return None
 
 
-def _entry(line: bytes) -> Entry:
+def _entry(line: bytes) -> ManifestEntry:
     fields = line.split(b" ", 2)
     try:
         size, sha256, name = fields[0], sha256_hex(fields[1].decode()), fields[2].decode()
@@ -107,4 +107,4 @@ def _entry(line: bytes) -> Entry:
         raise UsageError(
             f"line {line[:120]!a} of a manifest: want SIZE SHA256 NAME; register the dataset again"
         ) from None
-    return Entry(name[:-1], int(size), sha256)
+    return ManifestEntry(name[:-1], int(size), sha256)

@@ -32,7 +32,7 @@ _READ_BYTES = 1 << 20
 _SORTED = 50_000
 
 
-class Found(NamedTuple):
+class FoundFile(NamedTuple):
     name: str
     root: str
 
@@ -107,7 +107,7 @@ def _whole_folder(paths: Sequence[Path]) -> str:
     return real if real and os.path.isdir(real) else ""
 
 
-def find(paths: Sequence[Path]) -> Iterator[Found]:
+def find(paths: Sequence[Path]) -> Iterator[FoundFile]:
     """Yield regular files below `paths`. Links within a directory are refused: their targets are not ours to
     promise."""
     for path in paths:
@@ -125,7 +125,7 @@ def find(paths: Sequence[Path]) -> Iterator[Found]:
             raise UsageError(f"{path}: neither a regular file nor a directory")
 
 
-def _below(root: Path) -> Iterator[Found]:
+def _below(root: Path) -> Iterator[FoundFile]:
     """Yield files nearly in order of name, so that rows are added where the last ones went; a directory of millions
     of files is never held as a whole."""
     folders = [root]
@@ -147,26 +147,26 @@ def _below(root: Path) -> Iterator[Found]:
             raise UsageError(f"{here}: {fault.strerror}; let the node's account read it") from None
 
 
-def _named(name: str, root: Path) -> Found:
+def _named(name: str, root: Path) -> FoundFile:
     try:
         parts_of(name)
     except BadName as bad:
         raise UsageError(f"{str(root)!a}: {bad}") from None
-    return Found(name, str(root))
+    return FoundFile(name, str(root))
 
 
-def _take(walk: Iterator[Found]) -> list[Found]:
+def _take(walk: Iterator[FoundFile]) -> list[FoundFile]:
     return list(islice(walk, _BATCH))
 
 
 def _hash_batch(
-    catalogue: Catalogue, building: Building, batch: list[Found], stopping: threading.Event
+    catalogue: Catalogue, building: Building, batch: list[FoundFile], stopping: threading.Event
 ) -> list[LocalFile]:
     before = catalogue.hashed_before(building, [found.name for found in batch])
     return [_as_before(found, before.get(found.name)) or hash_one(found, stopping) for found in batch]
 
 
-def _as_before(found: Found, before: LocalFile | None) -> LocalFile | None:
+def _as_before(found: FoundFile, before: LocalFile | None) -> LocalFile | None:
     if before is None or before.root != found.root:
         return None
     try:
@@ -177,7 +177,7 @@ def _as_before(found: Found, before: LocalFile | None) -> LocalFile | None:
     return before if same else None
 
 
-def hash_one(found: Found, stopping: threading.Event) -> LocalFile:
+def hash_one(found: FoundFile, stopping: threading.Event) -> LocalFile:
     """Hash one file. UsageError, Stopped."""
     path = f"{found.root}/{found.name}"
     try:

@@ -16,15 +16,15 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 from diana.adapters.staging.catalogue.catalogue import Catalogue
-from diana.adapters.staging.catalogue.kept import Replica
-from diana.adapters.staging.catalogue.manifests import Entry, entries, find
+from diana.adapters.staging.catalogue.kept import DatasetReplica
+from diana.adapters.staging.catalogue.manifests import ManifestEntry, entries, find
 from diana.adapters.staging.lanes import Lanes
 from diana.adapters.staging.limits import StagingLimits
 from diana.adapters.staging.paths import folder, make_private, open_file, sync_folders
 from diana.adapters.staging.refs import parts_of
 from diana.adapters.staging.threads import in_thread
 from diana.adapters.staging.transfer.cache import Cache
-from diana.adapters.staging.transfer.client import Fetcher, Wanted
+from diana.adapters.staging.transfer.client import FileFetcher, WantedFile
 from diana.adapters.staging.transfer.parts import PartFile
 from diana.adapters.staging.transfer.sources import Search, bring
 from diana.errors import UsageError
@@ -43,7 +43,7 @@ class Replicas:
         data: DataDir,
         catalogue: Catalogue,
         cache: Cache,
-        fetcher: Fetcher,
+        fetcher: FileFetcher,
         pool: Executor,
         limits: StagingLimits,
     ) -> None:
@@ -73,7 +73,7 @@ class Replicas:
         stored = known.stored_bytes if known else 0
 
         async def note(stored_bytes: int, *, complete: bool) -> None:
-            so_far = Replica(unit.sha256, name, unit.size_bytes, min(unit.size_bytes, stored_bytes), complete)
+            so_far = DatasetReplica(unit.sha256, name, unit.size_bytes, min(unit.size_bytes, stored_bytes), complete)
             await in_thread(self._pool, self._catalogue.keep_replica, so_far, time.time())
 
         await in_thread(self._pool, self._cache.make_room, max(0, unit.size_bytes - stored), unit.ref)
@@ -116,7 +116,7 @@ class Replicas:
             sha256=unit.sha256,
             mode=0o444,
         )
-        wanted = Wanted(f"manifest:{unit.sha256}", part)
+        wanted = WantedFile(f"manifest:{unit.sha256}", part)
         moved = await bring(
             self._fetcher, [Search(wanted, tuple(sources), f"{unit.ref} (list of its files)")], self._limits
         )
@@ -127,7 +127,7 @@ class Replicas:
         make_private(self._data.replica(digest))
 
     async def _page(
-        self, unit: DataFile, page: list[Entry], sources: tuple[SiteId, ...]
+        self, unit: DataFile, page: list[ManifestEntry], sources: tuple[SiteId, ...]
     ) -> tuple[int, tuple[SiteId, ...]]:
         """Bring those of these files that are missing. Return the bytes that travelled, and the sources, with those
         that did not answer last."""
@@ -144,7 +144,7 @@ class Replicas:
         await in_thread(self._pool, sync_folders, self._data.replica(unit.sha256), folders)
         return moved, sources[at:] + sources[:at]
 
-    def _lacking(self, unit: DataFile, page: list[Entry], sources: tuple[SiteId, ...]) -> list[Search]:
+    def _lacking(self, unit: DataFile, page: list[ManifestEntry], sources: tuple[SiteId, ...]) -> list[Search]:
         """Return searches for files neither in the folder nor, under their hash, anywhere else in this site's store."""
         root = self._data.replica(unit.sha256)
         out: list[Search] = []
@@ -154,10 +154,10 @@ class Replicas:
                 continue
             tag = hashlib.sha256(entry.name.encode()).hexdigest()[:24]
             part = PartFile(root, parts, tag=tag, size_bytes=entry.size_bytes, sha256=entry.sha256, mode=0o444)
-            out.append(Search(Wanted(f"{unit.ref}/{entry.name}", part), sources))
+            out.append(Search(WantedFile(f"{unit.ref}/{entry.name}", part), sources))
         return out
 
-    def _has(self, root: Path, parts: Sequence[str], entry: Entry) -> bool:
+    def _has(self, root: Path, parts: Sequence[str], entry: ManifestEntry) -> bool:
         """True if the folder has the file: it was verified before it got its name."""
         try:
             with folder(root, parts[:-1]) as at:
@@ -165,7 +165,7 @@ class Replicas:
         except OSError:
             return False
 
-    def _linked(self, root: Path, parts: Sequence[str], entry: Entry) -> bool:
+    def _linked(self, root: Path, parts: Sequence[str], entry: ManifestEntry) -> bool:
         for path in (self._data.cached(entry.sha256), self._data.blob(entry.sha256)):
             # Whatever hinders a link (a file system's own limits, too), the file is fetched then.
             with suppress(OSError):
@@ -180,7 +180,7 @@ class Replicas:
     def held(self, refs: Sequence[str]) -> list[DataFile]:
         """Return those of these datasets or files that stand here as or within a whole replica; in a data thread.
         One reference may stand for several contents."""
-        by_name: dict[str, list[Replica]] = {}
+        by_name: dict[str, list[DatasetReplica]] = {}
         for replica in self._catalogue.replicas(dataset_of(ref) for ref in refs if ref.startswith("dataset:")):
             by_name.setdefault(replica.name, []).append(replica)
         out: list[DataFile] = []
@@ -208,13 +208,13 @@ class Replicas:
         found = self.path_of(dataset, file, sha256)
         return open_file(self._data.replica(found[1]), parts_of(file)) if found else None
 
-    def _entry(self, replica: Replica, file: str) -> Entry | None:
+    def _entry(self, replica: DatasetReplica, file: str) -> ManifestEntry | None:
         with suppress(FileNotFoundError):
             return find(self._data.manifest(replica.digest), file)
         return None
 
 
-def _check_order(unit: DataFile, last: str, page: list[Entry]) -> str:
+def _check_order(unit: DataFile, last: str, page: list[ManifestEntry]) -> str:
     for entry in page:
         if entry.name <= last:
             raise UsageError(f"{unit.ref}/{entry.name}: listed twice or out of order; register the dataset again")

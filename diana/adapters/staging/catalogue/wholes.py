@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from diana.adapters.staging.catalogue.catalogue import Catalogue, Registered
-from diana.adapters.staging.catalogue.holdings import Holdings, changed
+from diana.adapters.staging.catalogue.holdings import LocalData, changed
 from diana.adapters.staging.catalogue.manifests import entries
 from diana.adapters.staging.paths import folder, link, sync_folders
 from diana.adapters.staging.refs import parts_of
@@ -32,7 +32,7 @@ _PAGE = 2000
 class Wholes:
     """Methods block: call them from a data thread."""
 
-    def __init__(self, data: DataDir, site: SiteId, holdings: Holdings, catalogue: Catalogue, pool: Executor) -> None:
+    def __init__(self, data: DataDir, site: SiteId, holdings: LocalData, catalogue: Catalogue, pool: Executor) -> None:
         self._data = data
         self._site = site
         self._holdings = holdings

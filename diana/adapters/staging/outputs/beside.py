@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 
 from diana.adapters.staging.catalogue.holdings import UNKNOWN_BYTES, NotHere
-from diana.adapters.staging.transfer.client import Away, Fetcher
+from diana.adapters.staging.transfer.client import Away, FileFetcher
 from diana.adapters.tasks import begin
 from diana.errors import DianaError, Unreachable
 from diana.model.ids import SiteId
@@ -28,9 +28,9 @@ class Beside:
         self.machine = machine
         self._given_up = given_up
         self._loop = asyncio.get_running_loop()
-        self._fetcher: Fetcher
+        self._fetcher: FileFetcher
 
-    def use(self, fetcher: Fetcher) -> None:
+    def use(self, fetcher: FileFetcher) -> None:
         self._fetcher = fetcher
 
     def trouble(self, what: str) -> Unreachable | None:

@@ -21,7 +21,7 @@ from diana.adapters.staging.paths import drop_file, folder, make_folders, open_p
 from diana.adapters.staging.refs import PART_PREFIX, output_ref, parts_of, sha256_hex
 from diana.adapters.staging.threads import in_thread
 from diana.adapters.staging.transfer.cache import room_bytes
-from diana.adapters.staging.transfer.client import Away, Fetcher, LocalFault, Wanted
+from diana.adapters.staging.transfer.client import Away, FileFetcher, LocalFault, WantedFile
 from diana.adapters.staging.transfer.parts import Mismatch, PartFile
 from diana.adapters.staging.transfer.sources import Search, Silent, bring
 from diana.adapters.staging.urls.uploads import upload
@@ -47,9 +47,9 @@ class Lacking(Unreachable):
         self.jobs = IndexSet.of({output.index for output in outputs})
 
 
-class Outputs:
+class OutputGatherer:
     def __init__(
-        self, data: DataDir, site: SiteId, fetcher: Fetcher, pool: Executor, limits: StagingLimits, urls: Urls
+        self, data: DataDir, site: SiteId, fetcher: FileFetcher, pool: Executor, limits: StagingLimits, urls: Urls
     ) -> None:
         self._data = data
         self._site = site
@@ -94,7 +94,7 @@ class Outputs:
         self._make_room(root, lacking)
         return [
             Search(
-                Wanted(output_ref(order.key.subgroup, order.key.epoch, o.name), _part(order.key, o, root)),
+                WantedFile(output_ref(order.key.subgroup, order.key.epoch, o.name), _part(order.key, o, root)),
                 (order.source,),
             )
             for o in lacking
@@ -151,7 +151,7 @@ class Outputs:
     ) -> int:
         if trouble := beside.trouble(f"output {lacking[0].name}"):
             raise trouble
-        searches = [Search(Wanted(*how(o)), (beside.name,), name=f"output {o.name}") for o in lacking]
+        searches = [Search(WantedFile(*how(o)), (beside.name,), name=f"output {o.name}") for o in lacking]
         await in_thread(self._pool, self._make_room, root, lacking)
         try:
             moved = await bring(self._fetcher, searches, self._limits)

@@ -22,7 +22,7 @@ from diana.adapters.staging.limits import StagingLimits
 from diana.adapters.staging.paths import make_private, sync_folders
 from diana.adapters.staging.refs import PART_PREFIX, is_sha256
 from diana.adapters.staging.threads import in_thread
-from diana.adapters.staging.transfer.client import Fetcher, LocalFault, Wanted
+from diana.adapters.staging.transfer.client import FileFetcher, LocalFault, WantedFile
 from diana.adapters.staging.transfer.parts import PartFile
 from diana.adapters.staging.transfer.sources import Search, bring
 from diana.adapters.staging.trees import remove_tree
@@ -53,7 +53,7 @@ class Cache:
         self,
         data: DataDir,
         catalogue: Catalogue,
-        fetcher: Fetcher,
+        fetcher: FileFetcher,
         pool: Executor,
         limits: StagingLimits,
     ) -> None:
@@ -94,7 +94,7 @@ class Cache:
         ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         for each in mine:
             self._coming[each.sha256] = ended
-        searches = [Search(Wanted(m.ref, self._part(m)), m.sources) for m in mine]
+        searches = [Search(WantedFile(m.ref, self._part(m)), m.sources) for m in mine]
         try:
             need_bytes = sum(m.size_bytes for m in mine)
             await in_thread(self._pool, self.make_room, need_bytes, f"{mine[0].ref}: {len(mine)} files")

@@ -17,7 +17,7 @@ import grpc
 from diana.adapters.grpc.words import told
 from diana.adapters.staging.limits import CHUNK_BYTES, StagingLimits
 from diana.adapters.staging.threads import in_thread
-from diana.adapters.staging.transfer.pace import Pace
+from diana.adapters.staging.transfer.pace import TransferPace
 from diana.adapters.staging.transfer.parts import Mismatch, PartFile
 from diana.errors import DianaError, Unreachable
 from diana.model.ids import SiteId
@@ -44,7 +44,7 @@ _NO_CONNECTION = "failed to connect"
 
 
 @dataclass(eq=False, slots=True)
-class Wanted:
+class WantedFile:
     """One file to fetch: its reference at the source, and its part file here."""
 
     ref: str
@@ -54,13 +54,13 @@ class Wanted:
 
 
 @dataclass(slots=True)
-class Fetched:
+class FetchOutcome:
     """The result of one try. Files in neither list did not finish; their parts say how far they came."""
 
-    done: list[Wanted] = field(default_factory=list)
-    refused: list[tuple[Wanted, str]] = field(default_factory=list)
+    done: list[WantedFile] = field(default_factory=list)
+    refused: list[tuple[WantedFile, str]] = field(default_factory=list)
     """Files that this source cannot or may not serve, and why; asking it again is of no use."""
-    spoiled: list[Wanted] = field(default_factory=list)
+    spoiled: list[WantedFile] = field(default_factory=list)
     """Files of wrong content, begun elsewhere: to be asked again from the start."""
     away: dict[int, str] = field(default_factory=dict)
     """By `id` of a refused file: the machine of that site it lies on, which is away and expected back."""
@@ -85,13 +85,13 @@ class _Broken(Exception):
     """A fault of the peer, which does not keep to the protocol, or fell silent."""
 
 
-class Fetcher:
+class FileFetcher:
     def __init__(self, channel_for: ChannelFor, observe: Observe, pool: Executor, limits: StagingLimits) -> None:
         self._channel_for = channel_for
         self._observe = observe
         self._pool = pool
         self._limits = limits
-        self.pace = Pace(limits.rate_bytes_per_s)
+        self.pace = TransferPace(limits.rate_bytes_per_s)
         self._all = asyncio.Semaphore(limits.streams)
         self._per_site: dict[SiteId, asyncio.Semaphore] = {}
 
@@ -99,17 +99,17 @@ class Fetcher:
         """True if there is a channel to the site just now."""
         return self._channel_for(site) is not None
 
-    async def fetch(self, site: SiteId, wanted: Sequence[Wanted]) -> Fetched:
+    async def fetch(self, site: SiteId, wanted: Sequence[WantedFile]) -> FetchOutcome:
         """Try once. LocalFault when the disk refuses. Parts are left closed, complete ones under their final names."""
         gate = self._per_site.setdefault(site, asyncio.Semaphore(self._limits.streams_per_site))
         async with gate, self._all:
             channel = self._channel_for(site)
             if channel is None:
-                return Fetched(broken=f"site {site} cannot be reached")
+                return FetchOutcome(broken=f"site {site} cannot be reached")
             await in_thread(self._pool, _prepare, wanted)
             call = _open_call(channel)
             if call is None:
-                return Fetched(broken=f"site {site} is dialled anew")
+                return FetchOutcome(broken=f"site {site} is dialled anew")
             stream = _Stream(site, wanted, self._pool, self._limits, self.pace)
             loop = asyncio.get_running_loop()
             began_s = loop.time()
@@ -157,9 +157,9 @@ class _Stream:
     """One call in progress: a task that asks, this one that receives, a task that brings frames to the disk."""
 
     def __init__(
-        self, site: SiteId, wanted: Sequence[Wanted], pool: Executor, limits: StagingLimits, pace: Pace
+        self, site: SiteId, wanted: Sequence[WantedFile], pool: Executor, limits: StagingLimits, pace: TransferPace
     ) -> None:
-        self.result = Fetched()
+        self.result = FetchOutcome()
         self._pace = pace
         self._site = site
         self._wanted = wanted
@@ -170,7 +170,7 @@ class _Stream:
         self._open = set(range(len(wanted)))
         self._asked = 0
 
-    async def run(self, call: Call) -> Fetched:
+    async def run(self, call: Call) -> FetchOutcome:
         asking = asyncio.create_task(self._ask(call))
         storing = asyncio.create_task(self._store())
         try:
@@ -294,7 +294,7 @@ def _open_call(channel: grpc.aio.Channel) -> Call | None:
         return None
 
 
-def _prepare(every: Sequence[Wanted]) -> None:
+def _prepare(every: Sequence[WantedFile]) -> None:
     for wanted in every:
         try:
             wanted.part.prepare()
@@ -303,12 +303,12 @@ def _prepare(every: Sequence[Wanted]) -> None:
         wanted.pure = not wanted.part.offset
 
 
-def _local_fault(wanted: Wanted, fault: OSError) -> LocalFault:
+def _local_fault(wanted: WantedFile, fault: OSError) -> LocalFault:
     text = f"cannot be written below {wanted.part.root}: {fault.strerror}; make room there or give the node the right"
     return LocalFault(f"{wanted.ref}: {text}")
 
 
-def _take_frame(wanted: Wanted, frame: data_pb2.ReadFrame, site: SiteId) -> tuple[bool, str | None]:
+def _take_frame(wanted: WantedFile, frame: data_pb2.ReadFrame, site: SiteId) -> tuple[bool, str | None]:
     part = wanted.part
     if frame.error:
         part.close()

@@ -19,7 +19,7 @@ class Moved(NamedTuple):
     """Bytes read from URLs and written to them."""
 
 
-class Pace:
+class TransferPace:
     """Each stream takes one chunk at a time and is served in the order it asks, so that none gets ahead of the others.
     Belongs to one event loop. 0 bytes per second: no limit."""
 

@@ -17,17 +17,17 @@ from typing import Any, NamedTuple
 
 import grpc
 
-from diana.adapters.staging.catalogue.holdings import UNKNOWN_BYTES, Content, Holdings, NotHere, Reader, changed
+from diana.adapters.staging.catalogue.holdings import UNKNOWN_BYTES, Content, DataReader, LocalData, NotHere, changed
 from diana.adapters.staging.limits import CHUNK_BYTES, StagingLimits
 from diana.adapters.staging.outputs.beside import Forwarded
 from diana.adapters.staging.transfer.client import Away
-from diana.adapters.staging.transfer.pace import Pace
+from diana.adapters.staging.transfer.pace import TransferPace
 from diana.errors import DianaError
 from diana.wire.pb import data_pb2, data_pb2_grpc
 
 Context = Any
 """grpc.aio.ServicerContext; grpc ships no types."""
-Identify = Callable[[Context], Reader]
+Identify = Callable[[Context], DataReader]
 """Function from a call's context to the caller's identity, as the transport proved it."""
 
 _REQUESTS_WAITING = 1024
@@ -41,13 +41,13 @@ requests stay small whatever a peer sends."""
 class DataService(data_pb2_grpc.DataServicer):
     """Serves this site's holdings. Add it to a server with `data_pb2_grpc.add_DataServicer_to_server`."""
 
-    def __init__(self, holdings: Holdings, pool: Executor, identify: Identify, limits: StagingLimits) -> None:
+    def __init__(self, holdings: LocalData, pool: Executor, identify: Identify, limits: StagingLimits) -> None:
         self._holdings = holdings
         self._pool = pool
         self._identify = identify
         self._limits = limits
-        self.pace = Pace(limits.rate_bytes_per_s)
-        self._streams: Counter[Reader] = Counter()
+        self.pace = TransferPace(limits.rate_bytes_per_s)
+        self._streams: Counter[DataReader] = Counter()
 
     async def Read(self, request_iterator: AsyncIterator[data_pb2.ReadRequest], context: Context) -> None:
         reader = self._identify(context)
@@ -107,7 +107,7 @@ class _Answers:
     """One stream's requests, and the frames that answer them. `pull` and `close` belong to a data thread, one at a
     time, all else to the event loop."""
 
-    def __init__(self, holdings: Holdings, reader: Reader) -> None:
+    def __init__(self, holdings: LocalData, reader: DataReader) -> None:
         self._holdings = holdings
         self._reader = reader
         self._asked: deque[_Request] = deque()
@@ -182,7 +182,7 @@ class _Answers:
 class _Sending:
     """One requested file on its way out. Opening it is part of the first frame, so that an error is a frame too."""
 
-    def __init__(self, request: _Request, holdings: Holdings, reader: Reader) -> None:
+    def __init__(self, request: _Request, holdings: LocalData, reader: DataReader) -> None:
         self._ref = request.ref
         self._open = partial(holdings.open, request.ref, reader, request.sha256)
         self._site = holdings.site

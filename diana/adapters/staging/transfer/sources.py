@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from diana.adapters.staging.limits import StagingLimits
-from diana.adapters.staging.transfer.client import Away, Fetched, Fetcher, Wanted
+from diana.adapters.staging.transfer.client import Away, FetchOutcome, FileFetcher, WantedFile
 from diana.errors import Unreachable
 from diana.model.ids import SiteId
 
@@ -23,7 +23,7 @@ class Silent(Unreachable):
 class Search:
     """One wanted file and what became of asking its sources."""
 
-    wanted: Wanted
+    wanted: WantedFile
     sources: tuple[SiteId, ...]
     """Sources, best first."""
     name: str = ""
@@ -67,7 +67,7 @@ class Search:
         return "; ".join(said) or "no site holds a copy"
 
 
-async def bring(fetcher: Fetcher, searches: Sequence[Search], limits: StagingLimits) -> int:
+async def bring(fetcher: FileFetcher, searches: Sequence[Search], limits: StagingLimits) -> int:
     """Bring all files under their final names; return the bytes that travelled. Unreachable names the first file
     that cannot be had and what each source said (Away: a machine there has it; Silent); LocalFault when our disk
     refuses. Unfinished parts are then left, closed."""
@@ -98,7 +98,7 @@ async def bring(fetcher: Fetcher, searches: Sequence[Search], limits: StagingLim
     return moved
 
 
-async def _ask_all(fetcher: Fetcher, pending: Sequence[Search]) -> list[Fetched]:
+async def _ask_all(fetcher: FileFetcher, pending: Sequence[Search]) -> list[FetchOutcome]:
     """Try once at each source that is next for some file, side by side."""
     turns: dict[SiteId, list[Search]] = {}
     for search in pending:
@@ -114,7 +114,7 @@ async def _ask_all(fetcher: Fetcher, pending: Sequence[Search]) -> list[Fetched]
     return [task.result() for task in tasks]
 
 
-async def _ask_one(fetcher: Fetcher, site: SiteId, asked: Sequence[Search]) -> Fetched:
+async def _ask_one(fetcher: FileFetcher, site: SiteId, asked: Sequence[Search]) -> FetchOutcome:
     result = await fetcher.fetch(site, [s.wanted for s in asked])
     done = {id(w) for w in result.done}
     refused = {id(w): text for w, text in result.refused}

@@ -12,13 +12,13 @@ from typing import TypeVar
 from diana.adapters.staging.limits import CHUNK_BYTES
 from diana.adapters.staging.transfer.client import LocalFault
 from diana.adapters.staging.transfer.parts import PartFile
-from diana.adapters.staging.urls.stores import Changed, StoreFault, Upload
+from diana.adapters.staging.urls.stores import Changed, StoreFault, StoreUpload
 from diana.model.job.urls import Url, shown
 
 T = TypeVar("T")
 
 
-def check_still(upload: Upload) -> None:
+def check_still(upload: StoreUpload) -> None:
     """StoreFault when the local file is no more what it was when it was gathered."""
     try:
         with open(upload.path, "rb", buffering=0) as file:

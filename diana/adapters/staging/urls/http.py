@@ -14,7 +14,7 @@ import aiohttp
 import fsspec
 import yarl
 
-from diana.adapters.staging.urls.stores import Changed, StoreFault, Upload, Version, gone
+from diana.adapters.staging.urls.stores import Changed, StoreFault, StoreUpload, Version, gone
 from diana.model.job.urls import Url, redirected
 
 _REDIRECTS = (301, 302, 303, 307, 308)
@@ -66,7 +66,7 @@ class HttpStore:
                         yield chunk[skip:]
                     skip = max(0, skip - len(chunk))
 
-    async def write(self, url: Url, upload: Upload) -> int:
+    async def write(self, url: Url, upload: StoreUpload) -> int:
         raise StoreFault(f"{url.scheme} takes no files; want s3://, sftp:// or file://")
 
     def usable(self) -> bool:

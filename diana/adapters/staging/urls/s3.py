@@ -16,7 +16,7 @@ import fsspec
 from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, PartialCredentialsError, ProfileNotFound
 
 from diana.adapters.staging.limits import CHUNK_BYTES
-from diana.adapters.staging.urls.stores import Changed, StoreFault, Upload, Version, forbidden, gone
+from diana.adapters.staging.urls.stores import Changed, StoreFault, StoreUpload, Version, forbidden, gone
 from diana.model.job.urls import Url
 
 _PART_BYTES = 16 << 20
@@ -54,7 +54,7 @@ class S3Store:
                 if body is not None:
                     body.close()
 
-    async def write(self, url: Url, upload: Upload) -> int:
+    async def write(self, url: Url, upload: StoreUpload) -> int:
         async with _faults():
             if await self._stands(url, upload):
                 return 0
@@ -75,13 +75,13 @@ class S3Store:
         if creator is not None:
             await creator.__aexit__(None, None, None)
 
-    async def _put_whole(self, url: Url, upload: Upload) -> None:
+    async def _put_whole(self, url: Url, upload: StoreUpload) -> None:
         """Write a small file; a store that knows checksums refuses content that does not have this one."""
         checksum = b64encode(bytes.fromhex(upload.sha256)).decode()
         body = await asyncio.to_thread(upload.path.read_bytes)
         await self._files._call_s3("put_object", **_key(url), **_noted(upload), Body=body, ChecksumSHA256=checksum)
 
-    async def _put_parts(self, url: Url, upload: Upload) -> None:
+    async def _put_parts(self, url: Url, upload: StoreUpload) -> None:
         """Write a large file, one part in memory at a time; an upload that was begun and cannot be completed is
         taken away."""
         call, key = self._files._call_s3, _key(url)
@@ -100,7 +100,7 @@ class S3Store:
                 await call("abort_multipart_upload", **began)
             raise
 
-    async def _begin(self, url: Url, upload: Upload) -> str:
+    async def _begin(self, url: Url, upload: StoreUpload) -> str:
         """Return the id of an upload in parts. Cancelled before the store answered, wait for the id to take it away."""
         call, key = self._files._call_s3, _key(url)
         answer = asyncio.ensure_future(call("create_multipart_upload", **key, **_noted(upload)))
@@ -115,7 +115,7 @@ class S3Store:
         head: dict[str, Any] = await self._files._call_s3("head_object", **_key(url))
         return head
 
-    async def _stands(self, url: Url, upload: Upload) -> bool:
+    async def _stands(self, url: Url, upload: StoreUpload) -> bool:
         try:
             head = await self._head(url)
         except FileNotFoundError:
@@ -128,7 +128,7 @@ def _key(url: Url) -> dict[str, str]:
     return {"Bucket": url.host, "Key": url.path.removeprefix("/")}
 
 
-def _noted(upload: Upload) -> dict[str, Any]:
+def _noted(upload: StoreUpload) -> dict[str, Any]:
     return {"Metadata": {_SHA256: upload.sha256}}
 
 

@@ -16,7 +16,7 @@ from sshfs import SSHFileSystem
 
 from diana.adapters.staging.limits import CHUNK_BYTES
 from diana.adapters.staging.refs import PART_PREFIX
-from diana.adapters.staging.urls.stores import Changed, StoreFault, Upload, Version, forbidden, gone
+from diana.adapters.staging.urls.stores import Changed, StoreFault, StoreUpload, Version, forbidden, gone
 from diana.model.job.urls import Url
 
 _KEEPALIVES = 4
@@ -61,7 +61,7 @@ class SftpStore:
                 offset += len(chunk)
                 yield chunk
 
-    async def write(self, url: Url, upload: Upload) -> int:
+    async def write(self, url: Url, upload: StoreUpload) -> int:
         folder, _, name = url.path.rpartition("/")
         tag = hashlib.sha256(url.text.encode()).hexdigest()[:24]
         spare = f"{folder}/{PART_PREFIX}{tag}"

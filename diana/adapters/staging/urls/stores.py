@@ -44,7 +44,7 @@ class Version(NamedTuple):
     """ETag, or else the time of the last change as the store tells it; empty: the store tells neither."""
 
 
-class Upload(NamedTuple):
+class StoreUpload(NamedTuple):
     """A whole local file on its way to a store."""
 
     path: Path
@@ -52,7 +52,7 @@ class Upload(NamedTuple):
     sha256: str
 
 
-class Store(Protocol):
+class UrlStore(Protocol):
     """Every method raises StoreFault; OSError where this machine's disk is at fault."""
 
     async def look(self, url: Url) -> Version: ...
@@ -61,7 +61,7 @@ class Store(Protocol):
         """Yield the bytes from `offset` on, to the end. Changed when the store has another version by now."""
         ...
 
-    async def write(self, url: Url, upload: Upload) -> int:
+    async def write(self, url: Url, upload: StoreUpload) -> int:
         """Write the file whole under its name, or leave that untouched; return the bytes that travelled, 0 when it
         stood there already."""
         ...
@@ -110,7 +110,7 @@ class FileStore:
         finally:
             os.close(fd)
 
-    async def write(self, url: Url, upload: Upload) -> int:
+    async def write(self, url: Url, upload: StoreUpload) -> int:
         return await in_thread(self._pool, self._write, url, upload)
 
     def usable(self) -> bool:
@@ -126,7 +126,7 @@ class FileStore:
         except OSError as fault:
             raise _told(fault) from None
 
-    def _write(self, url: Url, upload: Upload) -> int:
+    def _write(self, url: Url, upload: StoreUpload) -> int:
         root, parts = self._below(url)
         tag = hashlib.sha256(url.text.encode()).hexdigest()[:24]
         part = PartFile(root, parts, tag=tag, size_bytes=upload.size_bytes, sha256=upload.sha256, mode=_MODE)
@@ -148,7 +148,7 @@ class FileStore:
         finally:
             part.discard()
 
-    def _stands(self, root: Path, parts: Sequence[str], upload: Upload) -> bool:
+    def _stands(self, root: Path, parts: Sequence[str], upload: StoreUpload) -> bool:
         try:
             fd = open_file(root, parts)
         except OSError:

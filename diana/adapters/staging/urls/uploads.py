@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from diana.adapters.staging.refs import parts_of
-from diana.adapters.staging.urls.stores import Upload
+from diana.adapters.staging.urls.stores import StoreUpload
 from diana.adapters.staging.urls.urls import Urls
 from diana.engine.journal.effects import Gather
 from diana.errors import UsageError
@@ -38,5 +38,5 @@ def _last(outputs: Sequence[OutputFile]) -> list[OutputFile]:
     return list({output.name: output for output in outputs}.values())
 
 
-def _upload(root: Path, output: OutputFile) -> Upload:
-    return Upload(root.joinpath(*parts_of(output.name)), output.size_bytes, output.sha256)
+def _upload(root: Path, output: OutputFile) -> StoreUpload:
+    return StoreUpload(root.joinpath(*parts_of(output.name)), output.size_bytes, output.sha256)

@@ -18,11 +18,11 @@ from typing import TypeVar
 
 from diana.adapters.staging.limits import StagingLimits
 from diana.adapters.staging.threads import in_thread
-from diana.adapters.staging.transfer.pace import Pace
+from diana.adapters.staging.transfer.pace import TransferPace
 from diana.adapters.staging.transfer.parts import Mismatch, PartFile
 from diana.adapters.staging.urls.flow import check_still, finish, put, side_by_side, worth_writing
 from diana.adapters.staging.urls.side_loop import SideLoop
-from diana.adapters.staging.urls.stores import Changed, FileStore, Store, StoreFault, Upload, Version
+from diana.adapters.staging.urls.stores import Changed, FileStore, StoreFault, StoreUpload, UrlStore, Version
 from diana.errors import DianaError, Unreachable, UsageError
 from diana.model.data import DataFile
 from diana.model.ids import SiteId
@@ -63,11 +63,11 @@ class Urls:
         self._limits = limits
         self._allowed = tuple(allowed)
         self._side = SideLoop("diana-urls")
-        self._stores: dict[str, Store] = {}
+        self._stores: dict[str, UrlStore] = {}
         self._opening: dict[str, asyncio.Lock] = {}
         self._all = asyncio.Semaphore(limits.url_streams)
         self._per_host: dict[str, asyncio.Semaphore] = {}
-        self.pace = Pace(limits.rate_bytes_per_s)
+        self.pace = TransferPace(limits.rate_bytes_per_s)
         self._looks: set[asyncio.Future[DataFile | tuple[str, str]]] = set()
 
     def allow(self, prefixes: Sequence[str]) -> None:
@@ -118,7 +118,7 @@ class Urls:
         to be taken up by the next try; of the file that failed for good nothing stays."""
         return await self._side.run(self._bring_all, files) if files else 0
 
-    async def write(self, base: str, files: Sequence[tuple[str, Upload]]) -> int:
+    async def write(self, base: str, files: Sequence[tuple[str, StoreUpload]]) -> int:
         """Write each file as `base/NAME`, whole; return the bytes that travelled. The same again changes nothing.
         Errors as in `bring`; files that had arrived stay."""
         wanted = [(self.check(f"{base.rstrip('/')}/{name}"), upload) for name, upload in files]
@@ -146,8 +146,8 @@ class Urls:
     async def _bring_all(self, files: Sequence[UrlFile]) -> int:
         return sum(await side_by_side([partial(self._bring, file) for file in files]))
 
-    async def _write_all(self, files: Sequence[tuple[Url, Upload]]) -> int:
-        async def write(url: Url, upload: Upload) -> int:
+    async def _write_all(self, files: Sequence[tuple[Url, StoreUpload]]) -> int:
+        async def write(url: Url, upload: StoreUpload) -> int:
             async def once() -> int:
                 await in_thread(self._pool, check_still, upload)
                 most_s = self._limits.stall_s + upload.size_bytes / _SLOWEST_BYTES_PER_S
@@ -197,7 +197,7 @@ class Urls:
                     raise Changed
         await in_thread(self._pool, finish, part, url)
 
-    async def _read_on(self, store: Store, file: UrlFile, version: Version) -> None:
+    async def _read_on(self, store: UrlStore, file: UrlFile, version: Version) -> None:
         coming = store.read(file.url, version, file.part.offset)
         async with aclosing(worth_writing(coming, self._limits.stall_s)) as chunks:
             async for chunk in chunks:
@@ -234,13 +234,13 @@ class Urls:
             pause_s = min(pause_s * 2, self._limits.retry_most_s)
 
     @asynccontextmanager
-    async def _using(self, url: Url) -> AsyncIterator[Store]:
+    async def _using(self, url: Url) -> AsyncIterator[UrlStore]:
         """Yield the URL's store, while there is room for one more stream."""
         gate = self._per_host.setdefault(_place(url), asyncio.Semaphore(self._limits.url_streams_per_host))
         async with gate, self._all:
             yield await self._store(url)
 
-    async def _store(self, url: Url) -> Store:
+    async def _store(self, url: Url) -> UrlStore:
         key = _place(url) if url.scheme == "sftp" else url.scheme
         async with self._opening.setdefault(key, asyncio.Lock()):
             store = self._stores.get(key)
@@ -257,7 +257,7 @@ class Urls:
                 self._stores[key] = store
             return store
 
-    def _open(self, url: Url, loop: asyncio.AbstractEventLoop) -> Store:
+    def _open(self, url: Url, loop: asyncio.AbstractEventLoop) -> UrlStore:
         """Open a store, in a data thread: imports take their time."""
         match url.scheme:
             case "s3":

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
-from diana.adapters.lrm.spawner.identity import Machine
+from diana.adapters.lrm.spawner.identity import MachineIdentity
 from diana.adapters.lrm.spawner.protocol import Collected
 from diana.errors import of_newer
 
@@ -29,7 +29,7 @@ class Opened(_Record):
     version: int
     generation: int
     term: int
-    machine: Machine
+    machine: MachineIdentity
     boot_s: float
     wall_s: float
     """Both clocks when this was written: they carry the times of finished runs over a reboot."""

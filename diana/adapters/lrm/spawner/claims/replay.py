@@ -28,12 +28,12 @@ from diana.adapters.lrm.spawner.claims.records import (
     Starting,
     Term,
 )
-from diana.adapters.lrm.spawner.identity import Machine, boot_s, by_marker, same_process, wall_s
+from diana.adapters.lrm.spawner.identity import MachineIdentity, boot_s, by_marker, same_process, wall_s
 from diana.adapters.lrm.spawner.jobs import Claim, Job
 from diana.adapters.lrm.spawner.launching import Launcher
 from diana.adapters.lrm.spawner.processes import is_leader
-from diana.adapters.lrm.spawner.runner import Runner
-from diana.adapters.lrm.spawner.table import Table, strip
+from diana.adapters.lrm.spawner.runner import JobRunner
+from diana.adapters.lrm.spawner.table import ClaimTable, strip
 from diana.model.facts import Outcome
 
 _INTERRUPTED = "the machine was restarted while it ran; look at its log, then rerun or give up the job"
@@ -49,7 +49,7 @@ class _Run:
         self.end: End | None = None
 
 
-class Past:
+class ClaimHistory:
     """The state that a log tells: a fold over its records."""
 
     def __init__(self, records: Iterable[Record]) -> None:
@@ -100,15 +100,17 @@ class Past:
         strip(record)
 
 
-def new_table(past: Past, here: Machine) -> Table:
+def new_table(past: ClaimHistory, here: MachineIdentity) -> ClaimTable:
     """Make a table of a generation above all before."""
     generation = past.opened.generation + 1 if past.opened else 1
-    table = Table(generation, past.term, here)
+    table = ClaimTable(generation, past.term, here)
     table.next_number = past.last_number + 1
     return table
 
 
-def take_over(past: Past, here: Machine, table: Table, runner: Runner, launcher: Launcher, logs_root: Path) -> None:
+def take_over(
+    past: ClaimHistory, here: MachineIdentity, table: ClaimTable, runner: JobRunner, launcher: Launcher, logs_root: Path
+) -> None:
     """Bring `table` and `runner` to what is true now. The caller makes it durable before anything is told."""
     same_machine = past.opened is None or past.opened.machine == here
     if same_machine:
@@ -133,7 +135,7 @@ def take_over(past: Past, here: Machine, table: Table, runner: Runner, launcher:
         table.runs[job.key] = job
 
 
-def _adopt(run: _Run, runner: Runner, marked: list[int]) -> bool:
+def _adopt(run: _Run, runner: JobRunner, marked: list[int]) -> bool:
     """Adopt a run and watch it from now on; True if the run's own process lives."""
     begin = run.begin
     assert begin is not None
@@ -175,7 +177,7 @@ def _lost(run: _Run, outcome: Outcome, logs_root: Path) -> End:
     return end
 
 
-def _clock_shift_s(opened: Opened | None, here: Machine) -> float:
+def _clock_shift_s(opened: Opened | None, here: MachineIdentity) -> float:
     """Return the seconds that turn an earlier boot's CLOCK_BOOTTIME into this one's, by the wall clock."""
     if opened is None or opened.machine.boot_id == here.boot_id:
         return 0.0
