@@ -112,6 +112,12 @@ class Context:
         """The journal surely lacks nothing that it once held."""
         self.fallen = ""
         """Who knows that it does; nothing starts any more."""
+        self.unproven = False
+        """Nothing beside this boot's journal shows that it is the newest, or that it is not."""
+        self.knew: frozenset[SiteId] = frozenset()
+        """Peers that the journal knew when this boot began."""
+        self.denied_by: set[SiteId] = set()
+        """Peers that say that they know a later state, against what is shown here: their own jobs wait."""
         self.doubted = False
         """The store says so at the next start too, until everybody has spoken."""
         self.unsure = False
@@ -124,6 +130,8 @@ class Context:
         """How long a peer's journal was when it last spoke: db_uuid and records."""
         self.holdings: dict[SiteId, dict[int, Holdings]] = {}
         """Pages of what a peer holds, until all are here."""
+        self.strangers: dict[SiteId, frozenset[GroupId]] = {}
+        """Peers that a restored journal does not know, and the groups they say they have jobs of."""
         self.inventoried: set[str] = set()
         """Machines that have told this boot what they claimed."""
         self.ended: dict[CustodyKey, Ended] = {}

@@ -105,8 +105,9 @@ class Engine:
         core = self.core
         core.term = term
         core.newest = newest and not restored
-        core.doubted = not newest and not restored
-        core.unsure = bool(core.state.peers) and not newest and not restored
+        core.unproven = core.doubted = not newest and not restored
+        core.unsure = core.unproven and bool(core.state.peers)
+        core.knew = frozenset(core.state.peers)
         core.allowed_urls = urls
         core.workers.site_offers(software)
         core.persist(

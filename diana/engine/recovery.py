@@ -26,7 +26,7 @@ They may be gone for good; an older copy is known by its mark, unless that went 
 
 
 def first_group(core: Context, db_uuid: str) -> int:
-    """Where a store that was put back goes on numbering groups: beyond all that its lost ones can have given. One that
+    """The number of the next group of a store that was put back: beyond all that its lost ones can have. A store that
     begins with nothing knows of none of these, so time tells them apart; a clock that was wrong, the new name."""
     return max(core.state.next_group, int(core.now)) + SKIPPED_GROUPS + mark(db_uuid) % SKIPPED_GROUPS
 
@@ -42,8 +42,8 @@ def begin(core: Context) -> None:
 
 
 def judge(core: Context, hello: Hello) -> str:
-    """What is wrong with the peer's database; empty: it has all that was heard of. Who fell keeps this verdict until it
-    has another db_uuid, so that whoever asks again is told again."""
+    """The fault of the peer's database; empty: it has all that was heard of. A peer that fell keeps this verdict until
+    it has another db_uuid, so that whoever asks again is told again."""
     known, site = core.state.peers.get(hello.site), hello.site
     same = known is not None and known.db_uuid == hello.db_uuid
     if known is not None and same:
@@ -64,8 +64,8 @@ def judge(core: Context, hello: Hello) -> str:
 
 
 def heard(core: Context, site: SiteId, db_uuid: str, seq: int) -> None:
-    """How long the peer's journal was when it said something: never shorter again. What it said under a former name
-    may come late."""
+    """Note how long the peer's journal was when it said something: never shorter again. Words it said under a former
+    name may come late."""
     known = core.state.peers.get(site)
     if known is not None and db_uuid == known.db_uuid and seq > _heard(core, site, db_uuid):
         core.heard_seq[site] = (db_uuid, seq)
@@ -125,8 +125,9 @@ def _say(core: Context, site: SiteId) -> None:
 
 
 def asks(core: Context, site: SiteId) -> bool:
-    """Whether this site, put back since, has not been told yet what that one holds of its groups."""
-    return core.state.recovering and not core.state.reported.get(site, False)
+    """True where this site, put back since, has not been told yet what that one holds of its groups."""
+    told = core.state.reported.get(site, False) or site in core.strangers
+    return core.state.recovering and not told
 
 
 def _wants(core: Context, site: SiteId) -> bool:
@@ -140,16 +141,38 @@ def on_met(core: Context, sender: SiteId, message: Met) -> None:
         heard(core, sender, peer.hello.db_uuid, message.seq)
     if message.boot_nonce != core.state.boot_nonce:
         return
-    if message.fell:
+    if message.fell and sender in core.knew and (core.unproven or core.term):
         fell(core, f"{sender} knows a later state of this site's database")
         return
-    if sender not in core.spoken:
+    if message.fell:
+        _denied(core, sender)
+    elif sender not in core.spoken:
+        core.denied_by.discard(sender)
         core.spoken.add(sender)
         core.requeue.update(core.parties.taken_from(sender))
         begin_if_heard_out(core)
         confirm(core)
     if message.unanswered:
         _say(core, sender)
+
+
+def _denied(core: Context, sender: SiteId) -> None:
+    """A word against the mark beside the journal, or of a site that the journal does not know, takes nothing down: any
+    site of the VO can say it. It may be true all the same, of a disk that was set back with its mark, so the sender's
+    own jobs wait; and with them this site's, where nothing shows that the journal is the newest. An operator's word,
+    or the sender's, ends that."""
+    if sender in core.denied_by or sender in core.spoken:
+        return
+    core.denied_by.add(sender)
+    core.warn(_denial(sender))
+    core.requeue.update(core.state.custodies if core.unproven else core.parties.taken_from(sender))
+    if core.unproven:
+        core.unsure = True
+        core.after(("unheard",), PATIENCE_S)
+
+
+def _denial(site: SiteId) -> str:
+    return f"{site} says that it knows a later state of this site's database (diana site go-on {site} if it is wrong)"
 
 
 def confirm(core: Context) -> None:
@@ -174,22 +197,24 @@ def fell(core: Context, why: str) -> None:
 
 
 def waits_for(core: Context, origin: SiteId) -> bool:
-    """Whether jobs of this origin that lie here wait for its word, for nobody knows whether they ran meanwhile; or this
-    site's own, which any peer may know to have run."""
+    """True where jobs of this origin that lie here wait for its word, for nobody knows whether they ran meanwhile; or
+    this site's own, which any peer may know to have run."""
     if core.newest or origin in core.spoken:
         return False
     return bool(core.parties.taken_from(origin)) or origin in unheard(core)
 
 
 def unheard(core: Context) -> list[SiteId]:
-    """Where nobody knows whether this journal is the newest: who, of the sites it knew, has not said so yet. Until then
-    nothing of its own is taken, placed or started."""
+    """The sites this journal knew that have not said yet whether it is the newest, where nobody else can tell. Until
+    then nothing of its own is taken, placed or started."""
     return sorted(core.state.peers.keys() - core.spoken) if core.unsure else []
 
 
 def begin_if_heard_out(core: Context, patient: bool = True) -> None:
-    """Not `patient`: whoever has not spoken is waited for no longer."""
-    if core.unsure and not (patient and unheard(core)):
+    """Not `patient`: whoever has not spoken is waited for no longer, but for those that deny it."""
+    if core.unsure and not patient and core.denied_by:
+        core.after(("unheard",), PATIENCE_S)
+    elif core.unsure and not (patient and unheard(core)):
         core.unsure = False
         core.timers.cancel(("unheard",))
         core.requeue.update(key for key, custody in core.state.custodies.items() if custody.origin == core.site)
@@ -211,13 +236,15 @@ def stays(core: Context, custody: Custody) -> str:
         return "restored from a backup: nothing starts"
     if core.fallen:
         return core.fallen
+    if custody.origin in core.denied_by:
+        return _denial(custody.origin)
     if custody.origin != core.site and not core.newest and custody.origin not in core.spoken:
         return f"waits for a word of {custody.origin}, since this database may be an older copy"
     return waiting_for(core) if custody.origin == core.site else ""
 
 
 def may_bury(core: Context) -> bool:
-    """Whether what the spawners have claimed is known, so that a tombstone may say that something never ran."""
+    """True once it is known what the spawners have claimed, so that a tombstone may say that something never ran."""
     if core.newest:
         return True
     gone = {name for name, machine in core.state.machines.items() if machine.gone}
@@ -225,6 +252,6 @@ def may_bury(core: Context) -> bool:
 
 
 def forgotten(core: Context, group: GroupId) -> bool:
-    """Whether this site may have accepted that group and lost it with its database: its results are nobody else's."""
+    """True where this site may have had that group and lost it with its database: its results are nobody else's."""
     number = int(group.rpartition("-")[2])
     return any(first <= number < end for first, end in core.state.forgotten)
