@@ -125,9 +125,11 @@ class Engine:
         where peers reach it; empty: it can only dial out."""
         core = self.core
         core.term = term
-        core.book(JournalDoubt).newest = newest and not restored
-        core.book(JournalDoubt).doubted = not newest and not restored
-        core.book(JournalDoubt).unsure = bool(core.state.peers) and not newest and not restored
+        doubt = core.book(JournalDoubt)
+        doubt.newest = newest and not restored
+        doubt.unproven = doubt.doubted = not newest and not restored
+        doubt.unsure = doubt.unproven and bool(core.state.peers)
+        doubt.knew = frozenset(core.state.peers)
         core.allowed_urls = urls
         core.workers.site_offers(software)
         core.persist(

@@ -10,6 +10,7 @@ import msgspec
 import yaml
 
 from diana.errors import UsageError
+from diana.jobfile.nesting import TOO_DEEP, check_events, check_keys
 
 FORMATS = ("toml", "yaml", "json", "script")
 MOST_BYTES = 64 << 20
@@ -40,12 +41,14 @@ def read_data(content: bytes, format: str, source: str) -> dict[str, Any]:
 
 
 def _toml(text: str, source: str) -> Any:
+    if why := check_keys(text):
+        raise UsageError(f"{source}: {why}")
     try:
         return tomllib.loads(text) or None
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"{source}: {_toml_place(str(error), text)}; mend the TOML there") from None
     except RecursionError:
-        raise UsageError(f"{source}: nested too deeply; a job file has two levels") from None
+        raise UsageError(f"{source}: {TOO_DEEP}") from None
 
 
 def _toml_place(error: str, text: str) -> str:
@@ -62,8 +65,10 @@ def _toml_place(error: str, text: str) -> str:
 def _json(text: str, source: str) -> Any:
     try:
         return msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError):
+    except msgspec.DecodeError:
         pass
+    except RecursionError:
+        raise UsageError(f"{source}: {TOO_DEEP}") from None
     # This parser is slower, but tells the line.
     try:
         json.loads(text)
@@ -71,7 +76,9 @@ def _json(text: str, source: str) -> Any:
         raise UsageError(
             f"{source}: line {error.lineno}, column {error.colno}: {error.msg}; mend the JSON there"
         ) from None
-    except (ValueError, RecursionError):
+    except RecursionError:
+        raise UsageError(f"{source}: {TOO_DEEP}") from None
+    except ValueError:
         pass
     raise UsageError(f"{source}: no JSON that can be read; mend it")
 
@@ -93,6 +100,7 @@ class _Loader(yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader):  
 def _yaml(text: str, source: str) -> Any:
     loader = None
     try:
+        check_events(text, _Loader)
         loader = _Loader(text)
         return loader.get_single_data()
     except yaml.YAMLError as error:

@@ -104,6 +104,21 @@ def test_outputs_in_a_folder_of_the_users_are_registered_and_nothing_else_there(
     asyncio.run(go())
 
 
+@pytest.mark.parametrize("swapped", ["mine", "mine/deep"])
+def test_a_folder_of_the_users_that_became_a_link_is_not_read(tmp_path: Path, swapped: str) -> None:
+    async def go() -> None:
+        bench = Bench(tmp_path)
+        lay(tmp_path / "mine")
+        (tmp_path / swapped).rename(tmp_path / "secret")
+        (tmp_path / swapped).symlink_to(tmp_path / "secret")
+        refused = await bench.register(to=str(tmp_path / "mine"))
+        assert refused.dataset is None and "is a link" in refused.error
+        assert not (bench.folder / "deep" / "1.out").exists()
+        await bench.stager.close()
+
+    asyncio.run(go())
+
+
 def test_other_content_is_a_new_version_or_refused_in_one_line(tmp_path: Path) -> None:
     async def go() -> None:
         bench = Bench(tmp_path)

@@ -7,6 +7,7 @@ import hashlib
 import itertools
 import os
 import threading
+import time
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -169,12 +170,13 @@ async def test_a_link_in_place_of_a_sub_folder_is_not_followed(tmp_path: Path) -
         assert list((tmp_path / "outside").iterdir()) == []
 
 
-async def test_a_folder_swapped_for_a_link_while_files_arrive_never_leads_outside(tmp_path: Path) -> None:
+@pytest.mark.parametrize("swapped", ["above/out/d", "above/out", "above"])
+async def test_a_folder_swapped_for_a_link_while_files_arrive_never_leads_outside(tmp_path: Path, swapped: str) -> None:
+    """Below the folder the user named, that one itself, and one on the way to it: a job may own each."""
     outputs = {f"d/{number}": noise(20_000, number) for number in range(300)}
-    outside = tmp_path / "outside"
+    outside, out, folder = tmp_path / "outside", tmp_path / "above" / "out", tmp_path / swapped
     outside.mkdir()
-    folder = tmp_path / "out" / "d"
-    folder.mkdir(parents=True)
+    (out / "d").mkdir(parents=True)
     stop = threading.Event()
 
     def swap() -> None:
@@ -184,6 +186,7 @@ async def test_a_folder_swapped_for_a_link_while_files_arrive_never_leads_outsid
             os.rename(folder, tmp_path / f"aside-{number}")
             with suppress(FileExistsError):
                 os.symlink(outside, folder)
+                time.sleep(0.001)
                 os.unlink(folder)
             with suppress(OSError):
                 os.rename(tmp_path / f"aside-{number}", folder)
@@ -194,13 +197,54 @@ async def test_a_folder_swapped_for_a_link_while_files_arrive_never_leads_outsid
         swapping.start()
         try:
             for _ in range(3):
-                await alpha.gather(beta.site, facts_key(), told, tmp_path / "out")
+                await alpha.gather(beta.site, facts_key(), told, out)
         finally:
             stop.set()
             swapping.join()
         assert list(outside.iterdir()) == []
-        assert (await alpha.gather(beta.site, facts_key(), told, tmp_path / "out")).error == ""
-        assert landed(tmp_path / "out") == outputs
+        assert (await alpha.gather(beta.site, facts_key(), told, out)).error == ""
+        assert landed(out) == outputs
+
+
+@pytest.mark.parametrize("swapped", ["above/out", "above"])
+async def test_a_folder_that_becomes_a_link_after_the_first_file_takes_none_of_the_others(
+    tmp_path: Path, swapped: str
+) -> None:
+    outputs = {f"d/{number}": noise(1 << 20, number) for number in range(40)}
+    outside, out, folder = tmp_path / "outside", tmp_path / "above" / "out", tmp_path / swapped
+    (outside / "out" / "d").mkdir(parents=True)
+    (outside / "d").mkdir()
+    async with grid(tmp_path, "alpha", "beta") as (alpha, beta):
+        alpha.stager.gather(Gather(ticket=9, source=beta.site, key=facts_key(), to=str(out)), collect(beta, outputs))
+        while not (out / "d").is_dir():
+            await asyncio.sleep(0.001)
+        os.rename(folder, tmp_path / "aside")
+        os.symlink(outside, folder)
+        assert "link" in (await alpha.done()).error
+        assert [path for path in outside.rglob("*") if not path.is_dir()] == []
+
+
+@pytest.mark.parametrize("swapped", ["above/out", "above"])
+@pytest.mark.parametrize("own", [True, False], ids=["own outputs", "those of another site"])
+async def test_a_link_on_the_way_to_the_users_folder_is_not_followed(tmp_path: Path, swapped: str, own: bool) -> None:
+    """A job put it there since the group was submitted: then it was a path without links."""
+    async with grid(tmp_path, "alpha", "beta") as (alpha, beta):
+        (tmp_path / "outside").mkdir()
+        (tmp_path / swapped).parent.mkdir(exist_ok=True)
+        (tmp_path / swapped).symlink_to(tmp_path / "outside")
+        site = alpha if own else beta
+        done = await alpha.gather(site.site, facts_key(), collect(site, {"a": b"abc"}), tmp_path / "above" / "out")
+        assert str(tmp_path / "above" / "out") in done.error and "link" in done.error and "\n" not in done.error
+        assert list((tmp_path / "outside").iterdir()) == []
+
+
+async def test_a_folder_below_others_that_may_only_be_passed_takes_outputs(tmp_path: Path) -> None:
+    """No right to list them is needed, but for the folder a new one is made in."""
+    async with grid(tmp_path, "alpha", "beta") as (alpha, beta):
+        (tmp_path / "home" / "me").mkdir(parents=True)
+        (tmp_path / "home").chmod(0o711)
+        done = await alpha.gather(beta.site, facts_key(), collect(beta, {"d/a": b"abc"}), tmp_path / "home/me/new/out")
+        assert done.error == "" and landed(tmp_path / "home/me/new/out") == {"d/a": b"abc"}
 
 
 async def test_names_that_differ_in_case_only_are_two_files(tmp_path: Path) -> None:

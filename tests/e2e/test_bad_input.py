@@ -69,6 +69,14 @@ def test_a_wrong_job_file_is_one_line_and_exit_code_2(site: Path, job: str, says
     assert run(site, "status").stdout == "no groups\n", "nothing half-done"
 
 
+@pytest.mark.parametrize("format", ["yaml", "toml", "json"])
+def test_a_job_file_nested_without_end_is_refused_and_the_node_lives_on(site: Path, format: str) -> None:
+    deep = "[" * 50_000 + "]" * 50_000
+    job = {"yaml": f"group: {deep}", "toml": f"group = {deep}", "json": f'{{"group": {deep}}}'}[format]
+    refused(run(site, "submit", "--format", format, "-", stdin=job), 2, "nested too deeply")
+    assert run(site, "status").stdout == "no groups\n"
+
+
 def test_an_output_folder_that_cannot_be_written_is_refused(site: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     job = '[group]\ncommand = "touch out"\n[outputs]\ncollect = "out"\n'

@@ -182,9 +182,6 @@ class HostileLife(Grid):
         payload, message = through_the_wire(self.tongue.message(), self.tally)
         if rng.random() < 0.3:
             message = read(garbled(rng, rng.choice([*self.payloads, payload])), self.tally)
-        if isinstance(message, ms.Met) and message.fell and message.boot_nonce == site.engine.core.state.boot_nonce:
-            # Who says so is believed: the site starts anew and holds its work, for all its peers (PROMISES section 2).
-            return
         if message is not None:
             self.hear(site, sender, message)
 

@@ -82,7 +82,10 @@ def test_a_spec_that_asks_for_less_than_nothing_or_too_much_is_refused(resources
     assert grid["beta"].ask("info")
 
 
-@pytest.mark.parametrize("body", [b"", b"{", b"[]", b'{"argv": 3}', b'{"name": "\xff"}', b"\x00"])
+DEEP = b'{"x":' + b"[" * 50_000 + b"]" * 50_000 + b"}"
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b'{"argv": 3}', b'{"name": "\xff"}', b"\x00", DEEP])
 def test_a_spec_that_cannot_be_read_is_refused(body: bytes) -> None:
     grid = offered()
     assert change_prepare(grid, spec=body, authorisation=authorisation("alice@vo", "alpha-1", body))  # type: ignore[arg-type]

@@ -382,6 +382,7 @@ def test_what_a_site_said_under_a_former_name_says_nothing_of_the_new_one() -> N
 def test_start_anew_follows_what_made_it_necessary() -> None:
     grid = committed()
     beta = grid["beta"]
+    beta.boot(newest=False)
     met = Met(boot_nonce=beta.engine.core.state.boot_nonce, fell=True)
     effects = beta.engine.handle(ev.Received(ALPHA, met), grid.now)
     assert [e.db_uuid for e in effects if isinstance(e, fx.StartAnew)] == [beta.engine.core.state.boot_nonce]

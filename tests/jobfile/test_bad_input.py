@@ -250,7 +250,7 @@ def test_a_mistake_is_one_line_with_its_mend(text: str, line: str) -> None:
             "json",
             "job: line 2, column 13: Expecting ':' delimiter; mend the JSON there",
         ),
-        ("[" * 100_000, "json", "job: no JSON that can be read; mend it"),
+        ("[" * 100_000, "json", "job: nested too deeply; want at most 64 levels"),
         ("x", "ini", "job: format 'ini' is not understood; want one of toml, yaml, json, script"),
         ('{"group": {"command": ["a\\u0000"]}}', "json", "job: group.command: holds a NUL character; remove it"),
         (

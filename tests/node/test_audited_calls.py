@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from diana.errors import Denied
+from diana.errors import Denied, UsageError
 from diana.model.layout import DataDir
 from diana.model.trust.principal import Principal, Role
 from diana.model.views.views import Ok
@@ -66,3 +66,10 @@ async def test_an_operator_s_order_is_kept_under_its_own_name(tmp_path: Path) ->
     await api.call(Principal(Role.OPERATOR, "root@vo"), "Operate", request, "uid 0")
     said = json.loads(path.read_text())
     assert (said["action"], said["target"], said["decision"]) == ("operate", "drain", "allowed")
+
+
+async def test_a_policy_nested_too_deeply_is_refused_in_one_line(tmp_path: Path) -> None:
+    api, _ = served(tmp_path)
+    request = cm.OperateRequest(order="set-policy", values_json="[" * 50_000 + "]" * 50_000)
+    with pytest.raises(UsageError, match="policy: not JSON"):
+        await api.call(Principal(Role.OPERATOR, "root@vo"), "Operate", request, "uid 0")

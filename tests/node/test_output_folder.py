@@ -8,15 +8,17 @@ from typing import Any
 
 import pytest
 
-from diana.errors import UsageError
+from diana.errors import DianaError, UsageError
 from diana.model.job.spec import GroupSpec, Outputs
 from diana.model.layout import DataDir
-from diana.node.api.submit import check_output_folder
+from diana.node.api import fetch
+from diana.node.api.submit import with_output_folder
 
 
-def asked(data: Path, to: str) -> None:
+def asked(data: Path, to: str) -> str:
+    """Where they are gathered then."""
     desk: Any = SimpleNamespace(data=DataDir(data), stager=SimpleNamespace(check_url=lambda url: None))
-    check_output_folder(desk, GroupSpec(outputs=Outputs(collect=("{index}",), to=to)))
+    return with_output_folder(desk, GroupSpec(outputs=Outputs(collect=("{index}",), to=to))).outputs.to
 
 
 @pytest.mark.parametrize("scheme", ["", "file://"])
@@ -32,3 +34,32 @@ def test_a_folder_that_cannot_be_made_or_lies_in_the_data_directory_is_refused_a
             asked(tmp_path / "data", f"{scheme}{tmp_path}/{folder}")
     asked(tmp_path / "data", f"{scheme}{tmp_path}/new/folder")
     assert not (tmp_path / "new").exists()
+
+
+def test_a_folder_behind_a_link_is_kept_by_the_path_it_has_now(tmp_path: Path) -> None:
+    """Whatever becomes of the link while the jobs run."""
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "home").symlink_to("disk")
+    assert asked(tmp_path / "data", f"{tmp_path}/home/new/out/") == f"{tmp_path}/disk/new/out"
+    url = f"file://{tmp_path}/home/out"
+    assert asked(tmp_path / "data", url) == url
+    (tmp_path / "disk" / "own").symlink_to(tmp_path / "data")
+    (tmp_path / "data").mkdir()
+    with pytest.raises(UsageError, match="lies in the node's data directory"):
+        asked(tmp_path / "data", f"{tmp_path}/home/own/keys")
+
+
+def test_a_folder_that_became_a_link_is_not_read_for_whoever_fetches(tmp_path: Path) -> None:
+    """A job could have the node's account read what its user may not."""
+    desk: Any = SimpleNamespace(data=DataDir(tmp_path / "data"))
+    view: Any = SimpleNamespace(group="alpha-1", outputs_to=f"{tmp_path}/home/out")
+    (tmp_path / "home" / "out").mkdir(parents=True)
+    (tmp_path / "home" / "out" / "a").write_text("mine")
+    folder, own = fetch.where(desk, view)
+    assert not own
+    with open(fetch.open_below(folder, "a")) as file:
+        assert file.read() == "mine"
+    (tmp_path / "home").rename(tmp_path / "keys")
+    (tmp_path / "home").symlink_to(tmp_path / "keys")
+    with pytest.raises(DianaError, match="is a link"):
+        fetch.open_below(folder, "a")

@@ -190,7 +190,10 @@ async def test_orders_that_are_not_easily_undone_stay_with_the_command_line(it: 
         assert (status, content["failure"]["text"]) == (400, says)
 
 
-@pytest.mark.parametrize("body", ["{", "[]", '{"groups": 5}', '"x"'])
+DEEP = '{"unknown": ' + "[" * 50_000
+
+
+@pytest.mark.parametrize("body", ["{", "[]", '{"groups": 5}', '"x"', DEEP], ids=["{", "[]", "number", "text", "deep"])
 async def test_nonsense_is_refused_in_one_line(it: Shown, body: str) -> None:
     status, content = await it.post("/api/Status", await it.token(), body)
     assert status == 400

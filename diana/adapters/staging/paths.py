@@ -11,6 +11,7 @@ import os
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
 
@@ -25,37 +26,72 @@ class NotPlain(OSError):
     """A link, device, FIFO or directory stands where a regular file was expected."""
 
 
-def open_root(path: Path) -> int:
-    """A directory named by us or by the operator; its own path may hold links."""
-    return os.open(path, getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC)
+@dataclass(frozen=True)
+class Unlinked:
+    """A directory named by a user, by the real path it had then. Jobs may own it and what lies above it, so no link is
+    followed on the way to it either."""
+
+    path: str
+
+    def __str__(self) -> str:
+        return self.path
+
+
+Root = Path | Unlinked
+"""A directory to walk from; the path of one named by us or by the operator may hold links."""
+
+
+def open_root(root: Root) -> int:
+    """The descriptor of an existing directory."""
+    if isinstance(root, Unlinked):
+        return _down(os.open("/", _WALK), absolute_parts(root.path))
+    return os.open(root, getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC)
 
 
 @contextmanager
-def folder(root: Path, parts: Sequence[str], *, create: bool = False) -> Iterator[int]:
+def folder(root: Root, parts: Sequence[str], *, create: bool = False) -> Iterator[int]:
     """The descriptor of the directory `parts` below `root`; with `create`, missing ones are made (0777 & umask)."""
-    at = open_root(root)
+    at = _down(open_root(root), parts, create=create)
     try:
-        for part in parts:
-            below = _step(at, part, create)
-            os.close(at)
-            at = below
         yield at
     finally:
         os.close(at)
 
 
-def _step(at: int, part: str, create: bool) -> int:
+def _down(at: int, parts: Sequence[str], *, create: bool = False, durable: bool = False) -> int:
+    """The descriptor of the directory `parts` below `at`, which is closed. `durable`: so are the names made."""
     try:
-        return os.open(part, _WALK, dir_fd=at)
+        for part in parts:
+            below = _step(at, part, create, durable)
+            os.close(at)
+            at = below
+    except BaseException:
+        os.close(at)
+        raise
+    return at
+
+
+def _step(at: int, part: str, create: bool, durable: bool) -> int:
+    try:
+        return _open_folder(at, part)
     except FileNotFoundError:
         if not create:
             raise
     with suppress(FileExistsError):
         os.mkdir(part, dir_fd=at)
-    return os.open(part, _WALK, dir_fd=at)
+    if durable:
+        sync_folder(at)
+    return _open_folder(at, part)
 
 
-def open_file(root: Path, parts: Sequence[str]) -> int:
+def _open_folder(at: int, part: str) -> int:
+    try:
+        return os.open(part, _WALK, dir_fd=at)
+    except NotADirectoryError as fault:
+        raise NotADirectoryError(fault.errno, f"{part} is a link or a file, not a folder", part) from None
+
+
+def open_file(root: Root, parts: Sequence[str]) -> int:
     """A regular file for reading; NotPlain for anything else, OSError as usual."""
     with folder(root, parts[:-1]) as at:
         return open_plain(at, parts[-1])
@@ -89,7 +125,7 @@ def sync_folder(at: int) -> None:
         os.close(fd)
 
 
-def sync_folders(root: Path, folders: Iterable[tuple[str, ...]]) -> None:
+def sync_folders(root: Root, folders: Iterable[tuple[str, ...]]) -> None:
     """Make the names in the named folders below `root`, and in all between, durable; each folder once."""
     every = {parts[:depth] for parts in folders for depth in range(len(parts) + 1)}
     for parts in sorted(every, reverse=True):
@@ -102,8 +138,11 @@ def make_private(path: Path) -> None:
     make_folders(path, 0o700)
 
 
-def make_folders(path: Path, mode: int = 0o777) -> None:
+def make_folders(path: Root, mode: int = 0o777) -> None:
     """Make `path` and what is missing above it, names durable."""
+    if isinstance(path, Unlinked):
+        os.close(_down(os.open("/", _WALK), absolute_parts(path.path), create=True, durable=True))
+        return
     missing = list(takewhile(lambda each: not each.is_dir(), (path, *path.parents)))
     for each in reversed(missing):
         with suppress(FileExistsError):

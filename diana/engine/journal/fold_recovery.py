@@ -1,4 +1,4 @@
-"""What the records of a restored origin (`site/journal_doubt.py`) make of its groups."""
+"""Groups as the records of a restored origin (`site/journal_doubt.py`) leave them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def recover(state: SiteState, record: RecoveryRecord, home: SiteId) -> None:
 
 
 def in_the_copy(state: SiteState, group: Group) -> bool:
-    """Whether this store had the group when it was put back last; others were submitted since."""
+    """True where this store had the group when it was put back last; others were submitted since."""
     return bool(state.forgotten) and int(group.group.rpartition("-")[2]) < state.forgotten[-1][0]
 
 
@@ -48,8 +48,9 @@ def _reported(state: SiteState, group: Group, record: PartReported, home: SiteId
             group.unplaced = group.unplaced | known.indices
             remember(group, known)
         return
-    # Who was given a job last has it.
-    later = IndexSet.union(s.indices for s in group.subgroups.values() if s.epoch > record.epoch)
+    # Who was given a job last has it; no two parts have one epoch, whatever a site says.
+    others = (s for s in group.subgroups.values() if s.part != record.subgroup)
+    later = IndexSet.union(s.indices for s in others if s.epoch >= record.epoch)
     mine = (record.open | record.told | record.revoked) - later
     before = group.past.get(record.subgroup) if known is None else None
     if before is not None:

@@ -1,5 +1,5 @@
-"""What sites say to each other when one of them may have lost part of its journal (PROMISES section 2, "Database lost
-or restored")."""
+"""Words between sites when one of them may have lost part of its journal (PROMISES section 2, "Database lost or
+restored")."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Met(msgspec.Struct, frozen=True, kw_only=True):
     """First word on a stream: how the sender of the other Hello stands here. Said again until what it asks is done."""
 
     boot_nonce: str
-    """Of that Hello."""
+    """Named in that Hello."""
     fell: bool = False
     """Its journal is shorter than what was heard of it: an older copy was put back."""
     asks: bool = False
@@ -25,7 +25,7 @@ class Met(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Holding(msgspec.Struct, frozen=True, kw_only=True):
-    """How one transfer stands at its destination."""
+    """State of one transfer at its destination."""
 
     subgroup: SubgroupId
     epoch: int
@@ -40,7 +40,7 @@ class Holding(msgspec.Struct, frozen=True, kw_only=True):
     over: bool = False
     """It is over there, and what is not named came back unstarted."""
     control_seq: int = 0
-    """Of the standing order it obeys, which is:"""
+    """Number of the standing order it obeys, which is:"""
     cancelled: IndexSet = IndexSet()
     held: IndexSet = IndexSet()
     recalled: IndexSet = IndexSet()

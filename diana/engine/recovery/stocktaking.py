@@ -32,6 +32,8 @@ MOST_RANGES = 20_000
 """and ranges of jobs;"""
 MOST_PAGES = 256
 """and messages of one report."""
+MOST_SINCE = 1000
+"""Offers and orders of a group that its origin may have made since it was copied, beyond one for each job."""
 
 
 # --- the destination -----------------------------------------------------------------------------------------
@@ -53,7 +55,7 @@ def on_met(core: Context, sender: SiteId, message: Met) -> None:
 
 
 def _recalled_meanwhile(core: Context, origin: SiteId) -> None:
-    """What was asked back while nobody knew whether it had run."""
+    """Give back what was asked for while nobody knew whether it had run."""
     for key in core.parties.taken_from(origin):
         custody = core.state.custodies[key]
         if custody.runnable and custody.recalled:
@@ -113,34 +115,37 @@ def _pages(rows: Iterable[Holding]) -> list[list[Holding]]:
 
 
 def missing(core: Context) -> list[SiteId]:
-    """Who has not told yet what it holds, of those this site knew when it was put back."""
+    """Sites that have not told yet what they hold, of those this site knew when it was put back."""
     return sorted(site for site, told in core.state.reported.items() if not told)
 
 
 def not_told(core: Context) -> str:
-    """Who is waited for; empty: nobody."""
+    """The sites that are waited for, in words; empty: none."""
     some = missing(core)
     names = ", ".join(some[:4]) + (f" and {len(some) - 4} more" if len(some) > 4 else "")
     return f"waits for what {names} can tell (diana site go-on NAME if it is gone for good)" if some else ""
 
 
 def in_doubt(core: Context, group: Group) -> str:
-    """Who may have jobs of it; of a group submitted since the copy was made nobody that is not known."""
+    """The sites that may have jobs of it, in words; of a group submitted since the copy was made all are known."""
     return not_told(core) if fold_recovery.in_the_copy(core.state, group) else ""
 
 
 def note(core: Context, group: Group) -> str:
-    """What a group of a restored store waits for."""
+    """The reason why a group of a restored store waits."""
     if group.state or not group.on_hold:
         return journal_doubt.waiting_for(core) if group.unplaced else ""
     if unheard := not_told(core):
         return f"{group.on_hold}; {unheard}"
     ended = f"; {group.note}" if group.note else ""
+    if others := sorted(site for site, groups in core.book(JournalDoubt).strangers.items() if group.group in groups):
+        names = ", ".join(others[:4]) + (f" and {len(others) - 4} more" if len(others) > 4 else "")
+        ended += f"; {names}, which this site's database does not know, says that it has jobs of it"
     return f"{group.on_hold}; diana release {group.group} lets it go on{ended}"
 
 
 def on_holdings(core: Context, sender: SiteId, message: Holdings) -> None:
-    """What a destination holds is what counts."""
+    """A destination's word on what it holds counts, as far as it can be true."""
     if not journal_doubt.asks(core, sender) or not 0 <= message.part < message.parts <= MOST_PAGES:
         return
     pages = core.book(Stocktaking).pages.setdefault(sender, {})
@@ -151,6 +156,9 @@ def on_holdings(core: Context, sender: SiteId, message: Holdings) -> None:
         return
     del core.book(Stocktaking).pages[sender]
     every = [row for number in sorted(pages) for row in pages[number].rows]
+    if sender not in core.state.reported:
+        _of_a_stranger(core, sender, every)
+        return
     for row in sorted(every, key=lambda row: (row.epoch, row.subgroup)):
         _take_over(core, sender, message.db_uuid, row)
     touched = {group_of(row.subgroup) for row in every}
@@ -178,17 +186,17 @@ def _take_over(core: Context, sender: SiteId, db_uuid: str, row: Holding) -> Non
         if row.open:
             core.warn(f"{sender} has jobs of {name}, which this site's database does not know any more")
         return
-    everything = IndexSet.span(0, group.jobs)
     known = group.subgroups.get(row.subgroup)
-    wrong = known is not None and (known.site, known.epoch) != (sender, row.epoch)
-    named = IndexSet.union((row.open, row.told, row.revoked, row.cancelled, row.held, row.recalled))
-    if wrong or not named.issubset(everything):
+    former = known or group.past.get(row.subgroup)
+    if not _can_be(core, group, sender, row):
         core.warn(f"{sender} tells of {row.subgroup} what cannot be")
         return
-    former = known or group.past.get(row.subgroup)
     # In a part that the copy does not have they were tried again since: what is known of an earlier attempt counts no
-    # more. A part it has only ever lost jobs, and what ended since they left it did so elsewhere.
-    going = row.open | row.revoked if former is None else IndexSet()
+    # more, but for those that are done. A part it has only ever lost jobs, and what ended since they left it did so
+    # elsewhere.
+    done = group.done.within(row.open | row.revoked) if former is None else IndexSet()
+    still, revoked = row.open - done, row.revoked - done
+    going = still | revoked if former is None else IndexSet()
     again = going - group.open_of(going) if going else going
     cancel = known.cancelling - row.cancelled if known is not None else IndexSet()
     if again:
@@ -199,9 +207,9 @@ def _take_over(core: Context, sender: SiteId, db_uuid: str, row: Holding) -> Non
             epoch=row.epoch,
             site=sender,
             db_uuid=db_uuid,
-            open=row.open,
+            open=still,
             told=row.told,
-            revoked=row.revoked,
+            revoked=revoked,
             dropped=row.dropped,
             control_seq=row.control_seq,
             cancelled=row.cancelled,
@@ -217,6 +225,36 @@ def _take_over(core: Context, sender: SiteId, db_uuid: str, row: Holding) -> Non
     results.cancel_unplaced(core, group, cancel)
     core.to_check.add(name)
     core.notify(name)
+
+
+def _can_be(core: Context, group: Group, sender: SiteId, row: Holding) -> bool:
+    """True where a site may say that of a part. One that the journal knows is where and what that says. Of one that it
+    does not know its group must be in the copy, for it has all parts of later ones; and no number may be beyond what
+    can have been given since, or the next one could not be given at all."""
+    known, past = group.subgroups.get(row.subgroup), group.past.get(row.subgroup)
+    most = MOST_SINCE + group.jobs
+    if known is not None:
+        there = (known.site, known.epoch) == (sender, row.epoch)
+    elif past is not None:
+        there = past.site == sender
+    else:
+        there = fold_recovery.in_the_copy(core.state, group)
+    number = int(row.subgroup.rpartition("/")[2])
+    bounded = row.epoch <= group.epoch + most and number <= group.next_number + most
+    ordered = row.control_seq <= (known.control_seq if known is not None else 0) + most
+    named = IndexSet.union((row.open, row.told, row.revoked, row.cancelled, row.held, row.recalled))
+    return there and bounded and ordered and named.issubset(IndexSet.span(0, group.jobs))
+
+
+def _of_a_stranger(core: Context, sender: SiteId, rows: list[Holding]) -> None:
+    """A site that the copy does not know takes nothing over: any site of the VO could say that it was met since. It may
+    be true, so whoever lets a group go on is told first."""
+    core.settle(("met", sender))
+    core.book(JournalDoubt).strangers[sender] = frozenset(
+        group_of(row.subgroup) for row in rows if row.open or row.told or row.revoked
+    )
+    core.warn(f"{sender} tells what it holds, and this site's database does not know {sender}")
+    _told(core)
 
 
 def _mark_placed_anew(core: Context, group: Group) -> None:
@@ -248,13 +286,13 @@ def lift(core: Context, group: Group) -> None:
 
 
 def keeps_back(group: Group) -> bool:
-    """Whether nothing more of it starts at other sites, for their lease is of the database that is gone."""
+    """True where nothing more of it starts at other sites, for their lease is of the database that is gone."""
     return bool(group.on_hold) and group.spec.on_site_lost == "rerun"
 
 
 def _order_again(core: Context, group: Group, subgroup: Subgroup) -> None:
-    """What is under a lease obeys the database that gave the last order (`renewing.lapsed`). This one cannot know what
-    it placed anew at home since the copy was made, so it gives the order once more at the user's word only; and none
+    """Jobs under a lease obey the database that gave the last order (`renewing.lapsed`). This one cannot know what it
+    placed anew at home since the copy was made, so it gives the order once more at the user's word only; and none
     where a later part has some of its jobs."""
     leased = group.spec.on_site_lost == "rerun" and subgroup.site != core.site and subgroup.step is Step.COMMITTED
     if leased and subgroup.open_jobs() and not subgroup.disowned:
@@ -280,7 +318,7 @@ def _order(core: Context, subgroup: Subgroup, cancel: IndexSet, origin_db: str =
 
 
 def go_on(core: Context, event: GoOn) -> None:
-    """That site is gone for good, or silent for too long: what waits for its word waits no longer."""
+    """The operator's word that a site is gone for good, or silent for too long: nothing waits for its word any more."""
     site, why = event.site, authorise(event.principal, Action.DRAIN)
     if why:
         core.reply(Reply(event.request, Refusal(code="denied", text=why)))
@@ -290,8 +328,9 @@ def go_on(core: Context, event: GoOn) -> None:
         core.persist(PeerReported(site=site, waived=True))
         _told(core)
     doubts = core.book(JournalDoubt).doubted and site in core.state.peers and site not in core.book(JournalDoubt).spoken
-    if doubts or journal_doubt.waits_for(core, site):
+    if doubts or site in core.book(JournalDoubt).denied_by or journal_doubt.waits_for(core, site):
         waited = True
+        core.book(JournalDoubt).denied_by.discard(site)
         core.book(JournalDoubt).spoken.add(site)
         journal_doubt.begin_if_heard_out(core)
         journal_doubt.confirm(core)

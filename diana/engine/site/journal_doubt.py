@@ -33,6 +33,14 @@ class JournalDoubt:
         """True if the journal surely lacks nothing that it once held."""
         self.fallen = ""
         """Who knows that it does lack something; then nothing starts any more."""
+        self.unproven = False
+        """True if nothing beside this boot's journal shows that it is the newest, or that it is not."""
+        self.knew: frozenset[SiteId] = frozenset()
+        """Peers that the journal knew when this boot began."""
+        self.denied_by: set[SiteId] = set()
+        """Peers that say that they know a later state, against the evidence here: their own jobs wait."""
+        self.strangers: dict[SiteId, frozenset[GroupId]] = {}
+        """Peers that a restored journal does not know -> the groups they say they have jobs of."""
         self.doubted = False
         """True if the store says so at the next start too, until everybody has spoken."""
         self.unsure = False
@@ -48,7 +56,7 @@ class JournalDoubt:
 
 
 def first_group(core: Context, db_uuid: str) -> int:
-    """Where a store that was put back goes on numbering groups: beyond all that its lost ones can have given. One that
+    """The number of the next group of a store that was put back: beyond all that its lost ones can have. A store that
     begins with nothing knows of none of these, so time tells them apart; a clock that was wrong, the new name."""
     return max(core.state.next_group, int(core.now)) + SKIPPED_GROUPS + mark(db_uuid) % SKIPPED_GROUPS
 
@@ -64,8 +72,8 @@ def begin(core: Context) -> None:
 
 
 def judge(core: Context, hello: Hello) -> str:
-    """What is wrong with the peer's database; empty: it has all that was heard of. Who fell keeps this verdict until it
-    has another db_uuid, so that whoever asks again is told again."""
+    """The fault of the peer's database; empty: it has all that was heard of. A peer that fell keeps this verdict until
+    it has another db_uuid, so that whoever asks again is told again."""
     known, site = core.state.peers.get(hello.site), hello.site
     same = known is not None and known.db_uuid == hello.db_uuid
     if known is not None and same:
@@ -86,8 +94,8 @@ def judge(core: Context, hello: Hello) -> str:
 
 
 def heard(core: Context, site: SiteId, db_uuid: str, seq: int) -> None:
-    """How long the peer's journal was when it said something: never shorter again. What it said under a former name
-    may come late."""
+    """Note how long the peer's journal was when it said something: never shorter again. Words it said under a former
+    name may come late."""
     known = core.state.peers.get(site)
     if known is not None and db_uuid == known.db_uuid and seq > _heard(core, site, db_uuid):
         core.book(JournalDoubt).heard_seq[site] = (db_uuid, seq)
@@ -147,8 +155,9 @@ def _say(core: Context, site: SiteId) -> None:
 
 
 def asks(core: Context, site: SiteId) -> bool:
-    """Whether this site, put back since, has not been told yet what that one holds of its groups."""
-    return core.state.recovering and not core.state.reported.get(site, False)
+    """True where this site, put back since, has not been told yet what that one holds of its groups."""
+    told = core.state.reported.get(site, False) or site in core.book(JournalDoubt).strangers
+    return core.state.recovering and not told
 
 
 def _wants(core: Context, site: SiteId) -> bool:
@@ -162,16 +171,38 @@ def on_met(core: Context, sender: SiteId, message: Met) -> None:
         heard(core, sender, peer.hello.db_uuid, message.seq)
     if message.boot_nonce != core.state.boot_nonce:
         return
-    if message.fell:
+    if message.fell and sender in core.book(JournalDoubt).knew and (core.book(JournalDoubt).unproven or core.term):
         fell(core, f"{sender} knows a later state of this site's database")
         return
-    if sender not in core.book(JournalDoubt).spoken:
+    if message.fell:
+        _denied(core, sender)
+    elif sender not in core.book(JournalDoubt).spoken:
+        core.book(JournalDoubt).denied_by.discard(sender)
         core.book(JournalDoubt).spoken.add(sender)
         core.requeue.update(core.parties.taken_from(sender))
         begin_if_heard_out(core)
         confirm(core)
     if message.unanswered:
         _say(core, sender)
+
+
+def _denied(core: Context, sender: SiteId) -> None:
+    """A word against the mark beside the journal, or of a site that the journal does not know, takes nothing down: any
+    site of the VO can say it. It may be true all the same, of a disk that was set back with its mark, so the sender's
+    own jobs wait; and with them this site's, where nothing shows that the journal is the newest. An operator's word,
+    or the sender's, ends that."""
+    if sender in core.book(JournalDoubt).denied_by or sender in core.book(JournalDoubt).spoken:
+        return
+    core.book(JournalDoubt).denied_by.add(sender)
+    core.warn(_denial(sender))
+    core.requeue.update(core.state.custodies if core.book(JournalDoubt).unproven else core.parties.taken_from(sender))
+    if core.book(JournalDoubt).unproven:
+        core.book(JournalDoubt).unsure = True
+        core.after(("unheard",), PATIENCE_S)
+
+
+def _denial(site: SiteId) -> str:
+    return f"{site} says that it knows a later state of this site's database (diana site go-on {site} if it is wrong)"
 
 
 def confirm(core: Context) -> None:
@@ -196,22 +227,24 @@ def fell(core: Context, why: str) -> None:
 
 
 def waits_for(core: Context, origin: SiteId) -> bool:
-    """Whether jobs of this origin that lie here wait for its word, for nobody knows whether they ran meanwhile; or this
-    site's own, which any peer may know to have run."""
+    """True where jobs of this origin that lie here wait for its word, for nobody knows whether they ran meanwhile; or
+    this site's own, which any peer may know to have run."""
     if core.book(JournalDoubt).newest or origin in core.book(JournalDoubt).spoken:
         return False
     return bool(core.parties.taken_from(origin)) or origin in unheard(core)
 
 
 def unheard(core: Context) -> list[SiteId]:
-    """Where nobody knows whether this journal is the newest: who, of the sites it knew, has not said so yet. Until then
-    nothing of its own is taken, placed or started."""
+    """The sites this journal knew that have not said yet whether it is the newest, where nobody else can tell. Until
+    then nothing of its own is taken, placed or started."""
     return sorted(core.state.peers.keys() - core.book(JournalDoubt).spoken) if core.book(JournalDoubt).unsure else []
 
 
 def begin_if_heard_out(core: Context, patient: bool = True) -> None:
-    """Not `patient`: whoever has not spoken is waited for no longer."""
-    if core.book(JournalDoubt).unsure and not (patient and unheard(core)):
+    """Not `patient`: whoever has not spoken is waited for no longer, but for those that deny it."""
+    if core.book(JournalDoubt).unsure and not patient and core.book(JournalDoubt).denied_by:
+        core.after(("unheard",), PATIENCE_S)
+    elif core.book(JournalDoubt).unsure and not (patient and unheard(core)):
         core.book(JournalDoubt).unsure = False
         core.timers.cancel(("unheard",))
         core.requeue.update(key for key, custody in core.state.custodies.items() if custody.origin == core.site)
@@ -233,6 +266,8 @@ def stays(core: Context, custody: Custody) -> str:
         return "restored from a backup: nothing starts"
     if core.book(JournalDoubt).fallen:
         return core.book(JournalDoubt).fallen
+    if custody.origin in core.book(JournalDoubt).denied_by:
+        return _denial(custody.origin)
     if (
         custody.origin != core.site
         and not core.book(JournalDoubt).newest
@@ -243,7 +278,7 @@ def stays(core: Context, custody: Custody) -> str:
 
 
 def may_bury(core: Context) -> bool:
-    """Whether what the spawners have claimed is known, so that a tombstone may say that something never ran."""
+    """True once it is known what the spawners have claimed, so that a tombstone may say that something never ran."""
     if core.book(JournalDoubt).newest:
         return True
     gone = {name for name, machine in core.state.machines.items() if machine.gone}
@@ -251,6 +286,6 @@ def may_bury(core: Context) -> bool:
 
 
 def forgotten(core: Context, group: GroupId) -> bool:
-    """Whether this site may have accepted that group and lost it with its database: its results are nobody else's."""
+    """True where this site may have had that group and lost it with its database: its results are nobody else's."""
     number = int(group.rpartition("-")[2])
     return any(first <= number < end for first, end in core.state.forgotten)

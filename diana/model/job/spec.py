@@ -157,4 +157,7 @@ def encode_spec(spec: GroupSpec) -> bytes:
 def decode_spec(data: bytes) -> GroupSpec:
     """Inverse of `encode_spec`; msgspec.ValidationError for bytes that are no spec. Unknown fields are ignored,
     so that a newer origin's spec still reads."""
-    return _decoder.decode(data)
+    try:
+        return _decoder.decode(data)
+    except RecursionError:
+        raise msgspec.ValidationError("nested too deeply") from None

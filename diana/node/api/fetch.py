@@ -13,9 +13,8 @@ import os
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
 from fnmatch import fnmatchcase
-from pathlib import Path
 
-from diana.adapters.staging.paths import NotPlain, files_below, open_file
+from diana.adapters.staging.paths import NotPlain, Root, Unlinked, files_below, open_file
 from diana.adapters.staging.refs import BadName, parts_of
 from diana.errors import DianaError, Unreachable, UsageError
 from diana.model.facts import Facts, FactsKey
@@ -38,7 +37,7 @@ async def fetch(desk: Desk, caller: Principal, request: wire.FetchRequest) -> As
     named = await asyncio.to_thread(wanted_outputs, current(desk.door.store.facts(group), view), request.pattern)
     other = _Other(desk, group) if own and desk.pair is not None else None
     if own and view.final:
-        for name in await asyncio.to_thread(lambda: list(files_below(folder))):
+        for name in await asyncio.to_thread(lambda: list(files_below(desk.data.gathered(group)))):
             if matches(name, request.pattern):
                 named.setdefault(name, "")
         if other is not None:
@@ -54,10 +53,10 @@ async def fetch(desk: Desk, caller: Principal, request: wire.FetchRequest) -> As
                 yield chunk
 
 
-def where(desk: Desk, view: GroupView) -> tuple[Path, bool]:
+def where(desk: Desk, view: GroupView) -> tuple[Root, bool]:
     """The folder its outputs are gathered in, and whether that is the group's own."""
     own = not view.outputs_to or is_url(view.outputs_to)
-    return desk.data.gathered(view.group) if own else Path(view.outputs_to), own
+    return desk.data.gathered(view.group) if own else Unlinked(view.outputs_to), own
 
 
 async def late(
@@ -139,7 +138,7 @@ class _Other:
 
 
 async def one(
-    folder: Path, name: str, sha256: str, other: _Other | None = None, or_at: str = ""
+    folder: Root, name: str, sha256: str, other: _Other | None = None, or_at: str = ""
 ) -> AsyncGenerator[wire.FetchChunk, None]:
     """A file in pieces, the last with its SHA-256, which is `sha256` unless that is empty. DianaError."""
     try:
@@ -177,7 +176,7 @@ def _read(handle: int, digest: hashlib._Hash) -> bytes:
     return data
 
 
-def open_below(folder: Path, name: str) -> int:
+def open_below(folder: Root, name: str) -> int:
     """A descriptor of a regular file below `folder`, no link on the way followed. FileNotFoundError, DianaError."""
     try:
         return open_file(folder, parts_of(name))

@@ -12,9 +12,9 @@ import itertools
 import os
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
-from pathlib import Path
 from typing import NamedTuple
 
+from diana.adapters.staging.paths import Root
 from diana.errors import DianaError, UsageError
 from diana.model.facts import FactsKey, OutputFile
 from diana.model.indexset import IndexSet
@@ -112,7 +112,7 @@ def _page(source: Iterator[Chunk]) -> list[tuple[FactsKey, list[OutputFile]]]:
     return page
 
 
-async def _arrived(folder: Path, outputs: list[OutputFile]) -> AsyncGenerator[wire.FetchChunk | OutputFile | Bad, None]:
+async def _arrived(folder: Root, outputs: list[OutputFile]) -> AsyncGenerator[wire.FetchChunk | OutputFile | Bad, None]:
     """Files as messages; as it was given what is not here: its batch was not known to be on its way yet, or it lies on
     the site's other machine. No file's fault ends the others' way."""
     small = [o for o in outputs if o.size_bytes <= SMALL_BYTES]
@@ -133,7 +133,7 @@ async def _arrived(folder: Path, outputs: list[OutputFile]) -> AsyncGenerator[wi
                 yield Bad(output, str(fault))
 
 
-def _is_there(folder: Path, name: str) -> bool:
+def _is_there(folder: Root, name: str) -> bool:
     try:
         os.close(fetch.open_below(folder, name))
     except FileNotFoundError:
@@ -142,7 +142,7 @@ def _is_there(folder: Path, name: str) -> bool:
 
 
 def _read_some(
-    folder: Path, outputs: list[OutputFile]
+    folder: Root, outputs: list[OutputFile]
 ) -> tuple[list[wire.FetchChunk | OutputFile | Bad], list[OutputFile]]:
     """About READ_BYTES of them, and those left for later. Blocks."""
     told: list[wire.FetchChunk | OutputFile | Bad] = []

@@ -119,7 +119,7 @@ def checked_about(name: str) -> str:
 async def _policy(desk: Desk, caller: Principal, values_json: str) -> wire.OperateResponse:
     try:
         values: Any = json.loads(values_json)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise UsageError("policy: not JSON; upgrade the client or the node") from None
     if not isinstance(values, dict):
         raise UsageError("policy: want a table of settings")

@@ -6,11 +6,12 @@ import asyncio
 import os
 import pwd
 import re
-import tempfile
+import secrets
 from collections.abc import AsyncIterator, Sequence
 
 import msgspec
 
+from diana.adapters.staging.paths import Unlinked, folder
 from diana.engine.journal.effects import DecisionMade, GroupAccepted, GroupsAccepted
 from diana.engine.journal.events import Member, SubmitChain, SubmitGroup
 from diana.engine.messages.messages import Authorisation
@@ -187,11 +188,12 @@ def _parse_and_check(desk: Desk, request: wire.SubmitRequest) -> ParsedFile:
         desk.stager.put_blob_bytes,
         lambda sha256: desk.stager.blob_path(sha256).read_bytes(),
     )
+    groups = []
     for one in parsed.groups:
-        check_output_folder(desk, one.spec)
+        groups.append(msgspec.structs.replace(one, spec=with_output_folder(desk, one.spec)))
         if options.get("check_command", "true").lower() not in ("false", "no", "0"):
             check_command(desk, one.spec)
-    return parsed
+    return msgspec.structs.replace(parsed, groups=tuple(groups))
 
 
 def check_command(desk: Desk, spec: GroupSpec) -> None:
@@ -204,22 +206,23 @@ def check_command(desk: Desk, spec: GroupSpec) -> None:
         raise UsageError(missing)
 
 
-def check_output_folder(desk: Desk, spec: GroupSpec) -> None:
-    """The folder, or the nearest one above it that exists, must take files from the node's account; a URL must be
-    one this site may write to."""
+def with_output_folder(desk: Desk, spec: GroupSpec) -> GroupSpec:
+    """The spec with the real path of its output folder: a link that a job puts in its way later is not followed. The
+    folder, or the nearest one above it that exists, must take files from the node's account; a URL must be one this
+    site may write to."""
     if not spec.outputs.to:
-        return
+        return spec
     to = spec.outputs.to
     if is_url(to):
         desk.stager.check_url(f"{to.rstrip('/')}/NAME")
         to = check_folder_url(to).path if to.startswith("file:") else ""
     if not to:
-        return
-    folder = os.path.realpath(to)
+        return spec
+    real = os.path.realpath(to)
     own = os.path.realpath(desk.data.root)
-    if os.path.commonpath((folder, own)) == own:
+    if os.path.commonpath((real, own)) == own:
         raise UsageError(f"outputs.to = {spec.outputs.to}: lies in the node's data directory; choose a folder outside")
-    above = folder
+    above = real
     while not os.path.lexists(above):
         above = os.path.dirname(above)
     if not os.path.isdir(above):
@@ -230,12 +233,18 @@ def check_output_folder(desk: Desk, spec: GroupSpec) -> None:
             f"outputs.to = {spec.outputs.to}: the node (account {account}) may not write in {above};"
             " choose another folder or change its mode"
         )
+    if is_url(spec.outputs.to):
+        return spec
+    return msgspec.structs.replace(spec, outputs=msgspec.structs.replace(spec.outputs, to=real))
 
 
-def _takes_files(folder: str) -> bool:
+def _takes_files(where: str) -> bool:
     """Tried, not asked: modes say nothing of read-only and virtual file systems, nor to root."""
+    name = f".diana-{secrets.token_hex(8)}"
     try:
-        os.rmdir(tempfile.mkdtemp(prefix=".diana-", dir=folder))
+        with folder(Unlinked(where), ()) as at:
+            os.mkdir(name, 0o700, dir_fd=at)
+            os.rmdir(name, dir_fd=at)
     except OSError:
         return False
     return True

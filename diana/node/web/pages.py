@@ -129,7 +129,7 @@ class DashboardPages:
         """A ticket for a token."""
         try:
             ticket = msgspec.json.decode(await request.read() or b"{}", type=dict[str, str]).get("ticket", "")
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, RecursionError) as error:
             raise UsageError(f"a way in: {error}") from None
         entered = self._server.sessions.enter(ticket)
         if entered is None:
@@ -161,7 +161,7 @@ class DashboardPages:
         method = METHODS[name]
         try:
             asked: Any = msgspec.json.decode(await request.read() or b"{}", type=method.request)
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, RecursionError) as error:
             raise UsageError(f"{name}: {error}") from None
         if name == "Operate" and asked.order not in OPERATIONS:
             raise UsageError(f"site {asked.order}: not through the dashboard; use diana site {asked.order}")

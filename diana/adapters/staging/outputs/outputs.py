@@ -17,7 +17,7 @@ import msgspec
 
 from diana.adapters.staging.limits import CHUNK_BYTES, StagingLimits
 from diana.adapters.staging.outputs.beside import Beside
-from diana.adapters.staging.paths import drop_file, folder, make_folders, open_plain, sync_folders
+from diana.adapters.staging.paths import Root, Unlinked, drop_file, folder, make_folders, open_plain, sync_folders
 from diana.adapters.staging.refs import PART_PREFIX, output_ref, parts_of, sha256_hex
 from diana.adapters.staging.threads import in_thread
 from diana.adapters.staging.transfer.cache import room_bytes
@@ -71,7 +71,7 @@ class OutputGatherer:
     async def _gather(self, order: Gather, facts: Facts) -> int:
         if order.to and not Path(order.to).is_absolute():
             raise UsageError(f"output folder {order.to}: want an absolute path")
-        root = Path(order.to) if order.to else self._data.gathered(order.key.group)
+        root = Unlinked(order.to) if order.to else self._data.gathered(order.key.group)
         outputs = _checked([o for o in facts.outputs if o.index not in order.skip])
         if order.source == self._site:
             lacking = await in_thread(self._pool, self._move_all, order.key, outputs, root)
@@ -87,7 +87,7 @@ class OutputGatherer:
         await in_thread(self._pool, _settle, root, outputs)
         return moved
 
-    def _searches(self, order: Gather, outputs: Sequence[OutputFile], root: Path) -> list[Search]:
+    def _searches(self, order: Gather, outputs: Sequence[OutputFile], root: Root) -> list[Search]:
         """Return searches for the outputs that are not yet there, in a folder that has room for them."""
         _make_folder(root)
         lacking = [o for o in outputs if not stands(root, o)]
@@ -100,14 +100,14 @@ class OutputGatherer:
             for o in lacking
         ]
 
-    def _make_room(self, root: Path, lacking: Sequence[OutputFile]) -> None:
+    def _make_room(self, root: Root, lacking: Sequence[OutputFile]) -> None:
         """Make the folder and check that it has room; LocalFault if not."""
         _make_folder(root)
         need_bytes = sum(o.size_bytes for o in lacking)
-        if need_bytes > (free_bytes := room_bytes(root, self._limits)):
+        if need_bytes > (free_bytes := room_bytes(str(root), self._limits)):
             raise LocalFault(f"{root}: {need_bytes} bytes of outputs, room for {max(free_bytes, 0)}; free some space")
 
-    async def _from_beside(self, key: FactsKey, lacking: Sequence[OutputFile], root: Path) -> int:
+    async def _from_beside(self, key: FactsKey, lacking: Sequence[OutputFile], root: Root) -> int:
         """Copy outputs that this site collected while its other machine led. Lacking names the jobs whose outputs
         nobody can bring now."""
         name, beside = lacking[0].name, self.beside
@@ -145,7 +145,7 @@ class OutputGatherer:
     async def _bring_beside(
         self,
         beside: Beside,
-        root: Path,
+        root: Root,
         lacking: Sequence[OutputFile],
         how: Callable[[OutputFile], tuple[str, PartFile]],
     ) -> int:
@@ -161,7 +161,7 @@ class OutputGatherer:
         await in_thread(self._pool, _settle, root, lacking)
         return moved
 
-    def _move_all(self, key: FactsKey, outputs: Sequence[OutputFile], root: Path) -> list[OutputFile]:
+    def _move_all(self, key: FactsKey, outputs: Sequence[OutputFile], root: Root) -> list[OutputFile]:
         """Move the outputs; return those that are nowhere on this machine."""
         _make_folder(root)
         lacking = []
@@ -178,7 +178,7 @@ class OutputGatherer:
                 ) from None
         return lacking
 
-    def _move(self, key: FactsKey, output: OutputFile, root: Path) -> bool:
+    def _move(self, key: FactsKey, output: OutputFile, root: Root) -> bool:
         """Rename where that is possible, else copy. A file that another machine of the site may look for before it
         knows of the move keeps its first name until it is dropped. False: it is neither there nor here."""
         parts = parts_of(output.name)
@@ -212,21 +212,21 @@ def _checked(outputs: Sequence[OutputFile]) -> list[OutputFile]:
     return list({output.name: output for output in outputs}.values())
 
 
-def _part(key: FactsKey, output: OutputFile, root: Path) -> PartFile:
+def _part(key: FactsKey, output: OutputFile, root: Root) -> PartFile:
     tag = hashlib.sha256(f"{key.subgroup} {key.epoch} {key.batch} {output.name}".encode()).hexdigest()[:24]
     return PartFile(
         root, parts_of(output.name), tag=tag, size_bytes=output.size_bytes, sha256=output.sha256, mode=_MODE
     )
 
 
-def _make_folder(root: Path) -> None:
+def _make_folder(root: Root) -> None:
     try:
         make_folders(root)
     except OSError as fault:
         raise LocalFault(f"output folder {root}: {fault.strerror}; name one the node's account may write") from None
 
 
-def stands(root: Path, output: OutputFile, *, closely: bool = True) -> bool:
+def stands(root: Root, output: OutputFile, *, closely: bool = True) -> bool:
     """True if the file is there already with this content. Not `closely`: with this size, which is enough where
     nothing else ever came under the name, for a file is checked as it comes. Blocks."""
     parts = parts_of(output.name)
@@ -241,7 +241,7 @@ def stands(root: Path, output: OutputFile, *, closely: bool = True) -> bool:
         return not closely or hashlib.file_digest(file, "sha256").hexdigest() == output.sha256
 
 
-def _linked(source: int, fd: int, root: Path, parts: Sequence[str]) -> bool:
+def _linked(source: int, fd: int, root: Root, parts: Sequence[str]) -> bool:
     """Give the file a second name. False when that cannot be, or it has further names, by which it could change
     later."""
     name, mine = parts[-1], os.fstat(fd)
@@ -266,7 +266,7 @@ def _linked(source: int, fd: int, root: Path, parts: Sequence[str]) -> bool:
     return True
 
 
-def _renamed(source: int, fd: int, root: Path, parts: Sequence[str]) -> bool:
+def _renamed(source: int, fd: int, root: Root, parts: Sequence[str]) -> bool:
     """Move the file. False when the folders lie on different file systems, or the file has further names, by which
     it could change later."""
     if os.fstat(fd).st_nlink != 1:
@@ -292,7 +292,7 @@ def _copy(fd: int, part: PartFile) -> None:
         part.discard()
 
 
-def _settle(root: Path, outputs: Sequence[OutputFile]) -> None:
+def _settle(root: Root, outputs: Sequence[OutputFile]) -> None:
     try:
         sync_folders(root, {parts_of(o.name)[:-1] for o in outputs})
     except OSError as fault:

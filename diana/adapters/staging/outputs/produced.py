@@ -13,10 +13,11 @@ import shutil
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import Executor
+from contextlib import suppress
 from pathlib import Path
 
 from diana.adapters.staging.catalogue.catalogue import Catalogue
-from diana.adapters.staging.paths import folder, make_folders, make_private, open_plain, sync_folders
+from diana.adapters.staging.paths import Root, Unlinked, folder, make_folders, make_private, open_plain, sync_folders
 from diana.adapters.staging.refs import PART_PREFIX, parts_of, sha256_hex
 from diana.adapters.staging.threads import in_thread
 from diana.adapters.staging.transfer.cache import Cache
@@ -90,7 +91,7 @@ async def register_outputs(
     own = data.gathered(order.group)
     try:
         if order.to.startswith("/"):
-            await in_thread(pool, _link_all, Path(order.to), own, outputs)
+            await in_thread(pool, _link_all, Unlinked(order.to), own, outputs)
         dataset = await register(order.dataset, [own])
     except DianaError as fault:
         return OutputsInCatalogue(ticket=order.ticket, dataset=None, error=f"at site {site}: {fault}")
@@ -100,30 +101,35 @@ async def register_outputs(
     return OutputsInCatalogue(ticket=order.ticket, dataset=dataset)
 
 
-def _link_all(source: Path, own: Path, outputs: Callable[[], Iterator[OutputFile]]) -> None:
+def _link_all(source: Root, own: Path, outputs: Callable[[], Iterator[OutputFile]]) -> None:
     """Link all outputs into the group's folder, in a data thread. Done before, in part or whole, is fine."""
     make_folders(own)
     below: set[tuple[str, ...]] = set()
     for output in outputs():
         parts = parts_of(output.name)
-        if (upper := tuple(parts[:-1])) not in below:
-            own.joinpath(*upper).mkdir(parents=True, exist_ok=True)
-            below.add(upper)
-        _link(source.joinpath(*parts), own.joinpath(*parts))
+        try:
+            with folder(source, parts[:-1]) as there, folder(own, parts[:-1], create=True) as here:
+                _link(there, here, parts[-1])
+        except OSError as fault:
+            raise OSError(fault.errno, fault.strerror, f"{source}/{output.name}") from None
+        below.add(tuple(parts[:-1]))
     sync_folders(own, below)
 
 
-def _link(there: Path, here: Path) -> None:
+def _link(there: int, here: int, name: str) -> None:
     try:
-        os.link(there, here, follow_symlinks=False)
+        os.link(name, name, src_dir_fd=there, dst_dir_fd=here, follow_symlinks=False)
     except FileExistsError:
         pass
     except OSError as fault:
         if fault.errno not in (errno.EXDEV, errno.EPERM, errno.EMLINK):
             raise
-        part = here.with_name(f"{PART_PREFIX}{here.name}")
-        with there.open("rb") as source, part.open("wb") as copy:
+        part = f"{PART_PREFIX}{name}"
+        with suppress(FileNotFoundError):
+            os.unlink(part, dir_fd=here)
+        new = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666, dir_fd=here)
+        with open(new, "wb") as copy, open(open_plain(there, name), "rb") as source:
             shutil.copyfileobj(source, copy, 1 << 20)
             copy.flush()
             os.fsync(copy.fileno())
-        part.replace(here)
+        os.rename(part, name, src_dir_fd=here, dst_dir_fd=here)

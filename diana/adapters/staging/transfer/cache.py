@@ -217,7 +217,7 @@ def _files_below(root: Path) -> Generator[tuple[str, int], None, None]:
                     yield entry.name, entry.stat(follow_symlinks=False).st_size
 
 
-def room_bytes(path: os.PathLike[str], limits: StagingLimits) -> int:
+def room_bytes(path: str | os.PathLike[str], limits: StagingLimits) -> int:
     """Bytes that may still be written on the file system of `path`."""
     disk = os.statvfs(path)
     reserve = min(limits.reserve_bytes, int(disk.f_blocks * disk.f_frsize * _RESERVE_SHARE))

@@ -10,9 +10,8 @@ import os
 import stat
 from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
 
-from diana.adapters.staging.paths import folder, open_plain
+from diana.adapters.staging.paths import Root, folder, open_plain
 from diana.adapters.staging.refs import PART_PREFIX
 from diana.errors import DianaError
 
@@ -33,7 +32,7 @@ class PartFile:
 
     def __init__(
         self,
-        root: Path,
+        root: Root,
         parts: Sequence[str],
         *,
         tag: str,
