@@ -1,4 +1,7 @@
-"""The synchronous client. One object may be used by several threads."""
+"""The synchronous client. One object may be used by several threads.
+
+Generated from aio.py by `python -m diana.client.generate`. Do not edit.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,6 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any, cast
 
 from diana.client import steps
-from diana.client.local import LocalWire
 from diana.client.results import JobResult, as_asked, by_index, rows
 from diana.client.where import data_folder
 from diana.errors import DianaError, WaitTimedOut
@@ -26,9 +28,9 @@ if TYPE_CHECKING:
     class Wire(Protocol):
         @property
         def sign(self) -> Callable[[wire.ToSign], wire.Permit] | None: ...
-        def call(self, method: str, request: object) -> Any: ...
-        def upload(self, requests: Iterable[object]) -> None: ...
-        def stream(self, method: str, request: object) -> Iterator[Any]: ...
+        def call(self, method: str, request: Any) -> Any: ...
+        def upload(self, requests: Iterator[Any]) -> None: ...
+        def stream(self, method: str, request: Any) -> Iterator[Any]: ...
         def close(self) -> None: ...
 
 
@@ -45,6 +47,8 @@ class Client:
     ) -> None:
         self._wire: Wire
         if address is None and credential is None:
+            from diana.client.local import LocalWire
+
             self._wire = LocalWire(data_folder(data))
         else:
             from diana.client.remote import RemoteWire
@@ -85,7 +89,8 @@ class Client:
         folder: StrPath | None = None,
     ) -> wire.Decision:
         """Plan the job: where it would go now, and why; nothing is submitted."""
-        return self._run(steps.plan(steps.prepare(job, "", options, format, folder)))
+        prepared = steps.prepare(job, "", options, format, folder)
+        return self._run(steps.plan(prepared))
 
     def plans(
         self,
@@ -96,39 +101,40 @@ class Client:
         folder: StrPath | None = None,
     ) -> tuple[wire.PlannedGroup, ...]:
         """Plan the groups of a job file of several; those that wait for others have no decision yet."""
-        return self._run(steps.plans(steps.prepare(job, "", options, format, folder)))
+        prepared = steps.prepare(job, "", options, format, folder)
+        return self._run(steps.plans(prepared))
 
     def cancel(self, target: str, *, dependents: bool = False) -> int:
         """Cancel `alpha-12`, `alpha-12.3` or `alpha-12.[3-9,12]`; returns the number of jobs concerned. `dependents`:
         also every group that waits for it (with the whole of a group only); else those are held until it is retried."""
         request = wire.CancelRequest(target=target, dependents=dependents)
-        return cast("int", (self._call("Cancel", request)).jobs)
+        return cast("int", self._wire.call("Cancel", request).jobs)
 
     def cancel_held(self, target: str, *, release: bool = False) -> wire.CancelHeldResponse:
         """Cancel the target's jobs that are held and have not started; the others stay as they are, or with `release`
         are held no longer. Asked again while it is `unsure` of some, because their site has not said yet that it holds
         them. UsageError where the node's release does not know the call."""
         request = wire.CancelHeldRequest(target=target, release=release)
-        return cast("wire.CancelHeldResponse", self._call("CancelHeld", request))
+        return cast("wire.CancelHeldResponse", self._wire.call("CancelHeld", request))
 
     def hold(self, target: str) -> wire.HoldResponse:
         """Hold the target's jobs that have not started until they are released; the others run on (`started`)."""
-        return cast("wire.HoldResponse", self._call("Hold", wire.HoldRequest(target=target)))
+        return cast("wire.HoldResponse", self._wire.call("Hold", wire.HoldRequest(target=target)))
 
     def move(self, target: str, to: str) -> wire.MoveResponse:
         """Move the target's jobs that have not started to the site `to`; the others run on (`started`)."""
-        return cast("wire.MoveResponse", self._call("Move", wire.MoveRequest(target=target, to=to)))
+        return cast("wire.MoveResponse", self._wire.call("Move", wire.MoveRequest(target=target, to=to)))
 
     def release(self, target: str) -> int:
         """Let held jobs start again; returns how many. UsageError when something named is not held."""
-        return cast("int", self._call("Release", wire.ReleaseRequest(target=target)).jobs)
+        return cast("int", self._wire.call("Release", wire.ReleaseRequest(target=target)).jobs)
 
     def retry(self, target: str, *, held: bool = False, cancelled: bool = False, unreachable: bool = False) -> int:
         """Try failed jobs again, with `held` those of unknown outcome, with `cancelled` those cancelled and with
         `unreachable` (for whole groups) those at sites out of reach too, where they may run on for a while; returns how
         many. UsageError when there is none."""
         request = wire.RetryRequest(target=target, held=held, cancelled=cancelled, unreachable=unreachable)
-        return cast("int", self._call("Retry", request).jobs)
+        return cast("int", self._wire.call("Retry", request).jobs)
 
     # --- looking on ----------------------------------------------------------------------------------
 
@@ -137,13 +143,13 @@ class Client:
     ) -> tuple[wire.GroupStatus, ...]:
         """Status of these groups, or of all the caller may see."""
         request = wire.StatusRequest(groups=tuple(steps.group_names(groups)), mine=mine, active=active)
-        return cast("tuple[wire.GroupStatus, ...]", self._call("Status", request).groups)
+        return cast("tuple[wire.GroupStatus, ...]", self._wire.call("Status", request).groups)
 
     def groups(self, *, mine: bool = False, active: bool = False, limit: int = 0) -> wire.StatusResponse:
         """Groups the caller may see, at most `limit` (0: as many as an answer holds): open ones before ended ones,
         newest first. `left_out` says how many more there are."""
         request = wire.StatusRequest(mine=mine, active=active, limit=limit)
-        return cast("wire.StatusResponse", self._call("Status", request))
+        return cast("wire.StatusResponse", self._wire.call("Status", request))
 
     def watch(self, group: str, timeout_s: float | None = None) -> Iterator[wire.GroupStatus]:
         """The status now and whenever it changes (at most about five a second), until it is final."""
@@ -152,8 +158,9 @@ class Client:
     def wait(self, group: str, timeout_s: float | None = None) -> wire.GroupStatus:
         """The final status. WaitTimedOut when `timeout_s` (None: for ever) passes first."""
         last: wire.GroupStatus | None = None
-        for status in self.watch(group, timeout_s):
-            last = status
+        with closing(cast("Any", self.watch(group, timeout_s))) as statuses:
+            for status in statuses:
+                last = status
         if last is None:
             raise DianaError(f"group {group}: the node ended the wait without a status")
         return last
@@ -163,7 +170,8 @@ class Client:
         waiting = steps.Completion(groups)
         end = time.monotonic() + timeout_s if timeout_s else float("inf")
         while waiting:
-            yield from waiting.take(self._call("Status", waiting.request()))
+            for status in waiting.take(self._wire.call("Status", waiting.request())):
+                yield status
             if not waiting:
                 return
             if time.monotonic() >= end:
@@ -179,12 +187,19 @@ class Client:
         status counts them, or `ended` for all of these; from the job `first` on, at most `most` (0: all). A page of a
         group of any size costs what it holds. Jobs that were given to no site have none; those that were given to a
         machine and cancelled before they began have its site, and `began` says so."""
-        chunks = self.result_chunks(group, follow=follow, outcome=outcome, first=first, most=most)
-        if outcome:
-            yield from by_index(group, map(as_asked, chunks))
-            return
-        for chunk in chunks:
-            yield from rows(group, chunk)
+        page: list[wire.ResultsChunk] = []
+        asked = self.result_chunks(group, follow=follow, outcome=outcome, first=first, most=most)
+        with closing(cast("Any", asked)) as chunks:
+            for chunk in chunks:
+                # Without an outcome they come as they arrived; else a page is put in order once it is whole.
+                if not outcome or (page and page[-1].chunk != chunk.chunk):
+                    for row in by_index(group, page) if outcome else rows(group, chunk):
+                        yield row
+                    page.clear()
+                if outcome:
+                    page.append(as_asked(chunk))
+        for row in by_index(group, page):
+            yield row
 
     def result_chunks(
         self, group: str, *, follow: bool = False, after: int = 0, outcome: str = "", first: int = 0, most: int = 0
@@ -202,10 +217,14 @@ class Client:
         as they come, until the group is final (without what its merge command wrote)."""
         from diana.client.fetching import FolderWriter
 
-        stream = cast("Generator[Any, None, None]", self.fetch_chunks(group, pattern, follow=follow))
-        with closing(stream) as chunks, closing(FolderWriter(folder)) as writer:
-            for chunk in chunks:
-                writer.feed(chunk)
+        writer = FolderWriter(folder)
+        stream = self.fetch_chunks(group, pattern, follow=follow)
+        try:
+            with closing(cast("Any", stream)) as chunks:
+                for chunk in chunks:
+                    writer.feed(chunk)
+        finally:
+            writer.close()
         return writer.paths
 
     def fetch_chunks(
@@ -217,24 +236,24 @@ class Client:
         return self._wire.stream("Fetch", request)
 
     def explain(self, group: str) -> wire.ExplainResponse:
-        return cast("wire.ExplainResponse", self._call("Explain", wire.GroupRequest(group=group)))
+        return cast("wire.ExplainResponse", self._wire.call("Explain", wire.GroupRequest(group=group)))
 
     # --- the node ------------------------------------------------------------------------------------
 
     def queue(self, site: str | None = None) -> wire.QueueView:
         """The queues at the node's site, or at another. Unreachable when that does not answer the node."""
-        return cast("wire.QueueView", self._call("Queue", wire.QueueReadRequest(site=site or "")))
+        return cast("wire.QueueView", self._wire.call("Queue", wire.QueueReadRequest(site=site or "")))
 
     def links(self, source: str = "", *, paths: str = "") -> wire.LinkMap:
         """The links known at the node, measured or told; `source`: only those data of this site come over. `paths`:
         also how all sites lie to this one. UsageError for a site nothing is known of."""
-        return cast("wire.LinkMap", self._call("Links", wire.LinksRequest(source=source, paths=paths)))
+        return cast("wire.LinkMap", self._wire.call("Links", wire.LinksRequest(source=source, paths=paths)))
 
     def sites(self) -> tuple[wire.Site, ...]:
-        return cast("tuple[wire.Site, ...]", self._call("Sites", wire.Empty()).sites)
+        return cast("tuple[wire.Site, ...]", self._wire.call("Sites", wire.Empty()).sites)
 
     def datasets(self) -> tuple[wire.Dataset, ...]:
-        return cast("tuple[wire.Dataset, ...]", self._call("Datasets", wire.Empty()).datasets)
+        return cast("tuple[wire.Dataset, ...]", self._wire.call("Datasets", wire.Empty()).datasets)
 
     def add_dataset(
         self,
@@ -265,7 +284,7 @@ class Client:
     def remove_dataset(self, name: str) -> tuple[wire.Dataset, ...]:
         """Forget `NAME` with all its versions, or `NAME@VERSION`; what was. The files stay. Operators only."""
         request = wire.DatasetRequest(name=name)
-        return cast("tuple[wire.Dataset, ...]", (self._call("RemoveDataset", request)).datasets)
+        return cast("tuple[wire.Dataset, ...]", self._wire.call("RemoveDataset", request).datasets)
 
     def _followed(
         self, method: str, request: object, progress: Callable[[wire.DatasetProgress], None] | None
@@ -280,30 +299,26 @@ class Client:
         return made
 
     def info(self) -> wire.InfoResponse:
-        return cast("wire.InfoResponse", self._call("Info", wire.Empty()))
+        return cast("wire.InfoResponse", self._wire.call("Info", wire.Empty()))
 
     def invite(
         self, kind: str = "site", name: str = "", *, for_s: float = 0.0, address: str = "", again: bool = False
     ) -> wire.InviteResponse:
         """A token to join the VO with, once. `kind`: site, member, standby or user. For operators."""
-        response: wire.InviteResponse = self._call(
-            "Invite", wire.InviteRequest(kind=kind, name=name, for_s=for_s, address=address, again=again)
-        )
-        return response
+        request = wire.InviteRequest(kind=kind, name=name, for_s=for_s, address=address, again=again)
+        return cast("wire.InviteResponse", self._wire.call("Invite", request))
 
     def invitations(self, withdraw: str = "") -> tuple[wire.OpenInvitation, ...]:
         """Invitations that are open at this site; or withdraw the one of this id, which nobody can use from now on. For
         operators."""
-        response: wire.InviteResponse = self._call(
-            "Invite", wire.InviteRequest(order="withdraw" if withdraw else "list", id=withdraw)
-        )
-        return response.open
+        request = wire.InviteRequest(order="withdraw" if withdraw else "list", id=withdraw)
+        return cast("wire.InviteResponse", self._wire.call("Invite", request)).open
 
     def promote(self, *, force: bool = False, remove: bool = False) -> str:
         """Have a site's leader hand over to its standby. `force`, to a standby: lead, the other machine is dead for
         good. `remove`, to a leader: lead alone. Returns what was done; UsageError when it cannot be. Operators only."""
         request = wire.PromoteRequest(force=force, remove=remove)
-        return cast("wire.PromoteResponse", self._call("Promote", request)).text
+        return cast("wire.PromoteResponse", self._wire.call("Promote", request)).text
 
     def operate(
         self,
@@ -325,44 +340,41 @@ class Client:
             from_wall_s=from_wall_s,
             to_wall_s=to_wall_s,
         )
-        return cast("wire.OperateResponse", self._call("Operate", request)).text
+        return cast("wire.OperateResponse", self._wire.call("Operate", request)).text
 
     def ledger(self) -> wire.LedgerResponse:
         """Decisions of the VO's signers: the policy, who is banned; and whether this site is drained."""
-        return cast("wire.LedgerResponse", self._call("Ledger", wire.Empty()))
+        return cast("wire.LedgerResponse", self._wire.call("Ledger", wire.Empty()))
 
     def peers(self) -> wire.PeersResponse:
         """Each known site, how it is linked and what was last heard of it; this site's machines; the node's counts."""
-        return cast("wire.PeersResponse", self._call("Peers", wire.Empty()))
+        return cast("wire.PeersResponse", self._wire.call("Peers", wire.Empty()))
 
     def doctor(self) -> tuple[wire.CheckResult, ...]:
         """Faults the running node finds in how it is reached and whom it reaches. Operators only."""
-        return cast("wire.DoctorResponse", self._call("Doctor", wire.Empty())).checks
+        return cast("wire.DoctorResponse", self._wire.call("Doctor", wire.Empty())).checks
 
     def dashboard(self, scope: str = "pages", *, for_s: float = 0.0) -> wire.DashboardResponse:
         """A way into the node's pages as this caller, good once and within two minutes; or, for the scope `metrics`, a
         token for what collects them. `for_s`: how long it holds; 0: as the site's operator set."""
         request = wire.DashboardRequest(scope=scope, for_s=for_s)
-        return cast("wire.DashboardResponse", self._call("Dashboard", request))
+        return cast("wire.DashboardResponse", self._wire.call("Dashboard", request))
 
     def activity(self, after_wall_s: float = 0.0) -> wire.ActivityResponse:
         """Activity of the site since its node started, in columns; only samples after that time of the node's clock."""
         request = wire.ActivityRequest(after_wall_s=after_wall_s)
-        return cast("wire.ActivityResponse", self._call("Activity", request))
+        return cast("wire.ActivityResponse", self._wire.call("Activity", request))
 
     def metrics(self) -> str:
         """Metrics of the node as a Prometheus server reads them, in its text format; docs/metrics.md names every
         metric."""
-        return cast("wire.MetricsResponse", self._call("Metrics", wire.Empty())).text
+        return cast("wire.MetricsResponse", self._wire.call("Metrics", wire.Empty())).text
 
     def stop(self) -> None:
         """Ask the node to stop; running jobs run on. Operators only."""
-        self._call("Stop", wire.Empty())
+        self._wire.call("Stop", wire.Empty())
 
     # --- carrying it out -----------------------------------------------------------------------------
-
-    def _call(self, method: str, request: object) -> Any:
-        return self._wire.call(method, request)
 
     def _run(self, doing: Generator[steps.Call | steps.Upload, Any, T]) -> T:
         answer: Any = None
