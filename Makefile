@@ -91,6 +91,7 @@ check: setup ## lint, format, types, layers, proto compatibility
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m diana.wire.generate --check
+	$(BIN)/python -m diana.client.generate --check
 	$(BIN)/python -m diana.wire.compat
 
 docs: setup ## the documentation as a site in build/docs, every link checked (to read it: python3 -m http.server -d build/docs)

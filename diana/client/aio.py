@@ -1,17 +1,19 @@
-"""The client for asyncio: the same calls as `Client`, awaited; iterators are asynchronous ones."""
+"""The client for asyncio. The synchronous one, `client.py`, is made of this file: see `generate.py`."""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, cast
 
+from diana import __version__
 from diana.client import steps
 from diana.client.results import JobResult, as_asked, by_index, rows
 from diana.client.where import data_folder
-from diana.errors import DianaError, WaitTimedOut
+from diana.errors import DianaError, UnknownCall, WaitTimedOut
 from diana.wire.client import messages as wire
 
 if TYPE_CHECKING:
@@ -26,15 +28,18 @@ if TYPE_CHECKING:
         @property
         def sign(self) -> Callable[[wire.ToSign], wire.Permit] | None: ...
         async def call(self, method: str, request: Any) -> Any: ...
-        async def upload(self, requests: AsyncIterator[Any]) -> None: ...
+        async def upload(self, requests: Iterator[Any]) -> None: ...
         def stream(self, method: str, request: Any) -> AsyncIterator[Any]: ...
         async def close(self) -> None: ...
 
 
 class AsyncClient:
-    """See `Client` for what each method promises; use it within one event loop. Files are read and hashed in threads.
+    """A node on this machine by its data directory (`data`, else DIANA_DATA, else ~/.diana), or a remote one by a
+    user credential's folder; `address` (host:port) overrides the one written there.
 
-    Leave an iterator early through `contextlib.aclosing`, so that its connection is freed at once.
+    Every method may raise the classes of `diana.errors`: UsageError, Denied, Unplaceable, Unreachable, Overloaded.
+    Iterators hold a connection until they are exhausted or closed: leave one early through `contextlib.aclosing`. Use
+    the client within one event loop. Files are read and hashed in threads.
     """
 
     def __init__(
@@ -70,6 +75,9 @@ class AsyncClient:
         format: str | None = None,
         folder: StrPath | None = None,
     ) -> wire.SubmitResponse:
+        """Durable at the node on return. `job`: a job file's path, its bytes, or a dict; local files it names are
+        uploaded, relative to the job file (or `folder`). The same `key` with the same job gives the same groups.
+        A file of several groups gives them all in `groups`, or none."""
         return await self._run(
             steps.submit(await asyncio.to_thread(steps.prepare, job, key, options, format, folder), self._wire.sign)
         )
@@ -82,6 +90,7 @@ class AsyncClient:
         format: str | None = None,
         folder: StrPath | None = None,
     ) -> wire.Decision:
+        """Plan the job: where it would go now, and why; nothing is submitted."""
         prepared = await asyncio.to_thread(steps.prepare, job, "", options, format, folder)
         return await self._run(steps.plan(prepared))
 
@@ -93,49 +102,65 @@ class AsyncClient:
         format: str | None = None,
         folder: StrPath | None = None,
     ) -> tuple[wire.PlannedGroup, ...]:
+        """Plan the groups of a job file of several; those that wait for others have no decision yet."""
         prepared = await asyncio.to_thread(steps.prepare, job, "", options, format, folder)
         return await self._run(steps.plans(prepared))
 
     async def cancel(self, target: str, *, dependents: bool = False) -> int:
+        """Cancel `alpha-12`, `alpha-12.3` or `alpha-12.[3-9,12]`; returns the number of jobs concerned. `dependents`:
+        also every group that waits for it (with the whole of a group only); else those are held until it is retried."""
         request = wire.CancelRequest(target=target, dependents=dependents)
-        return cast("int", (await self._wire.call("Cancel", request)).jobs)
+        return cast("int", (await self._call("Cancel", request)).jobs)
 
     async def cancel_held(self, target: str, *, release: bool = False) -> wire.CancelHeldResponse:
+        """Cancel the target's jobs that are held and have not started; the others stay as they are, or with `release`
+        are held no longer. Asked again while it is `unsure` of some, because their site has not said yet that it holds
+        them. UsageError where the node's release does not know the call."""
         request = wire.CancelHeldRequest(target=target, release=release)
-        return cast("wire.CancelHeldResponse", await self._wire.call("CancelHeld", request))
+        return cast("wire.CancelHeldResponse", await self._call("CancelHeld", request))
 
     async def hold(self, target: str) -> wire.HoldResponse:
-        return cast("wire.HoldResponse", await self._wire.call("Hold", wire.HoldRequest(target=target)))
+        """Hold the target's jobs that have not started until they are released; the others run on (`started`)."""
+        return cast("wire.HoldResponse", await self._call("Hold", wire.HoldRequest(target=target)))
 
     async def move(self, target: str, to: str) -> wire.MoveResponse:
-        return cast("wire.MoveResponse", await self._wire.call("Move", wire.MoveRequest(target=target, to=to)))
+        """Move the target's jobs that have not started to the site `to`; the others run on (`started`)."""
+        return cast("wire.MoveResponse", await self._call("Move", wire.MoveRequest(target=target, to=to)))
 
     async def release(self, target: str) -> int:
-        return cast("int", (await self._wire.call("Release", wire.ReleaseRequest(target=target))).jobs)
+        """Let held jobs start again; returns how many. UsageError when something named is not held."""
+        return cast("int", (await self._call("Release", wire.ReleaseRequest(target=target))).jobs)
 
     async def retry(
         self, target: str, *, held: bool = False, cancelled: bool = False, unreachable: bool = False
     ) -> int:
+        """Try failed jobs again, with `held` those of unknown outcome, with `cancelled` those cancelled and with
+        `unreachable` (for whole groups) those at sites out of reach too, where they may run on for a while; returns how
+        many. UsageError when there is none."""
         request = wire.RetryRequest(target=target, held=held, cancelled=cancelled, unreachable=unreachable)
-        return cast("int", (await self._wire.call("Retry", request)).jobs)
+        return cast("int", (await self._call("Retry", request)).jobs)
 
     # --- looking on ----------------------------------------------------------------------------------
 
     async def status(
         self, groups: Iterable[str] = (), *, mine: bool = False, active: bool = False
     ) -> tuple[wire.GroupStatus, ...]:
+        """Status of these groups, or of all the caller may see."""
         request = wire.StatusRequest(groups=tuple(steps.group_names(groups)), mine=mine, active=active)
-        return cast("tuple[wire.GroupStatus, ...]", (await self._wire.call("Status", request)).groups)
+        return cast("tuple[wire.GroupStatus, ...]", (await self._call("Status", request)).groups)
 
     async def groups(self, *, mine: bool = False, active: bool = False, limit: int = 0) -> wire.StatusResponse:
-        """As `Client.groups`."""
+        """Groups the caller may see, at most `limit` (0: as many as an answer holds): open ones before ended ones,
+        newest first. `left_out` says how many more there are."""
         request = wire.StatusRequest(mine=mine, active=active, limit=limit)
-        return cast("wire.StatusResponse", await self._wire.call("Status", request))
+        return cast("wire.StatusResponse", await self._call("Status", request))
 
     def watch(self, group: str, timeout_s: float | None = None) -> AsyncIterator[wire.GroupStatus]:
+        """The status now and whenever it changes (at most about five a second), until it is final."""
         return self._wire.stream("Wait", wire.WaitRequest(group=group, timeout_s=timeout_s or 0.0))
 
     async def wait(self, group: str, timeout_s: float | None = None) -> wire.GroupStatus:
+        """The final status. WaitTimedOut when `timeout_s` (None: for ever) passes first."""
         last: wire.GroupStatus | None = None
         async with aclosing(cast("Any", self.watch(group, timeout_s))) as statuses:
             async for status in statuses:
@@ -147,21 +172,27 @@ class AsyncClient:
     async def as_completed(
         self, groups: Iterable[str], timeout_s: float | None = None
     ) -> AsyncIterator[wire.GroupStatus]:
+        """Each group's final status as it ends, whichever ends first. WaitTimedOut when `timeout_s` passes first."""
         waiting = steps.Completion(groups)
-        loop = asyncio.get_running_loop()
-        end = loop.time() + timeout_s if timeout_s else float("inf")
+        end = time.monotonic() + timeout_s if timeout_s else float("inf")
         while waiting:
-            for status in waiting.take(await self._wire.call("Status", waiting.request())):
+            for status in waiting.take(await self._call("Status", waiting.request())):
                 yield status
             if not waiting:
                 return
-            if loop.time() >= end:
+            if time.monotonic() >= end:
                 raise WaitTimedOut(f"{waiting.names()}: not ended after {timeout_s:g} s; they go on")
             await asyncio.sleep(waiting.pause_s)
 
     async def results(
         self, group: str, *, follow: bool = False, outcome: str = "", first: int = 0, most: int = 0
     ) -> AsyncIterator[JobResult]:
+        """Finished jobs in the order their results arrived; with `follow` until the group is final.
+
+        With `outcome` those that ended so, in order of their indices: `done`, `failed`, `cancelled` or `held` as its
+        status counts them, or `ended` for all of these; from the job `first` on, at most `most` (0: all). A page of a
+        group of any size costs what it holds. Jobs that were given to no site have none; those that were given to a
+        machine and cancelled before they began have its site, and `began` says so."""
         page: list[wire.ResultsChunk] = []
         asked = self.result_chunks(group, follow=follow, outcome=outcome, first=first, most=most)
         async with aclosing(cast("Any", asked)) as chunks:
@@ -179,13 +210,17 @@ class AsyncClient:
     def result_chunks(
         self, group: str, *, follow: bool = False, after: int = 0, outcome: str = "", first: int = 0, most: int = 0
     ) -> AsyncIterator[wire.ResultsChunk]:
+        """Results in columns; `after` skips chunks already seen. With `outcome` a page's chunks bear one number."""
         request = wire.ResultsRequest(group=group, follow=follow, after=after, outcome=outcome, first=first, most=most)
         return self._wire.stream("Results", request)
 
     def logs(self, job: str, *, failed: bool = False) -> AsyncIterator[wire.LogsChunk]:
+        """Logs of one job (`alpha-12.3`), or of a group's jobs in order of their index."""
         return self._wire.stream("Logs", wire.LogsRequest(job=job, failed=failed))
 
     async def fetch(self, group: str, folder: StrPath, pattern: str = "", *, follow: bool = False) -> list[Path]:
+        """Copy gathered outputs into `folder`, each verified and whole or not at all; the paths written. With `follow`
+        as they come, until the group is final (without what its merge command wrote)."""
         from diana.client.fetching import FolderWriter
 
         writer = await asyncio.to_thread(FolderWriter, folder)
@@ -201,25 +236,30 @@ class AsyncClient:
     def fetch_chunks(
         self, group: str, pattern: str = "", *, follow: bool = False, skip: str = ""
     ) -> AsyncIterator[wire.FetchChunk]:
+        """Gathered outputs in pieces, file after file; the last of each names its SHA-256. `skip`: jobs whose outputs
+        are not wanted, as `0-7,12`."""
         request = wire.FetchRequest(group=group, pattern=pattern, follow=follow, skip=skip)
         return self._wire.stream("Fetch", request)
 
     async def explain(self, group: str) -> wire.ExplainResponse:
-        return cast("wire.ExplainResponse", await self._wire.call("Explain", wire.GroupRequest(group=group)))
+        return cast("wire.ExplainResponse", await self._call("Explain", wire.GroupRequest(group=group)))
 
     # --- the node ------------------------------------------------------------------------------------
 
     async def queue(self, site: str | None = None) -> wire.QueueView:
-        return cast("wire.QueueView", await self._wire.call("Queue", wire.QueueReadRequest(site=site or "")))
+        """The queues at the node's site, or at another. Unreachable when that does not answer the node."""
+        return cast("wire.QueueView", await self._call("Queue", wire.QueueReadRequest(site=site or "")))
 
     async def links(self, source: str = "", *, paths: str = "") -> wire.LinkMap:
-        return cast("wire.LinkMap", await self._wire.call("Links", wire.LinksRequest(source=source, paths=paths)))
+        """The links known at the node, measured or told; `source`: only those data of this site come over. `paths`:
+        also how all sites lie to this one. UsageError for a site nothing is known of."""
+        return cast("wire.LinkMap", await self._call("Links", wire.LinksRequest(source=source, paths=paths)))
 
     async def sites(self) -> tuple[wire.Site, ...]:
-        return cast("tuple[wire.Site, ...]", (await self._wire.call("Sites", wire.Empty())).sites)
+        return cast("tuple[wire.Site, ...]", (await self._call("Sites", wire.Empty())).sites)
 
     async def datasets(self) -> tuple[wire.Dataset, ...]:
-        return cast("tuple[wire.Dataset, ...]", (await self._wire.call("Datasets", wire.Empty())).datasets)
+        return cast("tuple[wire.Dataset, ...]", (await self._call("Datasets", wire.Empty())).datasets)
 
     async def add_dataset(
         self,
@@ -250,7 +290,7 @@ class AsyncClient:
     async def remove_dataset(self, name: str) -> tuple[wire.Dataset, ...]:
         """Forget `NAME` with all its versions, or `NAME@VERSION`; what was. The files stay. Operators only."""
         request = wire.DatasetRequest(name=name)
-        return cast("tuple[wire.Dataset, ...]", (await self._wire.call("RemoveDataset", request)).datasets)
+        return cast("tuple[wire.Dataset, ...]", (await self._call("RemoveDataset", request)).datasets)
 
     async def _followed(
         self, method: str, request: object, progress: Callable[[wire.DatasetProgress], None] | None
@@ -265,22 +305,26 @@ class AsyncClient:
         return made
 
     async def info(self) -> wire.InfoResponse:
-        return cast("wire.InfoResponse", await self._wire.call("Info", wire.Empty()))
+        return cast("wire.InfoResponse", await self._call("Info", wire.Empty()))
 
     async def invite(
         self, kind: str = "site", name: str = "", *, for_s: float = 0.0, address: str = "", again: bool = False
     ) -> wire.InviteResponse:
+        """A token to join the VO with, once. `kind`: site, member, standby or user. For operators."""
         request = wire.InviteRequest(kind=kind, name=name, for_s=for_s, address=address, again=again)
-        return cast("wire.InviteResponse", await self._wire.call("Invite", request))
+        return cast("wire.InviteResponse", await self._call("Invite", request))
 
     async def invitations(self, withdraw: str = "") -> tuple[wire.OpenInvitation, ...]:
-        """As `Client.invitations`."""
+        """Invitations that are open at this site; or withdraw the one of this id, which nobody can use from now on. For
+        operators."""
         request = wire.InviteRequest(order="withdraw" if withdraw else "list", id=withdraw)
-        return cast("wire.InviteResponse", await self._wire.call("Invite", request)).open
+        return cast("wire.InviteResponse", await self._call("Invite", request)).open
 
     async def promote(self, *, force: bool = False, remove: bool = False) -> str:
+        """Have a site's leader hand over to its standby. `force`, to a standby: lead, the other machine is dead for
+        good. `remove`, to a leader: lead alone. Returns what was done; UsageError when it cannot be. Operators only."""
         request = wire.PromoteRequest(force=force, remove=remove)
-        return cast("wire.PromoteResponse", await self._wire.call("Promote", request)).text
+        return cast("wire.PromoteResponse", await self._call("Promote", request)).text
 
     async def operate(
         self,
@@ -302,51 +346,62 @@ class AsyncClient:
             from_wall_s=from_wall_s,
             to_wall_s=to_wall_s,
         )
-        return cast("wire.OperateResponse", await self._wire.call("Operate", request)).text
+        return cast("wire.OperateResponse", await self._call("Operate", request)).text
 
     async def ledger(self) -> wire.LedgerResponse:
         """Decisions of the VO's signers: the policy, who is banned; and whether this site is drained."""
-        return cast("wire.LedgerResponse", await self._wire.call("Ledger", wire.Empty()))
+        return cast("wire.LedgerResponse", await self._call("Ledger", wire.Empty()))
 
     async def peers(self) -> wire.PeersResponse:
         """Each known site, how it is linked and what was last heard of it; this site's machines; the node's counts."""
-        return cast("wire.PeersResponse", await self._wire.call("Peers", wire.Empty()))
+        return cast("wire.PeersResponse", await self._call("Peers", wire.Empty()))
 
     async def doctor(self) -> tuple[wire.CheckResult, ...]:
         """Faults the running node finds in how it is reached and whom it reaches. Operators only."""
-        return cast("wire.DoctorResponse", await self._wire.call("Doctor", wire.Empty())).checks
+        return cast("wire.DoctorResponse", await self._call("Doctor", wire.Empty())).checks
 
     async def dashboard(self, scope: str = "pages", *, for_s: float = 0.0) -> wire.DashboardResponse:
         """A way into the node's pages as this caller, good once and within two minutes; or, for the scope `metrics`, a
         token for what collects them. `for_s`: how long it holds; 0: as the site's operator set."""
         request = wire.DashboardRequest(scope=scope, for_s=for_s)
-        return cast("wire.DashboardResponse", await self._wire.call("Dashboard", request))
+        return cast("wire.DashboardResponse", await self._call("Dashboard", request))
 
     async def activity(self, after_wall_s: float = 0.0) -> wire.ActivityResponse:
         """Activity of the site since its node started, in columns; only samples after that time of the node's clock."""
         request = wire.ActivityRequest(after_wall_s=after_wall_s)
-        return cast("wire.ActivityResponse", await self._wire.call("Activity", request))
+        return cast("wire.ActivityResponse", await self._call("Activity", request))
 
     async def metrics(self) -> str:
-        """As `Client.metrics`."""
-        return cast("wire.MetricsResponse", await self._wire.call("Metrics", wire.Empty())).text
+        """Metrics of the node as a Prometheus server reads them, in its text format; docs/metrics.md names every
+        metric."""
+        return cast("wire.MetricsResponse", await self._call("Metrics", wire.Empty())).text
 
     async def stop(self) -> None:
-        await self._wire.call("Stop", wire.Empty())
+        """Ask the node to stop; running jobs run on. Operators only."""
+        await self._call("Stop", wire.Empty())
 
     # --- carrying it out -----------------------------------------------------------------------------
+
+    async def _call(self, method: str, request: object) -> Any:
+        try:
+            return await self._wire.call(method, request)
+        except UnknownCall as error:
+            raise await self._with_releases(error) from None
+
+    async def _with_releases(self, error: UnknownCall) -> UnknownCall:
+        """Name both releases in the error, so that it is known which one to upgrade; as it is if the node says none."""
+        try:
+            info: wire.InfoResponse = await self._wire.call("Info", wire.Empty())
+        except DianaError:
+            return error
+        return UnknownCall(f"{error}: it is {info.release}, this is {__version__}")
 
     async def _run(self, doing: Generator[steps.MethodCall | steps.FileUpload, Any, T]) -> T:
         answer: Any = None
         while not isinstance(step := await asyncio.to_thread(steps.advance, doing, answer), steps.CallResult):
             if isinstance(step, steps.MethodCall):
-                answer = await self._wire.call(step.method, step.request)
+                answer = await self._call(step.method, step.request)
             else:
                 answer = None
-                await self._wire.upload(_in_thread(step.requests()))
+                await self._wire.upload(step.requests())
         return step.value
-
-
-async def _in_thread(requests: Iterator[Any]) -> AsyncIterator[Any]:
-    while (request := await asyncio.to_thread(next, requests, None)) is not None:
-        yield request

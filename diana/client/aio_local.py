@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from typing import Any
 
+from diana.client.in_threads import each
 from diana.client.local import connect
 from diana.client.where import SOCKET, answer_limit_s, cannot_connect, too_slow, went_away
 from diana.errors import DianaError
@@ -37,12 +38,12 @@ class AsyncLocalWire:
         self._idle.append(link)
         return answer
 
-    async def upload(self, requests: AsyncIterator[object]) -> None:
+    async def upload(self, requests: Iterator[object]) -> None:
         link = await self._open()
         try:
             with suppress(ConnectionError):  # The node ended the call early; its frame says why.
                 number = 0
-                async for request in requests:
+                async for request in each(requests):
                     link[1].write(frames.more_frame(request) if number else frames.call_frame("Upload", request))
                     await link[1].drain()
                     number += 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -13,6 +13,7 @@ import grpc
 from diana.client import renewal
 from diana.client.credential import load_credential
 from diana.client.grpc_parts import ResponseReader, credentials_of, error_from, options_of, path_of, write
+from diana.client.in_threads import each
 from diana.client.leading import leading
 from diana.client.signing import permit
 from diana.client.where import answer_limit_s
@@ -53,10 +54,10 @@ class AsyncRemoteWire:
         except grpc.aio.AioRpcError as error:
             raise self._failed(error) from None
 
-    async def upload(self, requests: AsyncIterator[Any]) -> None:
+    async def upload(self, requests: Iterator[Any]) -> None:
         send = (await self._channel()).stream_unary(path_of("Upload"), write, ResponseReader("Upload"))
         try:
-            await send(requests)
+            await send(each(requests))
         except grpc.aio.AioRpcError as error:
             raise self._failed(error) from None
 

@@ -1,4 +1,7 @@
-"""The synchronous client. One object may be used by several threads."""
+"""The synchronous client. One object may be used by several threads.
+
+Generated from aio.py by `python -m diana.client.generate`. Do not edit.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 from diana import __version__
 from diana.client import steps
-from diana.client.local import LocalWire
 from diana.client.results import JobResult, as_asked, by_index, rows
 from diana.client.where import data_folder
 from diana.errors import DianaError, UnknownCall, WaitTimedOut
@@ -27,9 +29,9 @@ if TYPE_CHECKING:
     class Wire(Protocol):
         @property
         def sign(self) -> Callable[[wire.ToSign], wire.Permit] | None: ...
-        def call(self, method: str, request: object) -> Any: ...
-        def upload(self, requests: Iterable[object]) -> None: ...
-        def stream(self, method: str, request: object) -> Iterator[Any]: ...
+        def call(self, method: str, request: Any) -> Any: ...
+        def upload(self, requests: Iterator[Any]) -> None: ...
+        def stream(self, method: str, request: Any) -> Iterator[Any]: ...
         def close(self) -> None: ...
 
 
@@ -46,6 +48,8 @@ class Client:
     ) -> None:
         self._wire: Wire
         if address is None and credential is None:
+            from diana.client.local import LocalWire
+
             self._wire = LocalWire(data_folder(data))
         else:
             from diana.client.remote import RemoteWire
@@ -86,7 +90,8 @@ class Client:
         folder: StrPath | None = None,
     ) -> wire.Decision:
         """Plan the job: where it would go now, and why; nothing is submitted."""
-        return self._run(steps.plan(steps.prepare(job, "", options, format, folder)))
+        prepared = steps.prepare(job, "", options, format, folder)
+        return self._run(steps.plan(prepared))
 
     def plans(
         self,
@@ -97,13 +102,14 @@ class Client:
         folder: StrPath | None = None,
     ) -> tuple[wire.PlannedGroup, ...]:
         """Plan the groups of a job file of several; those that wait for others have no decision yet."""
-        return self._run(steps.plans(steps.prepare(job, "", options, format, folder)))
+        prepared = steps.prepare(job, "", options, format, folder)
+        return self._run(steps.plans(prepared))
 
     def cancel(self, target: str, *, dependents: bool = False) -> int:
         """Cancel `alpha-12`, `alpha-12.3` or `alpha-12.[3-9,12]`; returns the number of jobs concerned. `dependents`:
         also every group that waits for it (with the whole of a group only); else those are held until it is retried."""
         request = wire.CancelRequest(target=target, dependents=dependents)
-        return cast("int", (self._call("Cancel", request)).jobs)
+        return cast("int", self._call("Cancel", request).jobs)
 
     def cancel_held(self, target: str, *, release: bool = False) -> wire.CancelHeldResponse:
         """Cancel the target's jobs that are held and have not started; the others stay as they are, or with `release`
@@ -153,8 +159,9 @@ class Client:
     def wait(self, group: str, timeout_s: float | None = None) -> wire.GroupStatus:
         """The final status. WaitTimedOut when `timeout_s` (None: for ever) passes first."""
         last: wire.GroupStatus | None = None
-        for status in self.watch(group, timeout_s):
-            last = status
+        with closing(cast("Any", self.watch(group, timeout_s))) as statuses:
+            for status in statuses:
+                last = status
         if last is None:
             raise DianaError(f"group {group}: the node ended the wait without a status")
         return last
@@ -164,7 +171,8 @@ class Client:
         waiting = steps.Completion(groups)
         end = time.monotonic() + timeout_s if timeout_s else float("inf")
         while waiting:
-            yield from waiting.take(self._call("Status", waiting.request()))
+            for status in waiting.take(self._call("Status", waiting.request())):
+                yield status
             if not waiting:
                 return
             if time.monotonic() >= end:
@@ -180,12 +188,19 @@ class Client:
         status counts them, or `ended` for all of these; from the job `first` on, at most `most` (0: all). A page of a
         group of any size costs what it holds. Jobs that were given to no site have none; those that were given to a
         machine and cancelled before they began have its site, and `began` says so."""
-        chunks = self.result_chunks(group, follow=follow, outcome=outcome, first=first, most=most)
-        if outcome:
-            yield from by_index(group, map(as_asked, chunks))
-            return
-        for chunk in chunks:
-            yield from rows(group, chunk)
+        page: list[wire.ResultsChunk] = []
+        asked = self.result_chunks(group, follow=follow, outcome=outcome, first=first, most=most)
+        with closing(cast("Any", asked)) as chunks:
+            for chunk in chunks:
+                # Without an outcome they come as they arrived; else a page is put in order once it is whole.
+                if not outcome or (page and page[-1].chunk != chunk.chunk):
+                    for row in by_index(group, page) if outcome else rows(group, chunk):
+                        yield row
+                    page.clear()
+                if outcome:
+                    page.append(as_asked(chunk))
+        for row in by_index(group, page):
+            yield row
 
     def result_chunks(
         self, group: str, *, follow: bool = False, after: int = 0, outcome: str = "", first: int = 0, most: int = 0
@@ -203,10 +218,14 @@ class Client:
         as they come, until the group is final (without what its merge command wrote)."""
         from diana.client.fetching import FolderWriter
 
-        stream = cast("Generator[Any, None, None]", self.fetch_chunks(group, pattern, follow=follow))
-        with closing(stream) as chunks, closing(FolderWriter(folder)) as writer:
-            for chunk in chunks:
-                writer.feed(chunk)
+        writer = FolderWriter(folder)
+        stream = self.fetch_chunks(group, pattern, follow=follow)
+        try:
+            with closing(cast("Any", stream)) as chunks:
+                for chunk in chunks:
+                    writer.feed(chunk)
+        finally:
+            writer.close()
         return writer.paths
 
     def fetch_chunks(
@@ -266,7 +285,7 @@ class Client:
     def remove_dataset(self, name: str) -> tuple[wire.Dataset, ...]:
         """Forget `NAME` with all its versions, or `NAME@VERSION`; what was. The files stay. Operators only."""
         request = wire.DatasetRequest(name=name)
-        return cast("tuple[wire.Dataset, ...]", (self._call("RemoveDataset", request)).datasets)
+        return cast("tuple[wire.Dataset, ...]", self._call("RemoveDataset", request).datasets)
 
     def _followed(
         self, method: str, request: object, progress: Callable[[wire.DatasetProgress], None] | None
@@ -287,18 +306,14 @@ class Client:
         self, kind: str = "site", name: str = "", *, for_s: float = 0.0, address: str = "", again: bool = False
     ) -> wire.InviteResponse:
         """A token to join the VO with, once. `kind`: site, member, standby or user. For operators."""
-        response: wire.InviteResponse = self._call(
-            "Invite", wire.InviteRequest(kind=kind, name=name, for_s=for_s, address=address, again=again)
-        )
-        return response
+        request = wire.InviteRequest(kind=kind, name=name, for_s=for_s, address=address, again=again)
+        return cast("wire.InviteResponse", self._call("Invite", request))
 
     def invitations(self, withdraw: str = "") -> tuple[wire.OpenInvitation, ...]:
         """Invitations that are open at this site; or withdraw the one of this id, which nobody can use from now on. For
         operators."""
-        response: wire.InviteResponse = self._call(
-            "Invite", wire.InviteRequest(order="withdraw" if withdraw else "list", id=withdraw)
-        )
-        return response.open
+        request = wire.InviteRequest(order="withdraw" if withdraw else "list", id=withdraw)
+        return cast("wire.InviteResponse", self._call("Invite", request)).open
 
     def promote(self, *, force: bool = False, remove: bool = False) -> str:
         """Have a site's leader hand over to its standby. `force`, to a standby: lead, the other machine is dead for
@@ -369,7 +384,7 @@ class Client:
             raise self._with_releases(error) from None
 
     def _with_releases(self, error: UnknownCall) -> UnknownCall:
-        """The same with both releases, so that it is known which one to upgrade; as it is where the node says none."""
+        """Name both releases in the error, so that it is known which one to upgrade; as it is if the node says none."""
         try:
             info: wire.InfoResponse = self._wire.call("Info", wire.Empty())
         except DianaError:

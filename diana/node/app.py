@@ -18,6 +18,7 @@ from diana.adapters.datadir import OpenDataDir
 from diana.adapters.lrm.local import LocalLrm
 from diana.adapters.tasks import end, keep_up
 from diana.engine.engine import Engine
+from diana.engine.journal import effects as fx
 from diana.engine.journal import events as ev
 from diana.engine.messages.messages import Hello
 from diana.errors import DianaError, UsageError
@@ -35,6 +36,7 @@ from diana.node.pair.follower import Leadership, is_paired, serve_pair
 
 if TYPE_CHECKING:
     from diana.node.linking import Links
+    from diana.node.loop.release import Adapters
     from diana.node.loop.runner import Runner
 
 _log = logging.getLogger("diana.node")
@@ -158,12 +160,7 @@ class _Node:
             machine=config.machine,
             term=self.term(),
         )
-        release = Release(config.site, paths, thread)
-        release.start_anew = self._start_anew
-        release.trust = lambda rows: keyring.set_revoked(
-            frozenset(who for who, _, _ in rows), {who: s for who, s, _ in rows}, {who: why for who, _, why in rows}
-        )
-        self.runner = Runner(engine, thread, clock, release, journal.records, self.pair)
+        self.runner = Runner(engine, thread, clock, journal.records, self.pair)
         stack.push_async_callback(self.runner.close)
         # Before any machine is ready: nothing starts that would outlast a window.
         self.announcer = Announcer(config.maintenance, clock.now_s, self.runner.emit_own)
@@ -183,12 +180,13 @@ class _Node:
         )
         links = Links(paths=paths, config=config, port=port, hello=hello, emit=self.runner.emit_peer)
         links.transport.note_refused = self.refusals.note_peer
-        follow(stack, config, release, self.runner, clock)
-        await self._adapters(stack, server, links, release, clock)
+        left = follow(stack, config, self.runner, clock)
+        adapters = await self._adapters(stack, server, links, left, clock)
+        release = Release(config.site, paths, thread, self.runner.callers, adapters)
         # Before the engine gives orders again: none of them may change the catalogue meanwhile.
         for event in engine.missed_datasets(await self.stager.registered()):
             self.runner.emit_own(event)
-        await self.runner.open(effects)
+        await self.runner.open(effects, release)
         if restored:
             store.set_meta("restored_from", "")
         attach_witness(server, config, self.runner)
@@ -208,6 +206,12 @@ class _Node:
         if renamed(self.store, db_uuid, self.pair is not None):
             self.again = True
             self._stop.set()
+
+    def _revoked(self, rows: tuple[tuple[str, float, str], ...]) -> None:
+        """Have the keyring refuse these: (who, since, why)."""
+        self.keyring.set_revoked(
+            frozenset(who for who, _, _ in rows), {who: s for who, s, _ in rows}, {who: why for who, _, why in rows}
+        )
 
     def term(self) -> int:
         """The term under which this machine leads its site; 0 where no other ever could."""
@@ -245,11 +249,19 @@ class _Node:
         """Linked sites and where they are, empty where they can only dial out."""
         return {site: hello.data_address for site, hello in self.transport.peers().items()}
 
-    async def _adapters(self, stack: AsyncExitStack, server: Any, links: Links, release: Any, clock: SiteClock) -> None:
+    async def _adapters(
+        self,
+        stack: AsyncExitStack,
+        server: Any,
+        links: Links,
+        left: Callable[[list[fx.Effect]], None] | None,
+        clock: SiteClock,
+    ) -> Adapters:
         from diana.adapters.grpc.server import peer_identity
         from diana.adapters.link_probe import LinkProbe, ProbeService
         from diana.adapters.staging.catalogue.holdings import DataReader
         from diana.adapters.staging.stager import FileStager
+        from diana.node.loop.release import Adapters
         from diana.node.member.subgrid import SubGrid
         from diana.wire.pb import data_pb2_grpc
 
@@ -276,13 +288,13 @@ class _Node:
             allowed_urls=config.staging.urls,
         )
         stack.push_async_callback(self.stager.close)
+        merging = None
         if self.pair is not None:
             from diana.node.pair.elsewhere import beside
             from diana.node.pair.merging import Merging
 
             self.stager.stand_beside(beside(self.pair, runner.given_up))
             merging = Merging(config.site, self.stager, runner.outputs_of, runner.emit_own, clock.now_s, runner.retried)
-            release.merges = merging
             stack.push_async_callback(merging.stop)
 
         def reader(context: Any) -> DataReader:
@@ -307,11 +319,19 @@ class _Node:
         )
         self.subgrid.attach(server)
         self.stager.holdings.member_may_read = self.subgrid.lrm.may_read
-        release.transport, release.stager, release.lrm = transport, self.stager, self.subgrid.lrm
-        release.heed = self.subgrid.lrm.heed
         stack.push_async_callback(links.stop)
         stack.push_async_callback(probe.stop)
         self.probe = probe
+        return Adapters(
+            transport=transport,
+            lrm=self.subgrid.lrm,
+            stager=self.stager,
+            heed=self.subgrid.lrm.heed,
+            trust=self._revoked,
+            start_anew=self._start_anew,
+            merges=merging,
+            left=left,
+        )
 
     async def _clients(self, stack: AsyncExitStack, server: Any, port: int) -> None:
         from diana.node.api import Api

@@ -17,6 +17,10 @@ ROOT = Path(__file__).resolve().parents[2]
 PROTO = ROOT / "proto"
 PB = ROOT / "diana" / "wire" / "pb"
 
+STUBS = ("data", "enrol", "relay", "subgrid")
+"""Files of proto/diana/v1 whose services are called and served through gRPC's generated code. The others' methods are
+named where they are called."""
+
 _INIT = '"""Generated from proto/ by `python -m diana.wire.generate`. Do not edit."""\n'
 _IMPORT = re.compile(r"^from diana\.v1 import", re.MULTILINE)
 
@@ -26,21 +30,13 @@ def generated() -> dict[str, str]:
     from grpc_tools import protoc  # type: ignore[import-untyped]
 
     sources = sorted(str(p.relative_to(PROTO)) for p in PROTO.glob("diana/v1/*.proto"))
+    stubs = [f"diana/v1/{name}.proto" for name in STUBS]
     includes = importlib.resources.files("grpc_tools") / "_proto"
     with tempfile.TemporaryDirectory() as scratch:
-        code = protoc.main(
-            [
-                "protoc",
-                f"-I{PROTO}",
-                f"-I{includes}",
-                f"--python_out={scratch}",
-                f"--pyi_out={scratch}",
-                f"--grpc_python_out={scratch}",
-                *sources,
-            ]
-        )
-        if code:
-            raise RuntimeError(f"protoc refused {', '.join(sources)}: see its message above")
+        messages = [f"--python_out={scratch}", f"--pyi_out={scratch}", *sources]
+        for order in (messages, [f"--grpc_python_out={scratch}", *stubs]):
+            if protoc.main(["protoc", f"-I{PROTO}", f"-I{includes}", *order]):
+                raise RuntimeError(f"protoc refused {', '.join(sources)}: see its message above")
         out = {"__init__.py": _INIT}
         for path in sorted(Path(scratch, "diana", "v1").iterdir()):
             # protoc derives imports from the proto path; ours live inside the package.

@@ -16,7 +16,8 @@ from diana.model.ids import GroupId, SiteId, SubgroupId
 from diana.model.indexset import IndexSet
 from diana.model.layout import DataDir
 from diana.model.trust.register import Copy, Register
-from diana.node.loop.release import Release
+from diana.node.loop.callers import Callers
+from diana.node.loop.release import Adapters, Release
 from diana.node.loop.store_thread import StoreThread
 from diana.node.pair import replication as module
 from diana.ports import Transport
@@ -66,6 +67,12 @@ class SlowStore(SqliteStore):
         return super().facts_chunk(key)
 
 
+def adapters(wire: Wire) -> Adapters:
+    unused = cast("Any", None)
+    transport = cast("Transport", wire)
+    return Adapters(transport=transport, lrm=unused, stager=unused, heed=unused, trust=unused, start_anew=unused)
+
+
 @pytest.mark.parametrize("tail", [0, 3])
 async def test_a_lease_that_ends_while_results_are_read_holds_up_them_and_all_behind_them(
     tmp_path: Path, tail: int
@@ -73,8 +80,8 @@ async def test_a_lease_that_ends_while_results_are_read_holds_up_them_and_all_be
     store = SlowStore(tmp_path / "journal.db")
     thread = StoreThread(store)
     lease = store.lease = Lease()
-    release, wire = Release(SiteId("alpha"), DataDir(tmp_path), thread), Wire(lease)
-    release.transport = cast("Transport", wire)
+    wire = Wire(lease)
+    release = Release(SiteId("alpha"), DataDir(tmp_path), thread, Callers(), adapters(wire))
     result = fx.SendResult(BETA, KEY, IndexSet())
     effects: list[fx.Effect] = [
         fx.Persist(records.GroupExpired(group=GROUP)),

@@ -100,9 +100,7 @@ def test_ids_differ_between_vos_and_groups_and_are_never_zero() -> None:
 
 def test_a_node_that_is_told_of_no_collector_loads_nothing_and_keeps_nothing() -> None:
     config: Any = parse_config('site = "alpha"\nvo = "lab"\n')
-    release = SimpleNamespace(left=None)
-    follow(AsyncExitStack(), config, release, SimpleNamespace(), SimpleNamespace())  # type: ignore[arg-type]
-    assert release.left is None
+    assert follow(AsyncExitStack(), config, SimpleNamespace(), SimpleNamespace()) is None  # type: ignore[arg-type]
     code = "import diana.node.app, diana.node.traces.sending, sys; print('opentelemetry' in sys.modules)"
     ended = subprocess.run([sys.executable, "-c", code], text=True, capture_output=True, timeout=60, check=True)
     assert ended.stdout == "False\n"
@@ -175,8 +173,8 @@ def test_without_the_library_the_node_says_so_in_one_line(monkeypatch: pytest.Mo
     for name in [*sys.modules, "opentelemetry"]:
         if name.partition(".")[0] == "opentelemetry":
             monkeypatch.setitem(sys.modules, name, None)
-    nobody: Any = SimpleNamespace(left=None)
+    nobody: Any = SimpleNamespace()
     with pytest.raises(UsageError) as caught:
-        follow(AsyncExitStack(), config, nobody, nobody, nobody)
+        follow(AsyncExitStack(), config, nobody, nobody)
     assert "traces.endpoint: the library for traces is not installed" in str(caught.value)
     assert "\n" not in str(caught.value)

@@ -1,4 +1,4 @@
-"""Durable effects meet the world here: each kind goes to its adapter, an answer to whoever waits for it."""
+"""Durable effects meet the world here: each kind goes to its adapter, an answer to the caller that waits for it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import Protocol, assert_never
 
@@ -17,10 +17,10 @@ from diana.engine.handover import results
 from diana.engine.journal import columns
 from diana.engine.journal import effects as fx
 from diana.model.facts import Facts, FactsKey, OutputFile
-from diana.model.ids import GroupId, SiteId, group_of
+from diana.model.ids import SiteId, group_of
 from diana.model.layout import DataDir
+from diana.node.loop.callers import Callers
 from diana.node.loop.store_thread import StoreThread
-from diana.node.ways_in.door import ReplyBody
 from diana.ports import LocalResourceManager, Stager, Transport
 
 KEPT_CHUNKS = 256
@@ -44,69 +44,39 @@ class Merges(Protocol):
         ...
 
 
-class _Watch:
-    def __init__(self) -> None:
-        self._event = asyncio.Event()
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Adapters:
+    """Receivers of a node's effects."""
 
-    async def changed(self) -> None:
-        await self._event.wait()
-        self._event.clear()
-
-    def touch(self) -> None:
-        self._event.set()
+    transport: Transport
+    lrm: LocalResourceManager
+    stager: Stager
+    heed: Callable[[fx.StageIn | fx.DropSubgroup], None]
+    """Told before the stager: what the site's other machines have to know of its inputs."""
+    trust: Callable[[tuple[tuple[str, float, str], ...]], None]
+    """Told whom the VO has revoked: the keyring's to refuse."""
+    start_anew: Callable[[str], None]
+    """Told the name under which the store is to be known from the next start on."""
+    merges: Merges | None = None
+    """Present where two machines keep the journal."""
+    left: Callable[[list[fx.Effect]], None] | None = None
+    """Told of effects that have left, where somebody follows groups over sites."""
 
 
 class Release:
-    """Adapters are set by the composition root once they stand."""
-
-    def __init__(self, site: SiteId, data: DataDir, store: StoreThread) -> None:
+    def __init__(self, site: SiteId, data: DataDir, store: StoreThread, callers: Callers, adapters: Adapters) -> None:
         self._site = site
         self._data = data
         self._store = store
-        self.transport: Transport | None = None
-        self.lrm: LocalResourceManager | None = None
-        self.stager: Stager | None = None
-        self.heed: Callable[[fx.StageIn | fx.DropSubgroup], None] | None = None
-        """Told before the stager: what the site's other machines have to know of its inputs."""
-        self.merges: Merges | None = None
-        self.trust: Callable[[tuple[tuple[str, float, str], ...]], None] | None = None
-        """Told whom the VO has revoked: the keyring's to refuse."""
-        self.start_anew: Callable[[str], None] | None = None
-        """Told the name under which the store is to be known from the next start on."""
-        self.left: Callable[[list[fx.Effect]], None] | None = None
-        """Told of effects that have left, where somebody follows groups over sites."""
-        self._answers: dict[int, asyncio.Future[ReplyBody]] = {}
-        self._watches: dict[GroupId, set[_Watch]] = {}
+        self._callers = callers
+        self._to = adapters
         self._chunks: OrderedDict[FactsKey, Facts] = OrderedDict()
-
-    # --- those who wait --------------------------------------------------------------------------
-
-    def expect(self, request: int) -> asyncio.Future[ReplyBody]:
-        future: asyncio.Future[ReplyBody] = asyncio.get_running_loop().create_future()
-        self._answers[request] = future
-        return future
-
-    def forget(self, request: int) -> None:
-        self._answers.pop(request, None)
-
-    @contextmanager
-    def watching(self, group: GroupId) -> Iterator[_Watch]:
-        watch = _Watch()
-        self._watches.setdefault(group, set()).add(watch)
-        try:
-            yield watch
-        finally:
-            self._watches[group].discard(watch)
-            if not self._watches[group]:
-                del self._watches[group]
-
-    # --- effects -----------------------------------------------------------------------------------
 
     async def all(self, effects: list[fx.Effect], passage: Passage | None = None) -> None:
         """Release all effects in order; their records are durable. Each waits for the passage just before it leaves."""
         for effect in effects:
-            if self.merges is not None and isinstance(effect, fx.Start) and effect.directory:
-                self.merges.begin(effect, partial(self._to_lrm, effect), passage)
+            if self._to.merges is not None and isinstance(effect, fx.Start) and effect.directory:
+                self._to.merges.begin(effect, partial(self._to_lrm, effect), passage)
                 continue
             if isinstance(effect, fx.SendResult | fx.Gather | fx.DropOutputs):
                 await self._with_facts(effect, passage)
@@ -120,8 +90,8 @@ class Release:
                 await self._store.call(self._store.store.trust)
             else:
                 self._one(effect)
-        if self.left is not None:
-            self.left(effects)
+        if self._to.left is not None:
+            self._to.left(effects)
 
     def _one(self, effect: fx.Effect) -> None:
         match effect:
@@ -130,34 +100,25 @@ class Release:
             case fx.KeepFacts(key, facts):
                 self._keep(key, facts)
             case fx.Send(to, message):
-                if self.transport:
-                    self.transport.send(to, message)
+                self._to.transport.send(to, message)
             case fx.Contact():
-                if self.transport:
-                    self.transport.contact(effect)
+                self._to.transport.contact(effect)
             case fx.ForgetContact(site):
-                if self.transport:
-                    self.transport.forget_contact(site)
+                self._to.transport.forget_contact(site)
             case fx.TrustChanged(revoked):
-                if self.trust:
-                    self.trust(revoked)
+                self._to.trust(revoked)
             case fx.Reply(request, body):
-                future = self._answers.get(request)
-                if future is not None and not future.done():
-                    future.set_result(body)
+                self._callers.answer(request, body)
             case fx.Notify(group):
-                for watch in self._watches.get(group, ()):
-                    watch.touch()
+                self._callers.changed(group)
             case fx.Start() | fx.Lease() | fx.Kill() | fx.Recall() | fx.ForgetRuns():
                 self._to_lrm(effect)
             case fx.RegisterOutputs():
-                if self.stager:
-                    self.stager.register_outputs(effect, partial(self._named, effect))
+                self._to.stager.register_outputs(effect, partial(self._named, effect))
             case fx.StageIn() | fx.LookUp() | fx.CancelStage() | fx.DropSubgroup():
                 self._to_stager(effect)
             case fx.StartAnew(db_uuid):
-                if self.start_anew:
-                    self.start_anew(db_uuid)
+                self._to.start_anew(db_uuid)
             case fx.Warn(text):
                 _log.warning("%s", text)
             case fx.SendResult() | fx.Gather() | fx.DropOutputs() | fx.DropGroup() | fx.Confirmed():
@@ -166,40 +127,36 @@ class Release:
                 assert_never(effect)
 
     def _to_lrm(self, effect: fx.Start | fx.Lease | fx.Kill | fx.Recall | fx.ForgetRuns) -> None:
-        if self.lrm is None:
-            return
         match effect:
             case fx.Start():
                 if effect.directory == fx.GATHERED:
                     folder = str(self._data.gathered(group_of(effect.subgroup)))
                     effect = msgspec.structs.replace(effect, directory=folder)
-                self.lrm.start(effect)
+                self._to.lrm.start(effect)
             case fx.Lease():
-                self.lrm.lease(effect)
+                self._to.lrm.lease(effect)
             case fx.Kill():
-                if self.merges is None or not self.merges.kill(effect):
-                    self.lrm.kill(effect)
+                if self._to.merges is None or not self._to.merges.kill(effect):
+                    self._to.lrm.kill(effect)
             case fx.Recall():
-                self.lrm.recall(effect)
+                self._to.lrm.recall(effect)
             case fx.ForgetRuns(runs):
-                self.lrm.forget(runs)
+                self._to.lrm.forget(runs)
 
     def _to_stager(self, effect: fx.StageIn | fx.LookUp | fx.CancelStage | fx.DropSubgroup | fx.DropGroup) -> None:
-        if self.heed is not None and isinstance(effect, fx.StageIn | fx.DropSubgroup):
-            self.heed(effect)
-        if self.stager is None:
-            return
+        if isinstance(effect, fx.StageIn | fx.DropSubgroup):
+            self._to.heed(effect)
         match effect:
             case fx.StageIn():
-                self.stager.stage_in(effect)
+                self._to.stager.stage_in(effect)
             case fx.LookUp():
-                self.stager.look_up(effect)
+                self._to.stager.look_up(effect)
             case fx.CancelStage(ticket):
-                self.stager.cancel(ticket)
+                self._to.stager.cancel(ticket)
             case fx.DropSubgroup(subgroup):
-                self.stager.drop_subgroup(subgroup)
+                self._to.stager.drop_subgroup(subgroup)
             case fx.DropGroup(group):
-                self.stager.drop_group(group)
+                self._to.stager.drop_group(group)
 
     async def _with_facts(self, effect: fx.SendResult | fx.Gather | fx.DropOutputs, passage: Passage | None) -> None:
         facts = self._chunks.get(effect.key)
@@ -209,13 +166,12 @@ class Release:
             await passage()
         if isinstance(effect, fx.SendResult):
             result = results.told(effect, facts or columns.empty(self._site))
-            if self.transport:
-                self.transport.send(effect.to, result)
-        elif facts is not None and self.stager is not None:
+            self._to.transport.send(effect.to, result)
+        elif facts is not None:
             if isinstance(effect, fx.Gather):
-                self.stager.gather(effect, facts)
+                self._to.stager.gather(effect, facts)
             else:
-                self.stager.drop_outputs(effect.key, facts, effect.dataset)
+                self._to.stager.drop_outputs(effect.key, facts, effect.dataset)
 
     def _named(self, order: fx.RegisterOutputs) -> Iterator[OutputFile]:
         return output_datasets.named(order, self._store.store.facts(order.group))

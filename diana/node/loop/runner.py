@@ -24,6 +24,7 @@ from diana.model.facts import OutputFile
 from diana.model.ids import GroupId, SubgroupId, group_of
 from diana.model.indexset import IndexSet
 from diana.model.trust.invitation import Invitation
+from diana.node.loop.callers import Callers
 from diana.node.loop.clock import SiteClock
 from diana.node.loop.intake import Intake
 from diana.node.loop.release import Passage, Release
@@ -85,7 +86,6 @@ class Runner:
         engine: Engine,
         store: StoreThread,
         clock: SiteClock,
-        release: Release,
         replayed: Sequence[bytes] = (),
         gate: Gate | None = None,
     ) -> None:
@@ -94,7 +94,9 @@ class Runner:
         self._engine = engine
         self._store = store
         self._clock = clock
-        self._release = release
+        self.callers = Callers()
+        self._release: Release
+        """Present from `open` on."""
         self._intake = Intake()
         self._turns: asyncio.Queue[_Turn] = asyncio.Queue(MOST_BATCHES)
         self._next_request = 1
@@ -164,16 +166,16 @@ class Runner:
 
     async def request(self, make: Callable[[int], ev.Event]) -> ReplyBody:
         number, self._next_request = self._next_request, self._next_request + 1
-        answer = self._release.expect(number)
+        answer = self.callers.expect(number)
         try:
             self._intake.put(make(number))
             return await answer
         finally:
-            self._release.forget(number)
+            self.callers.forget(number)
 
     @asynccontextmanager
     async def watch(self, group: GroupId) -> AsyncIterator[GroupWatch]:
-        with self._release.watching(group) as watch:
+        with self.callers.watching(group) as watch:
             yield watch
 
     @property
@@ -206,8 +208,10 @@ class Runner:
 
     # --- life ------------------------------------------------------------------------------------------
 
-    async def open(self, effects: list[fx.Effect]) -> None:
-        """Make the effects of `Engine.start` durable and release them; then the loop runs."""
+    async def open(self, effects: list[fx.Effect], release: Release) -> None:
+        """Make the effects of `Engine.start` durable and release them; then the loop runs. `release`: of these effects
+        and all that follow."""
+        self._release = release
         turn = _Turn(self._clock.now_s(), effects)
         self._handled += 1
         self._count(turn)

@@ -20,7 +20,6 @@ from diana.node.loop.aside import in_thread
 from diana.node.loop.clock import SiteClock
 
 if TYPE_CHECKING:
-    from diana.node.loop.release import Release
     from diana.node.loop.runner import Runner
     from diana.node.traces.spans import Event, Span
 
@@ -37,10 +36,13 @@ MOST_WAITING = 2048
 _log = logging.getLogger("diana.traces")
 
 
-def follow(stack: AsyncExitStack, config: SiteConfig, release: Release, runner: Runner, clock: SiteClock) -> None:
-    """Send traces from now on, where site.toml names a collector. UsageError where the library is not installed."""
+def follow(
+    stack: AsyncExitStack, config: SiteConfig, runner: Runner, clock: SiteClock
+) -> Callable[[list[Effect]], None] | None:
+    """Send traces from now on, where site.toml names a collector; then return what is to be told of effects that have
+    left. UsageError where the library is not installed."""
     if not config.traces.endpoint:
-        return
+        return None
     from diana.node.traces.watching import Watching
 
     try:
@@ -60,7 +62,7 @@ def follow(stack: AsyncExitStack, config: SiteConfig, release: Release, runner: 
             # Who only looks on must not end the node.
             _log.exception("a trace could not be told")
 
-    release.left = saw
+    return saw
 
 
 class TraceExporter:
