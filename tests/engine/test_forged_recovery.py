@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import pytest
 
-from diana.engine import messages as ms
-from diana.engine import recovery
 from diana.engine.journal import codec as lines
 from diana.engine.journal import effects as fx
 from diana.engine.journal import events as ev
 from diana.engine.journal import records
+from diana.engine.messages import messages as ms
 from diana.engine.messages.recovery import Holding, Holdings, Met
 from diana.engine.recovery import stocktaking
+from diana.engine.site import journal_doubt
 from diana.engine.site.journal_doubt import JournalDoubt
 from diana.model.facts import Outcome
 from diana.model.ids import SiteId, SubgroupId
@@ -86,7 +86,7 @@ def test_a_site_that_lies_so_stops_its_own_jobs_and_nobody_elses() -> None:
     grid.post_box.clear()
     assert not say_it_fell(beta, GAMMA)
     core = beta.engine.core
-    why = {custody.origin: recovery.stays(core, custody) for custody in core.state.custodies.values()}
+    why = {custody.origin: journal_doubt.stays(core, custody) for custody in core.state.custodies.values()}
     assert why[ALPHA] == why[BETA] == ""
     assert "gamma says that it knows a later state" in why[GAMMA] and "diana site go-on gamma" in why[GAMMA]
     run_on(grid)
@@ -126,9 +126,9 @@ def test_whom_a_doubtful_journal_does_not_know_cannot_have_it_renamed_and_it_wai
     meet(alpha)
     assert not say_it_fell(alpha, MALLORY)
     grid.heal("alpha")
-    grid.pass_time(3 * recovery.PATIENCE_S)
+    grid.pass_time(3 * journal_doubt.PATIENCE_S)
     assert len(alpha.started) == started
-    assert "waits for a word of mallory" in recovery.waiting_for(alpha.engine.core)
+    assert "waits for a word of mallory" in journal_doubt.waiting_for(alpha.engine.core)
     assert go_on(alpha, "mallory") == Ok(1)
     assert len(alpha.started) > started
 

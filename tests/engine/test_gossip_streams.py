@@ -142,7 +142,7 @@ def test_whoever_lets_a_stream_go_says_so_once_and_silence_before_it_is_held_aga
     site = next(name for name in names if SiteId(name) in core.book(MembershipTable).kept)
     names.remove(site)
     active._release(core, SiteId(site))
-    core.book(MembershipTable).detours[SiteId(site)] = float("inf")
+    core.view.detours[SiteId(site)] = float("inf")
     node.hears(site, msgspec.structs.replace(node.told_of(site), counter=50, loose=True))
     node.effects.clear()
     node.wait(30.0, "beta", *names)

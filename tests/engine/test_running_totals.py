@@ -42,7 +42,7 @@ def check_totals(core: Context) -> None:
     assert capacity.queued_jobs(core) == sum(waiting.values()) + started - sum(on.values())
     ahead = sum(
         len(c.startable() if c.runnable else c.indices - c.held)
-        * capacity.expected_s(core, c)
+        * core.run_book.expected_s(c)
         * c.spec.resources.processors
         for c in custodies.values()
     )
