@@ -449,7 +449,7 @@ class PartReported(_Record, frozen=True, kw_only=True):
     revoked: IndexSet = IndexSet()
     dropped: bool = False
     control_seq: int = 0
-    """Of the standing order that is obeyed there."""
+    """Number of the standing order that is obeyed there."""
     cancelled: IndexSet = IndexSet()
     holding: IndexSet = IndexSet()
     recalled: IndexSet = IndexSet()

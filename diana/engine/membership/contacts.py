@@ -1,4 +1,4 @@
-"""Where sites are reached: told to the driver, and recorded for the next start."""
+"""Contacts of sites: told to the driver, and recorded for the next start."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ ASK_SELDOM_S = 300.0
 
 
 class TrustBook:
-    """What the ledger makes of this site's settings, and whom it was told to lately. Volatile."""
+    """Settings under the ledger, and the sites that were told of it lately. Volatile."""
 
     def __init__(self, own: Settings) -> None:
         self.own_settings = own

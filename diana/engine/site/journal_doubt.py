@@ -32,7 +32,7 @@ class JournalDoubt:
         self.newest = True
         """True if the journal surely lacks nothing that it once held."""
         self.fallen = ""
-        """Who knows that it does lack something; then nothing starts any more."""
+        """Peer or machine that knows that the journal lacks something; then nothing starts. Empty: nobody."""
         self.unproven = False
         """True if nothing beside this boot's journal shows that it is the newest, or that it is not."""
         self.knew: frozenset[SiteId] = frozenset()
