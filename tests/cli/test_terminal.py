@@ -63,7 +63,8 @@ def test_the_option_no_color_does_the_same(monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_line_that_is_redrawn_fits_the_terminal_and_is_gone_at_the_end() -> None:
     program = (
         "from diana.cli.shared.progress import StatusLine\n"
-        "line = StatusLine()\nline.show('alpha-12 ' + 'x' * 200 + '\\x07')\nline.show('short')\nline.end()\nprint('after')"
+        "line = StatusLine()\nline.show('alpha-12 ' + 'x' * 200 + '\\x07')\n"
+        "line.show('short')\nline.end()\nprint('after')"
     )
     raw = shown(program, 40).raw.decode()
     first, second, after = raw.split("\r\x1b[K")[1:]
@@ -72,8 +73,8 @@ def test_a_line_that_is_redrawn_fits_the_terminal_and_is_gone_at_the_end() -> No
 
 def test_a_pipe_gets_no_control_characters() -> None:
     program = (
-        TABLE
-        + "from diana.cli.shared.progress import StatusLine, progress\nline = StatusLine()\nline.show('x')\nline.end()\n"
+        TABLE + "from diana.cli.shared.progress import StatusLine, progress\n"
+        "line = StatusLine()\nline.show('x')\nline.end()\n"
         "with progress('runs') as tell:\n    assert tell is None\n"
     )
     ended = subprocess.run(
