@@ -159,7 +159,7 @@ class HostileLife(Grid):
         self.asked += 1
         site.handle(ev.Ask(request=self.asked, principal=OPERATOR, what=what, group=group, site=asked))
         if what == "queue" and asked:
-            self.tongue.quotes = [*self.tongue.quotes[-4:], site.engine.core.next_ticket - 1]
+            self.tongue.quotes = [*self.tongue.quotes[-4:], site.engine.core._next_ticket - 1]
 
     def _listen(self) -> None:
         """The liar sees everything."""

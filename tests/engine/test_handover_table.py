@@ -23,6 +23,7 @@ from diana.engine.journal.state import SiteState
 from diana.engine.messages import leases as lm
 from diana.engine.messages import messages as ms
 from diana.engine.messages.orders import Order
+from diana.engine.placement.draft import Drafts
 from diana.engine.site.surroundings import Journal
 from diana.model.facts import Facts, Outcome
 from diana.model.ids import GroupId, SiteId
@@ -160,7 +161,7 @@ def unplaced() -> Scene:
     scene = submitted()
     while True:
         sender, _, message = scene.grid.post_box[0]
-        (draft,) = scene.alpha.engine.core.drafts.values()
+        (draft,) = scene.alpha.engine.core.book(Drafts).open.values()
         if isinstance(message, ms.Quote) and draft.waiting == {sender}:
             return scene
         scene.grid.deliver_one()
