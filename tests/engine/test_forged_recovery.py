@@ -197,6 +197,31 @@ def test_whom_a_copy_does_not_know_takes_nothing_over_and_is_named_to_the_user()
     assert view(grid).done == 4
 
 
+def test_whom_a_copy_does_not_know_is_named_again_after_the_next_start() -> None:
+    grid, alpha = restored()
+    for _ in range(2):
+        meet(alpha)
+        grid.heal("alpha")
+        tell(alpha, MALLORY, Holding(subgroup=NEW, epoch=2, open=every()))
+        assert "mallory" in view(grid).note
+        alpha.boot()
+
+
+def test_whom_a_copy_does_not_know_tells_of_parts_that_the_journal_has_at_it() -> None:
+    """A journal that was lost as a whole knows no peer, and what it gives out since is in it."""
+    grid = Grid(alpha=1, beta=4)
+    alpha = put_origin_back(grid, [])
+    grid.fate = lambda _, __, letter: "lose" if isinstance(letter[2], Holdings) else "deliver"
+    grid.heal("alpha")
+    alpha.submit(spec(4, work_s=100.0, sites=("beta",)), 4)
+    grid.fate = None
+    grid.pass_time(60.0)
+    (group,) = alpha.engine.core.state.groups.values()
+    assert alpha.engine.core.state.reported == {BETA: True}
+    run_on(grid)
+    assert len(group.done) == 4
+
+
 @pytest.mark.parametrize("epoch", [10**6, 2**63 - 1, stocktaking.MOST_SINCE + 4 + 2])
 def test_an_epoch_that_no_origin_came_to_since_the_copy_is_refused(epoch: int) -> None:
     """Beyond the last of them nothing could ever be offered again."""

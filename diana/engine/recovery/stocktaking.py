@@ -156,9 +156,6 @@ def on_holdings(core: Context, sender: SiteId, message: Holdings) -> None:
         return
     del core.book(Stocktaking).pages[sender]
     every = [row for number in sorted(pages) for row in pages[number].rows]
-    if sender not in core.state.reported:
-        _of_a_stranger(core, sender, every)
-        return
     for row in sorted(every, key=lambda row: (row.epoch, row.subgroup)):
         _take_over(core, sender, message.db_uuid, row)
     touched = {group_of(row.subgroup) for row in every}
@@ -166,7 +163,8 @@ def on_holdings(core: Context, sender: SiteId, message: Holdings) -> None:
         # Some of it may be the sender's now.
         core.requeue.add(key)
         execution.close_if_over(core, core.state.custodies[key])
-    core.persist(PeerReported(site=sender))
+    if sender not in core.book(JournalDoubt).strangers:
+        core.persist(PeerReported(site=sender))
     core.settle(("met", sender))
     for group, subgroup in core.parties.handed_to(sender):
         if subgroup.step is Step.OFFERED and subgroup.unreachable:
@@ -188,6 +186,9 @@ def _take_over(core: Context, sender: SiteId, db_uuid: str, row: Holding) -> Non
         return
     known = group.subgroups.get(row.subgroup)
     former = known or group.past.get(row.subgroup)
+    if former is None and sender not in core.state.reported:
+        _of_a_stranger(core, sender, row)
+        return
     if not _can_be(core, group, sender, row):
         core.warn(f"{sender} tells of {row.subgroup} what cannot be")
         return
@@ -246,15 +247,13 @@ def _can_be(core: Context, group: Group, sender: SiteId, row: Holding) -> bool:
     return there and bounded and ordered and named.issubset(IndexSet.span(0, group.jobs))
 
 
-def _of_a_stranger(core: Context, sender: SiteId, rows: list[Holding]) -> None:
-    """A site that the copy does not know takes nothing over: any site of the VO could say that it was met since. It may
-    be true, so whoever lets a group go on is told first."""
-    core.settle(("met", sender))
-    core.book(JournalDoubt).strangers[sender] = frozenset(
-        group_of(row.subgroup) for row in rows if row.open or row.told or row.revoked
-    )
-    core.warn(f"{sender} tells what it holds, and this site's database does not know {sender}")
-    _told(core)
+def _of_a_stranger(core: Context, sender: SiteId, row: Holding) -> None:
+    """A site that the copy does not know takes over no part that it does not know either: any site of the VO could say
+    that both came since. It may be true, so whoever lets the group go on is told first, after each start anew."""
+    if row.open or row.told or row.revoked:
+        name = group_of(row.subgroup)
+        core.book(JournalDoubt).strangers.setdefault(sender, set()).add(name)
+        core.warn(f"{sender}, which this site's database does not know, says that it has jobs of {name}")
 
 
 def _mark_placed_anew(core: Context, group: Group) -> None:

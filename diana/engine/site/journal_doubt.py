@@ -39,7 +39,7 @@ class JournalDoubt:
         """Peers that the journal knew when this boot began."""
         self.denied_by: set[SiteId] = set()
         """Peers that say that they know a later state, against the evidence here: their own jobs wait."""
-        self.strangers: dict[SiteId, frozenset[GroupId]] = {}
+        self.strangers: dict[SiteId, set[GroupId]] = {}
         """Peers that a restored journal does not know -> the groups they say they have jobs of."""
         self.doubted = False
         """True if the store says so at the next start too, until everybody has spoken."""
