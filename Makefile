@@ -103,7 +103,7 @@ bench: setup ## the figures of benchmarks/, beside a calibration of the same run
 
 torture: setup ## faults by seed in the simulator, then kills, stops, cuts and a full disk among real processes (root)
 	$(BIN)/diana simulate scenarios/chaos.toml --seeds $(SEEDS) --first-seed $(FIRST_SEED) --report faults,coverage
-	@test $(KILLS) -eq 0 || DIANA_KILLS=$(KILLS) DIANA_JOBS=$(JOBS) $(BIN)/python -m pytest -q -s tests/real/test_chaos.py $(PYTEST)
+	@test $(KILLS) -eq 0 || DIANA_KILLS=$(KILLS) DIANA_JOBS=$(JOBS) $(BIN)/python -m pytest -q -s tests/real/grid/test_chaos.py $(PYTEST)
 
 proto: setup ## write diana/wire/pb from proto/
 	$(BIN)/python -m diana.wire.generate

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from statistics import median
 
-from diana.sim.experiments.alternatives import Row, compare, drawn, errors, stream
+from diana.sim.experiments.alternatives import CaseRow, compare, drawn, errors, stream
 from diana.sim.world.runner import simulate
 
 CASES = 10
@@ -37,6 +37,6 @@ def alternatives(folder: Path, rounds: int) -> dict[str, float]:
     }
 
 
-def _line(row: Row) -> str:
+def _line(row: CaseRow) -> str:
     ends = "".join(f" {s:8.1f} s {row.bytes_moved[name] / 1e6:5.0f} MB" for name, s in row.makespan_s.items())
     return f"    {row.name:<14} {row.predicted_s:7.1f} s{ends}{'' if row.good() else '  behind'}"

@@ -24,7 +24,7 @@ from typing import Any, cast
 from playwright.sync_api import sync_playwright
 
 from benchmarks.site import BenchSite, cpu_s, resident_bytes
-from diana.adapters.sqlite_store import SqliteStore
+from diana.adapters.sqlite_store.store import SqliteStore
 from diana.engine.journal.effects import Reply
 from diana.engine.journal.events import Event
 from diana.model.ids import GroupId, SiteId
@@ -32,14 +32,15 @@ from diana.model.layout import DataDir
 from diana.model.trust.principal import Principal, Role
 from diana.model.views.peers import Peers
 from diana.node.activity import Activity
-from diana.node.api import Api
+from diana.node.api.service import Api
 from diana.node.ways_in.door import About, ClientStager, EngineDoor, ReplyBody, Views
 from diana.node.web.config import Web
 from diana.node.web.server import WebServer
 from diana.sim.scenario import scenario as sc
 from diana.sim.sites.driver import Boot
 from diana.sim.world.world import World
-from diana.wire.client.messages import DashboardRequest, PeerRow, PeersResponse
+from diana.wire.client.dashboard import DashboardRequest
+from diana.wire.client.peers import PeerRow, PeersResponse
 
 ROOT = Principal(Role.OPERATOR, "root@vo")
 FLAGS = ("--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--disable-background-networking")

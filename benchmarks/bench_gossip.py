@@ -17,7 +17,7 @@ from pathlib import Path
 
 from diana.engine.membership.table import MembershipTable
 from diana.policy.membership import State
-from diana.sim.world.members import Member, Members
+from diana.sim.world.members import Members, MemberSite
 
 WITHIN_S = 120.0
 CHURN_S = 600.0
@@ -89,12 +89,12 @@ def _churn(grid: Members, seconds: float) -> dict[str, float]:
     }
 
 
-def _again(member: Member) -> None:
+def _again(member: MemberSite) -> None:
     if member.engine is None:
         member.start()
 
 
-def _one(grid: Members) -> Member:
+def _one(grid: Members) -> MemberSite:
     return grid.rng.choice(grid.up())
 
 

@@ -27,7 +27,7 @@ from pathlib import Path
 from diana.model.settings import Settings
 from tests.e2e.grid import Grid
 from tests.real.crowd import MOST_HOSTS, Crowd, Usage, usage
-from tests.real.test_three_machines import Lan, Machine
+from tests.real.machines.test_three_machines import Lan, Machine
 
 AT_ONCE = 4
 """Nodes that start at the same time."""

@@ -2,11 +2,13 @@
 pictures.
 
     python -m benchmarks.bench_paper_figures 7 [--seeds 3] [--batches 25 200 1000] [--repeat 1] [--workers 2]
+                                              [--policies diana "round robin" EGEE-like]
     python -m benchmarks.bench_paper_figures 11 [--sites 10 30 100] [--jobs-per-site 100] [--seeds 1]
     python -m benchmarks.bench_paper_figures 7 11 --draw                      the pictures of the last figures again
 
-Figures and pictures lie in `benchmarks/out/`. Simulated times and messages come from the seeds alone and are the same
-on every machine; processor time and memory are this one's. Figures 9 and 10: `bench_migration`.
+Policies are rows of the scenarios' `[[policies]]`. Figures and pictures lie in `benchmarks/out/`. Simulated times and
+messages come from the seeds alone and are the same on every machine; processor time and memory are this one's. Figures
+9 and 10: `bench_migration`.
 """
 
 from __future__ import annotations
@@ -16,7 +18,8 @@ import json
 import multiprocessing
 import resource
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -24,43 +27,24 @@ from typing import Any
 from msgspec.structs import replace
 
 from benchmarks.bench_migration import BLUE, GREEN, INK, ORANGE, PALE, RED, interval
-from diana.model.settings import Settings
 from diana.sim.experiments import fanout
+from diana.sim.experiments.by_policy import named, ran
+from diana.sim.report.figures import SubmissionTimes, submissions
 from diana.sim.report.report import Report
 from diana.sim.scenario.scenario import load
+from diana.sim.scenario.variants import under
+from diana.sim.specs.compare_spec import PolicySpec
 from diana.sim.specs.scenario_spec import Scenario
 from diana.sim.world.runner import simulate
 
 SCENARIOS = Path(__file__).parents[1] / "scenarios"
 OUT = Path(__file__).parent / "out"
 COLOURS = (BLUE, GREEN, ORANGE, RED)
-Overlay = Mapping[str, Any]
 
-BROKERS: dict[str, Overlay] = {
-    "diana": {},
-    "without migration": {"migration": "off"},
-    "EGEE-like": {"placement": "least-queue", "migration": "off", "max_subgroup": 1},
-}
-"""Brokers of figures 7 and 8. EGEE's broker matched job by job, sent each to the site with the shortest queue by what
-the sites had last published, and left it there; links and bytes did not count."""
-SCALING: dict[str, Overlay] = {
-    "diana": {},
-    "round robin": {"placement": "round-robin", "migration": "off"},
-    "FLOP": {"placement": "fastest", "migration": "off"},
-}
-
-
-def known(policies: Mapping[str, Overlay]) -> dict[str, Overlay]:
-    """Select the policies whose settings this release has; the others are named."""
-    fields = set(Settings.__struct_fields__)
-    missing = [name for name, overlay in policies.items() if not fields >= set(overlay)]
-    if missing:
-        print(f"left out, as this release has no such placement: {', '.join(missing)}")
-    return {name: overlay for name, overlay in policies.items() if name not in missing}
-
-
-def under(scenario: Scenario, overlay: Overlay) -> Scenario:
-    return replace(scenario, settings={**scenario.settings, **overlay})
+BROKERS = ("diana", "diana without migration", "least queue, job by job", "EGEE-like")
+"""Policies of figures 7 and 8, by their names in the scenario: the paper compares itself with EGEE's broker."""
+SCALING = ("diana", "round robin", "fastest")
+"""Policies of figure 11: the paper's round robin and FLOP."""
 
 
 def good(report: Report) -> Report:
@@ -80,16 +64,23 @@ def batches(scenario: Scenario, sizes: Sequence[int], repeat: int) -> Scenario:
     return replace(scenario, workload=workload, expect=expect)
 
 
-def figure_7(sizes_wanted: Sequence[int], repeat: int, seeds: int, workers: int) -> list[dict[str, Any]]:
+def figure_7(
+    policies: Sequence[str], sizes_wanted: Sequence[int], repeat: int, seeds: int, workers: int
+) -> list[dict[str, Any]]:
     """A row per policy and batch: means over its repetitions and seeds, with the half of a 95 % interval over seeds."""
     scenario, rows = batches(load(SCENARIOS / "diana-figure-7-8.toml"), sizes_wanted, repeat), []
     sizes = sorted({work.jobs for work in scenario.workload})
-    for policy, overlay in known(BROKERS).items():
-        runs = [good(one) for one in fanout.reports(under(scenario, overlay), range(seeds), workers)]
+    for policy in policies:
+        runs = list(fanout.each(partial(_one_of_7, scenario, named(scenario, policy)), range(seeds), workers))
         for jobs in sizes:
             row: dict[str, Any] = {"policy": policy, "jobs": jobs, "seeds": seeds}
-            for key in ("wait_mean_s", "run_mean_s", "turnaround_mean_s", "makespan_s"):
-                of_seed = [mean(getattr(g, key) for g in run.groups.values() if g.jobs == jobs) for run in runs]
+            for key, its in (
+                ("wait_mean_s", "wait_s"),
+                ("run_mean_s", "run_s"),
+                ("turnaround_mean_s", "turnaround_s"),
+                ("makespan_s", "last_s"),
+            ):
+                of_seed = [mean(getattr(group, its) for group in run if group.jobs == jobs) for run in runs]
                 found = interval(of_seed)
                 row[key], row[f"{key}_half"] = found.mean, found.half if len(of_seed) > 1 else 0.0
             row["throughput_per_h"] = 3600.0 * jobs / row["makespan_s"]
@@ -98,12 +89,20 @@ def figure_7(sizes_wanted: Sequence[int], repeat: int, seeds: int, workers: int)
     return rows
 
 
+def _one_of_7(scenario: Scenario, policy: PolicySpec, seed: int) -> list[SubmissionTimes]:
+    found = ran(scenario, policy, seed)
+    if found.report is not None:
+        good(found.report)
+    assert not found.unfinished, (policy.name, seed, found.unfinished)
+    return submissions(found.times)
+
+
 def _line_7(row: dict[str, Any]) -> str:
     times = "  ".join(
         f"{name} {row[key]:8.1f} +- {row[key + '_half']:5.1f} s"
         for name, key in (("queue", "wait_mean_s"), ("execution", "run_mean_s"), ("makespan", "makespan_s"))
     )
-    return f"{row['policy']:<18} {row['jobs']:>5} jobs  {times}  {row['throughput_per_h']:7.0f} jobs/h"
+    return f"{row['policy']:<24} {row['jobs']:>5} jobs  {times}  {row['throughput_per_h']:7.0f} jobs/h"
 
 
 # --- figure 11 -------------------------------------------------------------------------------------------
@@ -118,13 +117,16 @@ def sized(scenario: Scenario, sites: int, jobs_per_site: int) -> Scenario:
     return replace(scenario, sites=equal, workload=(work,), expect=expect)
 
 
-def figure_11(every: Sequence[int], jobs_per_site: int, seeds: int) -> list[dict[str, Any]]:
-    """A row per policy and size, each run in a process of its own."""
+def figure_11(policies: Sequence[str], every: Sequence[int], jobs_per_site: int, seeds: int) -> list[dict[str, Any]]:
+    """A row per policy and size, each run in a process of its own. ValueError for a central policy: it has no messages,
+    and its processor time is not that of an engine."""
     rows = []
-    for policy, overlay in known(SCALING).items():
+    for policy in policies:
+        if named(load(SCENARIOS / "diana-figure-11.toml"), policy).central:
+            raise ValueError(f"{policy}: a central policy has no engine whose messages and time could be counted")
         for sites in every:
             with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
-                runs = [pool.apply(_one_of_11, (dict(overlay), sites, jobs_per_site, seed)) for seed in range(seeds)]
+                runs = [pool.apply(_one_of_11, (policy, sites, jobs_per_site, seed)) for seed in range(seeds)]
             row: dict[str, Any] = {"policy": policy, "seeds": seeds}
             row |= {key: mean(run[key] for run in runs) for key in runs[0]}
             rows.append(row)
@@ -132,8 +134,9 @@ def figure_11(every: Sequence[int], jobs_per_site: int, seeds: int) -> list[dict
     return rows
 
 
-def _one_of_11(overlay: dict[str, Any], sites: int, jobs_per_site: int, seed: int) -> dict[str, float]:
-    scenario = under(sized(load(SCENARIOS / "diana-figure-11.toml"), sites, jobs_per_site), overlay)
+def _one_of_11(policy: str, sites: int, jobs_per_site: int, seed: int) -> dict[str, float]:
+    whole = load(SCENARIOS / "diana-figure-11.toml")
+    scenario = under(sized(whole, sites, jobs_per_site), named(whole, policy))
     began_s = time.process_time()
     report = good(simulate(scenario, seed))
     took_s, (group,) = time.process_time() - began_s, report.groups.values()
@@ -152,7 +155,7 @@ def _one_of_11(overlay: dict[str, Any], sites: int, jobs_per_site: int, seed: in
 
 def _line_11(row: dict[str, Any]) -> str:
     return (
-        f"{row['policy']:<12} {row['sites']:>5.0f} sites {row['jobs']:>7.0f} jobs {row['cpu_ms_per_job']:7.2f} ms/job"
+        f"{row['policy']:<24} {row['sites']:>5.0f} sites {row['jobs']:>7.0f} jobs {row['cpu_ms_per_job']:7.2f} ms/job"
         f"  {row['messages_per_job']:6.1f} messages/job ({row['messages_per_site_s']:5.1f} per site and s)"
         f" turnaround {row['turnaround_mean_s']:6.1f} s  makespan {row['makespan_s']:6.1f} s  {row['peak_mib']:.0f} MiB"
     )
@@ -216,6 +219,7 @@ def main() -> None:
     parser.add_argument("figures", nargs="+", choices=tuple(PICTURES), help="7 stands for 7 and 8")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--workers", type=int, default=0, help="processes for figure 7; 0: one per core")
+    parser.add_argument("--policies", nargs="+", default=[], metavar="NAME", help="of the scenario's [[policies]]")
     parser.add_argument("--batches", type=int, nargs="+", default=[], help="figure 7: of so many jobs only")
     parser.add_argument("--repeat", type=int, default=0, help="figure 7: each batch so often; 0: as in the scenario")
     parser.add_argument("--sites", type=int, nargs="+", default=[10, 30, 100])
@@ -228,9 +232,9 @@ def main() -> None:
         if not args.draw:
             seeds = max(1, args.seeds)
             if figure == "7":
-                rows = figure_7(args.batches, args.repeat, seeds, args.workers)
+                rows = figure_7(args.policies or BROKERS, args.batches, args.repeat, seeds, args.workers)
             else:
-                rows = figure_11(args.sites, args.jobs_per_site, seeds)
+                rows = figure_11(args.policies or SCALING, args.sites, args.jobs_per_site, seeds)
             kept.write_text(json.dumps(rows, indent=1) + "\n")
         title, x, panels = PICTURES[figure]
         draw(OUT / f"figure-{figure}.png", title, json.loads(kept.read_text()), x, panels)

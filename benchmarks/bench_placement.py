@@ -32,7 +32,7 @@ from diana.node.config.setup import init_site
 from diana.policy.allocation import heuristics
 from diana.policy.allocation.splitting import decide
 from diana.policy.pricing.cost import short_list
-from diana.policy.pricing.demand import Candidate, Demand, Link, Need, blocks
+from diana.policy.pricing.demand import Candidate, Demand, LinkForecast, Need, blocks
 from diana.policy.pricing.grid import Grid
 from diana.policy.pricing.sites import SiteTable
 from diana.policy.pricing.turnaround import price
@@ -47,7 +47,9 @@ def site(n: int) -> SiteId:
 
 
 def candidates(sites: int) -> list[Candidate]:
-    links = [{site(h): Link(bytes_per_s=1e6 * (1 + (n + h) % 5)) for h in range(HOLDERS)} for n in range(HOLDERS)]
+    links = [
+        {site(h): LinkForecast(bytes_per_s=1e6 * (1 + (n + h) % 5)) for h in range(HOLDERS)} for n in range(HOLDERS)
+    ]
     return [
         Candidate(
             site=site(n),
@@ -223,7 +225,7 @@ def small(rounds: int) -> dict[str, float]:
 def scattered(sites: int, parts: int, copies: int) -> float:
     """Milliseconds to decide on a group whose `parts` files lie at so many sites each, all over the grid."""
     whole = [
-        msgspec.structs.replace(c, links={site(h): Link(bytes_per_s=1e6 * (1 + h % 5)) for h in range(sites)})
+        msgspec.structs.replace(c, links={site(h): LinkForecast(bytes_per_s=1e6 * (1 + h % 5)) for h in range(sites)})
         for c in candidates(sites)
     ]
     places = [frozenset(site((7 * n + 11 * n * c + c) % sites) for c in range(copies)) for n in range(parts)]

@@ -27,7 +27,7 @@ from diana.engine.journal import effects as fx
 from diana.engine.journal import events as ev
 from diana.engine.journal.state import Service
 from diana.engine.messages import messages as ms
-from diana.engine.queue.entries import Entry
+from diana.engine.queue.entries import QueueEntry
 from diana.engine.queue.queues import Queues
 from diana.engine.site.surroundings import Journal
 from diana.model.facts import Facts, Outcome
@@ -69,8 +69,8 @@ def filled(users: int, per_class: int, mode: str = "paper") -> Queues:
     return queues
 
 
-def _entry(name: str, user: int, processors: int, jobs: int, now: float = 0.0) -> Entry:
-    return Entry(
+def _entry(name: str, user: int, processors: int, jobs: int, now: float = 0.0) -> QueueEntry:
+    return QueueEntry(
         (SubgroupId(name), 1),
         user=f"u{user}",
         origin=SITE,

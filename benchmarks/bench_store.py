@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from diana.adapters.sqlite_store import SqliteStore
+from diana.adapters.sqlite_store.store import SqliteStore
 from diana.ports import Batch
 
 RECORD = b"x" * 200

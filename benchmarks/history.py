@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from diana.adapters.sqlite_store import SqliteStore
+from diana.adapters.sqlite_store.store import SqliteStore
 from diana.engine.journal import codec, records
 from diana.model.facts import Facts, Outcome
 from diana.model.ids import GroupId, SiteId, subgroup_id

@@ -26,11 +26,13 @@ from benchmarks.bench_paper_figures import BROKERS, batches
 from diana.sim.central import central
 from diana.sim.central.jobs import jobs_of
 from diana.sim.experiments import fanout
+from diana.sim.experiments.by_policy import named
 from diana.sim.report.outcome_digest import OutcomeReport, RunOutcome, joint, of_columns
-from diana.sim.scenario.comparison import AS_IT_IS, AS_WRITTEN, PolicySpec, plan
+from diana.sim.scenario.comparison import AS_IT_IS, AS_WRITTEN, plan
 from diana.sim.scenario.scenario import load
 from diana.sim.scenario.variants import under
 from diana.sim.sites.driver import Boot
+from diana.sim.specs.compare_spec import PolicySpec
 from diana.sim.specs.scenario_spec import ExpectSpec, Scenario
 from diana.sim.world.runner import run
 from diana.sim.world.world import World
@@ -85,7 +87,7 @@ def _scenario(name: str) -> Scenario:
 
 
 def _brokers() -> tuple[PolicySpec, ...]:
-    return tuple(PolicySpec(name, settings=dict(overlay)) for name, overlay in BROKERS.items())
+    return tuple(named(_scenario("diana-figure-7-8"), name) for name in BROKERS)
 
 
 def cases() -> dict[str, Case]:
@@ -156,7 +158,8 @@ def _one(known: dict[str, Read], task: Task) -> RunOutcome:
     """One run; what broke an invariant, or did not end, is named, and has a digest all the same."""
     policy, scenario = known[task.case].run_by(task)
     if policy.central:
-        came, unfinished = central.scheduled(jobs_of(scenario, task.seed), policy.central, scenario.limit_s)
+        jobs = jobs_of(scenario, task.seed)
+        came, unfinished = central.scheduled(jobs, policy.central, scenario.limit_s, policy.broker)
         return _named(of_columns(came, unfinished, task.seed), task)
     report = run(World(scenario, task.seed, Boot()))
     if not report.good():

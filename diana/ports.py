@@ -24,12 +24,12 @@ __all__ = [
     "Emit",
     "Entry",
     "Journal",
+    "JournalTerm",
     "Keyring",
     "LocalResourceManager",
     "LogEnd",
     "Stager",
     "Store",
-    "TermStart",
     "Transport",
     "with_term",
 ]
@@ -57,7 +57,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     batch: Batch
 
 
-class TermStart(msgspec.Struct, frozen=True, array_like=True):
+class JournalTerm(msgspec.Struct, frozen=True, array_like=True):
     first_seq: int
     term: int
 
@@ -66,7 +66,7 @@ class LogEnd(msgspec.Struct, frozen=True, kw_only=True):
     """End of a journal, and the terms of its parts."""
 
     seq: int
-    starts: tuple[TermStart, ...]
+    starts: tuple[JournalTerm, ...]
     """Beginnings of terms, rising in both fields; before the first the term is 0."""
     folded: int = 0
     """Number of the last record that is in the snapshot."""
@@ -84,11 +84,11 @@ MOST_TERM_STARTS = 256
 """Beginnings of terms remembered; a standby whose journal is older is seeded anew."""
 
 
-def with_term(starts: tuple[TermStart, ...], first_seq: int, term: int) -> tuple[TermStart, ...]:
+def with_term(starts: tuple[JournalTerm, ...], first_seq: int, term: int) -> tuple[JournalTerm, ...]:
     """Return `starts` with a new term that begins at `first_seq`. ValueError for a lower term."""
     if starts and term < starts[-1].term:
         raise ValueError(f"a record of term {term} after one of term {starts[-1].term}")
-    return (*starts, TermStart(first_seq, term))[-MOST_TERM_STARTS:]
+    return (*starts, JournalTerm(first_seq, term))[-MOST_TERM_STARTS:]
 
 
 Standing = Literal["newest", "unsure", "older"]

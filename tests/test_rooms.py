@@ -92,6 +92,21 @@ def test_no_file_is_longer_than_one_idea() -> None:
     assert not long
 
 
+MIRRORED_ROOMS = "engine node policy sim"
+PAPER = Path("tests/sim/paper")
+"""The one folder of tests there that is named after a source, not a room: the paper's figures cross all rooms."""
+
+
+def test_tests_stand_in_the_room_they_are_about() -> None:
+    folders = [folder for half in MIRRORED_ROOMS.split() for folder in (ROOT / "tests" / half).iterdir()]
+    rooms = {f.relative_to(ROOT) for f in folders if f.is_dir() and any(f.glob("test_*.py"))} - {PAPER}
+    assert rooms, "no folder of tests was found"
+    assert not [room for room in rooms if not (ROOT / "diana" / room.relative_to("tests")).is_dir()]
+    # A test beside the rooms is about a module beside the rooms.
+    flat = [path for path in (ROOT / "tests").glob("*/test_*.py") if path.parent.name in MIRRORED_ROOMS.split()]
+    assert [path.name for path in flat] == ["test_blackhole.py"]
+
+
 @pytest.mark.parametrize("room", packages(), ids=lambda room: str(room.relative_to(ROOT)))
 def test_a_room_says_at_its_door_what_it_is_for_and_what_to_read_first(room: Path) -> None:
     said = ast.get_docstring(parsed(room / "__init__.py")) or ""
@@ -99,6 +114,28 @@ def test_a_room_says_at_its_door_what_it_is_for_and_what_to_read_first(room: Pat
     named = re.findall(r"`([\w/]+\.py)`", said)
     assert named, "names no file to read first"
     assert all((room / name).is_file() for name in named), named
+
+
+PROTOCOLS = "Batch Beat Forget Hello Kill Lease Lost Order Recall Refused Runs Welcome"
+"""Words of several protocols: spawner, machine, peer and replica say the same thing to others, each in its own form."""
+MIRRORED = "Dataset Decision JobError OutputFile PlannedPart SiteCost"
+"""Client messages named as in `client.proto`, beside the classes of the model that journal and peers keep."""
+MACHINES = "Received Tick"
+"""Events of both state machines, the site's and its replicas'."""
+STORED = "Opened Outcome"
+"""Records of two logs under the names they have there; and what `client.calls` pickles by its name."""
+
+
+def test_a_class_name_means_one_thing() -> None:
+    where: dict[str, set[str]] = {}
+    for name, path in modules().items():
+        for node in parsed(path).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                where.setdefault(node.name, set()).add(name)
+    doubled = {kind: sorted(found) for kind, found in where.items() if len(found) > 1}
+    known = set(f"{PROTOCOLS} {MIRRORED} {MACHINES} {STORED}".split())
+    assert not {kind: found for kind, found in doubled.items() if kind not in known}
+    assert not known - doubled.keys(), "named once: strike them off"
 
 
 def test_drivers_reach_the_engine_through_its_face_alone() -> None:

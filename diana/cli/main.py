@@ -38,6 +38,7 @@ VERBS: dict[str, Verb] = {
     "groups": Verb("Work", "groups.groups", "list groups: whose, since when, how they ended"),
     "top": Verb("Grid", "top", "sites, queues and groups on one page that lives"),
     "queue": Verb("Grid", "groups.queue", "what waits at a site, level by level, and when it starts"),
+    "users": Verb("Grid", "groups.users", "each user's share of all that waits and runs, over all sites"),
     "links": Verb("Grid", "watch.links", "links between sites: round trip, throughput, forecasts and their errors"),
     "sites": Verb("Grid", "groups.look", "the sites known here, their load and their links"),
     "peers": Verb("Grid", "sites.peers", "how each site is linked, when it was last heard of; the machines here"),

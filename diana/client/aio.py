@@ -14,7 +14,31 @@ from diana.client import steps
 from diana.client.results import JobResult, as_asked, by_index, rows
 from diana.client.where import data_folder
 from diana.errors import DianaError, UnknownCall, WaitTimedOut
+from diana.model.views.group import GroupStatus
+from diana.model.views.link import LinkMap
+from diana.model.views.queue import QueueView
 from diana.wire.client import messages as wire
+from diana.wire.client.control import (
+    CancelHeldRequest,
+    CancelHeldResponse,
+    CancelRequest,
+    HoldRequest,
+    HoldResponse,
+    MoveRequest,
+    MoveResponse,
+    ReleaseRequest,
+    RetryRequest,
+)
+from diana.wire.client.dashboard import ActivityRequest, ActivityResponse, DashboardRequest, DashboardResponse
+from diana.wire.client.datasets import Dataset, DatasetAddRequest, DatasetChunk, DatasetProgress, DatasetRequest
+from diana.wire.client.decisions import Decision
+from diana.wire.client.enrol import InviteRequest, InviteResponse, OpenInvitation
+from diana.wire.client.links import LinksRequest
+from diana.wire.client.operators import LedgerResponse, OperateRequest, OperateResponse
+from diana.wire.client.peers import CheckResult, DoctorResponse, MetricsResponse, PeersResponse
+from diana.wire.client.permits import Permit, ToSign
+from diana.wire.client.queues import QueueReadRequest
+from diana.wire.client.sites import Site
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,7 +50,7 @@ if TYPE_CHECKING:
 
     class AsyncWire(Protocol):
         @property
-        def sign(self) -> Callable[[wire.ToSign], wire.Permit] | None: ...
+        def sign(self) -> Callable[[ToSign], Permit] | None: ...
         async def call(self, method: str, request: Any) -> Any: ...
         async def upload(self, requests: Iterator[Any]) -> None: ...
         def stream(self, method: str, request: Any) -> AsyncIterator[Any]: ...
@@ -89,7 +113,7 @@ class AsyncClient:
         options: Mapping[str, object] | None = None,
         format: str | None = None,
         folder: StrPath | None = None,
-    ) -> wire.Decision:
+    ) -> Decision:
         """Plan the job: where it would go now, and why; nothing is submitted."""
         prepared = await asyncio.to_thread(steps.prepare, job, "", options, format, folder)
         return await self._run(steps.plan(prepared))
@@ -109,27 +133,27 @@ class AsyncClient:
     async def cancel(self, target: str, *, dependents: bool = False) -> int:
         """Cancel `alpha-12`, `alpha-12.3` or `alpha-12.[3-9,12]`; returns the number of jobs concerned. `dependents`:
         also every group that waits for it (with the whole of a group only); else those are held until it is retried."""
-        request = wire.CancelRequest(target=target, dependents=dependents)
+        request = CancelRequest(target=target, dependents=dependents)
         return cast("int", (await self._call("Cancel", request)).jobs)
 
-    async def cancel_held(self, target: str, *, release: bool = False) -> wire.CancelHeldResponse:
+    async def cancel_held(self, target: str, *, release: bool = False) -> CancelHeldResponse:
         """Cancel the target's jobs that are held and have not started; the others stay as they are, or with `release`
         are held no longer. Asked again while it is `unsure` of some, because their site has not said yet that it holds
         them. UsageError where the node's release does not know the call."""
-        request = wire.CancelHeldRequest(target=target, release=release)
-        return cast("wire.CancelHeldResponse", await self._call("CancelHeld", request))
+        request = CancelHeldRequest(target=target, release=release)
+        return cast("CancelHeldResponse", await self._call("CancelHeld", request))
 
-    async def hold(self, target: str) -> wire.HoldResponse:
+    async def hold(self, target: str) -> HoldResponse:
         """Hold the target's jobs that have not started until they are released; the others run on (`started`)."""
-        return cast("wire.HoldResponse", await self._call("Hold", wire.HoldRequest(target=target)))
+        return cast("HoldResponse", await self._call("Hold", HoldRequest(target=target)))
 
-    async def move(self, target: str, to: str) -> wire.MoveResponse:
+    async def move(self, target: str, to: str) -> MoveResponse:
         """Move the target's jobs that have not started to the site `to`; the others run on (`started`)."""
-        return cast("wire.MoveResponse", await self._call("Move", wire.MoveRequest(target=target, to=to)))
+        return cast("MoveResponse", await self._call("Move", MoveRequest(target=target, to=to)))
 
     async def release(self, target: str) -> int:
         """Let held jobs start again; returns how many. UsageError when something named is not held."""
-        return cast("int", (await self._call("Release", wire.ReleaseRequest(target=target))).jobs)
+        return cast("int", (await self._call("Release", ReleaseRequest(target=target))).jobs)
 
     async def retry(
         self, target: str, *, held: bool = False, cancelled: bool = False, unreachable: bool = False
@@ -137,17 +161,17 @@ class AsyncClient:
         """Try failed jobs again, with `held` those of unknown outcome, with `cancelled` those cancelled and with
         `unreachable` (for whole groups) those at sites out of reach too, where they may run on for a while; returns how
         many. UsageError when there is none."""
-        request = wire.RetryRequest(target=target, held=held, cancelled=cancelled, unreachable=unreachable)
+        request = RetryRequest(target=target, held=held, cancelled=cancelled, unreachable=unreachable)
         return cast("int", (await self._call("Retry", request)).jobs)
 
     # --- looking on ----------------------------------------------------------------------------------
 
     async def status(
         self, groups: Iterable[str] = (), *, mine: bool = False, active: bool = False
-    ) -> tuple[wire.GroupStatus, ...]:
+    ) -> tuple[GroupStatus, ...]:
         """Status of these groups, or of all the caller may see."""
         request = wire.StatusRequest(groups=tuple(steps.group_names(groups)), mine=mine, active=active)
-        return cast("tuple[wire.GroupStatus, ...]", (await self._call("Status", request)).groups)
+        return cast("tuple[GroupStatus, ...]", (await self._call("Status", request)).groups)
 
     async def groups(self, *, mine: bool = False, active: bool = False, limit: int = 0) -> wire.StatusResponse:
         """Groups the caller may see, at most `limit` (0: as many as an answer holds): open ones before ended ones,
@@ -155,13 +179,13 @@ class AsyncClient:
         request = wire.StatusRequest(mine=mine, active=active, limit=limit)
         return cast("wire.StatusResponse", await self._call("Status", request))
 
-    def watch(self, group: str, timeout_s: float | None = None) -> AsyncIterator[wire.GroupStatus]:
+    def watch(self, group: str, timeout_s: float | None = None) -> AsyncIterator[GroupStatus]:
         """The status now and whenever it changes (at most about five a second), until it is final."""
         return self._wire.stream("Wait", wire.WaitRequest(group=group, timeout_s=timeout_s or 0.0))
 
-    async def wait(self, group: str, timeout_s: float | None = None) -> wire.GroupStatus:
+    async def wait(self, group: str, timeout_s: float | None = None) -> GroupStatus:
         """The final status. WaitTimedOut when `timeout_s` (None: for ever) passes first."""
-        last: wire.GroupStatus | None = None
+        last: GroupStatus | None = None
         async with aclosing(cast("Any", self.watch(group, timeout_s))) as statuses:
             async for status in statuses:
                 last = status
@@ -169,9 +193,7 @@ class AsyncClient:
             raise DianaError(f"group {group}: the node ended the wait without a status")
         return last
 
-    async def as_completed(
-        self, groups: Iterable[str], timeout_s: float | None = None
-    ) -> AsyncIterator[wire.GroupStatus]:
+    async def as_completed(self, groups: Iterable[str], timeout_s: float | None = None) -> AsyncIterator[GroupStatus]:
         """Each group's final status as it ends, whichever ends first. WaitTimedOut when `timeout_s` passes first."""
         waiting = steps.Completion(groups)
         end = time.monotonic() + timeout_s if timeout_s else float("inf")
@@ -246,20 +268,20 @@ class AsyncClient:
 
     # --- the node ------------------------------------------------------------------------------------
 
-    async def queue(self, site: str | None = None) -> wire.QueueView:
+    async def queue(self, site: str | None = None) -> QueueView:
         """The queues at the node's site, or at another. Unreachable when that does not answer the node."""
-        return cast("wire.QueueView", await self._call("Queue", wire.QueueReadRequest(site=site or "")))
+        return cast("QueueView", await self._call("Queue", QueueReadRequest(site=site or "")))
 
-    async def links(self, source: str = "", *, paths: str = "") -> wire.LinkMap:
+    async def links(self, source: str = "", *, paths: str = "") -> LinkMap:
         """The links known at the node, measured or told; `source`: only those data of this site come over. `paths`:
         also how all sites lie to this one. UsageError for a site nothing is known of."""
-        return cast("wire.LinkMap", await self._call("Links", wire.LinksRequest(source=source, paths=paths)))
+        return cast("LinkMap", await self._call("Links", LinksRequest(source=source, paths=paths)))
 
-    async def sites(self) -> tuple[wire.Site, ...]:
-        return cast("tuple[wire.Site, ...]", (await self._call("Sites", wire.Empty())).sites)
+    async def sites(self) -> tuple[Site, ...]:
+        return cast("tuple[Site, ...]", (await self._call("Sites", wire.Empty())).sites)
 
-    async def datasets(self) -> tuple[wire.Dataset, ...]:
-        return cast("tuple[wire.Dataset, ...]", (await self._call("Datasets", wire.Empty())).datasets)
+    async def datasets(self) -> tuple[Dataset, ...]:
+        return cast("tuple[Dataset, ...]", (await self._call("Datasets", wire.Empty())).datasets)
 
     async def add_dataset(
         self,
@@ -267,35 +289,33 @@ class AsyncClient:
         paths: Iterable[StrPath],
         *,
         new_version: bool = False,
-        progress: Callable[[wire.DatasetProgress], None] | None = None,
-    ) -> wire.Dataset:
+        progress: Callable[[DatasetProgress], None] | None = None,
+    ) -> Dataset:
         """Register files and folders of the node's machine; `progress` is told how far it is, about twice a second.
         The same content again is fine; UsageError for other content under a name that stands unless `new_version`.
         Operators only."""
         absolute = tuple(os.path.abspath(os.fspath(path)) for path in paths)
-        request = wire.DatasetAddRequest(name=name, paths=absolute, new_version=new_version)
+        request = DatasetAddRequest(name=name, paths=absolute, new_version=new_version)
         return await self._followed("AddDataset", request, progress)
 
-    async def verify_dataset(
-        self, name: str, *, progress: Callable[[wire.DatasetProgress], None] | None = None
-    ) -> wire.Dataset:
+    async def verify_dataset(self, name: str, *, progress: Callable[[DatasetProgress], None] | None = None) -> Dataset:
         """Have every file of the node's own dataset read again. `progress` is told how far it is, and a line for each
         file that changed; the answer's state is `registered` or `changed`. Operators only."""
-        return await self._followed("VerifyDataset", wire.DatasetRequest(name=name), progress)
+        return await self._followed("VerifyDataset", DatasetRequest(name=name), progress)
 
-    def show_dataset(self, name: str, *, files: bool = False) -> AsyncIterator[wire.DatasetChunk]:
+    def show_dataset(self, name: str, *, files: bool = False) -> AsyncIterator[DatasetChunk]:
         """The node's knowledge of a dataset: first its versions and replicas, then with `files` its files, in pages."""
-        return self._wire.stream("ShowDataset", wire.DatasetRequest(name=name, files=files))
+        return self._wire.stream("ShowDataset", DatasetRequest(name=name, files=files))
 
-    async def remove_dataset(self, name: str) -> tuple[wire.Dataset, ...]:
+    async def remove_dataset(self, name: str) -> tuple[Dataset, ...]:
         """Forget `NAME` with all its versions, or `NAME@VERSION`; what was. The files stay. Operators only."""
-        request = wire.DatasetRequest(name=name)
-        return cast("tuple[wire.Dataset, ...]", (await self._call("RemoveDataset", request)).datasets)
+        request = DatasetRequest(name=name)
+        return cast("tuple[Dataset, ...]", (await self._call("RemoveDataset", request)).datasets)
 
     async def _followed(
-        self, method: str, request: object, progress: Callable[[wire.DatasetProgress], None] | None
-    ) -> wire.Dataset:
-        made: wire.Dataset | None = None
+        self, method: str, request: object, progress: Callable[[DatasetProgress], None] | None
+    ) -> Dataset:
+        made: Dataset | None = None
         async for told in self._wire.stream(method, request):
             made = told.dataset
             if progress:
@@ -309,16 +329,16 @@ class AsyncClient:
 
     async def invite(
         self, kind: str = "site", name: str = "", *, for_s: float = 0.0, address: str = "", again: bool = False
-    ) -> wire.InviteResponse:
+    ) -> InviteResponse:
         """A token to join the VO with, once. `kind`: site, member, standby or user. For operators."""
-        request = wire.InviteRequest(kind=kind, name=name, for_s=for_s, address=address, again=again)
-        return cast("wire.InviteResponse", await self._call("Invite", request))
+        request = InviteRequest(kind=kind, name=name, for_s=for_s, address=address, again=again)
+        return cast("InviteResponse", await self._call("Invite", request))
 
-    async def invitations(self, withdraw: str = "") -> tuple[wire.OpenInvitation, ...]:
+    async def invitations(self, withdraw: str = "") -> tuple[OpenInvitation, ...]:
         """Invitations that are open at this site; or withdraw the one of this id, which nobody can use from now on. For
         operators."""
-        request = wire.InviteRequest(order="withdraw" if withdraw else "list", id=withdraw)
-        return cast("wire.InviteResponse", await self._call("Invite", request)).open
+        request = InviteRequest(order="withdraw" if withdraw else "list", id=withdraw)
+        return cast("InviteResponse", await self._call("Invite", request)).open
 
     async def promote(self, *, force: bool = False, remove: bool = False) -> str:
         """Have a site's leader hand over to its standby. `force`, to a standby: lead, the other machine is dead for
@@ -338,7 +358,7 @@ class AsyncClient:
     ) -> str:
         """drain, undrain, ban, unban, remove-machine, go-on or set-policy; what was done. Operators only. With
         `to_wall_s` a drain is for maintenance, from `from_wall_s` (0: now) to then, seconds since 1970."""
-        request = wire.OperateRequest(
+        request = OperateRequest(
             order=order,
             name=name,
             reason=reason,
@@ -346,35 +366,35 @@ class AsyncClient:
             from_wall_s=from_wall_s,
             to_wall_s=to_wall_s,
         )
-        return cast("wire.OperateResponse", await self._call("Operate", request)).text
+        return cast("OperateResponse", await self._call("Operate", request)).text
 
-    async def ledger(self) -> wire.LedgerResponse:
+    async def ledger(self) -> LedgerResponse:
         """Decisions of the VO's signers: the policy, who is banned; and whether this site is drained."""
-        return cast("wire.LedgerResponse", await self._call("Ledger", wire.Empty()))
+        return cast("LedgerResponse", await self._call("Ledger", wire.Empty()))
 
-    async def peers(self) -> wire.PeersResponse:
+    async def peers(self) -> PeersResponse:
         """Each known site, how it is linked and what was last heard of it; this site's machines; the node's counts."""
-        return cast("wire.PeersResponse", await self._call("Peers", wire.Empty()))
+        return cast("PeersResponse", await self._call("Peers", wire.Empty()))
 
-    async def doctor(self) -> tuple[wire.CheckResult, ...]:
+    async def doctor(self) -> tuple[CheckResult, ...]:
         """Faults the running node finds in how it is reached and whom it reaches. Operators only."""
-        return cast("wire.DoctorResponse", await self._call("Doctor", wire.Empty())).checks
+        return cast("DoctorResponse", await self._call("Doctor", wire.Empty())).checks
 
-    async def dashboard(self, scope: str = "pages", *, for_s: float = 0.0) -> wire.DashboardResponse:
+    async def dashboard(self, scope: str = "pages", *, for_s: float = 0.0) -> DashboardResponse:
         """A way into the node's pages as this caller, good once and within two minutes; or, for the scope `metrics`, a
         token for what collects them. `for_s`: how long it holds; 0: as the site's operator set."""
-        request = wire.DashboardRequest(scope=scope, for_s=for_s)
-        return cast("wire.DashboardResponse", await self._call("Dashboard", request))
+        request = DashboardRequest(scope=scope, for_s=for_s)
+        return cast("DashboardResponse", await self._call("Dashboard", request))
 
-    async def activity(self, after_wall_s: float = 0.0) -> wire.ActivityResponse:
+    async def activity(self, after_wall_s: float = 0.0) -> ActivityResponse:
         """Activity of the site since its node started, in columns; only samples after that time of the node's clock."""
-        request = wire.ActivityRequest(after_wall_s=after_wall_s)
-        return cast("wire.ActivityResponse", await self._call("Activity", request))
+        request = ActivityRequest(after_wall_s=after_wall_s)
+        return cast("ActivityResponse", await self._call("Activity", request))
 
     async def metrics(self) -> str:
         """Metrics of the node as a Prometheus server reads them, in its text format; docs/metrics.md names every
         metric."""
-        return cast("wire.MetricsResponse", await self._call("Metrics", wire.Empty())).text
+        return cast("MetricsResponse", await self._call("Metrics", wire.Empty())).text
 
     async def stop(self) -> None:
         """Ask the node to stop; running jobs run on. Operators only."""

@@ -16,7 +16,31 @@ from diana.client import steps
 from diana.client.results import JobResult, as_asked, by_index, rows
 from diana.client.where import data_folder
 from diana.errors import DianaError, UnknownCall, WaitTimedOut
+from diana.model.views.group import GroupStatus
+from diana.model.views.link import LinkMap
+from diana.model.views.queue import QueueView
 from diana.wire.client import messages as wire
+from diana.wire.client.control import (
+    CancelHeldRequest,
+    CancelHeldResponse,
+    CancelRequest,
+    HoldRequest,
+    HoldResponse,
+    MoveRequest,
+    MoveResponse,
+    ReleaseRequest,
+    RetryRequest,
+)
+from diana.wire.client.dashboard import ActivityRequest, ActivityResponse, DashboardRequest, DashboardResponse
+from diana.wire.client.datasets import Dataset, DatasetAddRequest, DatasetChunk, DatasetProgress, DatasetRequest
+from diana.wire.client.decisions import Decision
+from diana.wire.client.enrol import InviteRequest, InviteResponse, OpenInvitation
+from diana.wire.client.links import LinksRequest
+from diana.wire.client.operators import LedgerResponse, OperateRequest, OperateResponse
+from diana.wire.client.peers import CheckResult, DoctorResponse, MetricsResponse, PeersResponse
+from diana.wire.client.permits import Permit, ToSign
+from diana.wire.client.queues import QueueReadRequest
+from diana.wire.client.sites import Site
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,7 +52,7 @@ if TYPE_CHECKING:
 
     class Wire(Protocol):
         @property
-        def sign(self) -> Callable[[wire.ToSign], wire.Permit] | None: ...
+        def sign(self) -> Callable[[ToSign], Permit] | None: ...
         def call(self, method: str, request: Any) -> Any: ...
         def upload(self, requests: Iterator[Any]) -> None: ...
         def stream(self, method: str, request: Any) -> Iterator[Any]: ...
@@ -88,7 +112,7 @@ class Client:
         options: Mapping[str, object] | None = None,
         format: str | None = None,
         folder: StrPath | None = None,
-    ) -> wire.Decision:
+    ) -> Decision:
         """Plan the job: where it would go now, and why; nothing is submitted."""
         prepared = steps.prepare(job, "", options, format, folder)
         return self._run(steps.plan(prepared))
@@ -108,43 +132,43 @@ class Client:
     def cancel(self, target: str, *, dependents: bool = False) -> int:
         """Cancel `alpha-12`, `alpha-12.3` or `alpha-12.[3-9,12]`; returns the number of jobs concerned. `dependents`:
         also every group that waits for it (with the whole of a group only); else those are held until it is retried."""
-        request = wire.CancelRequest(target=target, dependents=dependents)
+        request = CancelRequest(target=target, dependents=dependents)
         return cast("int", self._call("Cancel", request).jobs)
 
-    def cancel_held(self, target: str, *, release: bool = False) -> wire.CancelHeldResponse:
+    def cancel_held(self, target: str, *, release: bool = False) -> CancelHeldResponse:
         """Cancel the target's jobs that are held and have not started; the others stay as they are, or with `release`
         are held no longer. Asked again while it is `unsure` of some, because their site has not said yet that it holds
         them. UsageError where the node's release does not know the call."""
-        request = wire.CancelHeldRequest(target=target, release=release)
-        return cast("wire.CancelHeldResponse", self._call("CancelHeld", request))
+        request = CancelHeldRequest(target=target, release=release)
+        return cast("CancelHeldResponse", self._call("CancelHeld", request))
 
-    def hold(self, target: str) -> wire.HoldResponse:
+    def hold(self, target: str) -> HoldResponse:
         """Hold the target's jobs that have not started until they are released; the others run on (`started`)."""
-        return cast("wire.HoldResponse", self._call("Hold", wire.HoldRequest(target=target)))
+        return cast("HoldResponse", self._call("Hold", HoldRequest(target=target)))
 
-    def move(self, target: str, to: str) -> wire.MoveResponse:
+    def move(self, target: str, to: str) -> MoveResponse:
         """Move the target's jobs that have not started to the site `to`; the others run on (`started`)."""
-        return cast("wire.MoveResponse", self._call("Move", wire.MoveRequest(target=target, to=to)))
+        return cast("MoveResponse", self._call("Move", MoveRequest(target=target, to=to)))
 
     def release(self, target: str) -> int:
         """Let held jobs start again; returns how many. UsageError when something named is not held."""
-        return cast("int", self._call("Release", wire.ReleaseRequest(target=target)).jobs)
+        return cast("int", self._call("Release", ReleaseRequest(target=target)).jobs)
 
     def retry(self, target: str, *, held: bool = False, cancelled: bool = False, unreachable: bool = False) -> int:
         """Try failed jobs again, with `held` those of unknown outcome, with `cancelled` those cancelled and with
         `unreachable` (for whole groups) those at sites out of reach too, where they may run on for a while; returns how
         many. UsageError when there is none."""
-        request = wire.RetryRequest(target=target, held=held, cancelled=cancelled, unreachable=unreachable)
+        request = RetryRequest(target=target, held=held, cancelled=cancelled, unreachable=unreachable)
         return cast("int", self._call("Retry", request).jobs)
 
     # --- looking on ----------------------------------------------------------------------------------
 
     def status(
         self, groups: Iterable[str] = (), *, mine: bool = False, active: bool = False
-    ) -> tuple[wire.GroupStatus, ...]:
+    ) -> tuple[GroupStatus, ...]:
         """Status of these groups, or of all the caller may see."""
         request = wire.StatusRequest(groups=tuple(steps.group_names(groups)), mine=mine, active=active)
-        return cast("tuple[wire.GroupStatus, ...]", self._call("Status", request).groups)
+        return cast("tuple[GroupStatus, ...]", self._call("Status", request).groups)
 
     def groups(self, *, mine: bool = False, active: bool = False, limit: int = 0) -> wire.StatusResponse:
         """Groups the caller may see, at most `limit` (0: as many as an answer holds): open ones before ended ones,
@@ -152,13 +176,13 @@ class Client:
         request = wire.StatusRequest(mine=mine, active=active, limit=limit)
         return cast("wire.StatusResponse", self._call("Status", request))
 
-    def watch(self, group: str, timeout_s: float | None = None) -> Iterator[wire.GroupStatus]:
+    def watch(self, group: str, timeout_s: float | None = None) -> Iterator[GroupStatus]:
         """The status now and whenever it changes (at most about five a second), until it is final."""
         return self._wire.stream("Wait", wire.WaitRequest(group=group, timeout_s=timeout_s or 0.0))
 
-    def wait(self, group: str, timeout_s: float | None = None) -> wire.GroupStatus:
+    def wait(self, group: str, timeout_s: float | None = None) -> GroupStatus:
         """The final status. WaitTimedOut when `timeout_s` (None: for ever) passes first."""
-        last: wire.GroupStatus | None = None
+        last: GroupStatus | None = None
         with closing(cast("Any", self.watch(group, timeout_s))) as statuses:
             for status in statuses:
                 last = status
@@ -166,7 +190,7 @@ class Client:
             raise DianaError(f"group {group}: the node ended the wait without a status")
         return last
 
-    def as_completed(self, groups: Iterable[str], timeout_s: float | None = None) -> Iterator[wire.GroupStatus]:
+    def as_completed(self, groups: Iterable[str], timeout_s: float | None = None) -> Iterator[GroupStatus]:
         """Each group's final status as it ends, whichever ends first. WaitTimedOut when `timeout_s` passes first."""
         waiting = steps.Completion(groups)
         end = time.monotonic() + timeout_s if timeout_s else float("inf")
@@ -241,20 +265,20 @@ class Client:
 
     # --- the node ------------------------------------------------------------------------------------
 
-    def queue(self, site: str | None = None) -> wire.QueueView:
+    def queue(self, site: str | None = None) -> QueueView:
         """The queues at the node's site, or at another. Unreachable when that does not answer the node."""
-        return cast("wire.QueueView", self._call("Queue", wire.QueueReadRequest(site=site or "")))
+        return cast("QueueView", self._call("Queue", QueueReadRequest(site=site or "")))
 
-    def links(self, source: str = "", *, paths: str = "") -> wire.LinkMap:
+    def links(self, source: str = "", *, paths: str = "") -> LinkMap:
         """The links known at the node, measured or told; `source`: only those data of this site come over. `paths`:
         also how all sites lie to this one. UsageError for a site nothing is known of."""
-        return cast("wire.LinkMap", self._call("Links", wire.LinksRequest(source=source, paths=paths)))
+        return cast("LinkMap", self._call("Links", LinksRequest(source=source, paths=paths)))
 
-    def sites(self) -> tuple[wire.Site, ...]:
-        return cast("tuple[wire.Site, ...]", self._call("Sites", wire.Empty()).sites)
+    def sites(self) -> tuple[Site, ...]:
+        return cast("tuple[Site, ...]", self._call("Sites", wire.Empty()).sites)
 
-    def datasets(self) -> tuple[wire.Dataset, ...]:
-        return cast("tuple[wire.Dataset, ...]", self._call("Datasets", wire.Empty()).datasets)
+    def datasets(self) -> tuple[Dataset, ...]:
+        return cast("tuple[Dataset, ...]", self._call("Datasets", wire.Empty()).datasets)
 
     def add_dataset(
         self,
@@ -262,35 +286,31 @@ class Client:
         paths: Iterable[StrPath],
         *,
         new_version: bool = False,
-        progress: Callable[[wire.DatasetProgress], None] | None = None,
-    ) -> wire.Dataset:
+        progress: Callable[[DatasetProgress], None] | None = None,
+    ) -> Dataset:
         """Register files and folders of the node's machine; `progress` is told how far it is, about twice a second.
         The same content again is fine; UsageError for other content under a name that stands unless `new_version`.
         Operators only."""
         absolute = tuple(os.path.abspath(os.fspath(path)) for path in paths)
-        request = wire.DatasetAddRequest(name=name, paths=absolute, new_version=new_version)
+        request = DatasetAddRequest(name=name, paths=absolute, new_version=new_version)
         return self._followed("AddDataset", request, progress)
 
-    def verify_dataset(
-        self, name: str, *, progress: Callable[[wire.DatasetProgress], None] | None = None
-    ) -> wire.Dataset:
+    def verify_dataset(self, name: str, *, progress: Callable[[DatasetProgress], None] | None = None) -> Dataset:
         """Have every file of the node's own dataset read again. `progress` is told how far it is, and a line for each
         file that changed; the answer's state is `registered` or `changed`. Operators only."""
-        return self._followed("VerifyDataset", wire.DatasetRequest(name=name), progress)
+        return self._followed("VerifyDataset", DatasetRequest(name=name), progress)
 
-    def show_dataset(self, name: str, *, files: bool = False) -> Iterator[wire.DatasetChunk]:
+    def show_dataset(self, name: str, *, files: bool = False) -> Iterator[DatasetChunk]:
         """The node's knowledge of a dataset: first its versions and replicas, then with `files` its files, in pages."""
-        return self._wire.stream("ShowDataset", wire.DatasetRequest(name=name, files=files))
+        return self._wire.stream("ShowDataset", DatasetRequest(name=name, files=files))
 
-    def remove_dataset(self, name: str) -> tuple[wire.Dataset, ...]:
+    def remove_dataset(self, name: str) -> tuple[Dataset, ...]:
         """Forget `NAME` with all its versions, or `NAME@VERSION`; what was. The files stay. Operators only."""
-        request = wire.DatasetRequest(name=name)
-        return cast("tuple[wire.Dataset, ...]", self._call("RemoveDataset", request).datasets)
+        request = DatasetRequest(name=name)
+        return cast("tuple[Dataset, ...]", self._call("RemoveDataset", request).datasets)
 
-    def _followed(
-        self, method: str, request: object, progress: Callable[[wire.DatasetProgress], None] | None
-    ) -> wire.Dataset:
-        made: wire.Dataset | None = None
+    def _followed(self, method: str, request: object, progress: Callable[[DatasetProgress], None] | None) -> Dataset:
+        made: Dataset | None = None
         for told in self._wire.stream(method, request):
             made = told.dataset
             if progress:
@@ -304,16 +324,16 @@ class Client:
 
     def invite(
         self, kind: str = "site", name: str = "", *, for_s: float = 0.0, address: str = "", again: bool = False
-    ) -> wire.InviteResponse:
+    ) -> InviteResponse:
         """A token to join the VO with, once. `kind`: site, member, standby or user. For operators."""
-        request = wire.InviteRequest(kind=kind, name=name, for_s=for_s, address=address, again=again)
-        return cast("wire.InviteResponse", self._call("Invite", request))
+        request = InviteRequest(kind=kind, name=name, for_s=for_s, address=address, again=again)
+        return cast("InviteResponse", self._call("Invite", request))
 
-    def invitations(self, withdraw: str = "") -> tuple[wire.OpenInvitation, ...]:
+    def invitations(self, withdraw: str = "") -> tuple[OpenInvitation, ...]:
         """Invitations that are open at this site; or withdraw the one of this id, which nobody can use from now on. For
         operators."""
-        request = wire.InviteRequest(order="withdraw" if withdraw else "list", id=withdraw)
-        return cast("wire.InviteResponse", self._call("Invite", request)).open
+        request = InviteRequest(order="withdraw" if withdraw else "list", id=withdraw)
+        return cast("InviteResponse", self._call("Invite", request)).open
 
     def promote(self, *, force: bool = False, remove: bool = False) -> str:
         """Have a site's leader hand over to its standby. `force`, to a standby: lead, the other machine is dead for
@@ -333,7 +353,7 @@ class Client:
     ) -> str:
         """drain, undrain, ban, unban, remove-machine, go-on or set-policy; what was done. Operators only. With
         `to_wall_s` a drain is for maintenance, from `from_wall_s` (0: now) to then, seconds since 1970."""
-        request = wire.OperateRequest(
+        request = OperateRequest(
             order=order,
             name=name,
             reason=reason,
@@ -341,35 +361,35 @@ class Client:
             from_wall_s=from_wall_s,
             to_wall_s=to_wall_s,
         )
-        return cast("wire.OperateResponse", self._call("Operate", request)).text
+        return cast("OperateResponse", self._call("Operate", request)).text
 
-    def ledger(self) -> wire.LedgerResponse:
+    def ledger(self) -> LedgerResponse:
         """Decisions of the VO's signers: the policy, who is banned; and whether this site is drained."""
-        return cast("wire.LedgerResponse", self._call("Ledger", wire.Empty()))
+        return cast("LedgerResponse", self._call("Ledger", wire.Empty()))
 
-    def peers(self) -> wire.PeersResponse:
+    def peers(self) -> PeersResponse:
         """Each known site, how it is linked and what was last heard of it; this site's machines; the node's counts."""
-        return cast("wire.PeersResponse", self._call("Peers", wire.Empty()))
+        return cast("PeersResponse", self._call("Peers", wire.Empty()))
 
-    def doctor(self) -> tuple[wire.CheckResult, ...]:
+    def doctor(self) -> tuple[CheckResult, ...]:
         """Faults the running node finds in how it is reached and whom it reaches. Operators only."""
-        return cast("wire.DoctorResponse", self._call("Doctor", wire.Empty())).checks
+        return cast("DoctorResponse", self._call("Doctor", wire.Empty())).checks
 
-    def dashboard(self, scope: str = "pages", *, for_s: float = 0.0) -> wire.DashboardResponse:
+    def dashboard(self, scope: str = "pages", *, for_s: float = 0.0) -> DashboardResponse:
         """A way into the node's pages as this caller, good once and within two minutes; or, for the scope `metrics`, a
         token for what collects them. `for_s`: how long it holds; 0: as the site's operator set."""
-        request = wire.DashboardRequest(scope=scope, for_s=for_s)
-        return cast("wire.DashboardResponse", self._call("Dashboard", request))
+        request = DashboardRequest(scope=scope, for_s=for_s)
+        return cast("DashboardResponse", self._call("Dashboard", request))
 
-    def activity(self, after_wall_s: float = 0.0) -> wire.ActivityResponse:
+    def activity(self, after_wall_s: float = 0.0) -> ActivityResponse:
         """Activity of the site since its node started, in columns; only samples after that time of the node's clock."""
-        request = wire.ActivityRequest(after_wall_s=after_wall_s)
-        return cast("wire.ActivityResponse", self._call("Activity", request))
+        request = ActivityRequest(after_wall_s=after_wall_s)
+        return cast("ActivityResponse", self._call("Activity", request))
 
     def metrics(self) -> str:
         """Metrics of the node as a Prometheus server reads them, in its text format; docs/metrics.md names every
         metric."""
-        return cast("wire.MetricsResponse", self._call("Metrics", wire.Empty())).text
+        return cast("MetricsResponse", self._call("Metrics", wire.Empty())).text
 
     def stop(self) -> None:
         """Ask the node to stop; running jobs run on. Operators only."""

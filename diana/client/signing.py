@@ -10,7 +10,7 @@ import json
 import time
 from typing import TYPE_CHECKING
 
-from diana.wire.client.messages import Permit, ToSign
+from diana.wire.client.permits import Permit, ToSign
 
 if TYPE_CHECKING:
     from diana.client.credential import Credential

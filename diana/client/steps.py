@@ -12,20 +12,19 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import msgspec
 
 from diana.errors import DianaError, UsageError
+from diana.wire.client.decisions import Decision
 from diana.wire.client.messages import (
-    Decision,
     Option,
-    Permit,
     PlannedGroup,
     PlanResponse,
     StatusRequest,
     StatusResponse,
     SubmitRequest,
     SubmitResponse,
-    ToSign,
     UploadedFile,
     UploadRequest,
 )
+from diana.wire.client.permits import Permit, ToSign
 
 T = TypeVar("T")
 

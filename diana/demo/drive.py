@@ -21,8 +21,9 @@ from diana.demo.job import Sample, make_samples, write_job
 from diana.demo.show import DemoProgress
 from diana.demo.sums import ResultTally, spread
 from diana.errors import DianaError
+from diana.model.views.group import GroupStatus
 from diana.model.words import counted
-from diana.wire.client.messages import Decision, GroupStatus
+from diana.wire.client.decisions import Decision
 
 MOST_S = 600.0
 """A group that has not ended by then never will."""
@@ -140,7 +141,7 @@ def _result(client: Client, home: str, status: GroupStatus, samples: list[Sample
         "wait_s": spread(tally.wait_s),
         "run_s": spread(tally.run_s),
         "turnaround_s": spread(tally.turnaround_s),
-        "decision": _plain(explained.decisions[-1]) if explained.decisions else None,
+        "decision": _plain(explained.decisions[0]) if explained.decisions else None,
         "group": status.group,
         "state": status.state,
         "note": status.note,

@@ -32,18 +32,18 @@ STOP_S = 8.0
 PAUSE_S = 0.1
 
 
-class DemoSite(msgspec.Struct, kw_only=True):
+class DemoNode(msgspec.Struct, kw_only=True):
     name: str
     slots: int
     data: Path
     address: str
 
 
-def plan_sites(folder: Path, count: int) -> list[DemoSite]:
+def plan_sites(folder: Path, count: int) -> list[DemoNode]:
     """The paper's testbed: the first site with 4 slots, the others with 5; addresses are free loopback ports."""
     names = [NAMES[k] if k < len(NAMES) else f"site-{k + 1}" for k in range(count)]
     return [
-        DemoSite(name=name, slots=5 if k else 4, data=folder / name, address=address)
+        DemoNode(name=name, slots=5 if k else 4, data=folder / name, address=address)
         for k, (name, address) in enumerate(zip(names, free_addresses(count), strict=True))
     ]
 
@@ -58,7 +58,7 @@ class DemoGrid:
         self._clients: dict[str, Client] = {}
 
     @property
-    def home(self) -> DemoSite:
+    def home(self) -> DemoNode:
         """The site where the user sits."""
         return self.sites[0]
 
@@ -81,7 +81,7 @@ class DemoGrid:
         pids = {site.name: self._nodes[site.name].pid for site in self.sites}
         (self.folder / "nodes.json").write_text(json.dumps(pids), encoding="ascii")
 
-    def client(self, site: DemoSite) -> Client:
+    def client(self, site: DemoNode) -> Client:
         if site.name not in self._clients:
             self._clients[site.name] = Client(data=site.data)
         return self._clients[site.name]
@@ -114,7 +114,7 @@ class DemoGrid:
             time.sleep(PAUSE_S)
         raise Unreachable(f"site {self.home.name}: has not heard of {', '.join(sorted(datasets - heard))}")
 
-    def _sees_all(self, site: DemoSite) -> bool:
+    def _sees_all(self, site: DemoNode) -> bool:
         code = self._nodes[site.name].poll()
         if code is not None:
             raise DianaError(f"site {site.name}: its node ended with exit code {code}{self._last_words(site)}")
@@ -125,7 +125,7 @@ class DemoGrid:
         alive = {view.site for view in views if view.home or (view.state == "alive" and view.rtt_s >= 0)}
         return alive >= {one.name for one in self.sites}
 
-    def _last_words(self, site: DemoSite) -> str:
+    def _last_words(self, site: DemoNode) -> str:
         for name in ("stdout.log", "node.log"):
             try:
                 lines = (site.data / name).read_text(encoding="utf-8", errors="replace").strip().splitlines()

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from diana.wire.client.messages import GroupStatus
+from diana.model.views.group import GroupStatus
 
 LINE_EVERY_S = 1.0
 BAR = 24

@@ -10,10 +10,11 @@ from diana.engine.data import datasets, outputs
 from diana.engine.data.output_datasets import Registrations
 from diana.engine.data.outputs import Gathers
 from diana.engine.data.stage_book import StageBook
-from diana.engine.dispatch import dispatch, maintenance, promised_capacity, renewals
+from diana.engine.dispatch import dispatch, maintenance, promised_capacity, renewals, turns
 from diana.engine.dispatch.capacity import Capacity, PromisedCapacity
 from diana.engine.dispatch.lease_book import LeaseBook
 from diana.engine.dispatch.predictions import Predictions
+from diana.engine.dispatch.turns import Turns
 from diana.engine.groups import chains, completion, retry, submit
 from diana.engine.guard import guard
 from diana.engine.guard.guard import Guard
@@ -23,22 +24,24 @@ from diana.engine.handover import origin as handover_origin
 from diana.engine.journal import codec, fold, records
 from diana.engine.journal import effects as fx
 from diana.engine.journal import events as ev
-from diana.engine.journal.state import Custody, SiteState, decode_state, encode_state
+from diana.engine.journal.state import Custody, SiteState, Step, decode_state, encode_state
 from diana.engine.membership import contacts, gossip, merge, spreading, trust_ledger, witness
 from diana.engine.membership.table import MembershipTable
 from diana.engine.membership.trust_ledger import TrustBook
+from diana.engine.messages import binding as bm
 from diana.engine.messages import leases as lm
 from diana.engine.messages import messages as ms
 from diana.engine.messages import migration as mm
 from diana.engine.messages import recovery as rm
 from diana.engine.messages.messages import Summary
-from diana.engine.migration import moves
+from diana.engine.migration import inviting, moves
 from diana.engine.migration import origin as migration_origin
 from diana.engine.migration.stranded import Stranded
 from diana.engine.migration.table import MigrationBook
-from diana.engine.placement import control, pull_back, quote_round, recall
+from diana.engine.placement import control, late, pull_back, quote_round, recall, reservations
 from diana.engine.placement.draft import Drafts
 from diana.engine.placement.pull_back import PullBack
+from diana.engine.placement.reservations import Reservations
 from diana.engine.queue.queues import Queues
 from diana.engine.recovery import stocktaking
 from diana.engine.recovery.stocktaking import Stocktaking
@@ -46,12 +49,22 @@ from diana.engine.site import dependencies, journal_doubt, links
 from diana.engine.site.context import Context
 from diana.engine.site.dependencies import Dependencies
 from diana.engine.site.journal_doubt import JournalDoubt
-from diana.engine.site.timers import TimerKey
+from diana.engine.site.timers import (
+    BatchTimer,
+    CustodyTimer,
+    GroupTimer,
+    MachineTimer,
+    PartTimer,
+    PeerTimer,
+    RequestTimer,
+    SiteTimer,
+    TimerKey,
+)
 from diana.engine.site.view import PeerView
 from diana.engine.views import answers, queries
 from diana.engine.views.queries import OpenQueries
 from diana.model.data import Dataset
-from diana.model.ids import MAIN_MACHINE, GroupId, SiteId, SubgroupId, group_of
+from diana.model.ids import MAIN_MACHINE, GroupId, SiteId, group_of
 from diana.model.job.urls import DEFAULT_ALLOWED
 from diana.model.views.views import Invitations
 
@@ -86,11 +99,13 @@ class Engine:
             Predictions(),
             PromisedCapacity(),
             PullBack(),
+            Reservations(),
             Registrations(),
             StageBook(),
             Stocktaking(),
             Stranded(),
             TrustBook(state.settings),
+            Turns(),
         )
         self.boot_seq = state.seq
         """Records in the journal before this boot."""
@@ -147,7 +162,7 @@ class Engine:
         maintenance.look(core)
         journal_doubt.begin(core)
         gossip.begin(core, address)
-        core.after(("housekeeping",), HOUSEKEEPING_S)
+        core.after(SiteTimer("housekeeping"), HOUSEKEEPING_S)
         for key in sorted(core.state.custodies):
             held = core.state.custodies[key]
             if held.runnable:
@@ -172,6 +187,16 @@ class Engine:
     def state(self) -> SiteState:
         """The state after everything handled so far: to be read at once, never written."""
         return self.core.state
+
+    def is_binding(self) -> bool:
+        """True while jobs wait here for their turn or a plan, and after `BindAll` while any are offered to a site and
+        not committed there."""
+        core = self.core
+        book = core.book(Reservations)
+        if book.groups or core.book(Drafts).groups:
+            return True
+        open_ = (group for group in core.state.groups.values() if not group.state)
+        return book.closed and any(part.step is Step.OFFERED for group in open_ for part in group.subgroups.values())
 
     @property
     def queues(self) -> Queues:
@@ -216,7 +241,7 @@ class Engine:
 
     def begin_turns_in(self, seconds: float) -> None:
         """Have the next turn of gossip begin so late, so that sites that start together do not speak together."""
-        self.core.after(("summary",), seconds)
+        self.core.after(SiteTimer("summary"), seconds)
 
     def introduce(self, summaries: Iterable[Summary], now: float) -> None:
         """Take in sites as known, as if they had been heard of long ago: nobody is told of them."""
@@ -283,6 +308,8 @@ class Engine:
                 datasets.remove(core, event)
             case ev.Ask():
                 answers.ask(core, event)
+            case ev.BindAll():
+                reservations.bind_all(core)
             case ev.Leaving():
                 gossip.leave(core)
             case ev.PeerUp():
@@ -291,6 +318,8 @@ class Engine:
                 journal_doubt.parted(core, event.site)
                 gossip.on_peer_down(core, event.site)
                 queries.on_peer_down(core, event.site)
+                reservations.parted(core, event.site)
+                turns.parted(core, event.site)
             case ev.SayStatement():
                 trust_ledger.say(core, event)
             case ev.NameSite():
@@ -339,7 +368,21 @@ class Engine:
         core = self.core
         if core.book(TrustBook).policy_changed:
             self._settings(core.book(TrustBook).own_settings)
-        while core.to_pull or core.to_place or core.to_check:
+        self._settle_groups()
+        dispatch.dispatch(core)
+        while own := turns.look(core):
+            for call in own:
+                late.on_call(core, core.site, call)
+            self._settle_groups()
+            dispatch.dispatch(core)
+        core.speaker = SiteId("")
+        out, core.effects = core.effects, []
+        return out
+
+    def _settle_groups(self) -> None:
+        """Price groups, close those that are complete, and tell the sites where others wait how much is left."""
+        core = self.core
+        while core.to_pull or core.to_place or core.to_check or core.touched:
             pull_back.settle(core)
             for name in sorted(core.to_place):
                 core.to_place.discard(name)
@@ -349,10 +392,10 @@ class Engine:
                 core.to_check.discard(name)
                 if name in core.state.groups:
                     completion.check_complete(core, core.state.groups[name])
-        dispatch.dispatch(core)
-        core.speaker = SiteId("")
-        out, core.effects = core.effects, []
-        return out
+            for name in sorted(core.touched):
+                core.touched.discard(name)
+                if name in core.state.groups:
+                    reservations.touched(core, core.state.groups[name])
 
     def _received(self, sender: SiteId, message: ms.Message) -> None:
         core = self.core
@@ -377,10 +420,16 @@ class Engine:
                 renewals.granted(core, sender, message)
             case mm.Surplus():
                 migration_origin.on_surplus(core, sender, message)
+            case mm.WorkInvited():
+                inviting.on_invited(core, sender, message)
             case mm.RoomRequest():
                 promised_capacity.on_request(core, sender, message)
             case mm.RoomGrant():
                 moves.on_grant(core, sender, message)
+            case bm.Reserve():
+                turns.on_reserve(core, sender, message)
+            case bm.TurnCall():
+                late.on_call(core, sender, message)
             case rm.Met():
                 stocktaking.on_met(core, sender, message)
             case rm.Holdings():
@@ -415,57 +464,60 @@ class Engine:
     def _due(self, key: TimerKey) -> None:
         core = self.core
         match key:
-            case ("summary",):
+            case SiteTimer("summary"):
                 gossip.tell_all(core)
-            case ("news",):
+            case SiteTimer("news"):
                 spreading.hurry(core)
-            case ("contacts",):
+            case SiteTimer("contacts"):
                 contacts.save(core)
-            case ("links",):
+            case SiteTimer("links"):
                 links.record(core)
-            case ("unheard",):
+            case SiteTimer("unheard"):
                 journal_doubt.begin_if_heard_out(core, patient=False)
-            case ("met", site):
-                journal_doubt.again(core, SiteId(site))
-            case ("housekeeping",):
+            case PeerTimer("met", site):
+                journal_doubt.again(core, site)
+            case SiteTimer("housekeeping"):
                 self._housekeeping()
-            case ("quotes", number):
+            case RequestTimer("quotes", number):
                 quote_round.quotes_due(core, number)
-            case ("query", number):
+            case RequestTimer("query", number):
                 queries.due(core, number)
-            case ("place", group):
-                core.to_place.add(GroupId(group))
-            case ("offer" | "commit" | "control", part):
-                handover_origin.resend(core, SubgroupId(part))
-            case ("room", room):
+            case GroupTimer("place", group):
+                core.to_place.add(group)
+            case PartTimer("offer" | "commit" | "control", part):
+                handover_origin.resend(core, part)
+            case RequestTimer("room", room):
                 moves.drop_unanswered(core, room)
-            case ("lease", site):
-                leases.over(core, SiteId(site))
-            case ("disown", site):
-                leases.disown(core, SiteId(site))
-            case ("renew", origin):
-                renewals.ask(core, SiteId(origin))
-            case ("lease-over", origin):
-                renewals.over(core, SiteId(origin))
-            case ("guard", _):
+            case PeerTimer("lease", site):
+                leases.over(core, site)
+            case PeerTimer("disown", site):
+                leases.disown(core, site)
+            case PeerTimer("renew", origin):
+                renewals.ask(core, origin)
+            case PeerTimer("lease-over", origin):
+                renewals.over(core, origin)
+            case GroupTimer("guard", _):
                 # A site on probation may try one more: the look at what to start, which ends each event, does that.
                 core.workers.look_again()
-            case ("offer-over", part):
-                handover_origin.offer_over(core, SubgroupId(part))
-            case ("prepared", part, epoch):
-                destination.remind(core, SubgroupId(part), epoch)
-            case ("result", part, epoch, batch):
-                destination.result_due(core, SubgroupId(part), epoch, batch)
-            case ("machine", name):
+            case PartTimer("offer-over", part):
+                handover_origin.offer_over(core, part)
+            case CustodyTimer("prepared", part, epoch):
+                destination.remind(core, part, epoch)
+            case BatchTimer("result", part, epoch, batch):
+                destination.result_due(core, part, epoch, batch)
+            case MachineTimer("machine", name):
                 machine_events.not_expected(core, name)
-            case ("maintenance",):
+            case SiteTimer("turns"):
+                # The look at whose turn has come, which ends each event, does it.
+                pass
+            case SiteTimer("maintenance"):
                 maintenance.look(core)
-            case ("flush", part, epoch):
-                execution.flush_due(core, SubgroupId(part), epoch)
-            case ("stage", part, epoch, number):
-                inputs.stage_again(core, SubgroupId(part), epoch, number)
-            case ("gather", part, epoch, batch):
-                outputs.gather_again(core, SubgroupId(part), epoch, batch)
+            case CustodyTimer("flush", part, epoch):
+                execution.flush(core, (part, epoch))
+            case BatchTimer("stage", part, epoch, number):
+                inputs.stage_again(core, part, epoch, number)
+            case BatchTimer("gather", part, epoch, batch):
+                outputs.gather_again(core, part, epoch, batch)
             case _:
                 raise AssertionError(f"no such timer: {key}")
 
@@ -481,7 +533,7 @@ class Engine:
 
     def _housekeeping(self) -> None:
         core = self.core
-        core.after(("housekeeping",), HOUSEKEEPING_S)
+        core.after(SiteTimer("housekeeping"), HOUSEKEEPING_S)
         guard.tidy(core)
         pull_back.tidy(core)
         settings = core.state.settings

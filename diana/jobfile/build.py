@@ -99,6 +99,7 @@ def build_spec(
         job_class=group.job_class,
         max_subgroup=group.max_subgroup,
         division=group.division,
+        bind=group.bind,
         log_limit_bytes=_unit(size_bytes, group.log_limit, "group.log_limit"),
     )
     if spec.sites and not set(spec.sites) - set(spec.not_sites):

@@ -79,6 +79,13 @@ class RawGroup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     division: Annotated[
         int, Meta(ge=0, le=1_000_000, description="If it is split, into at least so many parts; 0: the VO's rule.")
     ] = 0
+    bind: Annotated[
+        Literal["", "late", "early"],
+        Meta(
+            description="When jobs are bound to a site: `late`, as their turn comes there, or `early`, when they are"
+            " placed, so that they run on while the site of submission is away; left out: as that site's `binding`."
+        ),
+    ] = ""
     log_limit: Annotated[Size, Meta(description="Log bytes kept per job.")] = "1M"
 
 

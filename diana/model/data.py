@@ -60,7 +60,7 @@ class HeldDataset(msgspec.Struct, frozen=True, array_like=True):
     whole yet)."""
 
 
-class Checked(msgspec.Struct, frozen=True, array_like=True):
+class VerifyProgress(msgspec.Struct, frozen=True, array_like=True):
     """Progress of reading a dataset again to verify it."""
 
     files: int

@@ -1,5 +1,4 @@
-"""History learned from past work: run times and outputs per template and user, and the errors of predicted ends of
-groups.
+"""History learned from past work: run times and outputs per template and user.
 
 Both are part of a site's state, folded from its records, and bounded whatever happens.
 """
@@ -7,8 +6,6 @@ Both are part of a site's state, folded from its records, and bounded whatever h
 from __future__ import annotations
 
 from hashlib import sha256
-from math import ceil, exp, log
-from typing import NamedTuple
 
 import msgspec
 
@@ -17,9 +14,6 @@ from diana.model.sketch import HALF_LIFE, Batch, Quantiles, Sketch
 
 MOST_TEMPLATES = 1000
 """(template, user) pairs remembered; those that ended longest ago are forgotten."""
-MOST_ERRORS = 200
-LEAST_ERRORS = 5
-"""Fewer past errors give no range."""
 
 
 def template_key(spec: GroupSpec) -> str:
@@ -99,35 +93,3 @@ def outputs_key(spec: GroupSpec) -> str:
     files."""
     what = (template_key(spec), spec.outputs.collect)
     return sha256(msgspec.msgpack.encode(what)).hexdigest()[:16]
-
-
-class PastError(NamedTuple):
-    """Past errors of the predicted ends of whole groups."""
-
-    low: float
-    """achieved/predicted below which one in ten stays; at most 1."""
-    high: float
-    """achieved/predicted that one in ten exceeds; at least 1."""
-    median: float
-    """Median of |achieved/predicted - 1|."""
-    groups: int
-    """Number of groups these rest on; 0: too few, the other fields mean nothing."""
-
-
-class Errors(msgspec.Struct):
-    """ln(achieved/predicted) of the last groups that ran as they were planned."""
-
-    logs: list[float] = []
-
-    def add(self, predicted_s: float, achieved_s: float) -> None:
-        """Add one group. A time below a millisecond counts as a millisecond."""
-        self.logs = [*self.logs, log(max(achieved_s, 1e-3) / max(predicted_s, 1e-3))][-MOST_ERRORS:]
-
-    def past(self) -> PastError:
-        if len(self.logs) < LEAST_ERRORS:
-            return PastError(1.0, 1.0, 0.0, 0)
-        factors = sorted(exp(one) for one in self.logs)
-        off = sorted(abs(factor - 1.0) for factor in factors)
-        last = len(factors) - 1
-        low, high = factors[int(0.1 * last)], factors[ceil(0.9 * last - 1e-9)]
-        return PastError(min(1.0, low), max(1.0, high), off[last // 2], len(factors))

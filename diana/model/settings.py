@@ -19,7 +19,7 @@ QUICK_S = 5.0
 """Longest run time of a job claimed ahead. A longer job loses nothing by being claimed when its slot is free, and can
 be moved until then."""
 
-Placement = Literal["diana", "random", "round-robin", "fastest", "least-queue", "data-local", "greedy"]
+Placement = Literal["diana", "random", "round-robin", "fastest", "least-queue", "two-choices", "data-local", "greedy"]
 
 MOST_BYTES_PER_S = 1e13
 """Highest rate accepted in a setting; no link is faster."""
@@ -85,11 +85,17 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Number of a user's queued jobs beyond which further ones stand one level lower; 0: none do."""
     site_job_threshold: int = 0
     """The same for jobs submitted at one site, this one or another."""
+    work_threshold_s: float = 0.0
+    """Declared work of a group, all its jobs together, in seconds at reference speed, beyond which it stands half a
+    level lower; 0: none does."""
+    bytes_threshold: int = 0
+    """The same for its bytes: inputs as they are known, and declared outputs of all its jobs."""
     service_half_life: float = 4000.0
     """Number of job starts after which past service counts half, in the default mode."""
     max_subgroup: int = 1_000_000
     division: int = 0
-    """Least number of subgroups of a group that is split, unless its job file says otherwise; 0: as many as pay."""
+    """Least number of subgroups of a group that is split, unless its job file says otherwise; 0: as many as pay, or
+    `PAPER_SUBGROUPS` under the paper's cost model; 1: no number."""
     placement: Placement = "diana"
     """Placement policy of groups submitted here: `diana` plans by cost; the others do as simpler brokers, for
     comparison (policy/allocation/baselines.py). With another than `diana` nothing migrates from here or to here."""
@@ -102,6 +108,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     mean over the sites."""
     cost_weights: dict[str, float] = {}
     """Weights of cost terms, where not 1; for the names see `COST_WEIGHTS`."""
+    binding: Literal["late", "early"] = "late"
+    """`late`: jobs that cannot start at once stay at their origin and wait for their turn at several sites; `early`:
+    jobs are handed over when they are placed. Reservations are taken from others under `late` only."""
     migration: Literal["default", "paper", "off"] = "default"
     """Rule by which work that waits here is offered to other sites: `paper`: Q4, while arrivals outrun starts;
     `default`: the lowest level that has work, also whenever it ends earlier elsewhere. The same rule decides where work
@@ -114,6 +123,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Least seconds a move must save."""
     moves_per_minute: float = 60.0
     """Moves this site starts for its groups, of any number of jobs each, and as many at once after a rest; 0: none."""
+    invite_work_s: float = 10.0
+    """Seconds between two invitations of one peer, while this site has idle slots and nothing waits here; 0: it invites
+    nobody."""
     guard_jobs: int = 10
     """Jobs of a group that may fail fast at a site before it gets no more of them (SPEC U10); 0: no guard, it gets more
     whatever fails."""
@@ -173,6 +185,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             ("time_threshold_s", 0, 1e9),
             ("job_threshold", 0, 10**12),
             ("site_job_threshold", 0, 10**12),
+            ("work_threshold_s", 0, 1e15),
+            ("bytes_threshold", 0, 10**18),
             ("service_half_life", 1, 1e12),
             ("max_subgroup", 1, 10**12),
             ("division", 0, 1_000_000),
@@ -180,6 +194,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             ("migration_window_s", 1.0, 86400),
             ("migration_gain_s", 0, 1e9),
             ("moves_per_minute", 0, 1e6),
+            ("invite_work_s", 0, 86400),
             ("guard_jobs", 0, 1_000_000),
             ("guard_share", 0, 1),
             ("guard_pause_s", 1.0, 86400),
@@ -206,6 +221,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError(f"placement = {self.placement!r}: want one of {', '.join(get_args(Placement))}")
         if self.cost_model not in ("turnaround", "paper"):
             raise ValueError(f"cost_model = {self.cost_model!r}: want turnaround or paper")
+        if self.binding not in ("late", "early"):
+            raise ValueError(f"binding = {self.binding!r}: want late or early")
         if self.migration not in ("default", "paper", "off"):
             raise ValueError(f"migration = {self.migration!r}: want default, paper or off")
         if self.network not in ("lan", "wan"):

@@ -13,7 +13,7 @@ from contextlib import suppress
 
 from diana.errors import DianaError
 from diana.model.views.views import Info
-from diana.wire.client.messages import ActivityResponse
+from diana.wire.client.dashboard import ActivityResponse
 
 EVERY_S = 10.0
 FINE = 360

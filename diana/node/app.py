@@ -39,6 +39,9 @@ if TYPE_CHECKING:
     from diana.node.loop.release import Adapters
     from diana.node.loop.runner import Runner
 
+BIND_S = 3.0
+"""Most seconds that a stop waits until jobs that waited for their turn are bound to sites: less than half of the whole
+stop (`ending.py`)."""
 _log = logging.getLogger("diana.node")
 
 
@@ -334,7 +337,7 @@ class _Node:
         )
 
     async def _clients(self, stack: AsyncExitStack, server: Any, port: int) -> None:
-        from diana.node.api import Api
+        from diana.node.api.service import Api
         from diana.node.insight import NodeInsight
         from diana.node.metrics.of_node import of_site
         from diana.node.trusting import watch_links
@@ -342,11 +345,11 @@ class _Node:
         from diana.node.ways_in.client_service import add_client_service
         from diana.node.ways_in.control import ControlServer
         from diana.node.ways_in.door import About
-        from diana.node.ways_in.users import Users
+        from diana.node.ways_in.users import LocalUsers
         from diana.node.web.wiring import open_dashboard
 
         config, paths = self.config, self.paths
-        users = Users(config.vo, operators=config.operators, owner_of=config.owner_of)
+        users = LocalUsers(config.vo, operators=config.operators, owner_of=config.owner_of)
         about = About(site=config.site, vo=config.vo, release=__version__, address=self.address)
         self.audit = open_audit(paths.audit, self.store.meta(AUDIT_HEAD))
         stack.callback(self.audit.close)
@@ -409,6 +412,7 @@ class _Node:
         fault = watching.exception() if watching.done() else None
         watching.cancel()
         if not running.done():
+            await self.runner.bind_all(BIND_S)
             self.runner.emit_own(ev.Leaving())
             await self.runner.drain()
             running.cancel()

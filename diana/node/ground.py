@@ -6,8 +6,8 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
 
 from diana.adapters.grpc.server import make_server
-from diana.adapters.replica_link import WitnessService
-from diana.adapters.sqlite_store import SqliteStore
+from diana.adapters.replica_link.witness import WitnessService
+from diana.adapters.sqlite_store.store import SqliteStore
 from diana.adapters.trust.keyring import FileKeyring
 from diana.engine.engine import Engine
 from diana.errors import UsageError

@@ -14,7 +14,7 @@ from diana.model.layout import DataDir
 from diana.model.views.peers import MachineStanding, Peers, PeerStanding
 from diana.node.config.site_file import SiteConfig
 from diana.node.doctor.names import both, by_reason, told_apart
-from diana.wire.client.messages import CheckResult, Count, MachineRow, PeerRow, PeersResponse
+from diana.wire.client.peers import CheckResult, Count, MachineRow, PeerRow, PeersResponse
 
 if TYPE_CHECKING:
     from diana.node.linking import Links

@@ -8,8 +8,11 @@ from typing import Any
 
 import grpc
 
-from diana.adapters.grpc_transport import GrpcTransport
-from diana.adapters.relay import Doors, Offering, RelayService, TunnelOffers
+from diana.adapters.grpc_transport.transport import GrpcTransport
+from diana.adapters.relay.doors import Doors
+from diana.adapters.relay.offering import Offering
+from diana.adapters.relay.offers import TunnelOffers
+from diana.adapters.relay.service import RelayService
 from diana.adapters.zeroconf_discovery import ZeroconfDiscovery
 from diana.engine.messages.messages import Hello
 from diana.errors import UsageError

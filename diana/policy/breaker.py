@@ -96,7 +96,7 @@ class Stand(Enum):
     """The site has failed all it may: it gets no more of this group."""
 
 
-class Ends(NamedTuple):
+class EndCounts(NamedTuple):
     """Numbers of ended jobs, by the judgement of the site that follows from them."""
 
     good: int = 0
@@ -111,7 +111,7 @@ class Ends(NamedTuple):
         return self.good + self.slow + self.fast + self.other
 
 
-def tally(ended: Iterable[tuple[int, float]], fast_s: float) -> Ends:
+def tally(ended: Iterable[tuple[int, float]], fast_s: float) -> EndCounts:
     """Count ends given as (outcome, seconds the job ran); 0 s where it never ran, however long it was staged or
     tried."""
     good = slow = fast = other = 0
@@ -125,7 +125,7 @@ def tally(ended: Iterable[tuple[int, float]], fast_s: float) -> Ends:
                 slow += 1
             case _:
                 other += 1
-    return Ends(good, slow, fast, other)
+    return EndCounts(good, slow, fast, other)
 
 
 class Breaker(msgspec.Struct, frozen=True, kw_only=True):
@@ -238,7 +238,7 @@ def started(b: Breaker, jobs: int, now: float) -> Breaker:
     return msgspec.structs.replace(b, running=b.running + jobs, starts=kept)
 
 
-def ended(b: Breaker, ends: Ends, now: float, settings: BreakerSettings) -> Breaker:
+def ended(b: Breaker, ends: EndCounts, now: float, settings: BreakerSettings) -> Breaker:
     """Fold ends in; `stand` and `reason` show the result."""
     known = ends.good + ends.slow + ends.fast
     b = msgspec.structs.replace(
@@ -290,7 +290,7 @@ def _faded(before: float, more: int, known: int, settings: BreakerSettings) -> f
     return before * faded + more / known * (1 - faded) / (1 - fade)
 
 
-def _judged_on_probation(b: Breaker, ends: Ends, now: float, settings: BreakerSettings) -> Breaker:
+def _judged_on_probation(b: Breaker, ends: EndCounts, now: float, settings: BreakerSettings) -> Breaker:
     if ends.fast:
         return _probation(b, f"another {counted(ends.fast, 'job')} failed within {seconds(b.fast_s)}", now, settings)
     # A failure that took its time shows that the site runs jobs; only who wrote it can say why it failed.
@@ -310,7 +310,7 @@ def _probation(b: Breaker, why: str, now: float, settings: BreakerSettings) -> B
     )
 
 
-def _ramp(b: Breaker, ends: Ends) -> Breaker:
+def _ramp(b: Breaker, ends: EndCounts) -> Breaker:
     """Begin the ramp again from one canary, counting one good job at most: the others may have started before the site
     went bad. The count of lost jobs stays."""
     did = f"{counted(ends.good, 'job')} did well" if ends.good else f"{counted(ends.slow, 'job')} ran long enough"

@@ -6,7 +6,7 @@ import msgspec
 
 from diana.model.trust.register import Register, in_order, term_of
 from diana.replica.base import FORCED_TERMS, Base
-from diana.replica.messages import Ack, Append, Beat, HandedOver, Log, Refused, Store, common
+from diana.replica.messages import Ack, Append, Beat, HandedOver, Log, Refused, StoreEntry, common
 
 
 class Following(Base):
@@ -62,7 +62,7 @@ class Following(Base):
         if entry.after == log.last == self.verified and log.term_at(entry.after) == entry.after_term:
             self.log = log.grown(entry.after + 1, entry.seq, entry.of_term)
             self.verified = entry.seq
-            self.do(Store(entry))
+            self.do(StoreEntry(entry))
         elif entry.seq > log.last:
             self._ack(None, 0)
 

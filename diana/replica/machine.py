@@ -123,7 +123,7 @@ class Replica(Leading, Following):
                 self.seed_ended()
             case ms.Seeded():
                 self.seeded(event.replica_uuid, event.log)
-            case ms.Dropped():
+            case ms.EntriesDropped():
                 self.dropped(event.after)
             case ms.ForceTakeover() | ms.Promote() | ms.RemoveStandby():
                 self._operator(event, leads)

@@ -3,7 +3,7 @@ state.
 
 The names are those of PROMISES section 2 "Standby" and of tests/protocol/standby*.py. An *entry* is one transaction of
 the journal; its *index* is the journal's seq after it, and it belongs to the *term* of the leader that made it. The
-entries themselves (payloads) never pass through the machine except in `Append` and `Store`, as opaque bytes.
+entries themselves (payloads) never pass through the machine except in `Append` and `StoreEntry`, as opaque bytes.
 
 What a driver owes, in one place:
 
@@ -182,7 +182,7 @@ class Appended(msgspec.Struct, frozen=True):
 
 
 class Fsynced(msgspec.Struct, frozen=True):
-    """The journal is durable up to and with `seq`: leader's entries as well as those of `Store`."""
+    """The journal is durable up to and with `seq`: leader's entries as well as those of `StoreEntry`."""
 
     seq: int
 
@@ -237,9 +237,9 @@ class Seeded(msgspec.Struct, frozen=True):
     log: Log
 
 
-class Dropped(msgspec.Struct, frozen=True):
-    """Follower: of the entries given to `Store`, none after the one that ends at `after` was written or will be. That
-    one may still be under way."""
+class EntriesDropped(msgspec.Struct, frozen=True):
+    """Follower: of the entries given to `StoreEntry`, none after the one that ends at `after` was written or will be.
+    That one may still be under way."""
 
     after: int
 
@@ -275,7 +275,7 @@ Event = (
     | Minted
     | SeedEnded
     | Seeded
-    | Dropped
+    | EntriesDropped
     | ForceTakeover
     | Promote
     | RemoveStandby
@@ -307,7 +307,7 @@ class Ship(msgspec.Struct, frozen=True):
     up_to: int
 
 
-class Store(msgspec.Struct, frozen=True):
+class StoreEntry(msgspec.Struct, frozen=True):
     """Follower: append this entry to the journal, with its `of_term`; say `Fsynced(entry.seq)` when it is durable."""
 
     entry: Append
@@ -378,7 +378,7 @@ Effect = (
     SaveState
     | Say
     | Ship
-    | Store
+    | StoreEntry
     | Seed
     | AskWitness
     | ReleaseUpTo

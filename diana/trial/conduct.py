@@ -17,14 +17,14 @@ from diana.client import Client
 from diana.engine.journal.events import CancelJobs, HoldJobs, ReleaseJobs, RetryJobs
 from diana.errors import Denied, DianaError, Overloaded, Unplaceable, Unreachable, UsageError
 from diana.model.ids import GroupId
-from diana.sim.load.workload import INSIST_S, PATIENCE, Order, Submission
+from diana.model.views.group import GroupStatus
+from diana.sim.load.workload import INSIST_S, PATIENCE, Submission, UserOrder
 from diana.sim.specs.event_spec import EventSpec
 from diana.sim.specs.scenario_spec import Scenario
 from diana.sim.specs.work_spec import MoveSpec
 from diana.trial.ground import Testbed
 from diana.trial.happenings import Happenings
 from diana.trial.plan import job_file
-from diana.wire.client.messages import GroupStatus
 
 HANDS = 16
 """Calls under way at once; one to a node that is stopped waits until it goes on."""
@@ -227,7 +227,7 @@ class Conductor:
             self._after(event.for_s / self._factor, partial(self._happenings.is_over, event))
 
 
-def _give(client: Client, order: Order, group: GroupId) -> None:
+def _give(client: Client, order: UserOrder, group: GroupId) -> None:
     kind = order.kind
     if isinstance(kind, MoveSpec):
         some = f".[{kind.first}-{kind.first + kind.jobs - 1}]" if kind.jobs else ""

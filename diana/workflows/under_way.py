@@ -13,7 +13,7 @@ from diana.errors import DianaError
 
 if TYPE_CHECKING:
     from diana.client import Client
-    from diana.wire.client.messages import GroupStatus
+    from diana.model.views.group import GroupStatus
 
 ASKED_AT_ONCE = 1_000
 """Groups per call."""

@@ -26,7 +26,7 @@ from pathlib import Path
 
 from diana.adapters.batch.array.script import Dialect
 from diana.adapters.batch.settings import ClusterSettings
-from diana.adapters.batch.systems.system import Array, Capacity, Refused, Seen, Stage
+from diana.adapters.batch.systems.system import Array, BatchRefused, ClusterCapacity, Seen, Stage
 from diana.model.indexset import IndexSet
 
 _RUN = 'echo $$ > "$1/pid.$2"; export TASK=$2; exec setsid sh "$3"'
@@ -46,16 +46,16 @@ class Background:
         self._root = Path(place)
         self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
 
-    def capacity(self) -> Capacity:
+    def capacity(self) -> ClusterCapacity:
         """All the machine's processors: how many of them may be ours (`slots`) is diana's business."""
-        return Capacity(version="1", slots=self._slots, widest=self._slots, throttles=True)
+        return ClusterCapacity(version="1", slots=self._slots, widest=self._slots, throttles=True)
 
     def starts_in_s(self) -> float | None:
         return None
 
     def submit(self, array: Array) -> str:
         if array.processors > self._slots:
-            raise Refused(f"background: {array.processors} processors wanted, {self._slots} here")
+            raise BatchRefused(f"background: {array.processors} processors wanted, {self._slots} here")
         job = str(len(os.listdir(self._root)) + 1)
         folder = self._root / job
         folder.mkdir()

@@ -11,7 +11,7 @@ import asyncssh
 
 
 class _Server(asyncssh.SFTPServer):
-    """What lies in a folder `locked` is nobody's to read, whoever runs the tests."""
+    """Files in a folder `locked` are nobody's to read, whoever runs the tests."""
 
     def stat(self, path: bytes) -> Any:
         if b"/locked/" in path:

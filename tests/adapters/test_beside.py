@@ -1,4 +1,4 @@
-"""What lies on a site's other machine is gathered from it, served in its place, and said to be there while it is away
+"""Outputs on a site's other machine are gathered from it, served in its place, and said to be there while it is away
 (SPEC D8, J5)."""
 
 from __future__ import annotations

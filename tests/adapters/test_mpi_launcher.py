@@ -1,4 +1,4 @@
-"""What a site's launcher of MPI jobs is put before, and what is said where it is not there: real shells."""
+"""The commands that a site's launcher of MPI jobs is put before, and the word where it is not there: real shells."""
 
 from __future__ import annotations
 

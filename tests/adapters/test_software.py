@@ -1,4 +1,4 @@
-"""What stands before a job's command makes it ready or says that it cannot: real shells; `tests/clusters` has real
+"""Lines before a job's command make its software ready or say that they cannot: real shells; `tests/clusters` has real
 containers."""
 
 from __future__ import annotations

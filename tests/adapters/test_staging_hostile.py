@@ -1,4 +1,4 @@
-"""What peers that lie, disks that fail and kill -9 can do to the data side: PROMISES section 5 (staging corpus), J4."""
+"""Lying peers, failing disks and kill -9 against the data side: PROMISES section 5 (staging corpus), J4."""
 
 from __future__ import annotations
 

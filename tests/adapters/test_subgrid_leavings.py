@@ -1,4 +1,4 @@
-"""What jobs left on a member machine arrives at the RootGrid whole, or not at all (SPEC D8)."""
+"""Files that jobs left on a member machine arrive at the RootGrid whole, or not at all (SPEC D8)."""
 
 from __future__ import annotations
 

@@ -195,7 +195,7 @@ async def said(link: Any) -> list[protocol.FromRoot]:
 
 
 class Book:
-    """Of inputs."""
+    """Tasks that bring inputs."""
 
     def __init__(self, fault: bool) -> None:
         self.fault = fault

@@ -228,7 +228,7 @@ def s3_environment(endpoint: str) -> dict[str, str]:
 
 
 class S3:
-    """What a test does to the store behind diana's back."""
+    """A test's own changes to the store, behind diana's back."""
 
     def __init__(self, endpoint: str) -> None:
         import boto3

@@ -1,4 +1,4 @@
-"""What every LocalResourceManager promises the engine and a cluster keeps as well; imported by the suites of each kind.
+"""Promises to the engine that a cluster keeps as every LocalResourceManager does; imported by the suites of each kind.
 Left out is what concerns slots, which on a cluster are the batch system's, and the death of a spawner."""
 
 from __future__ import annotations
@@ -9,8 +9,7 @@ import msgspec
 
 from diana.model.facts import Outcome
 from diana.model.job.spec import GroupSpec, Outputs, Resources
-from tests.contract.lrm_builders import Told, shell
-from tests.contract.test_lrm_conformance import (
+from tests.contract.lrm.test_lrm_conformance import (
     Site,
     test_a_restarted_node_finds_its_jobs_running,
     test_a_run_ordered_twice_is_started_once,
@@ -20,6 +19,7 @@ from tests.contract.test_lrm_conformance import (
     test_cancelled_jobs_say_so_whether_they_ran_or_waited,
     test_the_exit_code_is_told,
 )
+from tests.contract.lrm_builders import Told, shell
 
 __all__ = [
     "test_a_command_called_like_one_of_the_shells_own_is_no_command",

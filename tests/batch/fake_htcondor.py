@@ -151,7 +151,7 @@ class FakeHTCondor:
                 )
 
     def _police(self) -> None:
-        """What the adapter's PeriodicRemove says."""
+        """The condition of the adapter's PeriodicRemove."""
         for key, ad in list(self.queue.items()):
             evicted = ad["JobStatus"] == 1 and ad["NumJobStarts"]
             held = ad["JobStatus"] == 5 and (ad["NumJobStarts"] or ad["HoldReasonCode"] not in (1, 15, 16))

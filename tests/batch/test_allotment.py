@@ -1,4 +1,4 @@
-"""What a site takes of a cluster, and that several tables of one cluster are several partitions."""
+"""A site's share of a cluster, and several tables of one cluster are several partitions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from diana.adapters.batch.allotment import processors
 from diana.adapters.batch.settings import ClusterSettings
-from diana.adapters.batch.systems.system import Capacity
+from diana.adapters.batch.systems.system import ClusterCapacity
 from diana.engine.journal.events import LrmReady, LrmSized
 from diana.errors import UsageError
 from diana.node.config.site_file import parse_config
@@ -35,7 +35,7 @@ from tests.batch.test_pbs_conformance import pbs as pbs
     ],
 )
 def test_the_least_of_what_is_left_to_us_counts(wanted: dict[str, float], slots: int, others: int, ours: int) -> None:
-    assert processors(ClusterSettings(**wanted), Capacity(version="", slots=slots, others=others)) == ours  # type: ignore[arg-type]
+    assert processors(ClusterSettings(**wanted), ClusterCapacity(version="", slots=slots, others=others)) == ours  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest_asyncio
 
 from diana.adapters.batch.array import script
 from diana.adapters.batch.settings import ClusterSettings
-from diana.adapters.batch.systems.system import Capacity, Refused, Seen, Stage, Unreachable
+from diana.adapters.batch.systems.system import BatchRefused, BatchUnreachable, ClusterCapacity, Seen, Stage
 from diana.engine.journal.effects import Lease
 from diana.engine.journal.events import LrmSized
 from diana.model.facts import Outcome
@@ -20,8 +20,8 @@ from diana.model.indexset import IndexSet
 from tests.batch.cluster_builders import ClusterSite
 from tests.batch.conforming import *  # noqa: F403
 from tests.batch.plugin import installed
+from tests.contract.lrm.test_lrm_conformance import Site
 from tests.contract.lrm_builders import shell
-from tests.contract.test_lrm_conformance import Site
 
 ORIGIN = SiteId("beta")
 
@@ -83,7 +83,7 @@ async def test_what_any_job_is_refused_goes_back_to_the_site(site: Site, monkeyp
     at = await site()
 
     def refuse(*_: object) -> str:
-        raise Refused("no such account", every=True)
+        raise BatchRefused("no such account", every=True)
 
     monkeypatch.setattr(type(at.lrm._system), "submit", refuse)
     at.start(shell("true"), 0, 1)
@@ -99,7 +99,7 @@ async def test_a_cluster_full_of_others_jobs_tells_when_it_would_start_one_until
     at = await site()
     system = type(at.lrm._system)
     monkeypatch.setattr(system, "starts_in_s", lambda _: 120.0)
-    monkeypatch.setattr(system, "capacity", lambda _: Capacity(version="1", slots=4, others=4, widest=4))
+    monkeypatch.setattr(system, "capacity", lambda _: ClusterCapacity(version="1", slots=4, others=4, widest=4))
     sizes = lambda: [event for event in at.events if isinstance(event, LrmSized)]  # noqa: E731
     await at.until(lambda: bool(sizes()) and sizes()[-1].delay_s == 120.0)
     assert sizes()[-1].slots == 1
@@ -136,7 +136,7 @@ async def test_an_end_is_told_though_the_batch_system_falls_silent_in_the_same_t
         return [Seen("1", array.token, IndexSet.of([0]), Stage.WAITING, never=True) for array in held]
 
     def silent(*_: object) -> None:
-        raise Unreachable("socket timed out")
+        raise BatchUnreachable("socket timed out")
 
     monkeypatch.setattr(system, "submit", lambda *_: "1")
     monkeypatch.setattr(system, "listing", never)

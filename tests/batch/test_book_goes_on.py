@@ -1,4 +1,4 @@
-"""What a process did not bring to its end, the disk refused or another machine took over, goes on where it was."""
+"""Work that a process left, a disk refused or another machine took over goes on where it was."""
 
 from __future__ import annotations
 

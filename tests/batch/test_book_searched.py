@@ -18,7 +18,7 @@ from diana.adapters.batch.array.script import Dialect
 from diana.adapters.batch.book import Book
 from diana.adapters.batch.portions import NO_LIMIT, Limit
 from diana.adapters.batch.settings import ClusterSettings
-from diana.adapters.batch.systems.system import Array, Capacity, Refused, Seen, Stage, Unreachable
+from diana.adapters.batch.systems.system import Array, BatchRefused, BatchUnreachable, ClusterCapacity, Seen, Stage
 from diana.adapters.lrm.collect import OutputCollector
 from diana.adapters.lrm.spawner.protocol import Order
 from diana.adapters.subgrid.delivery import LogSegments
@@ -68,25 +68,25 @@ class Rough:
         self.struck[fault] += 1
         return True
 
-    def capacity(self) -> Capacity:
-        return Capacity(version="1", slots=4)
+    def capacity(self) -> ClusterCapacity:
+        return ClusterCapacity(version="1", slots=4)
 
     def submit(self, array: Array) -> str:
         if self.strikes("not taken"):
-            raise Unreachable("no answer")
+            raise BatchUnreachable("no answer")
         if self.strikes("refused"):
-            raise Refused("no such queue")
+            raise BatchRefused("no such queue")
         self.numbers += 1
         job, folder = str(self.numbers), Path(array.script).parent
         for task in array.tasks:
             self.tasks[job, task] = (array.token, folder, Stage.WAITING)
         if self.strikes("taken unheard"):
-            raise Unreachable("no answer")
+            raise BatchUnreachable("no answer")
         return job
 
     def listing(self) -> list[Seen]:
         if self.strikes("silent listing"):
-            raise Unreachable("no answer")
+            raise BatchUnreachable("no answer")
         # A controller that came back without its memory shows nothing of what it will find again.
         hidden = {job for job, _ in self.tasks if self.strikes("hidden")}
         every = [(job, k, *shown) for (job, k), shown in self.tasks.items() if job not in hidden]
@@ -96,12 +96,12 @@ class Rough:
         # Also after a restart it is known how far back to look.
         assert jobs and BEGAN_S < since_s <= time.time() + 1.0
         self.struck["history asked"] += 1
-        raise Unreachable("keeps none")
+        raise BatchUnreachable("keeps none")
 
     def cancel(self, job: str, tasks: IndexSet) -> None:
         for task in tasks:
             if self.tasks.pop((job, task), None) is not None and self.rng.random() < 0.1:
-                raise Refused("said no, but did it")
+                raise BatchRefused("said no, but did it")
 
     def step(self) -> None:
         """One thing happens to one task."""
@@ -232,7 +232,7 @@ def search(root: Path, seed: int) -> Rough:
                     index = rng.randrange(given)
                     cancelled.add(index)
                     book.kill(PART, 1, IndexSet.of([index]))
-        except (Unreachable, Refused, StoreFailed):
+        except (BatchUnreachable, BatchRefused, StoreFailed):
             pass
         told = book.fresh()
         if rng.random() < crash:

@@ -1,4 +1,4 @@
-"""What a site file may say of clusters, and how it is told what it may not."""
+"""Cluster tables of a site file: which are taken, and the line that refuses a wrong one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is told not to have begun never may: its gate stays shut, whatever falls out where."""
+"""A run that is told not to have begun never begins: its gate stays shut, whatever fails where."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from diana.adapters.batch.array.folder import GIVEN_UP
 from diana.adapters.batch.book import Book
 from diana.adapters.batch.portions import Limit
-from diana.adapters.batch.systems.system import Refused, Stage
+from diana.adapters.batch.systems.system import BatchRefused, Stage
 from diana.model.facts import Outcome
 from diana.model.indexset import IndexSet
 from diana.model.layout import DataDir
@@ -162,7 +162,7 @@ def test_what_waits_in_the_batch_system_for_nothing_is_called_off_there(
         book.kill(PART, 1, IndexSet.of(JOBS))
     assert len(system.tasks) == len(JOBS)
     for _ in range(3):
-        with suppress(Refused):
+        with suppress(BatchRefused):
             book.ask()
     assert not system.tasks
     book.close()

@@ -9,7 +9,7 @@ import pytest
 from diana.adapters.batch.settings import ClusterSettings
 from diana.adapters.batch.systems import gridengine_text as read
 from diana.adapters.batch.systems.gridengine import GridEngine
-from diana.adapters.batch.systems.system import Array, Fate, Refused, Seen, Stage, Unreachable
+from diana.adapters.batch.systems.system import Array, BatchRefused, BatchUnreachable, Fate, Seen, Stage
 from diana.model.indexset import IndexSet
 
 
@@ -146,7 +146,7 @@ class Fake(GridEngine):
 
 
 def test_its_machines_are_asked_once_how_many_gpus_they_have() -> None:
-    """What qstat shows is what is free."""
+    """The free slots are those that qstat shows."""
     cluster = Fake("JOB", machines=60)
     has = cluster.capacity()
     # Those that were not asked yet count by what is free there.
@@ -162,12 +162,12 @@ def test_gpus_are_asked_for_by_the_job_or_by_the_slot() -> None:
     assert "-l gpu=" not in by_job.options()
     assert "-l gpu=2" in by_job.options(gpus=2) and "-l gpu=2" in by_job.options(gpus=2, processors=4)
     assert "-l gpu=2" in by_slot.options(gpus=2) and "-l gpu=2" in by_slot.options(gpus=8, processors=4)
-    with pytest.raises(Refused, match="gpu is counted by the slot: 2 for 4 processors"):
+    with pytest.raises(BatchRefused, match="gpu is counted by the slot: 2 for 4 processors"):
         by_slot.options(gpus=2, processors=4)
 
 
 def test_a_consumable_that_is_none_is_refused_and_without_one_there_are_no_gpus() -> None:
-    with pytest.raises(Refused, match="no consumable 'gputype'") as refused:
+    with pytest.raises(BatchRefused, match="no consumable 'gputype'") as refused:
         Fake("JOB", "gputype").capacity()
     assert refused.value.every
     cluster = Fake("JOB", "")
@@ -207,7 +207,7 @@ def test_an_environment_counts_when_all_its_slots_are_on_one_machine() -> None:
     "xml", ["garbage", "<job_info>", f"<a>{job(1, 'diana.a', '?', '1')}</a>", f"<a>{job(1, 'diana.a', 'r', 'x-y')}</a>"]
 )
 def test_a_listing_that_is_none_is_no_answer(xml: str) -> None:
-    with pytest.raises(Unreachable):
+    with pytest.raises(BatchUnreachable):
         read.listing(xml)
 
 

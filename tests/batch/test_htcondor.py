@@ -13,7 +13,7 @@ import pytest
 from diana.adapters.batch.settings import ClusterSettings
 from diana.adapters.batch.systems import htcondor
 from diana.adapters.batch.systems.htcondor import HTCondor
-from diana.adapters.batch.systems.system import Array, Refused, Seen, Stage, Unreachable
+from diana.adapters.batch.systems.system import Array, BatchRefused, BatchUnreachable, Seen, Stage
 from diana.model.indexset import IndexSet
 from tests.batch.fake_htcondor import FakeHTCondor
 
@@ -76,23 +76,23 @@ def test_a_schedd_that_is_away_says_neither_that_jobs_are_there_nor_that_they_ar
     condor.down = True
     system = made(condor)
     time.sleep(0.1)
-    with pytest.raises(Unreachable, match="Failed to fetch ads"):
+    with pytest.raises(BatchUnreachable, match="Failed to fetch ads"):
         system.listing()
-    with pytest.raises(Unreachable, match="Failed to connect to local queue manager"):
+    with pytest.raises(BatchUnreachable, match="Failed to connect to local queue manager"):
         system.submit(array(1))
-    with pytest.raises(Unreachable):
+    with pytest.raises(BatchUnreachable):
         system.cancel("1", IndexSet.of([1]))
 
 
 @pytest.mark.wide
 def test_what_it_refuses_is_told_in_its_own_words(condor: FakeHTCondor, tmp_path: Path) -> None:
-    with pytest.raises(Refused, match="unknown host none") as refusal:
+    with pytest.raises(BatchRefused, match="unknown host none") as refusal:
         made(condor, partition="none").submit(array(1))
     assert refusal.value.every
-    with pytest.raises(Refused, match="Parse error in expression") as refusal:
+    with pytest.raises(BatchRefused, match="Parse error in expression") as refusal:
         made(condor, options=("requirements = (((",)).submit(array(1))
     assert refusal.value.every
-    with pytest.raises(Refused, match="MAX_JOBS_PER_SUBMISSION") as refusal:
+    with pytest.raises(BatchRefused, match="MAX_JOBS_PER_SUBMISSION") as refusal:
         made(condor).submit(array(*range(501)))
     assert not refusal.value.every
 
@@ -102,7 +102,7 @@ def test_where_there_is_no_room_for_more_jobs_they_wait(condor: FakeHTCondor) ->
     condor.cpus = 0
     for _ in range(4):
         made(condor).submit(array(*range(500)))
-    with pytest.raises(Unreachable, match="MAX_JOBS_PER_OWNER"):
+    with pytest.raises(BatchUnreachable, match="MAX_JOBS_PER_OWNER"):
         made(condor).submit(array(1))
 
 
@@ -110,17 +110,19 @@ def test_where_there_is_no_room_for_more_jobs_they_wait(condor: FakeHTCondor) ->
 def test_a_pool_that_is_too_old_or_shares_no_file_system_is_refused(tmp_path: Path, condor: FakeHTCondor) -> None:
     condor.domain = "other"
     time.sleep(0.1)
-    with pytest.raises(Refused, match="no machine of the pool is of this one's FILESYSTEM_DOMAIN, lab; set it alike"):
+    with pytest.raises(
+        BatchRefused, match="no machine of the pool is of this one's FILESYSTEM_DOMAIN, lab; set it alike"
+    ):
         made(condor).capacity()
     assert made(condor, options=("should_transfer_files = IF_NEEDED",)).capacity().slots == 2
     condor.version = "8.8.5"
     time.sleep(0.1)
-    with pytest.raises(Refused, match=r"HTCondor 8\.8\.5 is too old; diana speaks to 10\.0 and later"):
+    with pytest.raises(BatchRefused, match=r"HTCondor 8\.8\.5 is too old; diana speaks to 10\.0 and later"):
         made(condor).capacity()
 
 
 def told(condor: FakeHTCondor, **state: object) -> None:
-    """What its commands meet from now on."""
+    """Sets the faults that its commands meet from now on."""
     for name, value in state.items():
         setattr(condor, name, value)
     until(lambda: all(json.loads((condor.root / "state").read_text())[name] == value for name, value in state.items()))
@@ -130,13 +132,13 @@ def test_what_it_is_is_asked_again_until_all_of_it_was_told(condor: FakeHTCondor
     system = made(condor)
     told(condor, version="8.8.1")
     for _ in range(2):
-        with pytest.raises(Refused, match=r"8\.8\.1 is too old"):
+        with pytest.raises(BatchRefused, match=r"8\.8\.1 is too old"):
             system.capacity()
     told(condor, version="23.9.6", unset=True)
-    with pytest.raises(Unreachable):
+    with pytest.raises(BatchUnreachable):
         system.capacity()
     told(condor, unset=False, domain="other")
-    with pytest.raises(Refused, match="FILESYSTEM_DOMAIN, lab"):
+    with pytest.raises(BatchRefused, match="FILESYSTEM_DOMAIN, lab"):
         system.capacity()
     told(condor, domain="lab")
     assert system.capacity().most_tasks == 500
@@ -145,7 +147,7 @@ def test_what_it_is_is_asked_again_until_all_of_it_was_told(condor: FakeHTCondor
 def test_what_was_submitted_unheard_is_found_by_its_token(condor: FakeHTCondor) -> None:
     system = made(condor)
     told(condor, unheard=True, cpus=0)
-    with pytest.raises(Unreachable, match="Failed to commit"):
+    with pytest.raises(BatchUnreachable, match="Failed to commit"):
         system.submit(array(1))
     assert [(seen.job, seen.token) for seen in system.listing()] == [("1", "a.b")]
 
@@ -153,13 +155,13 @@ def test_what_was_submitted_unheard_is_found_by_its_token(condor: FakeHTCondor) 
 def test_what_an_administrator_refuses_is_no_doubt_and_a_doubt_ends(condor: FakeHTCondor) -> None:
     system = made(condor)
     told(condor, requirement="no jobs from /eos")
-    with pytest.raises(Refused, match="no jobs from /eos"):
+    with pytest.raises(BatchRefused, match="no jobs from /eos"):
         system.submit(array(1))
     told(condor, requirement="", unheard=True, cpus=0)
     for _ in range(htcondor._MOST_DOUBTS - 1):
-        with pytest.raises(Unreachable):
+        with pytest.raises(BatchUnreachable):
             system.submit(array(1))
-    with pytest.raises(Refused, match="Failed to commit"):
+    with pytest.raises(BatchRefused, match="Failed to commit"):
         system.submit(array(1))
 
 

@@ -14,8 +14,8 @@ from diana.model.facts import Outcome
 from tests.batch.cluster_builders import ClusterSite
 from tests.batch.conforming import *  # noqa: F403
 from tests.batch.fake_htcondor import FakeHTCondor
+from tests.contract.lrm.test_lrm_conformance import Site
 from tests.contract.lrm_builders import shell
-from tests.contract.test_lrm_conformance import Site
 
 pytestmark = pytest.mark.wide
 

@@ -1,4 +1,4 @@
-"""What HTCondor is told, and reading what it prints; the texts are as 23.9 prints them."""
+"""Orders to HTCondor, and the reading of its answers; the texts are as 23.9 prints them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from diana.adapters.batch.settings import ClusterSettings
 from diana.adapters.batch.systems import htcondor_text as read
 from diana.adapters.batch.systems.htcondor_job import PERIODIC_REMOVE, description, transfers
-from diana.adapters.batch.systems.system import Array, Fate, Seen, Stage, Unreachable
+from diana.adapters.batch.systems.system import Array, BatchUnreachable, Fate, Seen, Stage
 from diana.model.indexset import IndexSet
 
 ARRAY = Array(token="abc.1", script="/data/a b/$(X)/script", tasks=IndexSet.parse("0-1,7"), processors=2)
@@ -144,7 +144,7 @@ def test_an_empty_queue_is_printed_as_nothing() -> None:
     ],
 )
 def test_what_is_not_understood_is_no_answer(text: str) -> None:
-    with pytest.raises(Unreachable):
+    with pytest.raises(BatchUnreachable):
         read.listing(text)
 
 
@@ -181,7 +181,7 @@ def test_whatever_stands_for_a_reason_it_is_one_line_or_none(value: object) -> N
 def test_any_other_text_is_no_answer_or_none_of_ours(reader: Callable[[str], object], text: str) -> None:
     try:
         reader(text)
-    except Unreachable as silence:
+    except BatchUnreachable as silence:
         assert "\n" not in str(silence)
 
 
@@ -242,5 +242,5 @@ def test_capacity_is_of_machines_that_share_our_files_and_are_up() -> None:
 
 def test_a_version_is_read_from_what_condor_version_says() -> None:
     assert read.version("$CondorVersion: 10.0.9 2023-09-28 BuildID: 678228 $\n$CondorPlatform: x86_64 $\n") == "10.0.9"
-    with pytest.raises(Unreachable):
+    with pytest.raises(BatchUnreachable):
         read.version("sh: condor_version: not found")

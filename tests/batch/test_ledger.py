@@ -1,4 +1,4 @@
-"""What a cluster was given is read as an older release wrote it."""
+"""The ledger of a cluster's jobs is read as an older release wrote it."""
 
 from __future__ import annotations
 

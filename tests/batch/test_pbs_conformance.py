@@ -12,7 +12,7 @@ import pytest_asyncio
 
 from diana.adapters.batch.settings import ClusterSettings
 from diana.adapters.batch.systems.pbs import Pbs
-from diana.adapters.batch.systems.system import Array, Refused, Unreachable
+from diana.adapters.batch.systems.system import Array, BatchRefused, BatchUnreachable
 from diana.adapters.lrm.software import Software
 from diana.engine.journal.events import LrmReady
 from diana.model.facts import Outcome
@@ -21,8 +21,8 @@ from diana.model.job.spec import GroupSpec, Resources
 from tests.batch.cluster_builders import ClusterSite
 from tests.batch.conforming import *  # noqa: F403
 from tests.batch.fake_pbs import FakePbs
+from tests.contract.lrm.test_lrm_conformance import Site
 from tests.contract.lrm_builders import shell
-from tests.contract.test_lrm_conformance import Site
 
 pytestmark = pytest.mark.wide
 
@@ -120,7 +120,7 @@ def array(*tasks: int) -> Array:
     ("settings", "words"), [({"partition": "none"}, "Unknown queue"), ({"account": "nobody"}, "Invalid account")]
 )
 def test_what_every_job_is_refused_is_told_in_its_own_words(pbs: FakePbs, settings: dict[str, str], words: str) -> None:
-    with pytest.raises(Refused, match=words) as refusal:
+    with pytest.raises(BatchRefused, match=words) as refusal:
         Pbs(ClusterSettings(kind="pbs", config=str(pbs.config), **settings)).submit(array(1, 2))
     assert refusal.value.every
 
@@ -131,7 +131,7 @@ def test_its_capacity_is_that_of_machines_that_are_up_and_its_queues_limit(pbs: 
     assert (has.memory_bytes, has.time_limit_s) == (2**34, 120.0)
     pbs.down = True
     pbs._write()
-    with pytest.raises(Unreachable, match="Connection refused"):
+    with pytest.raises(BatchUnreachable, match="Connection refused"):
         Pbs(ClusterSettings(kind="pbs", config=str(pbs.config))).listing()
 
 

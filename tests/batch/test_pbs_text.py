@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from diana.adapters.batch.systems import pbs_text as read
-from diana.adapters.batch.systems.system import Fate, Seen, Stage, Unreachable
+from diana.adapters.batch.systems.system import BatchUnreachable, Fate, Seen, Stage
 from diana.model.indexset import IndexSet
 
 
@@ -57,7 +57,7 @@ def test_long_values_go_on_in_lines_that_begin_with_a_tab() -> None:
     ],
 )
 def test_what_is_not_understood_is_no_answer(text: str) -> None:
-    with pytest.raises(Unreachable):
+    with pytest.raises(BatchUnreachable):
         read.listing(text)
 
 

@@ -1,4 +1,4 @@
-"""What was submitted can never hold more processors than the operator said (`[clusters.X] slots`)."""
+"""Submitted jobs never hold more processors than the operator said (`[clusters.X] slots`)."""
 
 from __future__ import annotations
 

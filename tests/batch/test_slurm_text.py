@@ -1,4 +1,4 @@
-"""What Slurm prints, read: as real ones printed it, and nonsense refused with the line."""
+"""Slurm's listings are read as real ones printed them, and nonsense is refused with its line."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from diana.adapters.batch.systems import slurm_text as read
-from diana.adapters.batch.systems.system import Fate, Seen, Stage, Unreachable
+from diana.adapters.batch.systems.system import BatchUnreachable, Fate, Seen, Stage
 from diana.model.indexset import IndexSet
 
 CONFIG = """\
@@ -115,9 +115,9 @@ def test_a_file_of_completed_jobs_is_a_second_source() -> None:
     "line", ["garbage", "1|2|3|4|x|None", "388|3-x|RUNNING|diana.a.1|1|None", "1|2|???|diana.a|1|"]
 )
 def test_a_listing_that_is_none_is_no_answer(line: str) -> None:
-    with pytest.raises(Unreachable):
+    with pytest.raises(BatchUnreachable):
         read.listing(line)
-    with pytest.raises(Unreachable):
+    with pytest.raises(BatchUnreachable):
         read.capacity(line, CONFIG, 0)
 
 

@@ -19,7 +19,7 @@ from diana.adapters.batch.array.rows import ArraysElsewhere
 from diana.adapters.batch.book import Book
 from diana.adapters.batch.portions import NO_LIMIT, Limit
 from diana.adapters.batch.settings import ClusterSettings
-from diana.adapters.batch.systems.system import Refused, Unreachable
+from diana.adapters.batch.systems.system import BatchRefused, BatchUnreachable
 from diana.adapters.lrm.collect import OutputCollector
 from diana.adapters.lrm.spawner.protocol import Order
 from diana.adapters.subgrid.delivery import LogSegments
@@ -73,7 +73,7 @@ class Machine:
 
 
 class Life:
-    """What the site's journal, which both machines keep, shows of it."""
+    """The state of it in the site's journal, which both machines keep."""
 
     def __init__(self, root: Path, seed: int) -> None:
         self.rng = rng = random.Random(seed)
@@ -102,7 +102,7 @@ class Life:
         self.ready()
 
     def ready(self) -> None:
-        """What the journal shows there and nobody has is given anew."""
+        """Runs that the journal shows there and nobody has are given anew."""
         self.identity, self.machines[self.leader].late = self.book.identity, []
         known = {(run.index, run.attempt) for run in self.book.known()}
         open_ = sorted(set(range(self.given)) - self.outcomes.keys())
@@ -158,7 +158,7 @@ class Life:
                 self.act(old)
             except ArraysElsewhere:
                 self.struck["refused by the seal"] += 1
-            except (Unreachable, Refused, StoreFailed, OSError):
+            except (BatchUnreachable, BatchRefused, StoreFailed, OSError):
                 # The leader drops what is over.
                 pass
         try:
@@ -167,7 +167,7 @@ class Life:
             elif self.refused_by_disk:
                 self.ready()
             self.refused_by_disk = False
-            with suppress(Unreachable, Refused):
+            with suppress(BatchUnreachable, BatchRefused):
                 if self.given < self.jobs and rng.random() < 0.3:
                     some = list(range(self.given, min(self.jobs, self.given + rng.randint(1, 8))))
                     self.given = some[-1] + 1

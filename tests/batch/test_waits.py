@@ -1,4 +1,4 @@
-"""What is learned of waits for others' jobs."""
+"""Lessons from waits for others' jobs."""
 
 from __future__ import annotations
 

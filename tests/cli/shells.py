@@ -31,7 +31,7 @@ def bash(program: Path, script: str) -> list[str]:
 
 
 def completed(program: Path, *words: str) -> list[str]:
-    """What bash offers for the last word, which may be empty."""
+    """Words that bash offers for the last one, which may be empty."""
     listed = " ".join(f'"{word}"' for word in (program, *words))
     script = (
         f"COMP_WORDS=({listed}); COMP_CWORD={len(words)}\n"
@@ -84,7 +84,7 @@ class Zsh:
         self.terminal.__exit__()
 
     def completed(self, line: str, within_s: float = 20.0) -> list[str]:
-        """What is offered for the last word of this line, which may be empty."""
+        """Words offered for the last one of this line, which may be empty."""
         self._told.write_text("")
         self.terminal.press(line + _ASKED)
         end = time.monotonic() + within_s

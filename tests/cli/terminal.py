@@ -58,7 +58,7 @@ class Terminal:
         return bool(some)
 
     def until(self, words: str, within_s: float = 20.0) -> None:
-        """What is shown from here on holds the words."""
+        """Waits until the screen, from here on, shows the words."""
         start, end_s = len(self.raw), time.monotonic() + within_s
         while words not in CONTROL.sub("", self.raw[start:].decode(errors="replace")):
             assert time.monotonic() < end_s, f"no {words!r} within {within_s:g} s: {self.text()[-2000:]}"

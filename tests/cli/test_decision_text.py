@@ -1,19 +1,13 @@
-"""What `plan` and `explain` print of a decision: as a stranger would read it (SPEC U3)."""
+"""Decisions as `plan` and `explain` print them for a stranger (SPEC U3)."""
 
 from __future__ import annotations
 
 import pytest
 
 from diana.cli.groups.decisions import show_decision, show_outcomes
-from diana.wire.client.messages import (
-    CostWeight,
-    Decision,
-    ExplainResponse,
-    PartOutcome,
-    PlannedPart,
-    SiteCost,
-    SiteCount,
-)
+from diana.model.views.group import PartOutcome
+from diana.wire.client.decisions import CostWeight, Decision, PlannedPart, SiteCost, SiteCount
+from diana.wire.client.messages import ExplainResponse
 
 DECISION = Decision(
     plan="split",

@@ -1,4 +1,4 @@
-"""What every verb says of itself: help with examples that are right, exit codes, the published reference."""
+"""The help of every verb: examples that are right, exit codes, the published reference."""
 
 from __future__ import annotations
 
@@ -89,6 +89,7 @@ def test_the_overview_names_every_topic_and_the_codes_users_meet(capsys: pytest.
 
 
 def test_the_exit_codes_are_those_that_are_used(capsys: pytest.CaptureFixture[str]) -> None:
+    """SPEC U2: the codes of every error and of the help are the same ones."""
     raised = {kind.exit_code for kind in vars(errors).values() if isinstance(kind, type) and hasattr(kind, "exit_code")}
     assert raised | {0, faults.INTERNAL, cli.INTERRUPTED, cli.PIPE_CLOSED} == set(topics.EXIT_CODES)
     text = shown(capsys, "help", "exit-codes")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from diana.cli.watch.links import show_links, show_near
-from diana.wire.client.messages import LinkMap, LinkView, NearSite
+from diana.model.views.link import LinkMap, LinkView, NearSite
 
 OWN = LinkView(
     source="beta", target="alpha", rtt_s=0.0123, jitter_s=0.0004, loss=0.0025, bytes_per_s=12.5e6, error=0.0812,

@@ -15,7 +15,7 @@ from diana.cli.groups import follow, work
 from diana.cli.shared import faults, parsing
 
 WITHOUT_JSON = ("node", "top", "completion")
-"""What runs until it is stopped, what is for a terminal, what is for a shell."""
+"""Verbs that run until they are stopped, that need a terminal, that are for a shell."""
 
 
 def run(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -13,7 +13,9 @@ from diana.cli.groups.results import _row
 from diana.cli.groups.work import guessed_format
 from diana.cli.shared import output
 from diana.client.results import JobResult
-from diana.wire.client.messages import Decision, GroupStatus, Guarded, PlannedPart, SiteCost, SiteShare
+from diana.model.views.group import GroupStatus, SiteShare
+from diana.wire.client.decisions import Decision, PlannedPart, SiteCost
+from diana.wire.client.sites import Guarded
 
 
 @given(st.integers(0, 10**7), st.integers(0, 10**7), st.integers(0, 10**7))
@@ -85,9 +87,9 @@ def test_a_table_is_aligned_and_hides_control_characters(capsys: pytest.CaptureF
 
 
 def test_json_is_the_messages_own() -> None:
-    from diana.wire.client import messages as wire
+    from diana.model.views.group import GroupStatus
 
-    assert set(wire.GroupStatus.__struct_encode_fields__) >= {"bytesMoved", "lastEndS"}
+    assert set(GroupStatus.__struct_encode_fields__) >= {"bytesMoved", "lastEndS"}
 
 
 def status(**values: object) -> GroupStatus:

@@ -6,7 +6,8 @@ import pytest
 
 from diana.cli.groups import look
 from diana.cli.sites import doctor, peers
-from diana.wire.client.messages import CheckResult, Count, DoctorResponse, MachineRow, PeerRow, PeersResponse, Site
+from diana.wire.client.peers import CheckResult, Count, DoctorResponse, MachineRow, PeerRow, PeersResponse
+from diana.wire.client.sites import Site
 
 BETA = PeerRow(
     site="beta", state="alive", link="out", streams=2, held="both", address="10.0.0.2:7400", rtt_s=0.0021, age_s=1.0,

@@ -7,7 +7,8 @@ import pytest
 
 from diana.cli.groups.look import _status_row
 from diana.cli.groups.queue import littles_line, predictions_line, show_queue, show_waiting, waiting_lines
-from diana.wire.client.messages import GroupStatus, LittlesCheck, QueueClass, QueueUser, QueueView, Waiting
+from diana.model.views.group import GroupStatus
+from diana.model.views.queue import LittlesCheck, QueueClass, QueueUser, QueueView, Waiting
 
 ROW = QueueClass(
     user="bob@vo", processors=1, queue="global", level="Q3", priority=-0.15, base=-0.4, ageing=0.25, allowance=6.0,

@@ -8,14 +8,19 @@ from diana.cli.shared import output
 from diana.cli.top import orders, tables
 from diana.cli.top.reading import SHOWN
 from diana.cli.top.story import Cells, Failures, story
+from diana.model.views.group import GroupStatus
+from diana.model.views.queue import QueueClass, QueueUser, QueueView, Waiting
 from diana.wire.client import messages as wire
+from diana.wire.client.decisions import Decision, PlannedPart, SiteCost
+from diana.wire.client.peers import MachineRow, PeerRow, PeersResponse
+from diana.wire.client.sites import Site
 
 HOSTILE = "[red]x[/red]\x1b[2J\x07‮"
 
 
-def group(group_id: str, **values: object) -> wire.GroupStatus:
+def group(group_id: str, **values: object) -> GroupStatus:
     base: dict[str, object] = {"group": group_id, "jobs": 10, "owner": "ann@vo", "state": "running"}
-    return wire.GroupStatus(**{**base, **values})  # type: ignore[arg-type]
+    return GroupStatus(**{**base, **values})  # type: ignore[arg-type]
 
 
 def keys(shown: tables.TableContent) -> list[str]:
@@ -38,7 +43,7 @@ def test_rows_are_capped_and_the_rest_is_counted() -> None:
     many = tuple(group(f"a-{n}", submitted_wall_s=float(n)) for n in range(SHOWN + 30))
     shown = tables.groups(wire.StatusResponse(groups=many, left_out=9_770), "")
     assert (len(shown.rows), shown.left_out, shown.hidden) == (SHOWN, 9_800, 0)
-    sites = tuple(wire.Site(site=f"s{n:05}", slots=1) for n in range(10_000))
+    sites = tuple(Site(site=f"s{n:05}", slots=1) for n in range(10_000))
     assert (len(tables.sites(sites, "").rows), tables.sites(sites, "").left_out) == (SHOWN, 9_800)
 
 
@@ -52,8 +57,8 @@ def test_a_word_finds_rows_by_what_they_show_and_not_by_their_bars() -> None:
 
 def test_this_site_stands_first_and_a_drained_one_says_so() -> None:
     found = (
-        wire.Site(site="alpha", state="alive", slots=4, free_slots=1, rtt_s=0.01),
-        wire.Site(site="zeta", home=True, state="alive", note="drained: power", slots=2),
+        Site(site="alpha", state="alive", slots=4, free_slots=1, rtt_s=0.01),
+        Site(site="zeta", home=True, state="alive", note="drained: power", slots=2),
     )
     home, alpha = tables.sites(found, "").rows
     assert home.cells[:4] == ("zeta (here)", "drained", "##########", "2/2")
@@ -62,12 +67,12 @@ def test_this_site_stands_first_and_a_drained_one_says_so() -> None:
 
 def test_a_user_has_a_number_per_level() -> None:
     classes = (
-        wire.QueueClass(user="ann", level="Q1", jobs=3, low_s=8.0, high_s=9.0),
-        wire.QueueClass(user="ann", level="Q3", jobs=5, low_s=2.0, high_s=4.0),
-        wire.QueueClass(user="ben", level="Q1", jobs=1, low_s=-1.0),
+        QueueClass(user="ann", level="Q1", jobs=3, low_s=8.0, high_s=9.0),
+        QueueClass(user="ann", level="Q3", jobs=5, low_s=2.0, high_s=4.0),
+        QueueClass(user="ben", level="Q1", jobs=1, low_s=-1.0),
     )
-    users = (wire.QueueUser(user="ben", queued=1), wire.QueueUser(user="ann", queued=8, running=2, quota=2.0))
-    rows = tables.queue(wire.QueueView(site="alpha", classes=classes, users=users), "").rows
+    users = (QueueUser(user="ben", queued=1), QueueUser(user="ann", queued=8, running=2, quota=2.0))
+    rows = tables.queue(QueueView(site="alpha", classes=classes, users=users), "").rows
     assert [row.cells for row in rows] == [
         ("ann", "2", "3", "0", "5", "0", "2", "2.0 s to 4.0 s"),
         ("ben", "0", "1", "0", "0", "0", "0", "-"),
@@ -89,15 +94,15 @@ def test_when_a_group_ends_is_said_from_now_on(values: dict[str, object], says: 
 
 
 def test_names_of_other_people_are_plain_text_everywhere() -> None:
-    peers = wire.PeersResponse(
+    peers = PeersResponse(
         site="alpha",
-        peers=(wire.PeerRow(site=HOSTILE, state=HOSTILE, link=HOSTILE),),
-        machines=(wire.MachineRow(machine=HOSTILE, role=HOSTILE, state="here"),),
+        peers=(PeerRow(site=HOSTILE, state=HOSTILE, link=HOSTILE),),
+        machines=(MachineRow(machine=HOSTILE, role=HOSTILE, state="here"),),
     )
-    queue = wire.QueueView(site="alpha", users=(wire.QueueUser(user=HOSTILE),))
+    queue = QueueView(site="alpha", users=(QueueUser(user=HOSTILE),))
     named = group("a-1", name=HOSTILE, owner=HOSTILE, state=HOSTILE, note=HOSTILE)
     every = [
-        tables.sites((wire.Site(site=HOSTILE, note=HOSTILE),), ""),
+        tables.sites((Site(site=HOSTILE, note=HOSTILE),), ""),
         tables.queue(queue, ""),
         tables.groups(wire.StatusResponse(groups=(named,)), ""),
         tables.machines(peers, ""),
@@ -109,14 +114,14 @@ def test_names_of_other_people_are_plain_text_everywhere() -> None:
     assert sum("[red]x[/red]" in text.plain for text in texts) >= 8, "markup stays as it was written"
     assert not any(str(span.style) == "red" for text in texts for span in text.spans)
 
-    decision = wire.Decision(
-        plan="whole", reason=HOSTILE, candidates=(wire.SiteCost(site=HOSTILE, rejected=HOSTILE),),
-        parts=(wire.PlannedPart(site=HOSTILE, jobs=1),),
+    decision = Decision(
+        plan="whole", reason=HOSTILE, candidates=(SiteCost(site=HOSTILE, rejected=HOSTILE),),
+        parts=(PlannedPart(site=HOSTILE, jobs=1),),
     )  # fmt: skip
     explained = wire.ExplainResponse(
         group="a-1",
         decisions=(decision,),
-        waiting=(wire.Waiting(site=HOSTILE, jobs=1, note=HOSTILE),),
+        waiting=(Waiting(site=HOSTILE, jobs=1, note=HOSTILE),),
         stays=(HOSTILE,),
     )
     lines = story(named, explained, Failures("a-1"))

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from diana.adapters.sqlite_store import SqliteStore
+from diana.adapters.sqlite_store.store import SqliteStore
 from diana.adapters.staging.stager import FileStager
 from diana.engine.journal.effects import GroupAccepted, Refusal
 from diana.engine.journal.events import (
@@ -32,13 +32,14 @@ from diana.model.ids import GroupId, SiteId, SubgroupId, subgroup_id
 from diana.model.layout import DataDir
 from diana.model.trust.principal import Principal, Role
 from diana.model.views import views
+from diana.model.views.ledger import LedgerView
 from diana.model.views.link import LinkMap
 from diana.model.views.peers import Peers
-from diana.node.api import Api
+from diana.node.api.service import Api
 from diana.node.ways_in.control import ControlServer
 from diana.node.ways_in.control_calls import Limits
 from diana.node.ways_in.door import About, ReplyBody
-from diana.node.ways_in.users import Users
+from diana.node.ways_in.users import LocalUsers
 from diana.ports import Batch
 
 HOME = SiteId("alpha")
@@ -52,6 +53,7 @@ def view(group: str, owner: str, jobs: int, **changes: object) -> views.GroupVie
         group=GroupId(group), name="", owner=owner, state="running", jobs=jobs, unplaced=0, staging=0, queued=jobs,
         running=0, done=0, failed=0, cancelled=0, held=0, unreachable=0, gathering=0, final=False,
         submitted_wall_s=1.0, age_s=0.0, first_start_s=-1.0, last_end_s=-1.0, bytes_moved=0, shares=(), note="",
+        expected_end_s=-1.0, durability=1,
     )  # fmt: skip
     return msgspec.structs.replace(base, **changes)
 
@@ -145,7 +147,7 @@ class Book:
             case Ask(what="peers"):
                 return Peers((), ())
             case Ask(what="ledger"):
-                return views.LedgerView()
+                return LedgerView()
             case Ask(what="queue"):
                 return Refusal(code="retry", text="the queues cannot be told now", retry_after_s=1.0)
         raise AssertionError(event)
@@ -207,7 +209,7 @@ class Nodelike:
         self.stager = FileStager(self.data, HOME, lambda event: None, lambda site: None, lambda *seen: None)
         about = About(site=HOME, vo="lab", release="9.9", address="127.0.0.1:1")
         self.api = Api(door=self.book, stager=self.stager, data=self.data, about=about, stop=self.stopped.set)
-        self.users = Users("lab", operators=("ops@lab",))
+        self.users = LocalUsers("lab", operators=("ops@lab",))
         if caller is not None:
             self.users.of_uid = caller  # type: ignore[method-assign]
         self.control = ControlServer(self.data.socket, self.api, self.users, limits)

@@ -31,7 +31,7 @@ def row(index: int, outcome: str = "DONE") -> Any:
 
 
 class Streams:
-    """What a node tells of one group, turn by turn: its files, and an error after them."""
+    """A node's answers about one group, turn by turn: its files, and an error after them."""
 
     def __init__(self, rows: list[Any], *turns: tuple[list[FetchChunk], DianaError | None], **status: Any) -> None:
         self.rows, self.turns = rows, turns
@@ -68,7 +68,7 @@ def file(index: int, damaged: bool = False) -> FetchChunk:
 
 @pytest.fixture
 def group(monkeypatch: pytest.MonkeyPatch) -> Iterator[CallGroup]:
-    """Of three calls, which the node has."""
+    """A sequence of three calls that the node has."""
     monkeypatch.setattr(following, "rows", lambda name, chunk: chunk.rows)
     made = CallGroup("pow", whole=False)
     for _ in range(3):

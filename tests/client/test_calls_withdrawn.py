@@ -19,7 +19,7 @@ from diana.client.calls.gathering import CallGroup, GridFuture, WaitingCalls
 from diana.client.calls.withdrawing import Withdrawals
 from diana.errors import DianaError, Unreachable, UsageError
 from diana.model.indexset import IndexSet
-from diana.wire.client.messages import CancelHeldResponse
+from diana.wire.client.control import CancelHeldResponse
 from tests.client.nodelike import InThread
 
 CALL = packing.Call(b"function", b"calls")

@@ -125,7 +125,7 @@ class HTCondorSite:
         return done.stdout
 
     def pids(self, name: str) -> list[int]:
-        """Of this pool's daemons of that name."""
+        """Process ids of this pool's daemons of that name."""
         found = subprocess.run(["pgrep", "-x", name], capture_output=True, text=True, check=False).stdout.split()
         assert self._master is not None
         ours = os.readlink(f"/proc/{self._master.pid}/ns/mnt")

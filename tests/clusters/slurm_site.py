@@ -127,7 +127,7 @@ class SlurmSite:
             time.sleep(0.02)
 
     def mend(self) -> None:
-        """What an operator does after a controller came back with an old state: it drains machines whose jobs it does
+        """The operator's mend after a controller came back with an old state: it drains machines whose jobs it does
         not remember, and holds what it could not start."""
         self.run("scontrol", "update", f"nodename={self.name}-n1", "state=resume", check=False)
         held = self.run("squeue", "-h", "-t", "PD", "-r", "-o", "%F_%K|%r", check=False)

@@ -1,4 +1,4 @@
-"""What docs/clusters.md tells somebody to type who has an account, Slurm, and nothing else."""
+"""The commands of docs/clusters.md, typed by somebody who has an account, Slurm, and nothing else."""
 
 from __future__ import annotations
 

@@ -11,15 +11,15 @@ import pytest_asyncio
 
 from diana.adapters.batch.settings import ClusterSettings
 from diana.adapters.batch.systems.htcondor import HTCondor
-from diana.adapters.batch.systems.system import Array, Refused, Stage, Unreachable
+from diana.adapters.batch.systems.system import Array, BatchRefused, BatchUnreachable, Stage
 from diana.model.facts import Outcome
 from diana.model.indexset import IndexSet
 from diana.model.job.spec import Resources
 from tests.batch.cluster_builders import ClusterSite
 from tests.batch.conforming import *  # noqa: F403
 from tests.clusters.condor_site import HTCondorSite
+from tests.contract.lrm.test_lrm_conformance import Site
 from tests.contract.lrm_builders import shell
-from tests.contract.test_lrm_conformance import Site
 
 # Its programs are of a later Debian than a machine may reach, and it takes minutes.
 pytestmark = pytest.mark.wide
@@ -131,13 +131,13 @@ def array(script: Path, *tasks: int) -> Array:
 def test_what_every_job_is_refused_is_told_in_its_own_words(
     htcondor: HTCondorSite, settings: dict[str, object], words: str
 ) -> None:
-    with pytest.raises(Refused, match=words) as refusal:
+    with pytest.raises(BatchRefused, match=words) as refusal:
         made(htcondor, **settings).submit(array(Path("/bin/true"), 0))
     assert refusal.value.every
 
 
 def test_more_jobs_than_it_takes_of_one_owner_wait(htcondor: HTCondorSite) -> None:
-    with pytest.raises(Unreachable, match="MAX_JOBS_PER_OWNER"):
+    with pytest.raises(BatchUnreachable, match="MAX_JOBS_PER_OWNER"):
         made(htcondor).submit(array(Path("/bin/true"), *range(3001)))
 
 
@@ -178,7 +178,9 @@ def host(htcondor: HTCondorSite) -> str:
 def test_machines_that_do_not_share_the_file_system_are_not_ours(htcondor: HTCondorSite, tmp_path: Path) -> None:
     config = tmp_path / "condor_config"
     config.write_text(f"include : {htcondor.config}\nFILESYSTEM_DOMAIN = elsewhere\n")
-    with pytest.raises(Refused, match=r"no machine of the pool is of this one's FILESYSTEM_DOMAIN, elsewhere; set it"):
+    with pytest.raises(
+        BatchRefused, match=r"no machine of the pool is of this one's FILESYSTEM_DOMAIN, elsewhere; set it"
+    ):
         HTCondor(ClusterSettings(kind="htcondor", config=str(config))).capacity()
     options = ("should_transfer_files = IF_NEEDED",)
     assert HTCondor(ClusterSettings(kind="htcondor", config=str(config), options=options)).capacity().slots == 8

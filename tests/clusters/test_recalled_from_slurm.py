@@ -1,4 +1,4 @@
-"""What waits in a real Slurm may still go elsewhere."""
+"""Jobs that wait in a real Slurm may still go elsewhere."""
 
 from __future__ import annotations
 

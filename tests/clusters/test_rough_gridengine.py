@@ -1,4 +1,4 @@
-"""What befalls a Grid Engine and the node before it while an array goes through: none lost, none twice."""
+"""Kills of a Grid Engine and of the node before it while an array goes through: none lost, none twice."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.e2e.grid import Grid, Starts, outcomes, until
 
 JOBS = 300
 KILLS = 3
-"""Of node and master, at random moments."""
+"""Number of kills of node and master, at random moments."""
 
 
 def jobs_there(gridengine: GridEngineSite) -> list[str]:

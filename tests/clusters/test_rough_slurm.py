@@ -1,4 +1,4 @@
-"""What befalls a Slurm cluster and the node before it, while a thousand jobs go through: none lost, none twice."""
+"""Kills of a Slurm cluster and the node before it, while a thousand jobs go through: none lost, none twice."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.e2e.grid import Grid, Starts, outcomes, until
 
 JOBS = 1000
 KILLS = 4
-"""Of the node, at random moments, besides what is told below."""
+"""Number of kills of the node, at random moments, besides the faults below."""
 
 
 def running(slurm: SlurmSite) -> list[str]:

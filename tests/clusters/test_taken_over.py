@@ -13,7 +13,7 @@ from pathlib import Path
 
 from diana.client import Client
 from diana.errors import DianaError
-from diana.wire.client.messages import GroupStatus
+from diana.model.views.group import GroupStatus
 from tests.clusters.conftest import Clustered
 from tests.clusters.slurm_site import SlurmSite
 from tests.e2e.grid import Grid, Site, Starts, outcomes, until
@@ -55,7 +55,7 @@ def kill_for_good(main: Site) -> None:
 
 
 def status(client: Client, group: str) -> GroupStatus:
-    """Of whoever leads: a client turns to the other machine once the one it knew does not answer."""
+    """The view of whoever leads: a client turns to the other machine once the one it knew does not answer."""
     with suppress(DianaError):
         return client.status([group])[0]
     return client.status([group])[0]
@@ -72,7 +72,7 @@ def ended(client: Client, grid: Grid, group: str) -> str:
 
 
 def trouble(spare: Site) -> str:
-    """What the machine says is wrong with its cluster; empty: nothing."""
+    """The machine's complaint about its cluster; empty: none."""
     try:
         with spare.client() as client:
             return next((m.note for m in client.peers().machines if m.machine.startswith("slurm")), "")

@@ -1,5 +1,5 @@
-"""The tutorial of a site before Slurm does what it shows: typed into a shell as it stands, before a real Slurm in a
-network of its own (half a minute)."""
+"""The tutorial of a site in front of Slurm does what it shows: typed into a shell as it stands, before a real Slurm in
+a network of its own (half a minute)."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from diana.adapters.sqlite_store import SqliteStore
+from diana.adapters.sqlite_store.store import SqliteStore
 from tests.contract.store_builders import batch, facts, key
 
 

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import grpc
 
 from diana.adapters.grpc.server import make_server
-from diana.adapters.grpc_transport import GrpcTransport
+from diana.adapters.grpc_transport.transport import GrpcTransport
 from diana.adapters.link_probe import ProbeService
 from diana.adapters.trust.certificates import issue_site, make_vo
 from diana.engine.journal.events import Event, PeerDown, PeerUp, Received
@@ -87,7 +87,7 @@ class Site:
 
 
 class Network(Protocol):
-    """What the conformance suite needs of a network, real or simulated."""
+    """The conformance suite's face of a network, real or simulated."""
 
     async def add(self, name: str, *, peers: tuple[str, ...] = (), generation: int = 1) -> Site:
         """A started site that knows these other sites. The same name again, after `remove`, is its restart."""
@@ -272,7 +272,7 @@ class Host(Site):
         self.server = server
 
     async def ping(self, site: str, within_s: float = 5.0) -> str:
-        """Whom the probe at the other end of the data channel says to be; empty: nobody answers."""
+        """Name that the probe at the other end of the data channel gives itself; empty: nobody answers."""
         channel = self.links.channel_for(SiteId(site))
         if channel is None:
             return ""

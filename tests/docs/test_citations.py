@@ -108,7 +108,7 @@ def names_of(match: re.Match[str]) -> str:
 
 
 def wrong_section(page: str, match: re.Match[str]) -> str:
-    """What is wrong with `section 2, "Leases"`; empty: nothing."""
+    """The fault of a citation like `section 2, "Leases"`; empty: none."""
     number, name = int(match[1]), names_of(match)
     if f"section-{number}" not in headings(page):
         return f"section {number}"
@@ -241,7 +241,7 @@ def test_a_citation_that_leads_nowhere_is_seen(text: str, wrong: str) -> None:
 
 NAMED_FILE = re.compile(r"`([\w.*/{},-]+\.(?:py|md|proto|toml|json|sh|csv|yml|yaml))(?:::\w+)?`")
 CODE_FILES = {".py", ".md", ".proto"}
-"""Of these any name in backticks is meant as one of the repository; of data only where its first folder is."""
+"""In these files any name in backticks is meant as one of the repository; of data only where its first folder is."""
 PAGES = ("ARCHITECTURE.md", "CONTRIBUTING.md", "docs/owed.md")
 MADE = {"docs/json-output.md", "json-output.md"}
 """Pages that the build makes."""

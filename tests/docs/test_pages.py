@@ -1,4 +1,4 @@
-"""What pages name is there: tests, files of this repository, messages of the code, keys of the models."""
+"""Things that pages name exist: tests, files of this repository, messages of the code, keys of the models."""
 
 from __future__ import annotations
 

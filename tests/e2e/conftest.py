@@ -1,4 +1,4 @@
-"""What the tests with real nodes share: a grid that cleans up after itself, and one seed for all random moments."""
+"""Fixtures of the tests with real nodes: a grid that cleans up after itself, and one seed for all random moments."""
 
 from __future__ import annotations
 

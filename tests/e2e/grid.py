@@ -202,7 +202,7 @@ class Site:
         return []
 
     def texts(self) -> Iterator[tuple[str, str]]:
-        """What an operator would read, by name."""
+        """Lines an operator would read, by name."""
         for path in (self.output, self.paths.node_log, self.paths.spawner / "spawner.log"):
             with suppress(FileNotFoundError):
                 yield path.name, path.read_text(errors="replace")

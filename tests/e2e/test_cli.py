@@ -63,6 +63,7 @@ def test_a_swept_command_runs_once_per_value_and_its_logs_come_back(alpha: Site)
 
 
 def test_the_exit_code_is_the_groups_result(alpha: Site) -> None:
+    """SPEC U2: 1 where jobs failed, on a real node; `tests/cli/test_help.py` holds the other codes."""
     group = submitted(alpha, "--", "false", code=1)
     assert diana(alpha, "wait", group, code=1).startswith(f"{group}: failed, 0 of 1 job done")
     ended = as_json(alpha, "wait", group, code=1)

@@ -142,6 +142,7 @@ def test_a_wait_that_times_out_and_as_completed(grid: Grid) -> None:
 
 
 def test_remote_users_work_over_tls_each_with_their_own_groups(grid: Grid, tmp_path: Path) -> None:
+    """SPEC U4: `Client` from elsewhere, over TLS."""
     alpha = two_sites(grid)
     for name in ("ann", "ben"):
         init_user(alpha.data, name, tmp_path / name)
@@ -216,7 +217,7 @@ except errors.DianaError as error:
 
 
 def as_nobody(site: Site, *words: str) -> str:
-    """What a call of the client gives the account `nobody`: the answer's text, or the error. The process changes its
+    """The outcome of a client's call for the account `nobody`: the answer's text, or the error. The process changes its
     uid itself, because `nobody` need not be allowed to start this interpreter."""
     command = [sys.executable, "-c", AS_NOBODY, str(site.data), *words]
     ran = subprocess.run(command, env=site.environment(), text=True, capture_output=True, timeout=30, check=False)

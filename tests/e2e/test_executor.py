@@ -26,6 +26,7 @@ def two_sites(grid: Grid) -> Site:
 
 
 def test_calls_run_over_two_sites_and_come_back_each_in_its_way(grid: Grid) -> None:
+    """SPEC U4: submit, map and as_completed of `GridExecutor`, the jobs at two real sites."""
     alpha = two_sites(grid)
     with (
         GridExecutor(alpha.data, python=sys.executable, options={"group.division": 2}) as executor,

@@ -29,7 +29,7 @@ def job(started: Path, flag: Path, sites: list[str]) -> dict[str, object]:
     """Each notes its start; while the flag stands, the odd ones fail."""
     text = f'echo "$1 $DIANA_ATTEMPT" >> {started}; [ -e {flag} ] && [ $(($1 % 2)) = 1 ] && exit 1; exit 0'
     return {
-        "group": {"command": ["sh", "-c", text, "job", "{x}"], "sites": sites},
+        "group": {"command": ["sh", "-c", text, "job", "{x}"], "sites": sites, "bind": "early"},
         "sweep": {"x": f"0-{JOBS - 1}"},
         "resources": {"work": 20},
     }
@@ -87,7 +87,7 @@ def test_what_a_machine_was_given_ahead_has_not_begun_so_it_is_held_and_moved(gr
     text = f'echo "$1 $DIANA_SITE" >> {started}; while [ ! -e {gate} ]; do sleep 0.05; done'
     with alpha.client() as client:
         until(lambda: len(client.sites()) == 2, "both know each other", 20)
-        command = {"command": ["sh", "-c", text, "job", "{x}"], "sites": ["alpha", "beta"]}
+        command = {"command": ["sh", "-c", text, "job", "{x}"], "sites": ["alpha", "beta"], "bind": "early"}
         long = {"group": {**command, "sites": ["beta"]}, "sweep": {"x": "100-109"}, "resources": {"work": 9000}}
         busy = client.submit(long).group
         until(lambda: client.status([busy])[0].running == 1, "beta is busy", 20)

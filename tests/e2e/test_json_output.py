@@ -20,7 +20,7 @@ pytestmark = pytest.mark.e2e
 ELSEWHERE = {
     "demo": "tests/demo/test_demo_whole.py",
     "scenario-check": "tests/cli/test_json_schema.py",
-    "scenario-run": "tests/real/test_scenario_run.py",
+    "scenario-run": "tests/real/people/test_scenario_run.py",
     "simulate": "tests/cli/test_json_schema.py",
 }
 """Where those are checked that are not here."""
@@ -86,6 +86,7 @@ def test_control(verbs: Verbs) -> None:
     assert verbs.one("explain", "explain", group)["waiting"]
     assert verbs.one("release", "release", group)["jobs"] > 0
     until(lambda: verbs.one("queue", "queue").get("classes"), "some wait here", 10.0)
+    assert verbs.one("users", "users")["users"]
     assert verbs.one("move", "move", group, "--to", "beta")["jobs"] > 0
     assert verbs.one("cancel", "cancel", group)["jobs"] > 0
     verbs.one("wait", "wait", group, code=1)

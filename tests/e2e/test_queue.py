@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from diana.client import AsyncClient, Client
+from diana.model.views.group import GroupStatus
+from diana.model.views.queue import QueueView
 from diana.node.config.setup import init_user
-from diana.wire.client.messages import GroupStatus, QueueView
 from tests.e2e.grid import Grid, Site, until
 
 pytestmark = pytest.mark.e2e

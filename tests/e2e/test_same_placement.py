@@ -16,7 +16,7 @@ from diana.sim.specs.scenario_spec import Scenario
 from diana.sim.specs.site_spec import SiteSpec
 from diana.sim.specs.work_spec import WorkSpec
 from diana.sim.world.runner import simulate
-from diana.wire.client.messages import Decision, SiteCost
+from diana.wire.client.decisions import Decision, SiteCost
 from tests.e2e.grid import Grid, outcomes, until
 
 pytestmark = pytest.mark.e2e
@@ -55,7 +55,7 @@ def with_datasets(grid: Grid) -> None:
 
 
 def really(client: Client, dataset: str) -> tuple[Decision, dict[str, int]]:
-    """What a grid of nodes decided, and how many jobs then ran at each site."""
+    """The decision of a grid of nodes, and how many jobs then ran at each site."""
     job = {
         "group": {"command": ["sh", "-c", "wc -c < input"]},
         "sweep": {"n": f"0-{JOBS - 1}"},

@@ -94,7 +94,7 @@ MESSAGES = {
         )
     ).SerializeToString(),
 }
-"""What a call sends where an empty message would be refused for being one."""
+"""The body of a call where an empty message would be refused for being one."""
 
 HOSTILE = (
     "; touch PWNED",

@@ -14,7 +14,7 @@ from textual.widgets import Static
 
 from diana.cli.top.app import Top
 from diana.cli.top.screens import Question, StoryScreen
-from diana.cli.top.table import Table
+from diana.cli.top.table import RowTable
 from diana.client import AsyncClient
 from diana.wire.client import messages as wire
 from tests.cli.terminal import Terminal
@@ -57,8 +57,8 @@ async def until(look: Callable[[], bool], what: str) -> None:
         raise AssertionError(f"not within {WITHIN_S:g} s: {what}") from None
 
 
-def table(pilot: Pilot[None], name: str) -> Table:
-    found = pilot.app.screen_stack[0].query_one(f"#{name}", Table)
+def table(pilot: Pilot[None], name: str) -> RowTable:
+    found = pilot.app.screen_stack[0].query_one(f"#{name}", RowTable)
     return found
 
 
@@ -73,7 +73,7 @@ def text(pilot: Pilot[None], selector: str) -> str:
 
 
 def screen_text(pilot: Pilot[None]) -> str:
-    """What a terminal would show."""
+    """The text a terminal would show."""
     return "\n".join(strip.text for strip in pilot.app.screen._compositor.render_strips())
 
 

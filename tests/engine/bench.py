@@ -36,7 +36,8 @@ class Site:
     def __init__(self, grid: Grid, name: str, slots: int, **settings: object) -> None:
         self.grid = grid
         self.name = SiteId(name)
-        self.settings = Settings(slots=slots, **settings)  # type: ignore[arg-type]
+        # Most of these tests are about placements as such: what waits for its turn is `test_late_binding.py`'s.
+        self.settings = Settings(**{"slots": slots, "binding": "early", **settings})  # type: ignore[arg-type]
         self.db_uuid = f"db-{name}"
         self.keyring = PlainKeyring()
         self.stored: list[bytes] = []

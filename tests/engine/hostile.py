@@ -95,7 +95,7 @@ def transfers(state: SiteState, at: SiteId) -> list[Transfer]:
     found = []
     for group in state.groups.values():
         for s in group.subgroups.values():
-            found.append(Transfer(s.part, s.epoch, s.indices, at, s.site, s.db_uuid, s.control_seq))
+            found.append(Transfer(s.subgroup, s.epoch, s.indices, at, s.site, s.db_uuid, s.control_seq))
         found += [Transfer(part, 1, IndexSet.span(0, 3), at, past.site, "", 0) for part, past in group.past.items()]
     for c in state.custodies.values():
         found.append(Transfer(c.subgroup, c.epoch, c.indices, c.origin, at, state.db_uuid, c.control_seq))

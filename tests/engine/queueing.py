@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from diana.engine.journal.state import CustodyKey, Service
-from diana.engine.queue.entries import Entry
-from diana.engine.queue.queues import Queues, Standing
+from diana.engine.queue.entries import QueueEntry
+from diana.engine.queue.queues import QueuePlace, Queues
 from diana.model.ids import SiteId, SubgroupId
 from diana.model.settings import Settings
 
@@ -24,9 +24,9 @@ def entry(
     origin: str = "home",
     bound: bool = False,
     offset: float = 0.0,
-) -> Entry:
+) -> QueueEntry:
     """`user` empty: the name's first letter."""
-    return Entry(
+    return QueueEntry(
         key(name),
         user=user or name[0],
         origin=SiteId(origin),
@@ -42,14 +42,14 @@ def entry(
 class Waiting:
     """The queues of one site and what serves them. Times are plain arguments, as everywhere below the drivers."""
 
-    def __init__(self, *entries: Entry, **settings: object) -> None:
+    def __init__(self, *entries: QueueEntry, **settings: object) -> None:
         values: dict[str, object] = {"priority_mode": "paper", "time_threshold_s": 0, "job_threshold": 0, "slots": 4}
         self.settings = Settings(**{**values, **settings})  # type: ignore[arg-type]
         self.service = Service()
         self.queues = Queues(self.settings, self.service)
         self.arrive(*entries)
 
-    def arrive(self, *entries: Entry, now: float = 0.0) -> None:
+    def arrive(self, *entries: QueueEntry, now: float = 0.0) -> None:
         """One after the other, each re-prioritising all."""
         for one in entries:
             self.queues.put(one, now)
@@ -71,14 +71,14 @@ class Waiting:
         """Entries in the order they would start in, by name."""
         return [one.key[0] for one, _ in self.queues.order(now)]
 
-    def standing(self, now: float = 0.0) -> dict[str, list[Standing]]:
+    def standing(self, now: float = 0.0) -> dict[str, list[QueuePlace]]:
         self.queues.settle(now)
-        out: dict[str, list[Standing]] = {}
+        out: dict[str, list[QueuePlace]] = {}
         for one in self.queues.standing():
             out.setdefault(one.entry.key[0], []).append(one)
         return out
 
-    def at(self, name: str, now: float = 0.0) -> Standing:
+    def at(self, name: str, now: float = 0.0) -> QueuePlace:
         """Standing of the entry, which is in one place."""
         [one] = self.standing(now)[name]
         return one

@@ -65,6 +65,7 @@ def test_the_example_becomes_one_template_and_a_product_of_a_million() -> None:
 
 
 def test_yaml_and_json_say_the_same_as_toml() -> None:
+    """SPEC J2: one job file, three notations."""
     import tomllib
 
     import yaml
@@ -73,6 +74,33 @@ def test_yaml_and_json_say_the_same_as_toml() -> None:
     wanted = encode_spec(parse(TOML).spec)
     assert encode_spec(parse(json.dumps(data), "json").spec) == wanted
     assert encode_spec(parse(yaml.safe_dump(data, sort_keys=False), "yaml").spec) == wanted
+
+
+def test_a_job_states_each_resource_in_its_unit() -> None:
+    """SPEC J3: processors, memory, time limit, GPUs, scratch space, licences and estimated work."""
+    job = parse(
+        """
+[group]
+command = "true"
+[resources]
+processors = 4
+memory = "8G"
+time = "30m"
+gpus = 2
+scratch = "20G"
+licences = { matlab = 1 }
+work = "1h"
+"""
+    )
+    assert job.spec.resources == Resources(
+        processors=4,
+        memory_bytes=8 * 2**30,
+        time_limit_s=1800.0,
+        gpus=2,
+        scratch_bytes=20 * 2**30,
+        licences=(("matlab", 1),),
+        work_s=3600.0,
+    )
 
 
 def test_executable_and_arguments_are_taken_as_they_are() -> None:

@@ -1,4 +1,4 @@
-"""What is published about job files is true: schema, reference, examples."""
+"""Published pages about job files are true: schema, reference, examples."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.jobfile.builders import parse
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "docs" / "job-file.md"
 SEVERAL = ("stages.toml",)
-"""Of several groups each; `test_dag.py` reads them."""
+"""Examples of several groups each; `test_dag.py` reads them."""
 EXAMPLES = sorted(
     p for p in (ROOT / "examples").iterdir() if p.suffix in (".toml", ".yaml", ".sh") and p.name not in SEVERAL
 )

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diana.model.history import LEAST_ERRORS, MOST_ERRORS, MOST_TEMPLATES, Errors, RunTimes, program_key, template_key
+from diana.model.history import MOST_TEMPLATES, RunTimes, program_key, template_key
 from diana.model.job.spec import Axis, GroupSpec, InputFile, Outputs, Resources, Sweep
 from diana.model.sketch import Sketch, batch_of
 
@@ -108,19 +108,6 @@ def test_a_program_is_the_same_whatever_it_reads_and_however_long_it_runs_but_no
         GroupSpec(argv=("sim", "{n}"), mpi=True),
     ):
         assert program_key(base) != program_key(other)
-
-
-def test_past_errors_are_bounded_and_their_range_holds_the_prediction_itself() -> None:
-    errors = Errors()
-    for _ in range(LEAST_ERRORS - 1):
-        errors.add(100.0, 110.0)
-    assert errors.past().groups == 0
-    for _ in range(MOST_ERRORS + 10):
-        errors.add(100.0, 110.0)
-    past = errors.past()
-    assert past.groups == MOST_ERRORS
-    assert past.low == 1.0
-    assert (past.high, past.median) == pytest.approx((1.1, 0.1))
 
 
 def test_durations_no_job_can_have_do_not_drown_the_others() -> None:

@@ -27,7 +27,7 @@ from diana.node.enrol.service import Enrolment
 from diana.node.enrol.signers import SignerBook
 from diana.node.enrol.signing import Signing
 from diana.sim.twins.keyring import SimKeyring
-from diana.wire.client.messages import InviteRequest
+from diana.wire.client.enrol import InviteRequest
 from diana.wire.pb import enrol_pb2
 
 T = TypeVar("T")
@@ -111,7 +111,7 @@ class Desk:
         return answer.known
 
     def hear(self, other: Desk) -> None:
-        """What the other's journal holds of the VO's ledger."""
+        """The VO's ledger as the other's journal holds it."""
         told = ms.LedgerNews(statements=tuple(other.engine.core.state.ledger.values()))
         self.engine.handle(ev.Received(SiteId(other.site), told), 2.0)
         self.kept = Journal(snapshot=self.engine.snapshot(), seq=0, at_s=0.0, records=[])

@@ -17,7 +17,7 @@ from diana.model.ids import SiteId
 from diana.model.layout import DataDir
 from diana.node.config.setup import init_site
 from diana.node.doctor.checkup import checkup
-from diana.wire.client.messages import CheckResult, DoctorResponse
+from diana.wire.client.peers import CheckResult, DoctorResponse
 
 NODE_SILENT = "nobody is asked in these tests"
 
@@ -39,7 +39,7 @@ def silent() -> DoctorResponse:
 
 
 def examined(paths: DataDir, wall_s: Callable[[], float] = time.time) -> dict[str, CheckResult]:
-    """What the doctor says without a node, by name."""
+    """The doctor's findings without a node, by name."""
     return {row.name: row for row in checkup(paths.root, silent, wall_s).checks}
 
 

@@ -44,6 +44,7 @@ def demand(
     needs: Iterable[Need] = (),
     max_subgroup: int = 1_000_000,
     max_parallel: int = 0,
+    division: int = 0,
 ) -> Demand:
     return Demand(
         indices=IndexSet.span(0, jobs) if isinstance(jobs, int) else jobs,
@@ -52,6 +53,7 @@ def demand(
         needs=tuple(needs),
         max_subgroup=max_subgroup,
         max_parallel=max_parallel,
+        division=division,
     )
 
 

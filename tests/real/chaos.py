@@ -27,11 +27,11 @@ class Fault(NamedTuple):
     kind: str
     machine: str
     other: str
-    """Of a cut: the host that is not heard."""
+    """The host that is not heard during a cut."""
     how: str
     for_s: float
     share: float
-    """Of the jobs: so many have ended when it strikes."""
+    """So many of the jobs have ended when it strikes."""
 
     def __str__(self) -> str:
         whom = f"{self.machine} - {self.other}" if self.other else self.machine
@@ -105,7 +105,7 @@ class Striker:
             time.sleep(0.05)
 
     def _look_after(self) -> None:
-        """What is over ends; whoever ended for want of room is started again; nobody else may have ended."""
+        """Faults that are over end; whoever ended for want of room is started again; nobody else may have ended."""
         now_s = time.monotonic()
         for standing in [one for one in self._standing if one.until_s <= now_s]:
             self._standing.remove(standing)

@@ -18,7 +18,7 @@ from diana.node.config.site_file import load_config
 from diana.node.config.text import write_config
 from tests.e2e.grid import Grid, until
 from tests.real.hosts import site_on
-from tests.real.test_three_machines import Lan, Machine
+from tests.real.machines.test_three_machines import Lan, Machine
 
 MOST_HOSTS = 250
 """A `Lan` has one /24."""
@@ -27,17 +27,17 @@ _CAME_OR_WENT = re.compile(r"diana\.peers: (\S+) is (here|gone)\b")
 
 
 class Usage(NamedTuple):
-    """Of one node at one moment, its spawner included where not said otherwise; totals since its start."""
+    """Figures of one node at one moment, its spawner included where not said otherwise; totals since its start."""
 
     rss_bytes: int
-    """Of the node's process alone, as `ps` says it."""
+    """Memory of the node's process alone, as `ps` says it."""
     pss_bytes: int
     """Pages shared with the other nodes of this machine are split among them: less than a machine of its own sees."""
     spawner_rss_bytes: int
     cpu_s: float
     spawner_cpu_s: float
     threads: int
-    """Of the node's process alone, as are the descriptors."""
+    """Threads of the node's process alone, as are the descriptors."""
     descriptors: int
     connections: int
     streams: int

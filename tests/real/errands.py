@@ -11,7 +11,7 @@ from contextlib import suppress
 
 from diana.client import Client
 from diana.errors import UsageError
-from diana.wire.client.messages import GroupStatus
+from diana.model.views.group import GroupStatus
 from tests.real.ground import SITES, Ground
 from tests.real.judging import Told
 
@@ -66,7 +66,7 @@ class Errand:
         return status.final and ended == self.jobs and not status.gathering, ended
 
     def amiss(self) -> list[str]:
-        """What its results and outputs are not as they should be, after the end."""
+        """Faults in its results and outputs, after the end."""
         out = [*self.faults]
         found: dict[int, str] = {}
         for result in self._ground.ask(self.site, lambda client: list(client.results(self.group))):

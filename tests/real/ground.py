@@ -25,9 +25,9 @@ from diana.node.config.text import write_config
 from tests.e2e.grid import Grid, until
 from tests.real.hosts import rule
 from tests.real.judging import History, Told, Upset, keep_all
+from tests.real.machines.test_three_machines import Lan, Machine
 from tests.real.marks import Marks
 from tests.real.pairs import in_sync
-from tests.real.test_three_machines import Lan, Machine
 
 SITES = {"alpha": ("main", "spare"), "beta": ("beta",), "gamma": ("gamma",)}
 SITE_OF = {machine: site for site, machines in SITES.items() for machine in machines}
@@ -48,7 +48,7 @@ class Host(Machine):
     _ODD = re.compile(r"Traceback|Exception|never awaited|was destroyed")
 
     def complaints(self) -> list[str]:
-        """Of a disk that was full a machine may complain, in lines that break off where it was."""
+        """A machine may complain of a disk that was full, in lines that break off where it was."""
         found = super().complaints()
         if not self.full_s:
             return found
@@ -234,7 +234,7 @@ class Ground:
         return out
 
     def same_journals(self) -> str:
-        """What the machine of alpha that follows has is a beginning of what the other has. Empty: so it is."""
+        """Faults where the follower's journal at alpha is no beginning of the leader's. Empty: it is one."""
         one, other = (History(self.machines[machine].paths.journal, "alpha").stored for machine in SITES["alpha"])
         common = min(len(one), len(other))
         return "" if one[:common] == other[:common] else "alpha's two machines hold different journals"

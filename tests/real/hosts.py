@@ -10,7 +10,7 @@ from diana.node.config.setup import init_site
 from diana.node.config.site_file import load_config
 from diana.node.config.text import write_config
 from tests.e2e.grid import Grid
-from tests.real.test_three_machines import Lan, Machine
+from tests.real.machines.test_three_machines import Lan, Machine
 
 
 def site_on(

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from diana.adapters.sqlite_store import SqliteStore
+from diana.adapters.sqlite_store.store import SqliteStore
 from diana.engine.journal import codec, fold
 from diana.engine.journal import records as r
 from diana.engine.journal.events import Run
@@ -23,7 +23,7 @@ from diana.engine.journal.state import SiteState, decode_state, encode_state
 from diana.model.facts import Facts, FactsKey, Outcome
 from diana.model.ids import MAIN_MACHINE, GroupId, SiteId, SubgroupId, group_of
 from diana.model.job.spec import Resources, decode_spec
-from diana.ports import TermStart
+from diana.ports import JournalTerm
 from diana.sim.checks.checkers import Checkers
 from diana.sim.checks.stories import UNSURE
 from diana.sim.kernel.clock import Clock
@@ -43,7 +43,7 @@ _SLACK_S = 2.0
 
 _unpack = msgspec.msgpack.Decoder(list[bytes]).decode
 _unpack_facts = msgspec.msgpack.Decoder(Facts).decode
-_unpack_starts = msgspec.json.Decoder(tuple[TermStart, ...]).decode
+_unpack_starts = msgspec.json.Decoder(tuple[JournalTerm, ...]).decode
 
 
 def keep_all(journal: Path) -> None:
@@ -92,11 +92,11 @@ class History:
         return state
 
     def from_the_first(self) -> SiteState:
-        """What all records together come to, snapshots forgotten."""
+        """The state that all records together come to, snapshots forgotten."""
         return self._folded(0, b"")
 
     def left_over(self) -> str:
-        """What is still to be done there, as the simulator asks at the end; empty: nothing."""
+        """Work still to be done there, as the simulator asks at the end; empty: nothing."""
         for subgroup, epoch in self.state.custodies:
             return f"{self.site}: the custody of {subgroup} epoch {epoch} is open"
         for name, group in self.state.groups.items():
@@ -202,7 +202,7 @@ class Judge:
         return Run(*key, self._attempts.get(key, self._bases.get(key[:2], 0)))
 
     def _outcomes(self, record: r.RunsEnded) -> Iterator[tuple[Run, Outcome]]:
-        """Of those that were given to a machine: what is kept of them beside the record."""
+        """Facts kept beside the record, for those that were given to a machine."""
         if not record.ended:
             return
         facts = self._facts.get(r.facts_key(record.subgroup, record.epoch, record.batch))

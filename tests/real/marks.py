@@ -1,4 +1,4 @@
-"""What jobs write themselves, into one file: that they began, and with which code they end. No word of diana's own."""
+"""Lines jobs write themselves, into one file: that they began, and with which code they end. No word of diana's own."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SCRIPT = (
 class Began(NamedTuple):
     site: str
     at_s: float
-    """Of the machine's wall clock."""
+    """Seconds of the machine's wall clock."""
     pid: int
 
 
@@ -51,7 +51,7 @@ class Marks:
         }
 
     def count(self, group: str) -> int:
-        """Of the group's jobs that ended, as often as they did. Reads on from where it stopped last."""
+        """Indices of the group's jobs that ended, as often as they did. Reads on from where it stopped last."""
         with self.path.open("rb") as file:
             file.seek(self._read_to)
             *whole, torn = file.read().split(b"\n")

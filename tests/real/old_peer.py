@@ -152,7 +152,7 @@ class OldPeer:
         self.say("result", **_transfer(message), batch=0, facts=facts, cancelled=none)
 
     def story(self) -> str:
-        """What it heard but for small talk."""
+        """Messages it heard, without small talk."""
         talk = ("summary", "gossip", "ledger_news")
         return "\n".join(f"{kind}: {message}" for kind, message in list(self.heard) if kind not in talk)
 
@@ -161,7 +161,7 @@ class OldPeer:
 
 
 def unknown_fields() -> bytes:
-    """What a release to come might add anywhere: a text and a number in fields nobody knows."""
+    """Fields that a release to come might add anywhere: a text and a number in fields nobody knows."""
     return _key(NEW_FIELD, 2) + b"\x05hello" + _key(NEW_FIELD + 1, 0) + b"\x2a"
 
 

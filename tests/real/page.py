@@ -73,7 +73,7 @@ class Shell:
                 pipe.close()
 
     def say(self, command: str, code: int = 0) -> str:
-        """What it prints. AssertionError when it ends with another code."""
+        """Its output. AssertionError when it ends with another code."""
         assert self._bash.stdin is not None and self._bash.stdout is not None
         self._bash.stdin.write(f'{self._here(command)}\necho "::$?::"\n')
         self._bash.stdin.flush()

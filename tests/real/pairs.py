@@ -37,7 +37,7 @@ def add_standby(grid: Grid, site: Site, witness: str, machine: str = "spare") ->
 
 
 def durability(site: Site) -> int:
-    """What the machine says of itself: 0 where it follows or does not answer."""
+    """The term the machine says of itself: 0 where it follows or does not answer."""
     try:
         with site.client() as client:
             return client.info().durability

@@ -10,6 +10,8 @@ from typing import Any
 
 import msgspec
 
+from diana.model.views.shown import Shown
+
 
 def tell(value: Any) -> Any:
     """Dicts, lists, texts, numbers. A struct of columns is told by its positions: those are what is stored of it."""
@@ -34,7 +36,9 @@ def tell(value: Any) -> Any:
 
 def _struct(value: msgspec.Struct) -> dict[str, Any]:
     config = value.__struct_config__
-    fields = [(f.encode_name, getattr(value, f.name)) for f in msgspec.structs.fields(value)]
+    # Views travel to users in camelCase and to peers by the proto's names, which are the fields'.
+    shown = isinstance(value, Shown)
+    fields = [(f.name if shown else f.encode_name, getattr(value, f.name)) for f in msgspec.structs.fields(value)]
     named = [(str(at), item) for at, (_, item) in enumerate(fields)] if config.array_like else fields
     told = {name: tell(item) for name, item in named}
     return {"<tag>": config.tag, **told} if config.tag else told

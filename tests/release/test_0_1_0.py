@@ -24,7 +24,8 @@ from diana import __version__
 from diana.adapters.lrm.spawner import protocol
 from diana.adapters.lrm.spawner.claims import claimlog
 from diana.adapters.lrm.spawner.claims import records as claims
-from diana.adapters.sqlite_store import SqliteStore, schema
+from diana.adapters.sqlite_store import schema
+from diana.adapters.sqlite_store.store import SqliteStore
 from diana.engine.engine import Engine
 from diana.engine.journal import codec, fold, records
 from diana.engine.journal.state import SNAPSHOT_VERSION, SiteState, decode_state, encode_state
@@ -34,11 +35,11 @@ from diana.model.ids import GroupId, SiteId
 from diana.model.job.spec import decode_spec
 from diana.ports import Batch
 from diana.wire import compat, pb, peer_codec
-from diana.wire.client import messages
 from tests.engine.builders import PlainKeyring
 from tests.release.kept import FOLDER, RELEASE, framed, raw, told
 from tests.release.site_of_old import put_up
 from tests.release.telling import differences, tell
+from tests.wire.client_classes import by_name
 
 OF_ITS_KIND = {name.partition(".")[::2]: each for name, each in told("proto.json").items()}
 """(definitions, message) -> what that release said, and what it meant."""
@@ -195,7 +196,7 @@ def test_its_definitions_are_those_that_are_stored_for_it() -> None:
 @pytest.mark.parametrize("kind", told("client.json"))
 def test_what_it_says_to_users_is_understood(kind: str) -> None:
     """Over TLS as protobuf, on the node's own socket as JSON."""
-    cls = getattr(messages, kind)
+    cls = by_name()[kind]
     for name in ("client", "common"):
         for entry, said in zip(OF_ITS_KIND.get((name, kind), ()), told("client.json")[kind], strict=False):
             read = peer_codec.from_proto(cls, peer_codec.proto_class(cls).FromString(base64.b64decode(entry["wire"])))

@@ -109,7 +109,7 @@ class Pair:
                     effect.term, effect.to, seq - 1, node.log.term_at(seq - 1), seq, node.log.term_at(seq)
                 )
                 self._waiting.append((other, ms.Received(entry)))
-        elif isinstance(effect, ms.Store):
+        elif isinstance(effect, ms.StoreEntry):
             self._waiting.append((node, ms.Fsynced(effect.entry.seq)))
         elif isinstance(effect, ms.Seed):
             self._seed(node, other, effect)

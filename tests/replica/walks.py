@@ -24,7 +24,7 @@ SELDOM = ("drops what waits", "time passes", "reads", "is seeded")
 
 
 class Found(NamedTuple):
-    """What a walk met that must not be."""
+    """Breaches that a walk met."""
 
     broken: str
     how: str

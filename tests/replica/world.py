@@ -36,7 +36,7 @@ class Entry(NamedTuple):
 
 
 class Disk(NamedTuple):
-    """What survives a crash. `log[k]` is the entry of seq k + 1; `fsynced` of them are durable."""
+    """State that survives a crash. `log[k]` is the entry of seq k + 1; `fsynced` of them are durable."""
 
     saved: ms.Saved
     uuid: int
@@ -295,7 +295,7 @@ class World:
             return s._replace(network=s.network | {Told(1 - i, effect.message)})
         if isinstance(effect, ms.Ship):
             return s._replace(network=s.network | set(self.shipped(s, i, effect)))
-        if isinstance(effect, ms.Store):
+        if isinstance(effect, ms.StoreEntry):
             entry = Entry(effect.entry.of_term, effect.entry.payload.decode())
             assert effect.entry.seq == len(disk.log) + 1, "entries are stored in order"
             return self.on_disk(s, i, disk._replace(log=(*disk.log, entry)))
@@ -334,7 +334,7 @@ class World:
         """A follower's disk does not keep up."""
         disk = s.disks[i]
         s = self.on_disk(s, i, disk._replace(log=disk.log[: disk.fsynced]))
-        return self.given(s, i, ms.Dropped(disk.fsynced))
+        return self.given(s, i, ms.EntriesDropped(disk.fsynced))
 
     def disk_lost(self, s: State, i: int) -> State:
         told = self.given_up(s, 1 - i)
@@ -343,7 +343,7 @@ class World:
         return self.given(s._replace(losses_left=s.losses_left - 1, acknowledged=told), 1 - i, ms.LinkLost())
 
     def given_up(self, s: State, kept: int) -> frozenset[model.Acknowledged]:
-        """What clients may still rely on when only the copy of `kept` remains (`standby_steps.given_up`)."""
+        """Promises that clients may still rely on when only the copy of `kept` remains (`standby_steps.given_up`)."""
         in_sync = s.register is not None and s.register.counts(copy_of(kept, s.disks[kept].uuid))
         promised = frozenset(told for told in s.acknowledged if in_sync or told.durability == 2)
         if s.losses_left == self.on.losses:

@@ -32,7 +32,7 @@ class Described(NamedTuple):
 
 
 def without(effects: list[fx.Effect], *kinds: type) -> list[fx.Effect]:
-    """What is done and said without being written."""
+    """Effects that are done and said without being written."""
     return [e for e in effects if not (isinstance(e, fx.Persist) and isinstance(e.record, kinds))]
 
 
@@ -73,7 +73,7 @@ class TakesBackWhatItCommitted(Engine):
 
 
 class BelievesLateWords(Engine):
-    """What is said of an old placement counts for the one that stands at that site now."""
+    """Words about an old placement count for the one that stands at that site now."""
 
     def _received(self, sender: SiteId, message: ms.Message) -> None:
         if isinstance(message, ms.Prepared | ms.Committed | ms.Result | ms.Aborted):
@@ -81,7 +81,7 @@ class BelievesLateWords(Engine):
             if group is not None and message.subgroup not in group.subgroups:
                 now = next((s for _, s in sorted(group.subgroups.items()) if s.site == sender), None)
                 if now is not None:
-                    message = msgspec.structs.replace(message, subgroup=now.part, epoch=now.epoch)
+                    message = msgspec.structs.replace(message, subgroup=now.subgroup, epoch=now.epoch)
         super()._received(sender, message)
 
 
@@ -98,7 +98,7 @@ class NumbersOffersAnew(Engine):
 
 
 class LeavesNoTombstone(Engine):
-    """What was dropped is forgotten."""
+    """Dropped placements are forgotten."""
 
     def handle(self, event: ev.Event, now: float) -> list[fx.Effect]:
         tombstones = self.core.state.tombstones
@@ -108,7 +108,7 @@ class LeavesNoTombstone(Engine):
 
 
 class ForgetsWhatIsOver(Engine):
-    """What was acknowledged leaves no tombstone."""
+    """Acknowledged placements leave no tombstone."""
 
     def handle(self, event: ev.Event, now: float) -> list[fx.Effect]:
         tombstones = self.core.state.tombstones
@@ -266,7 +266,7 @@ class GivesBackWhatRuns(Engine):
 
 
 class StartsWhatItGaveBack(Engine):
-    """What was given back is forgotten to be so."""
+    """A site forgets that it gave jobs back."""
 
     def _received(self, sender: SiteId, message: ms.Message) -> None:
         super()._received(sender, message)

@@ -125,7 +125,7 @@ class ShowsCancelledAtOnce(Engine):
 
 
 class LosesResultsToCancels(Engine):
-    """What ran to its end is shown CANCELLED because its user had asked for that."""
+    """A job that ran to its end is shown CANCELLED because its user had asked for that."""
 
     def _received(self, sender: SiteId, message: ms.Message) -> None:
         if isinstance(message, ms.Result):

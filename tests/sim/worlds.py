@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from diana.model.ids import SiteId
 from diana.sim.sites.driver import Boot
-from diana.sim.sites.site import Site
+from diana.sim.sites.site import SimulatedSite
 from diana.sim.specs.scenario_spec import Scenario
 from diana.sim.world.world import World
 
@@ -18,7 +18,7 @@ def begun(scenario: Scenario, until_s: float) -> World:
     return world
 
 
-def at(world: World, site: SiteId) -> Site:
+def at(world: World, site: SiteId) -> SimulatedSite:
     found = world.sites[site]
-    assert isinstance(found, Site)
+    assert isinstance(found, SimulatedSite)
     return found

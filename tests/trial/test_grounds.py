@@ -1,4 +1,4 @@
-"""What grounds are told: the compose file of a scenario, the kernel's orders, proxies that shape and cut."""
+"""Orders to grounds: the compose file of a scenario, the kernel's orders, proxies that shape and cut."""
 
 from __future__ import annotations
 

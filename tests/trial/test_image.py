@@ -1,4 +1,4 @@
-"""What a node's image is made of, as far as that is decided without docker."""
+"""Contents of a node's image, as far as that is decided without docker."""
 
 from __future__ import annotations
 

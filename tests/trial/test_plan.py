@@ -42,7 +42,7 @@ def parsed(submitted: list[Submission], grid: Scenario, factor: float = 1.0) -> 
 
 
 def rows(job: dict[str, Any]) -> list[dict[str, Any]]:
-    """What varies, job by job."""
+    """The varying argument, job by job."""
     if "rows" in job["sweep"]:
         return list(job["sweep"]["rows"])
     ((name, values),) = job["sweep"].items()
@@ -50,7 +50,7 @@ def rows(job: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def ran(job: dict[str, Any], index: int, row: dict[str, Any], attempt: int, at: str, folder: Path) -> tuple[str, int]:
-    """What it would sleep, and its exit code, by a shell in which sleep only says how long."""
+    """Its time asleep, and its exit code, by a shell in which sleep only says how long."""
     group = job["group"]
     words = [str(word) for word in group["command"]]
     for name, value in row.items():
@@ -113,6 +113,7 @@ def test_outputs_have_their_size_and_a_failed_job_leaves_none(tmp_path: Path) ->
 
 
 def test_the_spec_a_node_reads_is_the_one_the_simulator_submits() -> None:
+    """SPEC U11: from one scenario file the simulator and the real grounds submit the same spec."""
     grid = scenario(
         'name = "w"\nsite = "a"\njobs = 7\nprocessors = 2\nwork_s = 3.0\ninputs = ["d"]\nfile_per_job = true\n'
         'output_bytes = 10\nmerge = true\nsites = ["a", "b"]\non_crash = "rerun"\non_site_lost = "rerun"\n'

@@ -57,7 +57,7 @@ class Window:
         dialog.dismiss()
 
     def cells(self, table: str, row: str) -> list[str]:
-        """What the row that begins with the text `row` says, in the table under this heading's section."""
+        """Text of the row that begins with `row`, in the table under this heading's section."""
         found = self.page.locator(table).locator("tbody tr", has=self.page.get_by_text(row, exact=True)).first
         return [text.strip() for text in found.locator("td").all_inner_texts()]
 

@@ -1,4 +1,4 @@
-"""What the black-hole guard holds back is a row of its own on the site's page."""
+"""Jobs that the black-hole guard holds back are a row of its own on the site's page."""
 
 from __future__ import annotations
 

@@ -35,12 +35,12 @@ class Release:
         return self.cls(name)(**fields)
 
     def kinds(self) -> dict[str, str]:
-        """What a PeerMessage may be: field -> name of the message."""
+        """Kinds of a PeerMessage: field -> name of the message."""
         body = self.cls("PeerMessage").DESCRIPTOR.oneofs_by_name["body"]
         return {field.name: field.message_type.name for field in body.fields}
 
     def payload(self, kind: str, **fields: Any) -> bytes:
-        """Of an envelope: `kind` as in `kinds`."""
+        """Fields of an envelope: `kind` as in `kinds`."""
         data: bytes = self.new("PeerMessage", **{kind: self.new(self.kinds()[kind], **fields)}).SerializeToString()
         return data
 
@@ -54,7 +54,7 @@ def previous() -> Release:
 
 def spare() -> Release:
     """A release older than any: a hand-over and bare summaries, no gossip, no ledger."""
-    files = _copy()
+    files = _copy(previous().files)
     for message in _messages(files):
         if message.name == "PeerMessage":
             _keep(message, lambda field: field.number <= FIRST_HANDOVER_KINDS)
@@ -69,7 +69,7 @@ def spare() -> Release:
 def future() -> Release:
     """A release to come: each message of the peers has a field this one has never heard of, and there is a kind of
     message it has never heard of."""
-    files = _copy()
+    files = _copy(compat.present())
     (peer,) = [file for file in files.file if file.name == PEER]
     news = peer.message_type.add(name="News")
     news.field.add(
@@ -101,9 +101,9 @@ def future() -> Release:
     return Release(files)
 
 
-def _copy() -> FileDescriptorSet:
+def _copy(of: FileDescriptorSet) -> FileDescriptorSet:
     files = FileDescriptorSet()
-    files.CopyFrom(previous().files)
+    files.CopyFrom(of)
     return files
 
 

@@ -19,16 +19,10 @@ from diana.model.ids import GroupId, SiteId, SubgroupId
 from diana.model.indexset import IndexSet
 from diana.wire import BadMessage, peer_codec
 from diana.wire.client import messages as client_messages
+from tests.wire.client_classes import by_name
 
 PEER_CLASSES = typing.get_args(peer_codec.PeerMessage)
-CLIENT_CLASSES = sorted(
-    (
-        c
-        for c in vars(client_messages).values()
-        if isinstance(c, type) and issubclass(c, msgspec.Struct) and not c.__name__.startswith("_")
-    ),
-    key=lambda c: c.__name__,
-)
+CLIENT_CLASSES = [cls for _, cls in sorted(by_name().items())]
 
 SITES = st.from_regex(r"[a-z]([a-z0-9-]{0,8}[a-z0-9])?\Z", fullmatch=True)
 GROUPS = st.builds("{}-{}".format, SITES, st.integers(1, 10**9))

@@ -1,4 +1,4 @@
-"""What is checked in is what `proto/` gives."""
+"""Generated files are those that `proto/` gives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What membership believes its messages weigh is near what they weigh (PERFORMANCE P9 is counted by it in the
+"""Membership's estimate of its messages' weight is near their weight (PERFORMANCE P9 is counted by it in the
 simulator)."""
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ def read(
 
 
 def commands(batch: JobBatch) -> list[str]:
-    """What each job of the group would run."""
+    """The command of each job of the group."""
     spec, blobs = read(batch)
     assert spec.argv[:2] == ("/bin/sh", "-c")
     rows = decode_rows(blobs.kept[spec.sweep.table.blob]) if spec.sweep.table else None
@@ -74,6 +74,7 @@ def test_what_all_commands_share_travels_once() -> None:
 
 
 def test_ten_thousand_samples_of_a_rule_are_one_group_in_their_order() -> None:
+    """SPEC U9: a rule of a workflow engine becomes one bulk group."""
     (batch,) = gather([job(f"run {k}") for k in range(10_000)])
     assert batch.members == tuple(range(10_000))
 

@@ -7,12 +7,12 @@ from math import floor
 
 from diana.adapters.batch.portions import NO_LIMIT, Limit
 from diana.adapters.batch.settings import ClusterSettings
-from diana.adapters.batch.systems.system import Capacity
+from diana.adapters.batch.systems.system import ClusterCapacity
 
 _PARTITIONED = ("slurm", "gridengine", "pbs")
 
 
-def processors(settings: ClusterSettings, has: Capacity) -> int:
+def processors(settings: ClusterSettings, has: ClusterCapacity) -> int:
     """Return the processors that our jobs may hold at once just now."""
     slots = has.slots - has.others
     if settings.slots:
@@ -24,7 +24,7 @@ def processors(settings: ClusterSettings, has: Capacity) -> int:
     return max(0, min(slots, has.slots - has.others - settings.leave_free)) if settings.leave_free else slots
 
 
-def size(settings: ClusterSettings, has: Capacity, depth: Callable[[int], int]) -> tuple[int, int]:
+def size(settings: ClusterSettings, has: ClusterCapacity, depth: Callable[[int], int]) -> tuple[int, int]:
     """Return (slots, jobs beyond them). `depth`: the number of jobs beyond so many slots that keeps the cluster from
     idling."""
     slots = processors(settings, has)
@@ -35,7 +35,7 @@ def size(settings: ClusterSettings, has: Capacity, depth: Callable[[int], int]) 
     return slots, ahead
 
 
-def limit(settings: ClusterSettings, has: Capacity | None) -> Limit:
+def limit(settings: ClusterSettings, has: ClusterCapacity | None) -> Limit:
     """Return the limit for submissions; none where all processors there are may be ours: nothing is kept back then."""
     most = settings.slots
     return Limit(most, has is not None and has.throttles) if has is None or most < has.slots else NO_LIMIT

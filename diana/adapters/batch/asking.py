@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 
 from diana.adapters.batch.array.live import LiveArray, SubmittedPart
-from diana.adapters.batch.systems.system import BatchSystem, Refused, Seen, Stage, Unreachable
+from diana.adapters.batch.systems.system import BatchRefused, BatchSystem, BatchUnreachable, Seen, Stage
 from diana.model.indexset import IndexSet
 
 _log = logging.getLogger("diana.batch")
@@ -26,7 +26,7 @@ class Asking:
             if some := tasks & part.tasks:
                 try:
                     self._system.cancel(job, some)
-                except Refused as refusal:
+                except BatchRefused as refusal:
                     _log.warning("%s: job %s is not cancelled: %s", self._name, job, refusal)
 
     def call_off_strays(self, seen: Iterable[Seen]) -> None:
@@ -44,7 +44,7 @@ class Asking:
         since_s = min(map(made_s, asked))
         try:
             found = self._system.past(jobs, since_s)
-        except (Refused, Unreachable) as silence:
+        except (BatchRefused, BatchUnreachable) as silence:
             _log.info("%s: no history: %s", self._name, silence)
             return
         by_job = {job: array for array, _ in lost for job in array.parts}

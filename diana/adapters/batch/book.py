@@ -1,7 +1,7 @@
 """The book of a cluster: all it was given and has not been told to forget. Orders come in, ends go out, and the batch
 system stands in between.
 
-Methods block and belong to one thread. They raise what the batch system raises (`system.Refused`, `Unreachable`),
+Methods block and belong to one thread. They raise what the batch system raises (`BatchRefused`, `BatchUnreachable`),
 OSError and `errors.StoreFailed` where the disk refuses; after any of these, doing the same again goes on where it
 was.
 """
@@ -24,7 +24,7 @@ from diana.adapters.batch.asking import Asking
 from diana.adapters.batch.ledger import Ledger, closing_on_fault
 from diana.adapters.batch.portions import NO_LIMIT, Limit, portion
 from diana.adapters.batch.settings import ClusterSettings
-from diana.adapters.batch.systems.system import Array, BatchSystem, Refused, Seen, Unreachable
+from diana.adapters.batch.systems.system import Array, BatchRefused, BatchSystem, BatchUnreachable, Seen
 from diana.adapters.batch.waits import QueueWaits
 from diana.adapters.durable import replace_durably
 from diana.adapters.lrm.spawner.identity import boot_s
@@ -246,10 +246,10 @@ class Book:
             )
             try:
                 job = self._system.submit(asked)
-            except Unreachable:
+            except BatchUnreachable:
                 array.doubt = True
                 raise
-            except Refused as refusal:
+            except BatchRefused as refusal:
                 if refusal.every:
                     raise
                 yield order, str(refusal)

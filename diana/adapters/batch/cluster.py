@@ -23,7 +23,7 @@ from diana.adapters.batch.book import Book, Told
 from diana.adapters.batch.feeding import Feeding
 from diana.adapters.batch.orders import Orders, together
 from diana.adapters.batch.settings import ClusterSettings
-from diana.adapters.batch.systems.system import BatchSystem, Capacity, Refused, Unreachable
+from diana.adapters.batch.systems.system import BatchRefused, BatchSystem, BatchUnreachable, ClusterCapacity
 from diana.adapters.lrm.collect import OutputCollector
 from diana.adapters.lrm.plans import Plans
 from diana.adapters.lrm.prepare import Preparer, Unready
@@ -99,7 +99,7 @@ class ClusterLrm:
         self._book: Book | None = None
         self._session = 0
         self._ready = False
-        self._capacity: Capacity | None = None
+        self._capacity: ClusterCapacity | None = None
         self._trouble = ""
         self._greeted_as: Shape = (0, 0, 0, 0, ())
         self._sized: tuple[int, int] = (0, 0)
@@ -196,9 +196,9 @@ class ClusterLrm:
             began_s = boot_s()
             try:
                 await self._turn(self._book)
-            except Unreachable as silence:
+            except BatchUnreachable as silence:
                 self._silent(str(silence))
-            except Refused as refusal:
+            except BatchRefused as refusal:
                 await self._refused(self._book, str(refusal))
             except (OSError, StoreFailed, ArraysElsewhere) as fault:
                 self._lose(_line(fault))

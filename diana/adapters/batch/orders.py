@@ -7,7 +7,7 @@ import logging
 from msgspec.structs import replace
 
 from diana.adapters.batch.array.script import varies
-from diana.adapters.batch.systems.system import Capacity
+from diana.adapters.batch.systems.system import ClusterCapacity
 from diana.adapters.lrm.plans import Plans
 from diana.adapters.lrm.prepare import PreparedOrder, Preparer, Unready
 from diana.adapters.lrm.render import Renderer
@@ -32,7 +32,7 @@ class Orders:
     def use(self, software: Software) -> None:
         self._plans.use(software)
 
-    def of(self, start: Start, indices: list[int], has: Capacity | None) -> tuple[list[Order], list[Unready]]:
+    def of(self, start: Start, indices: list[int], has: ClusterCapacity | None) -> tuple[list[Order], list[Unready]]:
         """Return orders for arrays of at most as many tasks as they may have, and runs that cannot start. Blocks."""
         most = has.most_tasks if has is not None else _VARYING_TASKS
         attempts = dict(start.attempts)
@@ -66,7 +66,7 @@ class Orders:
             _log.critical("%s: jobs could not be prepared", start.subgroup, exc_info=True)
             return self._preparer.refuse(start, indices, f"internal error ({fault!r}); see the node's log")
 
-    def _too_much(self, start: Start, has: Capacity | None) -> str:
+    def _too_much(self, start: Start, has: ClusterCapacity | None) -> str:
         """Return what a job wants that no machine there has; empty: nothing. Some batch systems would let it wait
         for ever."""
         wants = start.spec.resources

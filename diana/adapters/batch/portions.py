@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class Limit(NamedTuple):
-    """`processors`: most that may be ours at once; 0: all there are. `throttles`: as in `Capacity`."""
+    """`processors`: most that may be ours at once; 0: all there are. `throttles`: as in `ClusterCapacity`."""
 
     processors: int = 0
     throttles: bool = False

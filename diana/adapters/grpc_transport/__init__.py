@@ -3,8 +3,3 @@ the engine come in by `send`, with orders to hold or drop a stream to a site; ou
 said something. Queues are bounded both ways, and a message that finds a queue full is dropped, since the engine says
 again what matters. Addresses are trusted only after a handshake with the site's own certificate. Read `transport.py`
 first, then `link.py`, one stream, and `dialling.py`, which finds the way to a site."""
-
-from diana.adapters.grpc_transport.link import Counters
-from diana.adapters.grpc_transport.transport import GrpcTransport
-
-__all__ = ["Counters", "GrpcTransport"]

@@ -2,10 +2,3 @@
 answers each ticket with a connection to its own port; a site that wants to reach it dials a local socket, which is
 joined with the other end. TLS runs inside from end to end, so a relay sees only bytes, and it joins sites of the VO
 only. Read `service.py` first, the relay's side, then `offering.py` and `doors.py`, the two ends."""
-
-from diana.adapters.relay.doors import Doors
-from diana.adapters.relay.offering import Offering
-from diana.adapters.relay.offers import TunnelOffers
-from diana.adapters.relay.service import RelayService
-
-__all__ = ["Doors", "Offering", "RelayService", "TunnelOffers"]

@@ -3,10 +3,3 @@ Whole messages of `diana.replica` go in and come out in order over one stream; a
 uploads travel beside it in checked chunks. The witness at another site keeps one register that says who leads. Read
 `link.py` first, the stream, then `seeds.py` and `witness.py`; `saved.py` keeps the few facts that a machine must never
 forget."""
-
-from diana.adapters.replica_link.link import ReplicaLink
-from diana.adapters.replica_link.saved import DurableFile
-from diana.adapters.replica_link.seeds import SeedFetcher, SeedService
-from diana.adapters.replica_link.witness import WitnessClient, WitnessService
-
-__all__ = ["DurableFile", "ReplicaLink", "SeedFetcher", "SeedService", "WitnessClient", "WitnessService"]

@@ -3,7 +3,3 @@ facts come in and are durable when `commit` returns; a restart reads snapshot an
 is damaged or newer than this release. Three things that change for different reasons live here: the store itself, the
 schema with the one place where older files are upcast, and the reading of a write-ahead log that tells a torn tail from
 damage. Read `store.py` first, then `schema.py` and `wal.py`."""
-
-from diana.adapters.sqlite_store.store import SqliteStore
-
-__all__ = ["SqliteStore"]

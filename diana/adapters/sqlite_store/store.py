@@ -27,7 +27,7 @@ from diana.adapters.sqlite_store.mark import Mark
 from diana.adapters.sqlite_store.seeding import online_copy
 from diana.model.facts import Facts, FactsKey
 from diana.model.ids import GroupId
-from diana.ports import Batch, Entry, Journal, LogEnd, Standing, TermStart, with_term
+from diana.ports import Batch, Entry, Journal, JournalTerm, LogEnd, Standing, with_term
 
 _pack_records = msgspec.msgpack.Encoder().encode
 _unpack_records = msgspec.msgpack.Decoder(list[bytes]).decode
@@ -43,7 +43,7 @@ class _Jobs(msgspec.Struct):
 
 _unpack_jobs = msgspec.msgpack.Decoder(_Jobs).decode
 _pack_starts = msgspec.json.Encoder().encode
-_unpack_starts = msgspec.json.Decoder(tuple[TermStart, ...]).decode
+_unpack_starts = msgspec.json.Decoder(tuple[JournalTerm, ...]).decode
 _prefix = struct.Struct(">qqd").pack
 
 TERM_STARTS = "term_starts"

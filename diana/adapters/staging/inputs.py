@@ -6,6 +6,7 @@ folder where all of that folder is the dataset; else each of its files is one.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Sequence
 from concurrent.futures import Executor
@@ -54,7 +55,9 @@ class Inputs:
         cache: Cache,
         pool: Executor,
         replicas: Replicas,
+        places: asyncio.Semaphore,
     ) -> None:
+        """`places`: one is taken while an order fetches from elsewhere."""
         self._data = data
         self._site = site
         self._holdings = holdings
@@ -62,6 +65,7 @@ class Inputs:
         self._cache = cache
         self._pool = pool
         self._replicas = replicas
+        self._places = places
         self._whole = Wholes(data, site, holdings, catalogue, pool)
 
     async def stage_in(self, order: StageIn) -> int:
@@ -69,7 +73,10 @@ class Inputs:
         travelled. DianaError says what of which file failed, and where."""
         wanted = [_input(fetch) for fetch in order.files if not isinstance(parse_ref(fetch.file.ref), WholeRef)]
         found = await in_thread(self._pool, self._find, wanted, order.subgroup)
-        moved = await self._cache.bring(list(found.missing.values())) if found.missing else 0
+        moved = 0
+        if found.missing:
+            async with self._places:
+                moved = await self._cache.bring(list(found.missing.values()))
         for fetch in order.files:
             if isinstance(parse_ref(fetch.file.ref), WholeRef):
                 moved += await self._stage_whole(fetch, order.subgroup)
@@ -92,7 +99,11 @@ class Inputs:
         here = await in_thread(self._pool, self._catalogue.replica, unit.sha256)
         if not others and not (here and here.complete):
             raise UsageError(trouble or f"{unit.ref}: not at site {self._site}, and no other site has it")
-        moved = await self._replicas.bring(unit, others)
+        if here and here.complete:
+            moved = await self._replicas.bring(unit, others)
+        else:
+            async with self._places:
+                moved = await self._replicas.bring(unit, others)
         await in_thread(self._pool, self._whole.link_replica, unit, root)
         return moved
 

@@ -44,7 +44,7 @@ from diana.adapters.tasks import begin
 from diana.engine.journal.effects import Gather, LookUp, RegisterOutputs, StageIn
 from diana.engine.journal.events import LookedUp, OutputsInCatalogue, StageDone
 from diana.errors import DianaError, UsageError
-from diana.model.data import Checked, DataFile, Dataset, HeldDataset
+from diana.model.data import DataFile, Dataset, HeldDataset, VerifyProgress
 from diana.model.facts import Facts, FactsKey, OutputFile
 from diana.model.ids import GroupId, SiteId, SubgroupId
 from diana.model.indexset import IndexSet
@@ -87,14 +87,17 @@ class FileStager:
         self._cache = Cache(data, self._catalogue, self._fetcher, self._pool, self._limits)
         self._replicas = Replicas(data, self._catalogue, self._cache, self._fetcher, self._pool, self._limits)
         self.holdings = LocalData(data, site, self._catalogue, self._replicas)
-        self._inputs = Inputs(data, site, self.holdings, self._catalogue, self._cache, self._pool, self._replicas)
+        self._places = asyncio.Semaphore(self._limits.orders)
+        """Places of orders that fetch; one whose files are all here waits for none."""
+        self._inputs = Inputs(
+            data, site, self.holdings, self._catalogue, self._cache, self._pool, self._replicas, self._places
+        )
         self._urls = Urls(site, data.root, self._pool, self._limits, allowed_urls)
         self._paces = [self._fetcher.pace, self._urls.pace]
         self._served: list[TransferPace] = []
-        self._url_inputs = UrlInputs(data, self._catalogue, self._cache, self._urls, self._pool)
+        self._url_inputs = UrlInputs(data, self._catalogue, self._cache, self._urls, self._pool, self._places)
         self._outputs = OutputGatherer(data, site, self._fetcher, self._pool, self._limits, self._urls)
         self._blobs = Blobs(data, self._pool, self._limits)
-        self._orders = asyncio.Semaphore(self._limits.orders)
         self._registering = asyncio.Semaphore(1)
         self._stopping = threading.Event()
         self._tickets: dict[int, tuple[asyncio.Task[None], Hashable]] = {}
@@ -157,7 +160,11 @@ class FileStager:
         self._begin(order.ticket, order.subgroup, "staging in", work, together=True)
 
     def gather(self, order: Gather, facts: Facts) -> None:
-        self._begin(order.ticket, order.key, "gathering outputs", lambda: self._outputs.gather(order, facts))
+        async def work() -> int:
+            async with self._places:
+                return await self._outputs.gather(order, facts)
+
+        self._begin(order.ticket, order.key, "gathering outputs", work)
 
     def look_up(self, order: LookUp) -> None:
         async def run() -> None:
@@ -307,7 +314,7 @@ class FileStager:
         while page := await in_thread(self._pool, next, walk, None):
             yield page
 
-    async def verify(self, name: str, version: int = 0) -> AsyncIterator[Checked]:
+    async def verify(self, name: str, version: int = 0) -> AsyncIterator[VerifyProgress]:
         """Read all its files again; UsageError when it is not registered here."""
         found = await in_thread(self._pool, self._catalogue.registered, name, version)
         if found is None:
@@ -392,7 +399,7 @@ class FileStager:
     ) -> None:
         async def run() -> None:
             moved, fault_of = 0, StageDone(ticket=ticket, bytes_moved=0)
-            async with self._lanes.turn(lane, together=together), self._orders:
+            async with self._lanes.turn(lane, together=together):
                 try:
                     moved = await work()
                 except Exception as fault:

@@ -3,18 +3,23 @@ and why not the others."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from diana.cli.shared import output
 
 if TYPE_CHECKING:
-    from diana.wire.client.messages import Decision, ExplainResponse, PartOutcome, SiteCost
+    from diana.model.views.group import PartOutcome
+    from diana.wire.client.decisions import Decision, SiteCost
+    from diana.wire.client.messages import ExplainResponse
 
 _NOTHING = frozenset({"0 s", "0 B", "0", "-", "", "0 %"})
 _LEAST = (
     "BYTES OUT", "RUN TIME FROM", "NETWORK", "JOBS AHEAD", "AT MOST", "HEARD", "STAGE OUT", "BYTES IN", "RTT", "RANGE",
 )  # fmt: skip
+WAVE_S = 10.0
+"""Seconds between two moves to one site that count as one wave: a site is looked at every five."""
 HEARD_NOW_S = 1.0
 """Seconds up to which what was heard counts as known now."""
 NOTICED = 0.05
@@ -24,6 +29,10 @@ _RUN_FROM = {
     "elsewhere": "{seen} elsewhere",
     "declared": "declared",
     "guess": "a guess",
+}
+_RANGES = {
+    "outcomes": "; of ten groups eight end in such a range",
+    "runs": "; until then the range is that of the slowest job and of the sites' waits",
 }
 _CLASSES = {"compute": "compute-heavy", "data": "data-heavy", "both": "heavy in both data and computation"}
 
@@ -60,11 +69,7 @@ def summary(decision: Decision) -> list[str]:
     lines = []
     if decision.parts:
         lines.append(_end(decision))
-        if decision.past_groups:
-            off = f"median {decision.past_error:.0%} over {output.counted(decision.past_groups, 'group')}"
-            lines.append(f"past error: {off}; eight of ten ended in that range")
-        else:
-            lines.append("past error: too few groups have run as planned to tell")
+        lines.append(f"past error: {_past(decision)}{_RANGES.get(decision.range_from, '')}")
     if decision.plan == "whole" and decision.split_s > 0 and decision.split_s != decision.whole_s:
         lines.append(f"split, it would end after {output.seconds(decision.split_s)}")
     units = {"paper": "the paper's cost, without a unit"}.get(decision.model, "turnaround, in seconds")
@@ -77,12 +82,24 @@ def summary(decision: Decision) -> list[str]:
     return lines
 
 
+def _past(decision: Decision) -> str:
+    if not decision.past_groups:
+        return "too few groups have run as planned to tell"
+    return f"median {decision.past_error:.0%} over {output.counted(decision.past_groups, 'group')}"
+
+
 def _end(decision: Decision) -> str:
-    """Plans are compared as if jobs could be cut; what is promised counts whole jobs."""
-    fluid = output.seconds(max(part.predicted_end_s for part in decision.parts))
+    """Plans are compared as if jobs could be cut; what is foretold is the end of the slowest job."""
+    if decision.basis == "guess":
+        return "predicted end: not known yet; the job file names no run time, and no such job has ended"
+    whole_s = decision.split_s if decision.plan == "split" else decision.whole_s
+    # The plan's parts may be those alone that can start at once.
+    fluid = output.seconds(whole_s if whole_s > 0 else max(part.predicted_end_s for part in decision.parts))
     end = output.seconds(decision.expected_s) if decision.expected_s > 0 else fluid
     spread = output.between(decision.low_s, decision.high_s)
     cut = f"; {fluid} if jobs could be cut" if end != fluid else ""
+    if decision.low_s < 0:
+        return f"predicted end: {end}, range not known yet{cut}"
     return f"predicted end: {end}" + (f", range {spread}" if spread else "") + cut
 
 
@@ -166,6 +183,34 @@ def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     output.print_table([header[k] for k in kept], [[row[k] for k in kept] for row in rows], least=_LEAST)
 
 
+def show_moves(decisions: Sequence[Decision]) -> None:
+    """Decisions on jobs that were called back from where they waited: a line per destination and wave."""
+    if decisions:
+        print("\nmoves (their cost tables: --json):")
+    last_s: dict[str, float] = {}
+    waves: dict[str, list[tuple[int, str]]] = {}
+    lines: list[list[tuple[int, str]]] = []
+    for one in decisions:
+        to = ", ".join(part.site for part in one.parts)
+        jobs, why = sum(part.jobs for part in one.parts), one.moved
+        if to not in waves or one.decided_at_s - last_s[to] > WAVE_S:
+            waves[to] = []
+            lines.append(waves[to])
+        waves[to].append((jobs, f"to {to}: {why.removeprefix(f'{to}: ')}"))
+        last_s[to] = one.decided_at_s
+    for wave in lines:
+        times = f" in {len(wave)} moves" if len(wave) > 1 else ""
+        output.say(f"{output.counted(sum(jobs for jobs, _ in wave), 'job')}{times} {wave[0][1]}")
+
+
+def show_called(decisions: Sequence[Decision]) -> None:
+    """Decisions that weighed nothing, since a site called for jobs whose turn had come there: a line per reason."""
+    if decisions:
+        print()
+    for reason, times in Counter(one.reason for one in decisions).items():
+        print(reason + (f" ({times} times)" if times > 1 else ""))
+
+
 # --- afterwards ----------------------------------------------------------------------------------------------
 
 
@@ -190,6 +235,10 @@ def _achieved(explained: ExplainResponse) -> str:
     one = explained.decisions[0]
     planned_s = one.expected_s or max((part.predicted_end_s for part in one.parts), default=0.0)
     before_s = max(0.0, explained.predicted_s - planned_s)
+    if explained.placed_s > 0 or one.basis:
+        # Nodes of release 0.1.0 do not say when it was placed.
+        before_s = max(0.0, explained.placed_s)
+        planned_s = explained.predicted_s - before_s
     if before_s >= max(HEARD_NOW_S, NOTICED * explained.achieved_s):
         line += f", {output.seconds(before_s)} of it before the group was placed"
         line += f"\nfrom then on: {output.seconds(explained.achieved_s - before_s)}"

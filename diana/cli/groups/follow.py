@@ -16,7 +16,7 @@ from diana.errors import UsageError
 
 if TYPE_CHECKING:
     from diana.client import Client
-    from diana.wire.client.messages import GroupStatus
+    from diana.model.views.group import GroupStatus
 
 LINE_EVERY_S = 10.0
 """Seconds between two lines of progress that go to a file or pipe, but for a change of state."""

@@ -10,7 +10,8 @@ from diana.cli.shared import output
 from diana.cli.shared.parsing import Command, add_json, add_node, at_least, client
 
 if TYPE_CHECKING:
-    from diana.wire.client.messages import GroupStatus, StatusResponse
+    from diana.model.views.group import GroupStatus
+    from diana.wire.client.messages import StatusResponse
 
 SHOWN = 50
 _HEADER = ("GROUP", "NAME", "OWNER", "STATE", ">JOBS", ">DONE", ">FAILED", "SUBMITTED", ">TOOK")

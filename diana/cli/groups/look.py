@@ -13,8 +13,11 @@ from diana.cli.shared.parsing import Command, add_json, add_node, client, durati
 
 if TYPE_CHECKING:
     from diana.client import Client
-    from diana.wire.client.messages import GroupStatus, Guarded, Site, SiteShare, StatusResponse
+    from diana.model.views.group import GroupStatus, SiteShare
+    from diana.wire.client.messages import StatusResponse
+    from diana.wire.client.sites import Guarded, Site
 
+_SUMMED = ("jobs", "staging", "queued", "held", "running", "done", "failed")
 SEEN_AGE_S = 5.0
 """A site heard of within this counts as heard of now; older ages are shown."""
 
@@ -115,6 +118,8 @@ def _show_shares(group: GroupStatus) -> None:
     if group.dataset:
         facts.append(f"{'registered as' if group.state == 'done' else 'to be'} dataset:{group.dataset}")
     output.heading(f"{group.group}: {', '.join(facts)}")
+    if not group.final:
+        output.say(expected_line(group))
     if group.note:
         output.say(group.note)
     if group.shares:
@@ -146,10 +151,38 @@ def _show_shares(group: GroupStatus) -> None:
                     _level(share),
                     heard(share.age_s),
                 )
-                for share in group.shares
+                for share in by_site(group.shares)
             ],
             least=("HEARD", "LEVEL", "STAGING", "HELD", "STATE"),
         )
+
+
+def by_site(shares: Sequence[SiteShare]) -> list[SiteShare]:
+    """Shares of one site in one state, on one level, as one: each call of a site makes a share of its own."""
+    from msgspec.structs import replace
+
+    merged: dict[tuple[str, str, str], SiteShare] = {}
+    for share in shares:
+        key = (share.site, share.state, _level(share))
+        old = merged.get(key)
+        if old is not None:
+            sums = {name: getattr(old, name) + getattr(share, name) for name in _SUMMED}
+            share = replace(share, **sums, age_s=max(old.age_s, share.age_s))
+        merged[key] = share
+    return list(merged.values())
+
+
+def expected_line(group: GroupStatus) -> str:
+    """When it is to end, from now on, with the range that holds eight of ten."""
+    if group.expected_end_s <= 0:
+        return "expected end: not known yet"
+    left_s = group.expected_end_s - group.age_s
+    when = f"in {output.seconds(left_s)}" if left_s >= 0 else f"{output.seconds(-left_s)} ago; it is late"
+    spread = output.between(max(0.0, group.expected_low_s - group.age_s), group.expected_high_s - group.age_s)
+    known = group.expected_high_s > 0
+    if known and group.expected_high_s <= group.age_s:
+        return f"expected end: {when}"
+    return f"expected end: {when}, range " + (f"in {spread}" if known and spread else "not known yet")
 
 
 def heard(age_s: float) -> str:
@@ -164,7 +197,7 @@ def _explain_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _explain(args: argparse.Namespace) -> int:
-    from diana.cli.groups.decisions import show_decision, show_outcomes
+    from diana.cli.groups.decisions import show_called, show_decision, show_moves, show_outcomes
     from diana.cli.groups.queue import show_waiting
 
     with client(args) as node:
@@ -175,10 +208,15 @@ def _explain(args: argparse.Namespace) -> int:
         return 0
     if not explained.decisions:
         output.say(f"{args.group}: not placed yet; {note or f'diana status {args.group} says how far it is'}")
-    for number, decision in enumerate(explained.decisions):
+    moves = [decision for decision in explained.decisions if decision.moved]
+    others = [decision for decision in explained.decisions if not decision.moved]
+    planned = [decision for decision in others if decision.candidates]
+    for number, decision in enumerate(planned):
         if number:
             print()
         show_decision(decision)
+    show_called([decision for decision in others if not decision.candidates])
+    show_moves(moves)
     show_waiting(explained.waiting)
     for reason in explained.stays:
         output.say(f"stays {reason}")
@@ -195,7 +233,7 @@ def _sites(args: argparse.Namespace) -> int:
     with client(args) as node:
         sites = node.sites()
     if args.json:
-        from diana.wire.client.messages import SitesResponse
+        from diana.wire.client.sites import SitesResponse
 
         output.print_json(SitesResponse(sites=sites))
         return 0

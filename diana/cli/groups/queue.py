@@ -10,7 +10,7 @@ from diana.cli.shared import output
 from diana.cli.shared.parsing import Command, add_json, add_node, client
 
 if TYPE_CHECKING:
-    from diana.wire.client.messages import LittlesCheck, QueueClass, QueueView, Waiting
+    from diana.model.views.queue import LittlesCheck, QueueClass, QueueView, Waiting
 
 LEVELS = {"Q1": "[0.5, 1)", "Q2": "[0, 0.5)", "Q3": "[-0.5, 0)", "Q4": "[-1, -0.5)"}
 
@@ -88,9 +88,9 @@ def _parts(names: tuple[str, ...]) -> str:
 
 
 def added(row: QueueClass | Waiting) -> str:
-    """Terms that made Pr the effective priority: `ageing +0.25, demoted`; empty: none."""
+    """Terms that made Pr the effective priority: `ageing +0.25, heavy, demoted`; empty: none."""
     some = [f"{name} {value:+.4g}" for name, value in (("ageing", row.ageing), ("offset", row.offset)) if value]
-    return ", ".join([*some, *(["demoted"] if row.demoted else [])])
+    return ", ".join([*some, *(["heavy"] if row.heavy else []), *(["demoted"] if row.demoted else [])])
 
 
 def starts_in(low_s: float, high_s: float) -> str:
@@ -174,6 +174,8 @@ def _why(row: Waiting) -> str:
     more = added(row)
     if row.demoted:
         more += f" by half: beyond job_threshold {row.job_threshold:,}" if row.job_threshold else " by half"
+    if row.heavy:
+        more += f" (0.25 less: {row.heavy})"
     return f"{text}; {more}" if more else text
 
 

@@ -13,51 +13,62 @@ from typing import Any, get_type_hints
 import msgspec
 
 from diana.cli.shared import shapes
+from diana.model.views.group import GroupStatus
+from diana.model.views.link import LinkMap
+from diana.model.views.queue import QueueView
 from diana.sim.checks import coverage
 from diana.sim.experiments.compare import Comparison
 from diana.sim.report.outcome_digest import OutcomeReport
 from diana.sim.report.report import Report
 from diana.sim.specs.scenario_spec import REPORT_KEYS
 from diana.wire.client import messages as wire
+from diana.wire.client.control import CancelResponse, HoldResponse, MoveResponse, ReleaseResponse, RetryResponse
+from diana.wire.client.dashboard import DashboardResponse
+from diana.wire.client.datasets import Dataset, DatasetChunk, DatasetsResponse
+from diana.wire.client.enrol import InviteResponse, OpenInvitation
+from diana.wire.client.operators import LedgerResponse
+from diana.wire.client.peers import DoctorResponse, MetricsResponse, PeersResponse
+from diana.wire.client.sites import SitesResponse
 
 VERBS: dict[str, Any] = {
     "submit": wire.SubmitResponse,
-    "submit-wait": wire.GroupStatus,
+    "submit-wait": GroupStatus,
     "plan": wire.PlanResponse,
     "status": wire.StatusResponse,
     "groups": wire.StatusResponse,
-    "wait": wire.GroupStatus,
+    "wait": GroupStatus,
     "results": wire.ResultsChunk,
     "logs": wire.LogsChunk,
     "fetch": shapes.Fetched,
-    "cancel": wire.CancelResponse,
-    "hold": wire.HoldResponse,
-    "move": wire.MoveResponse,
-    "release": wire.ReleaseResponse,
-    "retry": wire.RetryResponse,
+    "cancel": CancelResponse,
+    "hold": HoldResponse,
+    "move": MoveResponse,
+    "release": ReleaseResponse,
+    "retry": RetryResponse,
     "explain": wire.ExplainResponse,
-    "queue": wire.QueueView,
-    "links": wire.LinkMap,
-    "sites": wire.SitesResponse,
-    "peers": wire.PeersResponse,
-    "dashboard": wire.DashboardResponse,
-    "metrics": wire.MetricsResponse,
-    "datasets": wire.DatasetsResponse,
-    "datasets-add": wire.Dataset,
-    "datasets-show": wire.DatasetChunk,
-    "datasets-verify": wire.Dataset,
-    "datasets-remove": wire.DatasetsResponse,
+    "queue": QueueView,
+    "users": shapes.UsersShown,
+    "links": LinkMap,
+    "sites": SitesResponse,
+    "peers": PeersResponse,
+    "dashboard": DashboardResponse,
+    "metrics": MetricsResponse,
+    "datasets": DatasetsResponse,
+    "datasets-add": Dataset,
+    "datasets-show": DatasetChunk,
+    "datasets-verify": Dataset,
+    "datasets-remove": DatasetsResponse,
     "init": shapes.MadeSite,
     "init-user": shapes.MadeCredential,
-    "invite": wire.InviteResponse,
-    "invite-list": list[wire.OpenInvitation],
+    "invite": InviteResponse,
+    "invite-list": list[OpenInvitation],
     "join": shapes.Joined,
     "join-user": shapes.JoinedUser,
     "stop": wire.Empty,
     "site": shapes.Said,
-    "policy": wire.LedgerResponse,
+    "policy": LedgerResponse,
     "policy-set": shapes.Said,
-    "doctor": wire.DoctorResponse,
+    "doctor": DoctorResponse,
     "backup": shapes.Copied,
     "restore": shapes.Copied,
     "demo": shapes.DemoResult,

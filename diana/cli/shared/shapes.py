@@ -43,6 +43,14 @@ class MadeCredential(_Shape, frozen=True):
     """The folder that holds it."""
 
 
+class DistanceOfSite(_Shape, frozen=True):
+    site: str
+    rtt_s: float
+    """Negative: it cannot be reached."""
+    why: str
+    """Why not."""
+
+
 class Joined(_Shape, frozen=True):
     kind: str
     """site, member or standby."""
@@ -52,6 +60,8 @@ class Joined(_Shape, frozen=True):
     listen: str
     """Empty: it dials its site."""
     data: str
+    measured: tuple[DistanceOfSite, ...] = ()
+    """With --or: the sites that invited, nearest first."""
 
 
 class JoinedUser(_Shape, frozen=True):
@@ -129,3 +139,26 @@ class TraceFigures(_Shape, frozen=True):
     utilisation: float
     left_out: dict[str, int]
     noticed: dict[str, int]
+
+
+class UserRow(_Shape, frozen=True):
+    """A user's jobs over all sites that answered; shares 0 to 1."""
+
+    user: str
+    sites: int
+    queued: int
+    running: int
+    queued_share: float
+    running_share: float
+    age_s: float
+
+
+class UsersShown(_Shape, frozen=True):
+    users: tuple[UserRow, ...]
+    asked: tuple[str, ...]
+    """Sites that answered."""
+    silent: tuple[str, ...]
+    """Sites that did not: nothing of them is counted."""
+    unasked_sites: int
+    """Sites left out, since others have more jobs."""
+    unasked_jobs: int

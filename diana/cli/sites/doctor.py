@@ -10,7 +10,7 @@ from diana.cli.shared import output
 from diana.cli.shared.parsing import Command, add_data, add_json
 
 if TYPE_CHECKING:
-    from diana.wire.client.messages import CheckResult, DoctorResponse
+    from diana.wire.client.peers import CheckResult, DoctorResponse
 
 _MARKS = {"ok": "\033[32mok  \033[0m", "warn": "\033[33mwarn\033[0m", "fail": "\033[31mfail\033[0m"}
 
@@ -33,7 +33,7 @@ def _doctor(args: argparse.Namespace) -> int:
 def _ask(data: str) -> DoctorResponse:
     """The checks the node there makes of itself; a standby that does not lead tells its standing."""
     from diana.client import Client
-    from diana.wire.client.messages import DoctorResponse
+    from diana.wire.client.peers import DoctorResponse
 
     with Client(data) as node:
         return DoctorResponse(checks=node.doctor())

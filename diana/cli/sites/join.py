@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import argparse
 import time
+from math import inf
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from diana.cli.shared import output
 from diana.cli.shared.parsing import Command, add_data, add_gpus, add_json, add_node, at_least, client, duration_s
 from diana.cli.sites.site import data_of, gpus_of
+
+if TYPE_CHECKING:
+    from diana.node.enrol.nearest import SiteDistance
 
 ANY = ""
 
@@ -102,6 +107,14 @@ def _join_options(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="of the new site or user; a machine is called as its host unless one is given here or with the invitation",
     )
+    parser.add_argument(
+        "--or",
+        dest="others",
+        action="append",
+        default=[],
+        metavar="TOKEN",
+        help="another site's invitation for this machine; the nearest by measured round trip is joined",
+    )
     add_data(parser)
     parser.add_argument(
         "--listen",
@@ -117,12 +130,28 @@ def _join_options(parser: argparse.ArgumentParser) -> None:
     add_json(parser, "keys kind, vo, site, name, listen and data; of a user: user, vo, site and credential")
 
 
+def _measured(args: argparse.Namespace) -> list[SiteDistance]:
+    """The sites that invited this machine, nearest first; none where one token is given."""
+    if not args.others:
+        return []
+    from diana.node.enrol.nearest import nearest
+
+    return nearest((args.token, *args.others))
+
+
+def _distances(measured: list[SiteDistance]) -> str:
+    first, *others = measured
+    told = [f"{one.site} {one.why or f'{one.rtt_s * 1000:.1f} ms'}" for one in others]
+    return f"nearest is {first.site}, {first.rtt_s * 1000:.1f} ms; {'; '.join(told)}"
+
+
 def _join(args: argparse.Namespace) -> int:
-    from diana.cli.shared.shapes import Joined, JoinedUser
+    from diana.cli.shared.shapes import DistanceOfSite, Joined, JoinedUser
     from diana.node.enrol.joining import join
 
+    measured = _measured(args)
     made = join(
-        args.token,
+        measured[0].token if measured else args.token,
         args.name,
         data=data_of(args),
         listen=args.listen,
@@ -148,9 +177,15 @@ def _join(args: argparse.Namespace) -> int:
                 name=made.name,
                 listen="" if made.kind == "member" else config.listen,
                 data=str(made.folder),
+                measured=tuple(
+                    DistanceOfSite(site=one.site, rtt_s=one.rtt_s if one.rtt_s < inf else -1.0, why=one.why)
+                    for one in measured
+                ),
             )
         )
         return 0
+    if measured:
+        output.say(_distances(measured))
     if made.again:
         output.say(f"new certificate for {made.folder}, signed by {made.inviter}; nothing else was changed")
     elif made.kind == "site":
@@ -196,6 +231,7 @@ diana invite --withdraw c867505a3b06f88c
 diana join TOKEN beta
 diana join TOKEN beta --data /srv/beta --listen 10.0.0.2:7400
 diana join TOKEN m2 --gpus 2
+diana join TOKEN-OF-ALPHA m2 --or TOKEN-OF-BETA
 diana join TOKEN ann --out ann-credential
 """,
     ),

@@ -10,7 +10,7 @@ from diana.cli.shared import output
 from diana.cli.shared.parsing import Command, add_json, add_node, client
 
 if TYPE_CHECKING:
-    from diana.wire.client.messages import MachineRow, PeerRow, PeersResponse
+    from diana.wire.client.peers import MachineRow, PeerRow, PeersResponse
 
 _PEERS = ("SITE", "STATE", "LINK", ">STREAMS", "HELD", "REACHED", ">RTT", ">HEARD", ">SUMMARY", "RELEASE")
 _PEERS_LEAST = ("RELEASE", "SUMMARY", "STREAMS", "HELD", "RTT", "REACHED")

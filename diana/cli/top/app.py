@@ -20,8 +20,9 @@ from diana.cli.top import tables
 from diana.cli.top.orders import ORDERS, question
 from diana.cli.top.reading import PageReader
 from diana.cli.top.screens import Question, StoryScreen
-from diana.cli.top.table import COLUMNS, Table
+from diana.cli.top.table import COLUMNS, RowTable
 from diana.errors import DianaError, Overloaded
+from diana.model.views.group import GroupStatus
 from diana.wire.client import messages as wire
 
 if TYPE_CHECKING:
@@ -40,8 +41,8 @@ class Top(App[None]):
     ENABLE_COMMAND_PALETTE = False
     CSS = """
     #line { height: 1; }
-    Table { height: auto; border: round $primary; scrollbar-size-vertical: 1; }
-    Table:focus { border: round $accent; }
+    RowTable { height: auto; border: round $primary; scrollbar-size-vertical: 1; }
+    RowTable:focus { border: round $accent; }
     #sites { max-height: 30%; }
     #queue { max-height: 25%; }
     #groups { height: 1fr; min-height: 6; }
@@ -50,8 +51,8 @@ class Top(App[None]):
     #word { display: none; height: 3; }
     #word.-asked { display: block; }
     .-short #queue, .-short #below { display: none; }
-    .-one Table, .-one #below { display: none; }
-    .-one Table.-this, .-one #below.-this { display: block !important; height: 1fr; max-height: 100% !important; }
+    .-one RowTable, .-one #below { display: none; }
+    .-one RowTable.-this, .-one #below.-this { display: block !important; height: 1fr; max-height: 100% !important; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q", "quit", "quit"),
@@ -84,7 +85,7 @@ class Top(App[None]):
         self._unheard_since_s: float | None = None
         # By name they would not be found any more while the page is taken away, and answers come then too.
         self._line = Static(id="line")
-        self._tables = {name: Table(name) for name in COLUMNS}
+        self._tables = {name: RowTable(name) for name in COLUMNS}
         self._asked = Input(
             id="word", placeholder="only rows that hold this; Enter: back to the table, Escape: all rows"
         )
@@ -223,7 +224,7 @@ class Top(App[None]):
         if event.data_table.id == "groups" and (chosen := self._chosen()) is not None:
             self.push_screen(StoryScreen(chosen, self.client, self.act, every_s=self.every_s))
 
-    def _chosen(self) -> wire.GroupStatus | None:
+    def _chosen(self) -> GroupStatus | None:
         key = self._tables["groups"].cursor_key()
         return next((group for group in self._reader.look.groups.groups if group.group == key), None)
 
@@ -236,7 +237,7 @@ class Top(App[None]):
         else:
             self.act(what, chosen)
 
-    def act(self, what: str, group: wire.GroupStatus) -> None:
+    def act(self, what: str, group: GroupStatus) -> None:
         """cancel, hold or again (release what is held, else retry what failed); asks first."""
         if self._info.role != "operator" and group.owner != self._info.principal:
             self._tell(f"{group.group} is {group.owner}'s: only that user or an operator may do that", "warning")

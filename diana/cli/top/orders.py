@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from diana.cli.shared import output
-from diana.wire.client import messages as wire
+from diana.model.views.group import GroupStatus
 
 if TYPE_CHECKING:
     from diana.client import AsyncClient
 
 
-def question(what: str, group: wire.GroupStatus) -> tuple[str, str] | None:
+def question(what: str, group: GroupStatus) -> tuple[str, str] | None:
     """The order and what is asked before it is given; None: there is nothing to release or to retry."""
     left = group.jobs - group.done - group.failed - group.cancelled
     if what == "cancel":

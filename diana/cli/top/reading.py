@@ -6,7 +6,10 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
+from diana.model.views.queue import QueueView
 from diana.wire.client import messages as wire
+from diana.wire.client.peers import PeersResponse
+from diana.wire.client.sites import Site
 
 if TYPE_CHECKING:
     from diana.client import AsyncClient
@@ -27,9 +30,9 @@ class Look:
 
     def __init__(self) -> None:
         self.groups: wire.StatusResponse = wire.StatusResponse()
-        self.sites: tuple[wire.Site, ...] = ()
-        self.queue: wire.QueueView | None = None
-        self.peers: wire.PeersResponse | None = None
+        self.sites: tuple[Site, ...] = ()
+        self.queue: QueueView | None = None
+        self.peers: PeersResponse | None = None
 
 
 class PageReader:

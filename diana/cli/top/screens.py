@@ -17,6 +17,7 @@ from textual.widgets import Footer, Static
 from diana.cli.top.reading import PATIENCE_S
 from diana.cli.top.story import Cells, Failures, story
 from diana.errors import DianaError
+from diana.model.views.group import GroupStatus
 from diana.wire.client import messages as wire
 
 if TYPE_CHECKING:
@@ -61,9 +62,9 @@ class StoryScreen(Screen[None]):
 
     def __init__(
         self,
-        status: wire.GroupStatus,
+        status: GroupStatus,
         client: AsyncClient,
-        act: Callable[[str, wire.GroupStatus], None],
+        act: Callable[[str, GroupStatus], None],
         *,
         every_s: float,
     ) -> None:

@@ -13,6 +13,7 @@ from diana.cli.groups.queue import waiting_lines
 from diana.cli.shared import output
 from diana.cli.top.tables import ending
 from diana.client.results import JobResult, rows
+from diana.model.views.group import GroupStatus, SiteShare
 from diana.wire.client import messages as wire
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ class Failures:
                     return
 
 
-def story(status: wire.GroupStatus, explained: wire.ExplainResponse | None, failures: Failures) -> list[str]:
+def story(status: GroupStatus, explained: wire.ExplainResponse | None, failures: Failures) -> list[str]:
     """Lines of plain text, without control characters; those of tables are `Cells`."""
     lines = [*_heading(status), *_shares(status.shares)]
     if explained is not None:
@@ -69,7 +70,7 @@ def story(status: wire.GroupStatus, explained: wire.ExplainResponse | None, fail
     return [line if isinstance(line, Cells) else output.clean(line) for line in lines]
 
 
-def _heading(status: wire.GroupStatus) -> Iterator[str]:
+def _heading(status: GroupStatus) -> Iterator[str]:
     drawn = output.bar(
         [(status.done, "#"), (status.failed + status.cancelled, "x"), (status.running, "-")], status.jobs, 40
     )
@@ -84,7 +85,7 @@ def _heading(status: wire.GroupStatus) -> Iterator[str]:
         yield status.note
 
 
-def _after(status: wire.GroupStatus) -> list[str]:
+def _after(status: GroupStatus) -> list[str]:
     return [f"after {', '.join(status.after)}"] if status.after else []
 
 
@@ -94,7 +95,7 @@ def _table(title: str, header: Sequence[str], cells: list[list[str]]) -> Iterato
     yield from map(Cells, output.aligned(header, [[output.clean(cell) for cell in row] for row in cells]))
 
 
-def _shares(shares: Sequence[wire.SiteShare]) -> Iterator[str]:
+def _shares(shares: Sequence[SiteShare]) -> Iterator[str]:
     if not shares:
         return
     cells = [
@@ -116,7 +117,8 @@ def _shares(shares: Sequence[wire.SiteShare]) -> Iterator[str]:
 def _decision(explained: wire.ExplainResponse) -> Iterator[str]:
     if not explained.decisions:
         return
-    last = explained.decisions[-1]
+    # A call of a site that came free is a decision without prices.
+    last = next((one for one in reversed(explained.decisions) if one.candidates), explained.decisions[-1])
     yield ""
     yield f"Why so: {last.reason or last.plan}"
     for line in summary(last):
@@ -152,7 +154,7 @@ def _waiting(explained: wire.ExplainResponse) -> Iterator[str]:
         yield f"stays {reason}"
 
 
-def _failed(status: wire.GroupStatus, failures: Failures) -> Iterator[str]:
+def _failed(status: GroupStatus, failures: Failures) -> Iterator[str]:
     if not failures.last:
         return
     cells = [

@@ -18,7 +18,7 @@ COLUMNS = {
 }
 
 
-class Table(DataTable[Text]):
+class RowTable(DataTable[Text]):
     """Rows by key; the cursor stays with its row."""
 
     def __init__(self, name: str) -> None:

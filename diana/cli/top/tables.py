@@ -9,7 +9,11 @@ from diana.cli.groups.look import heard
 from diana.cli.groups.queue import LEVELS, starts_in
 from diana.cli.shared import output
 from diana.cli.top.reading import SHOWN
+from diana.model.views.group import GroupStatus
+from diana.model.views.queue import QueueClass, QueueUser, QueueView
 from diana.wire.client import messages as wire
+from diana.wire.client.peers import MachineRow, PeerRow, PeersResponse
+from diana.wire.client.sites import Site
 
 T = TypeVar("T")
 BUSY = 10
@@ -61,12 +65,12 @@ def _clean(key: str, *cells: object) -> TableRow:
     )
 
 
-def sites(found: Sequence[wire.Site], word: str) -> TableContent:
+def sites(found: Sequence[Site], word: str) -> TableContent:
     """This site first, the others by name."""
     return _shown(sorted(found, key=lambda site: (not site.home, site.site)), _site, word)
 
 
-def _site(site: wire.Site) -> TableRow:
+def _site(site: Site) -> TableRow:
     busy = max(0, site.slots - site.free_slots)
     return _clean(
         site.site,
@@ -82,13 +86,13 @@ def _site(site: wire.Site) -> TableRow:
     )
 
 
-def queue(found: wire.QueueView, word: str) -> TableContent:
+def queue(found: QueueView, word: str) -> TableContent:
     """A row per user: the jobs in each level, and when the first of them may start."""
-    per_user: dict[str, list[wire.QueueClass]] = {}
+    per_user: dict[str, list[QueueClass]] = {}
     for one in found.classes:
         per_user.setdefault(one.user, []).append(one)
 
-    def row(user: wire.QueueUser) -> TableRow:
+    def row(user: QueueUser) -> TableRow:
         classes = per_user.get(user.user, [])
         soonest = min((one for one in classes if one.low_s >= 0), key=lambda one: one.low_s, default=None)
         counts = (sum(one.jobs for one in classes if one.level == level) for level in LEVELS)
@@ -111,7 +115,7 @@ def groups(found: wire.StatusResponse, word: str) -> TableContent:
     return _shown(ranked, _group, word, found.left_out)
 
 
-def _group(group: wire.GroupStatus) -> TableRow:
+def _group(group: GroupStatus) -> TableRow:
     parts = [(group.done, "#"), (group.failed + group.cancelled, "x"), (group.running, "-")]
     return _clean(
         group.group,
@@ -133,7 +137,7 @@ def clipped(name: str) -> str:
     return name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…"
 
 
-def ending(group: wire.GroupStatus) -> str:
+def ending(group: GroupStatus) -> str:
     """`in 3m05s`, as it was planned; `12.0 s late`; `took 2m00s` once it is over."""
     if group.final:
         return f"took {output.seconds(group.last_end_s)}" if group.last_end_s > 0 else "-"
@@ -143,11 +147,11 @@ def ending(group: wire.GroupStatus) -> str:
     return f"in {output.seconds(left_s)}" if left_s >= 0 else f"{output.seconds(-left_s)} late"
 
 
-def machines(found: wire.PeersResponse, word: str) -> TableContent:
+def machines(found: PeersResponse, word: str) -> TableContent:
     return _shown(found.machines, _machine, word)
 
 
-def _machine(machine: wire.MachineRow) -> TableRow:
+def _machine(machine: MachineRow) -> TableRow:
     here = machine.state == "here"
     return _clean(
         machine.machine,
@@ -160,11 +164,11 @@ def _machine(machine: wire.MachineRow) -> TableRow:
     )
 
 
-def peers(found: wire.PeersResponse, word: str) -> TableContent:
+def peers(found: PeersResponse, word: str) -> TableContent:
     return _shown(sorted(found.peers, key=lambda peer: peer.site), _peer, word)
 
 
-def _peer(peer: wire.PeerRow) -> TableRow:
+def _peer(peer: PeerRow) -> TableRow:
     return _clean(
         peer.site,
         peer.site,

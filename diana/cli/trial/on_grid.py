@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from diana.errors import DianaError, UsageError
 from diana.sim.experiments import compare as cp
 from diana.sim.experiments import instrument
-from diana.sim.scenario.comparison import Plan, plan
+from diana.sim.scenario.comparison import ComparisonPlan, plan
 from diana.sim.scenario.scenario import load
 from diana.sim.scenario.text import written
 from diana.sim.specs.scenario_spec import Scenario
@@ -101,10 +101,10 @@ def _portable(scenario: Scenario) -> tuple[str, list[tuple[str, str]]]:
     return written(replace(scenario, workload=tuple(workload))), logs
 
 
-def _rows(node: Client, group: str, folder: Path, its: Plan) -> list[cp.Row]:
+def _rows(node: Client, group: str, folder: Path, its: ComparisonPlan) -> list[cp.RunRow]:
     """The rows in the order in which they would have come here."""
     files = sorted(node.fetch(group, folder))
-    rows: list[cp.Row] = []
+    rows: list[cp.RunRow] = []
     for file in files:
         try:
             rows += msgspec.convert(json.loads(file.read_bytes())["compare"], cp.Comparison).runs
@@ -113,6 +113,6 @@ def _rows(node: Client, group: str, folder: Path, its: Plan) -> list[cp.Row]:
     return _ordered(rows, its)
 
 
-def _ordered(rows: Sequence[cp.Row], its: Plan) -> list[cp.Row]:
+def _ordered(rows: Sequence[cp.RunRow], its: ComparisonPlan) -> list[cp.RunRow]:
     policies = {policy.name: place for place, policy in enumerate(its.policies)}
     return sorted(rows, key=lambda row: (its.loads.index(row.load), row.seed, policies[row.policy]))

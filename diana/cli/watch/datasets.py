@@ -12,7 +12,7 @@ from diana.errors import UsageError
 
 if TYPE_CHECKING:
     from diana.client import Client
-    from diana.wire.client.messages import Dataset, DatasetProgress
+    from diana.wire.client.datasets import Dataset, DatasetProgress
 
 _ACTIONS = ("list", "add", "show", "verify", "remove")
 _HEADER = ("DATASET", ">VERSION", "SITE", ">FILES", ">SIZE", "STATE")
@@ -64,7 +64,7 @@ def _check(args: argparse.Namespace) -> None:
 def _list(args: argparse.Namespace, node: Client) -> int:
     found = node.datasets()
     if args.json:
-        from diana.wire.client.messages import DatasetsResponse
+        from diana.wire.client.datasets import DatasetsResponse
 
         output.print_json(DatasetsResponse(datasets=found))
     elif found:
@@ -131,7 +131,7 @@ def _verify(args: argparse.Namespace, node: Client) -> int:
 def _remove(args: argparse.Namespace, node: Client) -> int:
     gone = node.remove_dataset(args.name)
     if args.json:
-        from diana.wire.client.messages import DatasetsResponse
+        from diana.wire.client.datasets import DatasetsResponse
 
         output.print_json(DatasetsResponse(datasets=gone))
     for dataset in () if args.json else gone:

@@ -9,7 +9,7 @@ from diana.cli.shared import output
 from diana.cli.shared.parsing import Command, add_json, add_node, client
 
 if TYPE_CHECKING:
-    from diana.wire.client.messages import LinkMap, LinkView, NearSite
+    from diana.model.views.link import LinkMap, LinkView, NearSite
 
 _COLUMNS = ("FROM", "TO", ">RTT", ">JITTER", ">LOSS", ">RATE", ">+-ERROR", "PREDICTOR", ">SAMPLES", ">AGE", "SEEN BY")
 _LEAST = ("SAMPLES", "SEEN BY", "JITTER", "PREDICTOR", "LOSS", "AGE")

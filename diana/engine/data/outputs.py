@@ -9,6 +9,7 @@ from diana.engine.journal.state import Group
 from diana.engine.messages.messages import ResultAck
 from diana.engine.site import links
 from diana.engine.site.context import Context
+from diana.engine.site.timers import BatchTimer
 from diana.model.facts import FactsKey
 from diana.model.ids import SiteId, SubgroupId, group_of
 from diana.model.indexset import IndexSet
@@ -144,7 +145,7 @@ def machine_back(core: Context, machine: str) -> None:
     for key in [key for key, (at, _) in sorted(core.book(Gathers).away.items()) if at == machine]:
         del core.book(Gathers).away[key]
         core.settle(_timer(key))
-        gather_again(core, key.subgroup, str(key.epoch), str(key.batch))
+        gather_again(core, key.subgroup, key.epoch, key.batch)
 
 
 def machine_lost(core: Context, machine: str) -> int:
@@ -196,8 +197,8 @@ def give_up(core: Context, group: Group, why: str) -> int:
     return len(stuck)
 
 
-def _timer(key: FactsKey) -> tuple[str, str, str, str]:
-    return ("gather", key.subgroup, str(key.epoch), str(key.batch))
+def _timer(key: FactsKey) -> BatchTimer:
+    return BatchTimer("gather", key.subgroup, key.epoch, key.batch)
 
 
 def _in_reach(core: Context, source: SiteId) -> bool:
@@ -206,8 +207,8 @@ def _in_reach(core: Context, source: SiteId) -> bool:
     return source == core.site or (peer is not None and peer.here)
 
 
-def gather_again(core: Context, subgroup: SubgroupId, epoch: str, batch: str) -> None:
-    key = facts_key(subgroup, int(epoch), int(batch))
+def gather_again(core: Context, subgroup: SubgroupId, epoch: int, batch: int) -> None:
+    key = facts_key(subgroup, epoch, batch)
     group = core.state.groups.get(group_of(subgroup))
     if group is not None and key in group.gathers:
         begin(core, group, key, group.subgroups[subgroup].site)

@@ -16,15 +16,15 @@ from diana.engine.journal.state import Custody
 from diana.engine.machines import requirements
 from diana.engine.machines.machine import MANY, Worker
 from diana.engine.machines.requirements import PLAIN, Kind, Needs, Want, of_kind
-from diana.engine.queue.classes import Closed
-from diana.engine.queue.entries import Entry
+from diana.engine.queue.entries import QueueEntry
+from diana.engine.queue.order import Closed
 from diana.engine.site import journal_doubt
 from diana.engine.site.context import Context
 from diana.model.ids import group_of
 from diana.model.job.licences import among
 from diana.model.job.software import spreads
 from diana.policy.migration.plan import RAISE
-from diana.policy.queueing import limits
+from diana.policy.queueing import heavy, limits
 from diana.policy.queueing.backfill import Reservation, reserve
 
 LOOK_PAST = 500
@@ -61,7 +61,7 @@ def recount(core: Context) -> None:
             core.queues.merges.add(key)
         waiting, blocked = custody.startable(), core.book(StageBook).blocked(key)
         core.queues.put(
-            Entry(
+            QueueEntry(
                 key,
                 user=custody.owner,
                 origin=custody.origin,
@@ -73,6 +73,8 @@ def recount(core: Context) -> None:
                 bound=_is_bound(core, custody),
                 run_s=core.run_book.expected_s(custody),
                 needs=requirements.needs(custody.spec),
+                arrived_s=custody.arrived_s,
+                load=_load(core, custody),
             ),
             core.now,
         )
@@ -83,6 +85,15 @@ def recount(core: Context) -> None:
     core.requeue.clear()
     core.queues.settle(core.now)
     forecast.learn(core, some)
+
+
+def _load(core: Context, custody: Custody) -> heavy.GroupLoad:
+    """Return the load of the part's group, with the inputs that this part reads. It counts when the part enters, so it
+    is not added up again while it waits: a part may have a million files."""
+    waits = core.queues.entries.get(custody.key)
+    if waits is not None:
+        return waits.load
+    return heavy.load_of(custody.spec, sum(file.size_bytes for file in custody.files))
 
 
 def _is_bound(core: Context, custody: Custody) -> bool:
@@ -205,7 +216,7 @@ def _fill(core: Context, turn: _Round) -> None:
             return
 
 
-def _stays(core: Context, turn: _Round, entry: Entry, custody: Custody) -> bool:
+def _stays(core: Context, turn: _Round, entry: QueueEntry, custody: Custody) -> bool:
     """True if a job without needs waits in any case, as most of a long queue do behind the best that fits nowhere: only
     kept machines have so many processors free, and their reservations do not let it pass."""
     if entry.needs != PLAIN or core.queues.merges or not core.workers.free_slots():
@@ -267,7 +278,7 @@ def _place(
     return found if found is not None and found.worker.name in turn.kept else None
 
 
-def _part(core: Context, turn: _Round, custody: Custody, entry: Entry, want: Want, quick: bool) -> None:
+def _part(core: Context, turn: _Round, custody: Custody, entry: QueueEntry, want: Want, quick: bool) -> None:
     """Handle an entry with needs of which not all jobs could start. Others wait for them only on machines that can run
     such jobs at all; if no more can start there, none that the same machines can run comes in this round."""
     workers, kind = core.workers, (entry.processors, entry.needs)
@@ -318,7 +329,7 @@ def _keep(core: Context, want: Want, claimed: Container[str], among_these: Conta
 def _shares(
     core: Context,
     custody: Custody,
-    entry: Entry,
+    entry: QueueEntry,
     want: Want,
     jobs: int,
     behind: int,

@@ -7,15 +7,20 @@ from math import inf
 from typing import NamedTuple
 
 from diana.engine.dispatch import capacity, licences, maintenance
+from diana.engine.dispatch.capacity import PromisedCapacity
 from diana.engine.dispatch.predictions import Predictions
 from diana.engine.journal.state import CustodyKey
 from diana.engine.messages.messages import QuoteRequest
-from diana.engine.queue.entries import Entry
-from diana.engine.queue.queues import Standing
+from diana.engine.queue.entries import QueueEntry
+from diana.engine.queue.queues import Prospect, QueuePlace
 from diana.engine.site.context import Context
 from diana.model.job.licences import among
+from diana.model.sketch import Quantiles
 from diana.policy.migration.plan import RAISE
 from diana.policy.queueing import forecast
+from diana.policy.queueing.heavy import GroupLoad
+
+LEAST_RUN_S = 0.001
 
 
 class Wait(NamedTuple):
@@ -41,10 +46,14 @@ def wait(core: Context, asked: QuoteRequest, run_s: float, lanes: int) -> Wait:
     would have no lower priority if the group came now. Work counts as a fluid: poured over the slots as they come free,
     the group ends when its own work is through, and its first job starts when there is room for it.
     """
-    offset = RAISE if asked.raised else 0.0
-    place = core.queues.prospect(asked.owner, asked.processors, asked.jobs, offset, capacity.untaken(core))
+    place = place_of(core, asked)
     slots, given_s = slots_of(core)
     ahead_s = given_s + place.work_ahead_s
+    jobs_ahead = place.jobs_ahead
+    if is_behind(core, asked):
+        promised = core.book(PromisedCapacity).rooms.total(core.now)
+        ahead_s += promised * run_s
+        jobs_ahead += promised // asked.processors
     # Processors left over beside the last lane serve nobody of this group.
     work_s = asked.jobs * run_s * core.workers.slots() / lanes
     first_s = slots.starts_s(asked.processors, ahead_s)
@@ -65,12 +74,33 @@ def wait(core: Context, asked: QuoteRequest, run_s: float, lanes: int) -> Wait:
     end_s = maintenance.around(core, first_s, end_s, run_s, asked.time_limit_s or run_s)[1]
     lost_s = max(0.0, end_s - max(run_s, asked.jobs * run_s / lanes))
     if lost_s == inf:
-        return Wait(inf, inf, inf, place.jobs_ahead, place.priority)
+        return Wait(inf, inf, inf, jobs_ahead, place.priority)
     low_s, high_s = core.book(Predictions).spread().around(lost_s)
-    return Wait(lost_s, low_s, high_s, place.jobs_ahead, place.priority)
+    return Wait(lost_s, low_s, high_s, jobs_ahead, place.priority)
 
 
-def next_starts(core: Context, standing: Iterable[Standing]) -> dict[tuple[CustodyKey, bool], float]:
+def place_of(core: Context, asked: QuoteRequest) -> Prospect:
+    """Return the place that the jobs would have here: with the raise of the paper's mode, behind all that waits, or at
+    the priority of a submission."""
+    behind = is_behind(core, asked)
+    offset = RAISE if asked.raised and not behind else 0.0
+    whose = (asked.owner, asked.processors, asked.jobs)
+    load = GroupLoad(asked.group_work_s, asked.group_bytes)
+    return core.queues.prospect(*whose, offset, capacity.untaken(core), behind=behind, load=load)
+
+
+def is_behind(core: Context, asked: QuoteRequest) -> bool:
+    """True if the jobs would come by a move and get no raise."""
+    return asked.behind or (asked.raised and not raises(core))
+
+
+def raises(core: Context) -> bool:
+    """True if work that moves here may stand a level higher: this site goes by the paper's mode itself. A peer's word
+    alone lets nothing pass."""
+    return core.state.settings.migration == "paper"
+
+
+def next_starts(core: Context, standing: Iterable[QueuePlace]) -> dict[tuple[CustodyKey, bool], float]:
     """(custody, demoted) -> seconds until its next job starts, by the order in which jobs would start if nothing more
     came; inf: not foreseen. Predictions are kept, to be compared with what happens."""
     out: dict[tuple[CustodyKey, bool], float] = {}
@@ -86,18 +116,21 @@ def next_starts(core: Context, standing: Iterable[Standing]) -> dict[tuple[Custo
         first_s = slots.starts_s(entry.processors, ahead_s)
         if wanted := entry.needs.gpus:
             first_s = max(first_s, gpus.starts_s(wanted, gpus_ahead_s))
-            gpus_ahead_s += 0.0 if nobody else one.jobs * wanted * entry.run_s
+            gpus_ahead_s += 0.0 if nobody else entry.counted_s(one.jobs) * wanted / entry.processors
         for name, count in among(entry.needs.software):
             if name not in used:
                 used[name] = (licences.use(core, name).slots, 0.0)
             licensed, before_s = used[name]
             first_s = max(first_s, licensed.starts_s(count, before_s))
-            used[name] = (licensed, before_s + (0.0 if nobody else one.jobs * count * entry.run_s))
+            used[name] = (
+                licensed,
+                before_s + (0.0 if nobody else entry.counted_s(one.jobs) * count / entry.processors),
+            )
         wait_s = _open_s(core, entry, first_s) if there and not nobody else inf
         out[(entry.key, one.key.demoted)] = wait_s
         if entry.ready and (not one.key.demoted or not entry.plain):
             core.book(Predictions).predicted(entry.key, wait_s, core.now)
-        ahead_s += 0.0 if nobody else one.jobs * entry.processors * entry.run_s
+        ahead_s += 0.0 if nobody else entry.counted_s(one.jobs)
     return out
 
 
@@ -127,11 +160,11 @@ def learn(core: Context, arrived: CustodyKey) -> None:
     core.book(Predictions).predicted(arrived, _open_s(core, entry, first_s), core.now)
 
 
-def _open_s(core: Context, entry: Entry, first_s: float) -> float:
+def _open_s(core: Context, entry: QueueEntry, first_s: float) -> float:
     """Return the seconds until its next job starts, which would start at `first_s` if the site never closed."""
     if not core.calendar.closings:
         return first_s
-    takes_s = maintenance.takes_s(core, core.state.custodies[entry.key])
+    takes_s = entry.run_s if entry.reserved else maintenance.takes_s(core, core.state.custodies[entry.key])
     return maintenance.around(core, first_s, first_s + entry.run_s, entry.run_s, takes_s)[0]
 
 
@@ -148,3 +181,21 @@ def gpus_of(core: Context) -> tuple[forecast.Slots, float]:
     held = capacity.held(core)
     free = core.workers.all_gpus() - sum(count for _, count in held.gpu_ends)
     return forecast.Slots(max(0, free), held.gpu_ends), held.gpus_ahead_s
+
+
+def learned(core: Context, asked: QuoteRequest) -> Quantiles:
+    """Return run times of the asker's template here; all zero: none seen."""
+    found = core.state.run_times.find(asked.template, asked.owner) if asked.template else None
+    return found or Quantiles(0.0, 0.0, 0.0, 0.0, 0)
+
+
+def guessed_s(core: Context, asked: QuoteRequest) -> float:
+    """Return the run time of a job nobody has seen here: as declared, else the default."""
+    settings = core.state.settings
+    return (asked.work_s or settings.default_work_s) / settings.speed
+
+
+def each_s(core: Context, asked: QuoteRequest) -> float:
+    """Return the run time of one of the asked jobs here: learned, else guessed; never 0."""
+    run = learned(core, asked)
+    return max(LEAST_RUN_S, run.mean_s if run.seen else guessed_s(core, asked))

@@ -18,6 +18,7 @@ from diana.engine.machines.calendar import Calendar
 from diana.engine.machines.machine import Worker
 from diana.engine.machines.requirements import Want
 from diana.engine.site.context import Context
+from diana.engine.site.timers import SiteTimer
 from diana.model.durations import seconds
 from diana.model.maintenance import MOST_WINDOWS, Window
 from diana.model.views.views import Ok
@@ -67,12 +68,12 @@ def look(core: Context) -> None:
     core.workers.close(calendar.closed_machines)
     core.workers.look_again()
     if calendar.closed != before or calendar.notice != notice:
-        core.after(("summary",), 0.0)
+        core.after(SiteTimer("summary"), 0.0)
     if calendar.closed != before:
         core.to_place.update(name for name in core.totals.unplaced() if not core.state.groups[name].state)
-    core.timers.cancel(("maintenance",))
+    core.timers.cancel(SiteTimer("maintenance"))
     if calendar.next_s < inf:
-        core.after(("maintenance",), calendar.next_s - core.now)
+        core.after(SiteTimer("maintenance"), calendar.next_s - core.now)
 
 
 # --- what follows for the site as a whole --------------------------------------------------------------------

@@ -29,7 +29,7 @@ class Predictions:
         """(index, made at, seconds): the predicted start is that of this job, which is with the LRM and has not told
         it yet."""
         self._errors: deque[float] = deque(maxlen=MOST_PAST)
-        self._spread: forecast.Spread | None = None
+        self._spread: forecast.WaitFactors | None = None
         self._next_sample_s = -inf
 
     def predicted(self, key: CustodyKey, wait_s: float, now: float) -> None:
@@ -56,7 +56,7 @@ class Predictions:
         self._open.pop(key, None)
         self._given.pop(key, None)
 
-    def spread(self) -> forecast.Spread:
+    def spread(self) -> forecast.WaitFactors:
         if self._spread is None:
             self._spread = forecast.spread(self._errors)
         return self._spread

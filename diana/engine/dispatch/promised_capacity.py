@@ -1,8 +1,9 @@
-"""The receiver's side of a move: it keeps room, until they come, for as many jobs as it can start within the gain that
-justifies the move (SPEC D7, beyond the paper).
+"""The receiver's side of a move: it keeps room, until they come, for as many jobs as it can start so early that the
+move pays (SPEC D7, beyond the paper).
 
-Nobody stands a level higher here without such room, so whoever claims that its work comes from a congested site passes
-no more of the queue than this site could start at once.
+Where this site and the origin both go by the paper's mode, jobs with such room stand a level higher; so whoever claims
+that its work comes from a congested site passes no more of the queue than this site could start at once. Else nobody
+stands higher.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from math import ceil, inf
 
 from diana.engine.dispatch import capacity as dispatch_capacity
-from diana.engine.dispatch import forecast, licences, quote_answer
+from diana.engine.dispatch import forecast, licences
 from diana.engine.dispatch.capacity import PromisedCapacity
 from diana.engine.messages.messages import QuoteRequest
 from diana.engine.messages.migration import RoomGrant, RoomRequest
@@ -20,7 +21,6 @@ from diana.model.job import software
 from diana.model.job.licences import among
 from diana.model.trust.principal import Principal
 from diana.policy.migration import capacity
-from diana.policy.migration.plan import RAISE
 from diana.policy.queueing.forecast import Slots
 from diana.policy.trust.authorise import Action, authorise
 
@@ -39,7 +39,8 @@ def on_request(core: Context, sender: SiteId, asked: RoomRequest) -> None:
 
 def keep(core: Context, sender: SiteId, asked: RoomRequest) -> RoomGrant:
     """Keep room for as many of the jobs as can start in time. A question that is asked again is counted anew."""
-    core.book(PromisedCapacity).rooms.over(_key(sender, asked.room))
+    key = _key(sender, asked.room, asked.behind)
+    core.book(PromisedCapacity).rooms.over(key)
     like = QuoteRequest(
         quote=0,
         processors=asked.processors,
@@ -51,8 +52,11 @@ def keep(core: Context, sender: SiteId, asked: RoomRequest) -> RoomGrant:
         template=asked.template,
         work_s=asked.work_s,
         urls=asked.urls,
-        raised=True,
+        raised=not asked.behind,
         software=software.asked(asked.software),
+        behind=asked.behind,
+        group_work_s=asked.group_work_s,
+        group_bytes=asked.group_bytes,
     )
     placement = core.state.settings.placement
     if placement != "diana":
@@ -61,20 +65,24 @@ def keep(core: Context, sender: SiteId, asked: RoomRequest) -> RoomGrant:
     if obstacles:
         return RoomGrant(room=asked.room, jobs=0, reason=obstacles[0].why)
     gain_s = min(asked.gain_s, MOST_GAIN_S)
-    found = _startable(core, like, min(gain_s, core.book(PromisedCapacity).within_s(core.now)))
+    # Raised work may pass what was granted room before it; other work comes behind it.
+    behind = forecast.is_behind(core, like)
+    within_s = gain_s if behind else min(gain_s, core.book(PromisedCapacity).within_s(core.now))
+    found = _startable(core, like, within_s)
     if found.jobs:
-        core.book(PromisedCapacity).rooms.make(_key(sender, asked.room), found.jobs * asked.processors, core.now)
+        core.book(PromisedCapacity).rooms.make(key, found.jobs * asked.processors, core.now)
         core.book(PromisedCapacity).due(core.now, gain_s)
     return RoomGrant(room=asked.room, jobs=found.jobs, reason=found.reason)
 
 
 def _startable(core: Context, asked: QuoteRequest, gain_s: float) -> capacity.Grant:
-    """Return how many of the jobs can start within the gain, at the raised priority, behind all that was promised to
-    others. Jobs that begin together end together: within less than their run time only those start that have a slot at
-    once. Work ahead of them is taken both for whole jobs like these and for a fluid, and the lower number counts."""
-    run = quote_answer.learned(core, asked)
-    run_s = max(LEAST_RUN_S, run.mean_s if run.seen else quote_answer.guessed_s(core, asked))
-    place = core.queues.prospect(asked.owner, asked.processors, asked.jobs, RAISE, dispatch_capacity.untaken(core))
+    """Return how many of the jobs can start in time, at the raised priority or behind all that waits, and behind
+    all that was promised to others. Jobs that begin together end together: within less than their run time only
+    those start that have a slot at once. Work ahead of them is taken both for whole jobs like these and for a
+    fluid, and the lower number counts."""
+    run = forecast.learned(core, asked)
+    run_s = max(LEAST_RUN_S, run.mean_s if run.seen else forecast.guessed_s(core, asked))
+    place = forecast.place_of(core, asked)
     slots, given_s = forecast.slots_of(core)
     starts = _starts(slots, given_s + place.work_ahead_s, run_s, gain_s)
     most = min(asked.jobs, dispatch_capacity.room(core, asked))
@@ -94,9 +102,7 @@ def _startable(core: Context, asked: QuoteRequest, gain_s: float) -> capacity.Gr
         most,
         asked.processors,
         gain_s,
-        exported=0,
         free_processors=max(0, starts),
-        processors_per_s=0.0,
         promised_processors=core.book(PromisedCapacity).rooms.total(core.now),
     )
 
@@ -108,9 +114,9 @@ def _starts(slots: Slots, ahead_s: float, run_s: float, gain_s: float) -> int:
     return min(whole, slots.starts(run_s, waits_s, gain_s)) if waits_s < inf else 0
 
 
-def take(core: Context, sender: SiteId, room: int, processors: int) -> bool:
-    """Use up room for work that has come; False: none is kept for it, or not so much."""
-    return core.book(PromisedCapacity).rooms.use(_key(sender, room), processors, core.now)
+def take(core: Context, sender: SiteId, room: int, processors: int, behind: bool) -> bool:
+    """Use up room for work that has come; False: none is kept for it in this mode, or not so much."""
+    return core.book(PromisedCapacity).rooms.use(_key(sender, room, behind), processors, core.now)
 
 
 def landing(core: Context, part: SubgroupId, epoch: int, processors: int) -> None:
@@ -123,5 +129,6 @@ def landed(core: Context, part: SubgroupId, epoch: int) -> None:
     core.book(PromisedCapacity).rooms.over(f"{part} {epoch}")
 
 
-def _key(sender: SiteId, room: int) -> str:
-    return f"{sender} {room}"
+def _key(sender: SiteId, room: int, behind: bool) -> str:
+    """Return the name of a room. Room that was asked for without a raise is none for work that wants one."""
+    return f"{sender} {room}{' behind' if behind else ''}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from diana.engine.dispatch import capacity, forecast, licences
+from diana.engine.dispatch import capacity, forecast, licences, turns
 from diana.engine.dispatch.capacity import PromisedCapacity
 from diana.engine.journal.events import LookedUp
 from diana.engine.messages.messages import LinkEstimate, Quote, QuoteRequest
@@ -13,7 +13,6 @@ from diana.model.data import dataset_of
 from diana.model.ids import SiteId
 from diana.model.job import software
 from diana.model.job.licences import among
-from diana.model.sketch import Quantiles
 
 MOST_HOLDERS = 128
 """Links told because they lead to the asked data, or to the asker."""
@@ -38,16 +37,17 @@ def quote(
     room, slots = capacity.room(core, asked), core.workers.slots()
     # Processors promised to others are as good as taken.
     free_slots = max(0, capacity.free_slots(core) - core.book(PromisedCapacity).rooms.total(core.now))
-    run = learned(core, asked)
+    run = forecast.learned(core, asked)
     sane = min(asked.jobs, asked.processors) >= 1 and asked.gpus >= 0
     lanes = core.workers.lanes(asked.processors, asked.gpus, asked.software) if sane else 0
     if lanes and among(asked.software):
         lanes = min(lanes, licences.at_once(core, asked.software))
     wait = (
-        forecast.wait(core, asked, run.mean_s if run.seen else guessed_s(core, asked), lanes)
+        forecast.wait(core, asked, run.mean_s if run.seen else forecast.guessed_s(core, asked), lanes)
         if lanes
         else forecast.NO_WAIT
     )
+    reserves = settings.binding == "late"
     return Quote(
         quote=asked.quote,
         part=asked.part,
@@ -77,6 +77,8 @@ def quote(
         max_jobs=room if room < asked.jobs else 0,
         reach=_reach(core),
         software=software.had(core.workers.offered(), asked.software) if asked.software else (),
+        reserves=reserves,
+        startable=turns.startable(core, asked) if reserves and lanes else 0,
     )
 
 
@@ -97,15 +99,3 @@ def _reach(core: Context) -> tuple[SiteId, ...]:
         return ()
     peers, detours = core.view.peers, core.view.detours
     return tuple(sorted(site for site, peer in peers.items() if peer.up or (peer.here and site not in detours)))
-
-
-def learned(core: Context, asked: QuoteRequest) -> Quantiles:
-    """Return run times of the asker's template here; all zero: none seen."""
-    found = core.state.run_times.find(asked.template, asked.owner) if asked.template else None
-    return found or Quantiles(0.0, 0.0, 0.0, 0.0, 0)
-
-
-def guessed_s(core: Context, asked: QuoteRequest) -> float:
-    """Return the run time of a job nobody has seen here: as declared, else the default."""
-    settings = core.state.settings
-    return (asked.work_s or settings.default_work_s) / settings.speed

@@ -14,6 +14,7 @@ from diana.engine.journal.effects import Lease
 from diana.engine.journal.state import Custody
 from diana.engine.messages.leases import Renew, Renewed
 from diana.engine.site.context import Context
+from diana.engine.site.timers import PeerTimer
 from diana.model.ids import SiteId
 
 MOST_S = 86400.0
@@ -48,14 +49,14 @@ def committed(core: Context, custody: Custody) -> None:
     mine = core.book(LeaseBook).under.setdefault(custody.origin, set())
     mine.add(custody.key)
     if lapsed(core, custody):
-        core.tries.pop(("renew", custody.origin), None)
+        core.tries.pop(PeerTimer("renew", custody.origin), None)
         ask(core, custody.origin)
 
 
 def on_peer_up(core: Context, site: SiteId) -> None:
     if site in core.book(LeaseBook).under:
         _look_again(core, site)
-        core.tries.pop(("renew", site), None)
+        core.tries.pop(PeerTimer("renew", site), None)
         ask(core, site)
 
 
@@ -63,7 +64,7 @@ def ask(core: Context, origin: SiteId) -> None:
     """Ask the origin for a lease, again and again until it is granted; no more once all such work of it is over."""
     book, custodies = core.book(LeaseBook), core.state.custodies
     mine = {key for key in book.under.get(origin, ()) if key in custodies and not custodies[key].over()}
-    timer = ("renew", origin)
+    timer = PeerTimer("renew", origin)
     if not mine:
         book.under.pop(origin, None)
         core.settle(timer)
@@ -86,9 +87,9 @@ def granted(core: Context, sender: SiteId, message: Renewed) -> None:
         return
     book.until[sender], book.granted_s[sender] = until_s, lease_s
     core.emit(Lease(origin=sender, until_s=until_s))
-    core.timers.set(("lease-over", sender), until_s)
-    core.settle(("renew", sender))
-    core.timers.set(("renew", sender), max(core.now, message.sent_s + lease_s / 4))
+    core.timers.set(PeerTimer("lease-over", sender), until_s)
+    core.settle(PeerTimer("renew", sender))
+    core.timers.set(PeerTimer("renew", sender), max(core.now, message.sent_s + lease_s / 4))
     if before_s <= core.now:
         _look_again(core, sender)
 

@@ -16,10 +16,11 @@ from diana.engine.journal.events import Member, SubmitChain, SubmitGroup
 from diana.engine.journal.state import Group
 from diana.engine.placement import quote_round
 from diana.engine.placement.accept import other_body, refusal, store_group, surely_placeable
-from diana.engine.placement.draft import Chain, Draft, Drafts
+from diana.engine.placement.draft import Chain, Draft, Drafts, NewGroup, Probe
 from diana.engine.site import dependencies
 from diana.engine.site.context import Context
 from diana.engine.site.dependencies import Dependencies
+from diana.engine.site.timers import RequestTimer
 from diana.model.data import newest_of
 from diana.model.ids import GroupId, group_id
 from diana.model.indexset import IndexSet
@@ -128,9 +129,9 @@ def _probes(core: Context, chain: Chain) -> list[Draft]:
     drafts = []
     for member in event.members:
         refs = [(ref, jobs) for ref, jobs in member.refs if newest_of(ref) not in made]
-        draft = Draft(core.ticket(), member.spec, IndexSet.span(0, member.jobs), refs)
-        draft.owner = event.principal.name
-        draft.probe = partial(_answered, core, chain, draft.number, member)
+        number, jobs = core.ticket(), IndexSet.span(0, member.jobs)
+        probe = Probe(partial(_answered, core, chain, number, member))
+        draft = Draft(number, member.spec, jobs, refs, owner=event.principal.name, purpose=probe)
         # Data of a group that waits for an earlier submission may be what that one is about to make.
         known_late = bool(member.after_groups)
         if (draft.sought() and not known_late) or not surely_placeable(core, member.spec):
@@ -155,7 +156,7 @@ def _end(core: Context, chain: Chain) -> None:
     core.book(Drafts).chains.remove(chain)
     for number in sorted(chain.asking):
         core.book(Drafts).open.pop(number, None)
-        core.timers.cancel(("quotes", str(number)))
+        core.timers.cancel(RequestTimer("quotes", number))
 
 
 # --- accepting ---------------------------------------------------------------------------------------
@@ -208,8 +209,9 @@ def _known_key(core: Context, event: SubmitChain) -> bool:
             body = other_body(event.key, known)
         core.reply(Reply(event.request, body))
         return True
-    drafts = (d.submit for d in core.book(Drafts).open.values() if d.submit is not None and not d.submit.plan_only)
-    if any((s.principal.name, s.key) == (owner, event.key) for s in drafts):
+    purposes = [draft.purpose for draft in core.book(Drafts).open.values()]
+    submitted = (purpose.event for purpose in purposes if isinstance(purpose, NewGroup))
+    if any((s.principal.name, s.key) == (owner, event.key) for s in submitted):
         core.reply(Reply(event.request, other_body(event.key, "a group being submitted")))
         return True
     for chain in core.book(Drafts).chains:

@@ -6,7 +6,7 @@ from diana.engine.journal.effects import Refusal, Reply
 from diana.engine.journal.events import SubmitGroup
 from diana.engine.placement import quote_round
 from diana.engine.placement.accept import accept, known_key, refusal, surely_placeable
-from diana.engine.placement.draft import Draft
+from diana.engine.placement.draft import Draft, NewGroup, Placement, PlanOnly
 from diana.engine.site.context import Context
 from diana.model.indexset import IndexSet
 from diana.policy.trust.authorise import Action, authorise
@@ -24,9 +24,9 @@ def submit(core: Context, event: SubmitGroup) -> None:
     if why_not:
         core.reply(Reply(event.request, why_not))
         return
-    draft = Draft(core.ticket(), event.spec, IndexSet.span(0, event.jobs), event.refs)
-    draft.submit, draft.requests, draft.owner = event, [event.request], event.principal.name
-    if not event.plan_only and not draft.sought() and surely_placeable(core, event.spec):
-        accept(core, draft)
-        draft.submit = None
+    purpose = PlanOnly(event) if event.plan_only else NewGroup(event, [event.request])
+    jobs = IndexSet.span(0, event.jobs)
+    draft = Draft(core.ticket(), event.spec, jobs, event.refs, owner=event.principal.name, purpose=purpose)
+    if isinstance(purpose, NewGroup) and not draft.sought() and surely_placeable(core, event.spec):
+        draft.purpose = Placement(accept(core, purpose).group)
     quote_round.ask(core, draft)

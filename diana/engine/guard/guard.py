@@ -18,12 +18,13 @@ import msgspec
 from diana.engine.guard import machine_guard
 from diana.engine.guard.machine_guard import MachineGuard
 from diana.engine.guard.programs import Program, Programs
+from diana.engine.site.timers import GroupTimer
 from diana.model.durations import seconds
 from diana.model.history import program_key
 from diana.model.ids import GroupId, SiteId, group_of
 from diana.model.job.sweep import sweep_size
 from diana.policy import breaker
-from diana.policy.breaker import Breaker, BreakerSettings, Ends, Stand
+from diana.policy.breaker import Breaker, BreakerSettings, EndCounts, Stand
 
 if TYPE_CHECKING:
     from diana.engine.journal.state import Custody, CustodyKey, Group, Subgroup
@@ -154,8 +155,41 @@ def allowed(core: Context, custody: Custody) -> int | None:
         first = guard.here.get(guard.firsts.get(guard.programs[name], name), b)
         due = [at for at in (breaker.next_s(b, core.now), breaker.next_s(first, core.now)) if at is not None]
         if due:
-            core.timers.set(("guard", name), min(due))
+            core.timers.set(GroupTimer("guard", name), min(due))
     return more
+
+
+def room(core: Context, group: GroupId, program: Program, template: str, jobs: int) -> int | None:
+    """Return how many more jobs of a group may be given to machines here now; None: no limit. `jobs`: those that are
+    asked about. Nothing changes by the question."""
+    guard, settings = core.book(Guard), core.book(Guard).settings(core.state.settings)
+    if settings is None or group in guard.lifted:
+        return None
+    b = guard.here.get(group)
+    if b is None:
+        if guard.failing:
+            return settings.canaries
+        known = core.state.run_times.mean_s(template, program.user) is not None
+        well = _program_does_well(core, program) or (known and not _program_fails(core, program, settings))
+        return None if well else settings.bound(jobs)
+    if b.stand is Stand.TRYING and not (b.credit or b.lost or guard.failing) and _does_well(core, group):
+        return None
+    return breaker.allowed(b, core.now, settings)
+
+
+def opens_s(core: Context, group: GroupId) -> float | None:
+    """Return the time at which more of the group's jobs may begin here even if none ends; None: there is no such
+    time."""
+    b = core.book(Guard).here.get(group)
+    return breaker.next_s(b, core.now) if b is not None else None
+
+
+def _program_does_well(core: Context, program: Program) -> bool:
+    """True if a group of the program does well here, or runs for long enough."""
+    guard = core.book(Guard)
+    b = guard.here.get(guard.firsts[program]) if program in guard.firsts else None
+    proven = b is not None and b.stand is Stand.TRYING and not b.lost and b.proven(core.now) > 0
+    return proven or guard.words.word(program).well is not None
 
 
 def _does_well(core: Context, name: GroupId) -> bool:
@@ -173,7 +207,11 @@ def _does_well(core: Context, name: GroupId) -> bool:
 def _fails(core: Context, name: GroupId, settings: BreakerSettings) -> bool:
     """True if its program fails here by the latest ends: a group of it was stopped, or more of its jobs than bad luck
     explains failed fast one after the other, in whatever groups. One failure now and then is no such sign."""
-    word = core.book(Guard).words.word(core.book(Guard).programs[name])
+    return _program_fails(core, core.book(Guard).programs[name], settings)
+
+
+def _program_fails(core: Context, program: Program, settings: BreakerSettings) -> bool:
+    word = core.book(Guard).words.word(program)
     return word.stopped or word.fast >= settings.trip_jobs
 
 
@@ -296,7 +334,7 @@ def _is_merge(core: Context, custody: Custody) -> bool:
     return group is not None and custody.indices.bounds[:1] == (group.jobs,)
 
 
-def _tally(facts: Facts, rows: list[int], fast_s: float) -> Ends:
+def _tally(facts: Facts, rows: list[int], fast_s: float) -> EndCounts:
     ran = ((facts.ended_s[at] - facts.started_s[at]) if facts.attempts[at] else 0.0 for at in rows)
     return breaker.tally(zip((facts.outcomes[at] for at in rows), ran, strict=True), fast_s)
 
@@ -341,10 +379,10 @@ def _expect(core: Context, group: Group, site: SiteId, settings: BreakerSettings
     return breaker.begin(site, group.jobs, group.spec.resources.work_s / max(speed, 1e-3), settings)
 
 
-def _of_the_site(core: Context, site: SiteId, ends: Ends, settings: BreakerSettings) -> None:
+def _of_the_site(core: Context, site: SiteId, ends: EndCounts, settings: BreakerSettings) -> None:
     """Count a group's first ends at a site: many small groups that fail at once say as much as one of their size."""
     b = core.book(Guard).sites.get(site) or breaker.begin(site, MANY_GROUPS, 0.0, settings)
-    one = Ends(good=1) if ends.good else Ends(fast=1) if ends.fast else Ends()
+    one = EndCounts(good=1) if ends.good else EndCounts(fast=1) if ends.fast else EndCounts()
     core.book(Guard).sites[site] = breaker.ended(b, one, core.now, settings)
 
 

@@ -11,10 +11,11 @@ from collections.abc import Iterable, Mapping
 from diana.engine.journal.state import Custody
 from diana.engine.machines import requirements
 from diana.engine.site.context import Context
+from diana.engine.site.timers import GroupTimer
 from diana.model.ids import MAIN_MACHINE, GroupId, SiteId
 from diana.model.job.sweep import sweep_size
 from diana.policy import breaker
-from diana.policy.breaker import Breaker, BreakerSettings, Ends, Stand
+from diana.policy.breaker import Breaker, BreakerSettings, EndCounts, Stand
 
 RETRY_S = 3600.0
 """Seconds until a machine that failed all it may of a group is tried again, with one job."""
@@ -52,7 +53,7 @@ def caps(core: Context, name: GroupId, custody: Custody) -> Mapping[str, int]:
 
 
 def ended(
-    core: Context, name: GroupId, custody: Custody, ends: Iterable[tuple[int, Ends]], settings: BreakerSettings
+    core: Context, name: GroupId, custody: Custody, ends: Iterable[tuple[int, EndCounts]], settings: BreakerSettings
 ) -> int:
     """Judge the machines by jobs that ended here, given as (index, how it ended); return how many of the fast failures
     are a machine's own fault."""
@@ -69,7 +70,7 @@ def ended(
             out.pop(machine, None)
         elif some.fast:
             out[machine] = b.until_s if b.stand is Stand.PROBATION else core.now + RETRY_S
-            core.timers.set(("guard", name), out[machine])
+            core.timers.set(GroupTimer("guard", name), out[machine])
     if out and all(worker.name in out for worker in core.workers.takers(requirements.want(custody.spec))):
         # No machine does better: the site is at fault, or the work.
         out.clear()
@@ -78,8 +79,8 @@ def ended(
     return sum(fast[machine] for machine in fast if machine in out)
 
 
-def _by_machine(custody: Custody, ends: dict[int, Ends]) -> dict[str, Ends]:
-    totals: dict[str, Ends] = {}
+def _by_machine(custody: Custody, ends: dict[int, EndCounts]) -> dict[str, EndCounts]:
+    totals: dict[str, EndCounts] = {}
     left = dict(ends)
     for machine, mine in custody.given.items():
         for index in [index for index in left if index in mine]:
@@ -89,5 +90,5 @@ def _by_machine(custody: Custody, ends: dict[int, Ends]) -> dict[str, Ends]:
     return {machine: totals[machine] for machine in sorted(totals)}
 
 
-def _sum(a: Ends | None, b: Ends) -> Ends:
-    return b if a is None else Ends(*(x + y for x, y in zip(a, b, strict=True)))
+def _sum(a: EndCounts | None, b: EndCounts) -> EndCounts:
+    return b if a is None else EndCounts(*(x + y for x, y in zip(a, b, strict=True)))

@@ -7,7 +7,7 @@ from math import inf
 import msgspec
 
 from diana.engine.data.stage_book import StageBook
-from diana.engine.dispatch import capacity, maintenance, promised_capacity, renewals
+from diana.engine.dispatch import capacity, forecast, maintenance, promised_capacity, renewals, turns
 from diana.engine.guard import guard
 from diana.engine.handover import execution, inputs, machine_events
 from diana.engine.journal import columns
@@ -41,6 +41,7 @@ from diana.engine.messages.orders import Order
 from diana.engine.site import journal_doubt
 from diana.engine.site.context import Context
 from diana.engine.site.journal_doubt import JournalDoubt
+from diana.engine.site.timers import BatchTimer, CustodyTimer
 from diana.model.facts import MOST_ATTEMPTS
 from diana.model.ids import SiteId, SubgroupId, group_of, origin_of
 from diana.model.indexset import IndexSet
@@ -48,6 +49,7 @@ from diana.model.job import software
 from diana.model.job.spec import GroupSpec, decode_spec
 from diana.model.job.urls import beginnings
 from diana.model.trust.principal import Principal
+from diana.model.words import counted
 from diana.policy.trust.authorise import Action, authorise
 
 REMIND_S = 30.0
@@ -56,7 +58,7 @@ REMIND_S = 30.0
 _NOTHING = IndexSet()
 
 
-def on_order(core: Context, sender: SiteId, message: Order) -> None:
+def on_order(core: Context, sender: SiteId, message: Order | Prepare) -> None:
     origin = origin_of(group_of(message.subgroup))
     action = Action.ACKNOWLEDGE if isinstance(message, ResultAck) else Action.OFFER
     why = authorise(Principal.peer(sender), action, origin)
@@ -88,7 +90,7 @@ def on_order(core: Context, sender: SiteId, message: Order) -> None:
         case Abort():
             if custody is not None and not custody.runnable:
                 core.persist(CustodyDropped(subgroup=message.subgroup, epoch=message.epoch, at_s=core.now))
-                core.settle(("prepared", *_text(key)))
+                core.settle(CustodyTimer("prepared", *key))
                 core.send(sender, _aborted(core, message.subgroup, message.epoch))
             elif custody is not None:
                 core.warn(f"{sender} aborts {message.subgroup}, which it had committed")
@@ -99,11 +101,7 @@ def on_order(core: Context, sender: SiteId, message: Order) -> None:
                 _acknowledged(core, custody, message)
 
 
-def _text(key: CustodyKey) -> tuple[str, str]:
-    return key[0], str(key[1])
-
-
-def _already_over(core: Context, sender: SiteId, message: Order, tombstone: Tombstone) -> None:
+def _already_over(core: Context, sender: SiteId, message: Order | Prepare, tombstone: Tombstone) -> None:
     """Answer by the tombstone, for ever, as the transfer would have answered."""
     part, epoch = message.subgroup, message.epoch
     if isinstance(message, Prepare | Commit) and tombstone.done:
@@ -127,29 +125,23 @@ def _take(core: Context, sender: SiteId, message: Prepare) -> None:
         core.send(sender, Refused(subgroup=message.subgroup, epoch=message.epoch, reason=why))
         core.count("offers_refused")
         return
+    raised = message.room > 0 and not message.behind and forecast.raises(core)
     core.persist(
         CustodyTaken(
-            subgroup=message.subgroup,
-            epoch=message.epoch,
+            **message.assigned(),
             origin=sender,
             owner=message.authorisation.owner,
             spec=message.spec,
-            indices=message.indices,
             # A submission in the future cannot be, whatever its origin claims.
             submitted_s=min(message.submitted_s, core.now),
-            files=message.files,
-            sources=message.sources,
-            readers=message.readers,
-            max_parallel=message.max_parallel,
-            attempt_base=message.attempt_base,
-            exported=message.exported,
-            raised=message.room > 0,
-            unguarded=message.unguarded,
+            raised=raised,
+            arrived_s=core.now if message.behind or (message.room and not raised) else 0.0,
             origin_db=message.origin_db_uuid,
         )
     )
     if message.room:
         core.count("jobs_imported", len(message.indices))
+    turns.offered(core, core.state.custodies[(message.subgroup, message.epoch)])
     _say_prepared(core, core.state.custodies[(message.subgroup, message.epoch)])
     # The first work of its origin since this boot may wait for the origin's word, which nobody asked for until now.
     journal_doubt.again(core, sender)
@@ -191,15 +183,29 @@ def _unacceptable(core: Context, message: Prepare) -> str:
 
 
 def _no_room(core: Context, sender: SiteId, message: Prepare) -> str:
-    """Return why work that is to stand a level higher here finds no kept room; empty: it takes its room, or needs
-    none."""
+    """Return why work that moves here finds no kept room; empty: it takes its room, or needs none."""
     if not message.room:
         return ""
     processors = len(message.indices) * decode_spec(message.spec).resources.processors
-    if not (message.exported and promised_capacity.take(core, sender, message.room, processors)):
+    if _came_before(core, message):
+        core.count("exports_refused")
+        return f"{core.site} had some of these jobs as an export before: a job is exported once"
+    if not (message.exported and promised_capacity.take(core, sender, message.room, processors, message.behind)):
         return f"{core.site} keeps no room for it any more"
     promised_capacity.landing(core, message.subgroup, message.epoch, processors)
     return ""
+
+
+def _came_before(core: Context, message: Prepare) -> bool:
+    """True if this site's journal knows of any of the jobs that it came here as an export and went back, whatever its
+    origin remembers (SPEC D7)."""
+    group = group_of(message.subgroup)
+    known: tuple[tuple[CustodyKey, Custody | Tombstone], ...] = (
+        *core.state.custodies.items(),
+        *core.state.tombstones.items(),
+    )
+    mine = (one.went_back for key, one in known if one.went_back and group_of(key[0]) == group)
+    return any(not went_back.isdisjoint(message.indices) for went_back in mine)
 
 
 def _not_here(core: Context, spec: GroupSpec) -> str:
@@ -210,15 +216,15 @@ def _not_here(core: Context, spec: GroupSpec) -> str:
 
 def _say_prepared(core: Context, custody: Custody) -> None:
     if not custody.runnable:
-        core.after(("prepared", *_text(custody.key)), REMIND_S)
+        core.after(CustodyTimer("prepared", *custody.key), REMIND_S)
     core.send(
         custody.origin,
         Prepared(subgroup=custody.subgroup, epoch=custody.epoch, db_uuid=core.state.db_uuid, seq=core.state.seq),
     )
 
 
-def remind(core: Context, subgroup: SubgroupId, epoch: str) -> None:
-    custody = core.state.custodies.get((subgroup, int(epoch)))
+def remind(core: Context, subgroup: SubgroupId, epoch: int) -> None:
+    custody = core.state.custodies.get((subgroup, epoch))
     if custody is not None and not custody.runnable:
         _say_prepared(core, custody)
 
@@ -233,7 +239,7 @@ def _commit(core: Context, sender: SiteId, message: Commit, custody: Custody | N
     if not custody.runnable:
         core.persist(CustodyRunnable(subgroup=message.subgroup, epoch=message.epoch))
         promised_capacity.landed(core, message.subgroup, message.epoch)
-        core.settle(("prepared", *_text(custody.key)))
+        core.settle(CustodyTimer("prepared", *custody.key))
         core.moved.add(custody.key)
         inputs.begin(core, custody)
         renewals.committed(core, custody)
@@ -248,11 +254,21 @@ def _control(core: Context, sender: SiteId, message: Control, custody: Custody |
         core.send(sender, Lost(subgroup=message.subgroup, epoch=message.epoch, db_uuid=core.state.db_uuid))
         return
     if message.control_seq > custody.control_seq:
-        order = (message.cancel, message.hold, message.recall)
+        order = (message.cancel, message.hold, message.recall - _not_let_go(core, sender, custody, message))
         obey(core, custody, message.control_seq, *order, origin_db=message.origin_db_uuid if message.anew else "")
     core.send(sender, ControlAck(subgroup=message.subgroup, epoch=message.epoch, control_seq=message.control_seq))
     _tell(core, custody)
     core.moved.add(custody.key)
+
+
+def _not_let_go(core: Context, sender: SiteId, custody: Custody, message: Control) -> IndexSet:
+    """Return the jobs that stay although they are called back: they came here as an export, and their origin, which
+    should know, wants to export them again (SPEC D7)."""
+    if not custody.exported or not (stay := message.export & message.recall & custody.indices):
+        return IndexSet()
+    core.count("exports_refused")
+    core.warn(f"{sender} calls {counted(len(stay), 'job')} of {message.subgroup} back to export them again")
+    return stay
 
 
 def obey(
@@ -302,26 +318,26 @@ def _acknowledged(core: Context, custody: Custody, message: ResultAck) -> None:
         # No start will tell that fewer run.
         core.moved.add(custody.key)
     if message.batch not in custody.outgoing:
-        core.settle(("result", *_text(custody.key), str(message.batch)))
+        core.settle(BatchTimer("result", *custody.key, message.batch))
         if had_outputs:
             key = facts_key(custody.subgroup, custody.epoch, message.batch)
             core.emit(DropOutputs(key, custody.spec.outputs.dataset))
         execution.close_if_over(core, custody)
 
 
-def result_due(core: Context, subgroup: SubgroupId, epoch: str, batch: str) -> None:
-    custody = core.state.custodies.get((subgroup, int(epoch)))
-    if custody is None or int(batch) not in custody.outgoing:
+def result_due(core: Context, subgroup: SubgroupId, epoch: int, batch: int) -> None:
+    custody = core.state.custodies.get((subgroup, epoch))
+    if custody is None or batch not in custody.outgoing:
         return
-    if custody.outgoing[int(batch)].acked:
-        _ask_for_outputs(core, custody, int(batch))
+    if custody.outgoing[batch].acked:
+        _ask_for_outputs(core, custody, batch)
     else:
-        execution.send_result(core, custody, int(batch))
+        execution.send_result(core, custody, batch)
 
 
 def _ask_for_outputs(core: Context, custody: Custody, batch: int) -> None:
     """Ask the origin, which has the facts, whether the outputs arrived: an empty batch asks that."""
-    core.back_off(("result", *_text(custody.key), str(batch)))
+    core.back_off(BatchTimer("result", *custody.key, batch))
     core.send(
         custody.origin,
         Result(
@@ -341,7 +357,7 @@ def say_again(core: Context, site: SiteId | None = None) -> None:
         if not custody.runnable:
             _say_prepared(core, custody)
         for batch in sorted(custody.outgoing):
-            core.tries.pop(("result", *_text(key), str(batch)), None)
+            core.tries.pop(BatchTimer("result", *key, batch), None)
             execution.send_result(core, custody, batch)
         if custody.runnable:
             core.moved.add(key)

@@ -8,6 +8,7 @@ from diana.engine.journal.effects import Refusal, Reply
 from diana.engine.journal.events import DrainSite
 from diana.engine.journal.records import DrainChanged
 from diana.engine.site.context import Context
+from diana.engine.site.timers import SiteTimer
 from diana.model.views.views import Ok
 from diana.policy.trust.authorise import Action, authorise
 
@@ -29,5 +30,5 @@ def drain(core: Context, event: DrainSite) -> None:
         core.persist(DrainChanged(on=event.on, reason=reason))
         # Groups that waited for room may fit again, and others should hear of it now.
         core.to_place.update(name for name in core.totals.unplaced() if not core.state.groups[name].state)
-        core.after(("summary",), 0.0)
+        core.after(SiteTimer("summary"), 0.0)
     core.reply(Reply(event.request, Ok(count=int(changes or dropped))))

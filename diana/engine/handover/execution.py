@@ -15,9 +15,10 @@ from diana.engine.machines.running import Lane
 from diana.engine.site import journal_doubt, links, run_times
 from diana.engine.site.context import Context
 from diana.engine.site.journal_doubt import JournalDoubt
-from diana.engine.site.run_book import Ended
+from diana.engine.site.run_book import PendingEnds
+from diana.engine.site.timers import BatchTimer, CustodyTimer
 from diana.model.facts import Facts, JobError, Outcome
-from diana.model.ids import SubgroupId, group_of
+from diana.model.ids import group_of
 from diana.model.indexset import IndexSet
 
 _LEASE_OVER = frozenset({Outcome.LEASE_OVER})
@@ -36,7 +37,7 @@ def on_jobs_ended(core: Context, event: JobsEnded) -> None:
         if not core.book(JournalDoubt).fallen:
             core.emit(ForgetRuns(_runs(key, facts)))
         return
-    buffer = core.run_book.ended.setdefault(key, Ended())
+    buffer = core.run_book.ended.setdefault(key, PendingEnds())
     fresh, stale = [], []
     for at, (index, attempt) in enumerate(zip(facts.indices, facts.attempts, strict=True)):
         if custody.running.get(index) == attempt:
@@ -111,7 +112,7 @@ def give_up(core: Context, custody: Custody, indices: list[int], error: str) -> 
     rows = list(range(len(indices)))
     rows = _repeat_unsure(core, custody, facts, rows)
     if rows:
-        buffer = core.run_book.ended.setdefault(custody.key, Ended())
+        buffer = core.run_book.ended.setdefault(custody.key, PendingEnds())
         buffer.facts.append(columns.pick(facts, rows))
         buffer.indices.update(indices[at] for at in rows)
         core.totals.runs.told(custody.key, [indices[at] for at in rows], core.now)
@@ -182,19 +183,15 @@ def _runs(key: CustodyKey, facts: Facts) -> tuple[Run, ...]:
 # --- ends ----------------------------------------------------------------------------------------------------
 
 
-def _flush_soon(core: Context, custody: Custody, buffer: Ended) -> None:
+def _flush_soon(core: Context, custody: Custody, buffer: PendingEnds) -> None:
     """Send results in batches: at once if none left lately or this was the last, else when the batch time is over."""
     wait = buffer.flushed_s + core.state.settings.result_batch_s - core.now
     if wait <= 0 or (not custody.pending and len(buffer.indices) == len(custody.running)):
         flush(core, custody.key)
     else:
-        timer = ("flush", custody.subgroup, str(custody.epoch))
+        timer = CustodyTimer("flush", *custody.key)
         if timer not in core.timers:
             core.after(timer, wait)
-
-
-def flush_due(core: Context, subgroup: SubgroupId, epoch: str) -> None:
-    flush(core, (subgroup, int(epoch)))
 
 
 def flush(core: Context, key: CustodyKey) -> None:
@@ -203,7 +200,7 @@ def flush(core: Context, key: CustodyKey) -> None:
         return
     facts = columns.join(buffer.facts)
     buffer.facts, buffer.indices, buffer.flushed_s = [], set(), core.now
-    core.timers.cancel(("flush", key[0], str(key[1])))
+    core.timers.cancel(CustodyTimer("flush", *key))
     runs = _runs(key, facts)
     _ended(core, custody, results.Ends(facts))
     core.emit(ForgetRuns(runs))
@@ -277,7 +274,7 @@ def _ended(core: Context, custody: Custody, ends: results.Ends) -> None:
 
 
 def send_result(core: Context, custody: Custody, batch: int) -> None:
-    core.back_off(("result", custody.subgroup, str(custody.epoch), str(batch)))
+    core.back_off(BatchTimer("result", *custody.key, batch))
     key = facts_key(custody.subgroup, custody.epoch, batch)
     out = custody.outgoing[batch]
     state = core.state

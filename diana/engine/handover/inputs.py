@@ -9,6 +9,7 @@ from diana.engine.journal.events import StageDone
 from diana.engine.journal.state import Custody, CustodyKey
 from diana.engine.site import links
 from diana.engine.site.context import Context
+from diana.engine.site.timers import BatchTimer
 from diana.errors import one_line
 from diana.model.ids import SubgroupId, group_of
 
@@ -52,7 +53,7 @@ def on_staged(core: Context, event: StageDone) -> None:
     if unit.tries < TRIES and not event.final:
         unit.error = event.error
         _say(core, custody)
-        core.after(("stage", key[0], str(key[1]), str(number)), 0.5 * 2.0**unit.tries)
+        core.after(BatchTimer("stage", *key, number), 0.5 * 2.0**unit.tries)
         return
     halves = core.book(StageBook).halve(custody, number) if event.final else []
     if halves:
@@ -87,7 +88,7 @@ def _say(core: Context, custody: Custody) -> None:
         core.moved.add(custody.key)
 
 
-def stage_again(core: Context, subgroup: SubgroupId, epoch: str, number: str) -> None:
-    key = (subgroup, int(epoch))
-    if int(number) in core.book(StageBook).units.get(key, {}):
-        _order(core, key, int(number))
+def stage_again(core: Context, subgroup: SubgroupId, epoch: int, number: int) -> None:
+    key = (subgroup, epoch)
+    if number in core.book(StageBook).units.get(key, {}):
+        _order(core, key, number)

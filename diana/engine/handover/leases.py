@@ -25,6 +25,7 @@ from diana.engine.messages.messages import (
     Result,
 )
 from diana.engine.site.context import Context
+from diana.engine.site.timers import PeerTimer, part_timers
 from diana.model.ids import SiteId, group_of
 from diana.model.indexset import IndexSet
 
@@ -62,7 +63,7 @@ def committed(core: Context, group: Group, subgroup: Subgroup) -> None:
 def _wait(core: Context, site: SiteId) -> None:
     due_s = max(core.book(LeaseBook).waits.get(site, 0.0), core.now + wait_s(core))
     core.book(LeaseBook).waits[site] = due_s
-    core.timers.set(("lease", site), due_s)
+    core.timers.set(PeerTimer("lease", site), due_s)
 
 
 def _under_lease(core: Context, site: SiteId | None) -> list[tuple[Group, Subgroup]]:
@@ -108,17 +109,17 @@ def place_anew(core: Context, group: Group, subgroup: Subgroup, why: str) -> int
         return 0
     held = subgroup.holding & lost
     order = ControlIssued(
-        subgroup=subgroup.part,
+        subgroup=subgroup.subgroup,
         epoch=subgroup.epoch,
         control_seq=subgroup.control_seq + 1,
         cancel=cancelled | lost,
         recall=subgroup.recalled,
     )
     core.persist(order)
-    core.persist(PartDisowned(subgroup=subgroup.part, epoch=subgroup.epoch, indices=lost, held=held))
-    for kind in ("offer", "offer-over", "commit", "control"):
-        core.settle((kind, subgroup.part))
-    core.view.progress.pop(subgroup.part, None)
+    core.persist(PartDisowned(subgroup=subgroup.subgroup, epoch=subgroup.epoch, indices=lost, held=held))
+    for timer in part_timers(subgroup.subgroup):
+        core.settle(timer)
+    core.view.progress.pop(subgroup.subgroup, None)
     core.view.refused.setdefault(group.group, {})[subgroup.site] = core.now + AVOID_S
     results.cancel_unplaced(core, group, cancelled & lost)
     again = lost & group.unplaced
@@ -133,7 +134,7 @@ def place_anew(core: Context, group: Group, subgroup: Subgroup, why: str) -> int
 
 def note(core: Context, subgroup: Subgroup) -> str:
     """Return what becomes of the part while its site is silent; empty: nothing, it is waited for."""
-    group, due_s = core.state.groups[group_of(subgroup.part)], core.book(LeaseBook).waits.get(subgroup.site)
+    group, due_s = core.state.groups[group_of(subgroup.subgroup)], core.book(LeaseBook).waits.get(subgroup.site)
     if group.spec.on_site_lost != "rerun" or due_s is None:
         return ""
     lease_s, left_s = core.state.settings.lease_s, max(0.0, due_s - core.now)
@@ -147,7 +148,7 @@ def disown(core: Context, site: SiteId) -> None:
     """Tell a site which jobs are no longer its own, until it has written that down."""
     parts = core.state.disowned.get(site)
     if not parts:
-        core.settle(("disown", site))
+        core.settle(PeerTimer("disown", site))
         return
     peer = core.view.peers.get(site)
     if peer is None or not peer.up:
@@ -164,7 +165,7 @@ def disown(core: Context, site: SiteId) -> None:
             recall=old.recall,
         )
         core.send(site, order)
-    core.back_off(("disown", site))
+    core.back_off(PeerTimer("disown", site))
 
 
 def on_answer(core: Context, sender: SiteId, message: Answer) -> bool:
@@ -183,5 +184,5 @@ def on_answer(core: Context, sender: SiteId, message: Answer) -> bool:
     # Cancelled there, or never known: it starts none of it.
     core.persist(PartDropped(subgroup=message.subgroup, epoch=message.epoch, site=sender))
     if sender not in core.state.disowned:
-        core.settle(("disown", sender))
+        core.settle(PeerTimer("disown", sender))
     return True

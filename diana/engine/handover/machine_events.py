@@ -21,6 +21,7 @@ from diana.engine.machines.machine import EXPECTED_BACK_S, Worker
 from diana.engine.site import journal_doubt
 from diana.engine.site.context import Context
 from diana.engine.site.journal_doubt import JournalDoubt
+from diana.engine.site.timers import MachineTimer
 from diana.model.indexset import IndexSet
 from diana.model.views.views import Ok
 from diana.policy.trust.authorise import Action, authorise
@@ -63,7 +64,7 @@ def on_ready(core: Context, event: LrmReady) -> None:
     core.workers.ready(name, event.session, known, core.now)
     core.workers.sized(name, event.ahead, trouble=event.trouble)
     core.totals.runs.gives_back(name, event.recalls)
-    core.timers.cancel(("machine", name))
+    core.timers.cancel(MachineTimer("machine", name))
     core.book(JournalDoubt).inventoried.add(name)
     found = _unheard_of(core, event.known)
     # A pair that was taken over by force lacks the end of its journal, and goes on under its name.
@@ -139,7 +140,7 @@ def not_expected(core: Context, name: str) -> None:
 def _expect(core: Context, name: str) -> None:
     worker = core.workers.find(name)
     if worker is not None and worker.session is None and name != core.workers.own:
-        core.after(("machine", name), EXPECTED_BACK_S)
+        core.after(MachineTimer("machine", name), EXPECTED_BACK_S)
 
 
 def _told_queues(core: Context) -> None:
@@ -226,7 +227,7 @@ def remove(core: Context, event: MachineRemoved) -> None:
         return
     core.persist(MachineGone(machine=name))
     core.workers.not_expected(name, core.now)
-    core.timers.cancel(("machine", name))
+    core.timers.cancel(MachineTimer("machine", name))
     for key, indices in held.items():
         error = (
             f"machine {name} was removed by the operator while it ran; look at its log, then rerun or give up the job"

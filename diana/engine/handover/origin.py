@@ -31,7 +31,9 @@ from diana.engine.messages.messages import (
 )
 from diana.engine.site import journal_doubt
 from diana.engine.site.context import Context
+from diana.engine.site.timers import PartTimer, part_timers
 from diana.model.ids import SiteId, SubgroupId, group_of, origin_of
+from diana.model.indexset import IndexSet
 from diana.model.trust.principal import Principal
 from diana.policy.trust.authorise import Action, authorise
 
@@ -44,36 +46,27 @@ Report = Prepared | Refused | Committed | Aborted | Lost | Progress | Result | C
 
 def offer(core: Context, group: Group, subgroup: Subgroup) -> None:
     """Make the offer, step 1; its record stands already."""
-    core.after(("offer-over", subgroup.part), core.state.settings.offer_wait_s)
+    core.after(PartTimer("offer-over", subgroup.subgroup), core.state.settings.offer_wait_s)
     _send_prepare(core, group, subgroup)
 
 
 def _send_prepare(core: Context, group: Group, subgroup: Subgroup) -> None:
-    core.back_off(("offer", subgroup.part))
+    core.back_off(PartTimer("offer", subgroup.subgroup))
     core.send(
         subgroup.site,
         Prepare(
-            subgroup=subgroup.part,
-            epoch=subgroup.epoch,
-            indices=subgroup.indices,
+            **subgroup.assigned(),
             spec=group.spec_bytes,
             authorisation=group.authorisation,
             submitted_s=group.submitted_s,
-            files=subgroup.files,
-            sources=subgroup.sources,
-            readers=subgroup.readers,
-            max_parallel=subgroup.max_parallel,
-            attempt_base=subgroup.attempt_base,
-            exported=subgroup.exported,
-            unguarded=subgroup.unguarded,
             room=subgroup.room,
         ),
     )
 
 
 def _send_commit(core: Context, subgroup: Subgroup) -> None:
-    core.back_off(("commit", subgroup.part))
-    core.send(subgroup.site, Commit(subgroup=subgroup.part, epoch=subgroup.epoch, db_uuid=subgroup.db_uuid))
+    core.back_off(PartTimer("commit", subgroup.subgroup))
+    core.send(subgroup.site, Commit(subgroup=subgroup.subgroup, epoch=subgroup.epoch, db_uuid=subgroup.db_uuid))
 
 
 def find(core: Context, part: SubgroupId) -> tuple[Group, Subgroup] | None:
@@ -115,8 +108,8 @@ def on_report(core: Context, sender: SiteId, message: Report) -> None:
                 take_back(core, group, subgroup, f"{sender} dropped the offer")
         case Committed():
             if subgroup.step is Step.COMMITTED and not subgroup.acked:
-                core.persist(CommitAcked(subgroup=subgroup.part, epoch=subgroup.epoch))
-                core.settle(("commit", subgroup.part))
+                core.persist(CommitAcked(subgroup=subgroup.subgroup, epoch=subgroup.epoch))
+                core.settle(PartTimer("commit", subgroup.subgroup))
                 core.notify(group.group)
         case Lost():
             _lost(core, group, subgroup, message)
@@ -129,11 +122,12 @@ def on_report(core: Context, sender: SiteId, message: Report) -> None:
             else:
                 core.warn(f"{sender} reports results of {message.subgroup}, which was never committed")
         case ControlAck():
-            if message.control_seq > subgroup.control_acked:
-                seq = min(message.control_seq, subgroup.control_seq)
-                core.persist(ControlAcked(subgroup=subgroup.part, epoch=subgroup.epoch, control_seq=seq))
+            # A number that was never issued counts as the last one that was.
+            seq = min(message.control_seq, subgroup.control_seq)
+            if seq > subgroup.control_acked:
+                core.persist(ControlAcked(subgroup=subgroup.subgroup, epoch=subgroup.epoch, control_seq=seq))
             if subgroup.control_acked >= subgroup.control_seq:
-                core.settle(("control", subgroup.part))
+                core.settle(PartTimer("control", subgroup.subgroup))
 
 
 def _about_nothing_current(core: Context, sender: SiteId, message: Report) -> None:
@@ -171,11 +165,11 @@ def _prepared(core: Context, group: Group, subgroup: Subgroup, message: Prepared
         if subgroup.unreachable:
             # This store was put back: first its destination tells what it holds.
             return
-        core.persist(TransferCommitted(subgroup=subgroup.part, epoch=subgroup.epoch, db_uuid=message.db_uuid))
+        core.persist(TransferCommitted(subgroup=subgroup.subgroup, epoch=subgroup.epoch, db_uuid=message.db_uuid))
         _rests_on(core, subgroup.site, message)
         leases.committed(core, group, subgroup)
-        core.settle(("offer", subgroup.part))
-        core.timers.cancel(("offer-over", subgroup.part))
+        core.settle(PartTimer("offer", subgroup.subgroup))
+        core.timers.cancel(PartTimer("offer-over", subgroup.subgroup))
         _send_commit(core, subgroup)
     elif not subgroup.acked and not subgroup.unreachable:
         _send_commit(core, subgroup)
@@ -201,41 +195,49 @@ def _lost(core: Context, group: Group, subgroup: Subgroup, message: Lost) -> Non
     if subgroup.step is Step.OFFERED:
         take_back(core, group, subgroup, f"{subgroup.site} does not know the offer")
     elif subgroup.unreachable:
-        core.settle(("control", subgroup.part))
+        core.settle(PartTimer("control", subgroup.subgroup))
     elif subgroup.open_jobs():
         what = "lost its database" if message.db_uuid != subgroup.db_uuid else "came back with an older database"
         mark_unreachable(core, group, subgroup, f"{subgroup.site} {what}")
 
 
 def mark_unreachable(core: Context, group: Group, subgroup: Subgroup, reason: str) -> None:
-    core.persist(PartUnreachable(subgroup=subgroup.part, epoch=subgroup.epoch, reason=reason))
-    core.settle(("commit", subgroup.part))
+    core.persist(PartUnreachable(subgroup=subgroup.subgroup, epoch=subgroup.epoch, reason=reason))
+    core.settle(PartTimer("commit", subgroup.subgroup))
     core.notify(group.group)
 
 
 def take_back(core: Context, group: Group, subgroup: Subgroup, reason: str) -> None:
     """Take OFFERED jobs back to unplaced. Safe as long as COMMIT was never persisted, or the destination wrote a
     tombstone."""
-    core.persist(TakenBack(subgroup=subgroup.part, epoch=subgroup.epoch, reason=reason))
-    for kind in ("offer", "offer-over", "commit", "control"):
-        core.settle((kind, subgroup.part))
+    core.persist(TakenBack(subgroup=subgroup.subgroup, epoch=subgroup.epoch, reason=reason))
+    for timer in part_timers(subgroup.subgroup):
+        core.settle(timer)
     core.waiting_notes[group.group] = reason
     results.cancel_unplaced(core, group, subgroup.cancelling)
     core.to_place.add(group.group)
 
 
+def exporting(core: Context, subgroup: Subgroup) -> IndexSet:
+    """Return the jobs called back from the placement that leave it as an export, by all that this origin knows."""
+    if subgroup.exported or not subgroup.recalled:
+        return IndexSet()
+    return subgroup.recalled & core.state.groups[group_of(subgroup.subgroup)].exported
+
+
 def send_control(core: Context, subgroup: Subgroup) -> None:
     """Send the standing order for this transfer; the highest control_seq wins."""
-    core.back_off(("control", subgroup.part))
+    core.back_off(PartTimer("control", subgroup.subgroup))
     core.send(
         subgroup.site,
         Control(
-            subgroup=subgroup.part,
+            subgroup=subgroup.subgroup,
             epoch=subgroup.epoch,
             control_seq=subgroup.control_seq,
             cancel=subgroup.cancelling,
             hold=subgroup.holding,
             recall=subgroup.recalled,
+            export=exporting(core, subgroup),
             anew=subgroup.ordered_by == core.state.db_uuid,
         ),
     )
@@ -269,7 +271,7 @@ def resend(core: Context, part: SubgroupId) -> None:
 def resend_all(core: Context, site: SiteId | None = None) -> None:
     """Say again what is open (with that peer): at start, or when a peer is back."""
     for _, subgroup in core.parties.handed_to(site):
-        if subgroup.step is Step.OFFERED and ("offer-over", subgroup.part) not in core.timers:
-            core.after(("offer-over", subgroup.part), core.state.settings.offer_wait_s)
-        core.tries.pop(("commit", subgroup.part), None)
-        resend(core, subgroup.part)
+        if subgroup.step is Step.OFFERED and PartTimer("offer-over", subgroup.subgroup) not in core.timers:
+            core.after(PartTimer("offer-over", subgroup.subgroup), core.state.settings.offer_wait_s)
+        core.tries.pop(PartTimer("commit", subgroup.subgroup), None)
+        resend(core, subgroup.subgroup)

@@ -12,6 +12,7 @@ from diana.engine.journal.state import Group, Subgroup
 from diana.engine.messages.messages import Progress, Result, ResultAck
 from diana.engine.site import run_times
 from diana.engine.site.context import Context
+from diana.engine.site.timers import PartTimer
 from diana.model.facts import MOST_ATTEMPTS, Facts, Outcome
 from diana.model.ids import SubgroupId
 from diana.model.indexset import IndexSet
@@ -51,20 +52,22 @@ def on_result(core: Context, group: Group, subgroup: Subgroup, message: Result) 
     batch = message.batch
     if batch not in subgroup.batches and _disowned(subgroup, message):
         jobs = len(message.facts.indices) + len(message.cancelled)
-        core.persist(ResultStale(subgroup=subgroup.part, epoch=subgroup.epoch, batch=batch, jobs=jobs))
+        core.persist(ResultStale(subgroup=subgroup.subgroup, epoch=subgroup.epoch, batch=batch, jobs=jobs))
         core.count("stale_results")
     if batch not in subgroup.batches:
         wrong = _nonsense(group, subgroup, message)
         if wrong:
-            core.warn(f"{subgroup.site} reports of {subgroup.part}: {wrong}")
+            core.warn(f"{subgroup.site} reports of {subgroup.subgroup}: {wrong}")
             return
         ends = Ends(message.facts, message.cancelled, message.revoked)
         told_by = (message.db_uuid, message.seq)
         accept(core, group, subgroup, batch, ends, message.bytes_staged, keep=True, told_by=told_by)
-        core.settle(("commit", subgroup.part))
-    key = facts_key(subgroup.part, subgroup.epoch, batch)
+        core.settle(PartTimer("commit", subgroup.subgroup))
+    key = facts_key(subgroup.subgroup, subgroup.epoch, batch)
     taken = key not in group.gathers and key not in group.not_gathered
-    core.send(subgroup.site, ResultAck(subgroup=subgroup.part, epoch=subgroup.epoch, batch=batch, outputs_taken=taken))
+    core.send(
+        subgroup.site, ResultAck(subgroup=subgroup.subgroup, epoch=subgroup.epoch, batch=batch, outputs_taken=taken)
+    )
 
 
 def _disowned(subgroup: Subgroup, message: Result) -> bool:
@@ -121,13 +124,13 @@ def accept(
             held.append(index)
         else:
             failed.append(index)
-    key = facts_key(subgroup.part, subgroup.epoch, batch)
+    key = facts_key(subgroup.subgroup, subgroup.epoch, batch)
     if keep and facts.indices:
         core.emit(KeepFacts(key, facts))
     started = [t for t, a in zip(facts.started_s, facts.attempts, strict=True) if a]
     core.persist(
         ResultAccepted(
-            subgroup=subgroup.part,
+            subgroup=subgroup.subgroup,
             epoch=subgroup.epoch,
             batch=batch,
             done=IndexSet.of(done),
@@ -158,9 +161,9 @@ def accept(
         cancel_unplaced(core, group, subgroup.cancelling)
         core.to_place.add(group.group)
     if not subgroup.open_jobs():
-        core.settle(("control", subgroup.part))
-        core.view.progress.pop(subgroup.part, None)
-        if group.unplaced:
+        core.settle(PartTimer("control", subgroup.subgroup))
+        core.view.progress.pop(subgroup.subgroup, None)
+        if group.unplaced and group.spec.max_parallel:
             # Its share of max_parallel is free for jobs that waited for it.
             core.to_place.add(group.group)
     core.to_check.add(group.group)

@@ -1,7 +1,7 @@
 """The state table of the hand-over, as data: for each side, the state a transfer stands in and the message that comes
 in, with the state that follows, the records persisted, and the messages sent to the other side.
 
-`tests/engine/test_handover_table.py` drives an engine through each row, and holds the text of the table in the
+`tests/engine/handover/test_handover_table.py` drives an engine through each row, and holds the text of the table in the
 package's docstring to `text()`. Each report has a row in each state of a placed transfer, and each order has one in
 each state of the destination; user orders, timers and events of machines stand where they change something.
 """

@@ -188,6 +188,11 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     wish. Costs by how many are named, not by how many there are."""
 
 
+class BindAll(msgspec.Struct, frozen=True):
+    """The node is about to stop in good order: jobs that wait here for their turn are bound to sites now, since nobody
+    answers calls while it is away."""
+
+
 class Leaving(msgspec.Struct, frozen=True):
     """The node is about to stop in good order: say goodbye."""
 
@@ -428,6 +433,7 @@ Event = (
     | AddDataset
     | RemoveDataset
     | Ask
+    | BindAll
     | Leaving
     | PeerUp
     | PeerDown

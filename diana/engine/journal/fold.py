@@ -91,6 +91,8 @@ def apply(state: SiteState, record: r.Record, home: SiteId) -> None:
         case r.GroupPlaced():
             group = state.groups[record.group]
             _decided(group, record.decision)
+            if group.foretold is None and len(group.decisions) == 1:
+                group.foretold = record.foretold or record.decision.foretold()
             for part in record.parts:
                 _place(state, group, part, home, group.spec_bytes)
         case r.JobsCancelled():
@@ -103,7 +105,9 @@ def apply(state: SiteState, record: r.Record, home: SiteId) -> None:
         case r.MachineGone():
             state.machines[record.machine] = Machine(0, gone=True)
         case r.HoldingChanged():
-            state.groups[record.group].holding = record.holding
+            group = state.groups[record.group]
+            group.holding = record.holding
+            group.was_held = group.was_held or bool(record.holding)
         case r.JobsMoved():
             _jobs_moved(state.groups[record.group], record)
         case r.JobsRetried():
@@ -200,41 +204,25 @@ def _place(state: SiteState, group: Group, part: r.Part, home: SiteId, spec: byt
     _not_moving(group, part.indices)
     group.next_number = max(group.next_number, int(part.subgroup.rpartition("/")[2]) + 1)
     group.epoch = max(group.epoch, part.epoch)
+    # At home the custody has the files; an origin keeps those of other parts for as long as it may have to offer them.
     group.subgroups[part.subgroup] = Subgroup(
-        part=part.subgroup,
-        epoch=part.epoch,
+        **part.assigned(*(("files", "sources", "readers") if at_home else ())),
         site=part.site,
-        indices=part.indices,
         step=Step.COMMITTED if at_home else Step.OFFERED,
-        files=() if at_home else part.files,
-        sources=() if at_home else part.sources,
-        readers=() if at_home else part.readers,
-        max_parallel=part.max_parallel,
-        attempt_base=part.attempt_base,
-        exported=part.exported,
         room=part.room,
-        unguarded=part.unguarded,
         decision=len(group.decisions) - 1,
         db_uuid=state.db_uuid if at_home else "",
         acked=at_home,
     )
     if at_home:
         state.custodies[(part.subgroup, part.epoch)] = Custody(
-            subgroup=part.subgroup,
-            epoch=part.epoch,
+            **part.assigned(),
             origin=home,
             owner=group.owner,
             spec_bytes=spec,
-            indices=part.indices,
             submitted_s=group.submitted_s,
-            files=part.files,
-            sources=part.sources,
-            readers=part.readers,
-            max_parallel=part.max_parallel,
-            attempt_base=part.attempt_base,
-            exported=part.exported,
-            raised=part.room > 0,
-            unguarded=part.unguarded,
+            raised=part.room > 0 and not part.behind,
+            arrived_s=group.decisions[-1].decided_at_s if part.behind else 0.0,
             runnable=True,
             pending=part.indices,
         )
@@ -242,7 +230,7 @@ def _place(state: SiteState, group: Group, part: r.Part, home: SiteId, spec: byt
 
 def _jobs_moved(group: Group, record: r.JobsMoved) -> None:
     _not_moving(group, record.indices)
-    group.moving = (*group.moving, Moving(record.indices, record.to, record.why, record.room))
+    group.moving = (*group.moving, Moving(record.indices, record.to, record.why, record.room, record.behind))
     if record.exported:
         group.exported = group.exported | record.indices
 
@@ -250,7 +238,7 @@ def _jobs_moved(group: Group, record: r.JobsMoved) -> None:
 def _not_moving(group: Group, indices: IndexSet) -> None:
     """Drop the orders to move these jobs."""
     if group.moving:
-        left = (Moving(m.indices - indices, m.to, m.why, m.room) for m in group.moving)
+        left = (replace(m, indices=m.indices - indices) for m in group.moving)
         group.moving = tuple(m for m in left if m.indices)
 
 
@@ -328,6 +316,7 @@ def _at_origin(state: SiteState, record: _OriginRecord) -> None:
             subgroup.control_seq = record.control_seq
             subgroup.cancelling, subgroup.holding = record.cancel, record.hold
             subgroup.recalled = record.recall
+            group.was_held = group.was_held or bool(record.hold)
             subgroup.ordered_by = record.origin_db or subgroup.ordered_by
         case r.ControlAcked():
             subgroup.control_acked = max(subgroup.control_acked, record.control_seq)
@@ -343,7 +332,7 @@ def _at_origin(state: SiteState, record: _OriginRecord) -> None:
 def _part_disowned(state: SiteState, group: Group, subgroup: Subgroup, record: PartDisowned) -> None:
     lost = record.indices
     old = Disowned(subgroup.epoch, subgroup.control_seq, subgroup.cancelling, subgroup.recalled)
-    state.disowned.setdefault(subgroup.site, {})[subgroup.part] = old
+    state.disowned.setdefault(subgroup.site, {})[subgroup.subgroup] = old
     group.unplaced = group.unplaced | lost
     group.holding = group.holding | record.held
     group.retried = group.retried | lost
@@ -371,7 +360,20 @@ def _peer_seen(known: PeerMemory | None, record: r.PeerSeen) -> PeerMemory:
 
 
 def _compare(state: SiteState, group: Group) -> None:
-    """Note how far the predicted end was off, if nothing came between: placed once, not held, cancelled or retried."""
+    """Score what was foretold of a group that is done, if its user did not come between: moves are among what forecasts
+    have to foresee, holds and retries are not."""
+    said = group.foretold
+    if said is None:
+        _compare_as_planned(state, group)
+        return
+    if group.state != "done" or group.last_end_s < 0 or group.was_held or group.retried:
+        return
+    achieved_s = group.ended_s() - (said.at_s - group.submitted_s)
+    state.past_ends.add(said.basis, said.slowest_s, said.end_s, achieved_s)
+
+
+def _compare_as_planned(state: SiteState, group: Group) -> None:
+    """As release 0.1.0 did with its own groups: those that were placed once, and not held, cancelled or retried."""
     as_planned = len(group.decisions) == 1 and not group.past and not group.retried
     ordered = any(subgroup.control_seq for subgroup in group.subgroups.values())
     if group.state != "done" or not as_planned or ordered or group.last_end_s < 0:

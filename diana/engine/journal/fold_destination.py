@@ -28,21 +28,13 @@ def in_custody(state: SiteState, record: CustodyRecord, home: SiteId) -> None:
     match record:
         case r.CustodyTaken():
             state.custodies[key] = Custody(
-                subgroup=record.subgroup,
-                epoch=record.epoch,
+                **record.assigned(),
                 origin=record.origin,
                 owner=record.owner,
                 spec_bytes=record.spec,
-                indices=record.indices,
                 submitted_s=record.submitted_s,
-                files=record.files,
-                sources=record.sources,
-                readers=record.readers,
-                max_parallel=record.max_parallel,
-                attempt_base=record.attempt_base,
-                exported=record.exported,
                 raised=record.raised,
-                unguarded=record.unguarded,
+                arrived_s=record.arrived_s,
                 origin_db=record.origin_db,
             )
             return
@@ -51,7 +43,7 @@ def in_custody(state: SiteState, record: CustodyRecord, home: SiteId) -> None:
             done = isinstance(record, r.CustodyClosed)
             if custody.origin != home:
                 told = custody.indices if done else IndexSet()
-                state.tombstones[key] = Tombstone(done, record.at_s, custody.origin, told)
+                state.tombstones[key] = Tombstone(done, record.at_s, custody.origin, told, custody.went_back)
             return
         case r.TombstoneExpired():
             del state.tombstones[key]
@@ -108,6 +100,8 @@ def _runs_ended(custody: Custody, record: r.RunsEnded, at_home: bool) -> None:
     if gone or started < len(record.ended):
         custody.pending = custody.pending - record.ended - gone
     custody.indices = custody.indices - record.revoked
+    if custody.exported:
+        custody.went_back = custody.went_back | record.revoked
     custody.next_batch = record.batch + 1
     if not at_home:
         custody.outgoing[record.batch] = Outgoing(

@@ -49,7 +49,7 @@ def _reported(state: SiteState, group: Group, record: PartReported, home: SiteId
             remember(group, known)
         return
     # Who was given a job last has it; no two parts have one epoch, whatever a site says.
-    others = (s for s in group.subgroups.values() if s.part != record.subgroup)
+    others = (s for s in group.subgroups.values() if s.subgroup != record.subgroup)
     later = IndexSet.union(s.indices for s in others if s.epoch >= record.epoch)
     mine = (record.open | record.told | record.revoked) - later
     before = group.past.get(record.subgroup) if known is None else None
@@ -66,7 +66,7 @@ def _reported(state: SiteState, group: Group, record: PartReported, home: SiteId
     _take_from_others(state, group, mine, record.epoch, home)
     if known is None:
         known = group.subgroups[record.subgroup] = Subgroup(
-            part=record.subgroup,
+            subgroup=record.subgroup,
             epoch=record.epoch,
             site=record.site,
             indices=mine,

@@ -8,7 +8,8 @@ from __future__ import annotations
 import msgspec
 
 from diana.engine.messages.messages import Authorisation
-from diana.model.data import DataFile, Dataset
+from diana.model.assignment import Assignment
+from diana.model.data import Dataset
 from diana.model.facts import FactsKey
 from diana.model.ids import MAIN_MACHINE, GroupId, SiteId, SubgroupId, group_of
 from diana.model.indexset import IndexSet
@@ -19,7 +20,7 @@ from diana.model.trust.contact import KnownAt
 from diana.model.trust.invitation import Invitation
 from diana.model.trust.ledger import Signed
 from diana.model.trust.register import Register
-from diana.model.views.decision import Decision
+from diana.model.views.decision import Decision, Foretold
 from diana.model.views.link import LinkSamples
 
 
@@ -77,22 +78,12 @@ class GroupSubmitted(_OfGroup, frozen=True, kw_only=True):
     """All groups of a submission of several, in the order written; only in the first of them."""
 
 
-class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Part(Assignment, frozen=True, kw_only=True, omit_defaults=True):
     """One subgroup of a placement."""
 
-    subgroup: SubgroupId
-    epoch: int
     site: SiteId
-    indices: IndexSet
-    files: tuple[DataFile, ...] = ()
-    sources: tuple[tuple[SiteId, ...], ...] = ()
-    readers: tuple[IndexSet, ...] = ()
-    max_parallel: int = 0
-    attempt_base: int = 0
-    exported: bool = False
     room: int = 0
     """Number of the room that the site keeps for them; 0: none."""
-    unguarded: bool = False
 
 
 class GroupPlaced(_OfGroup, frozen=True, kw_only=True):
@@ -100,6 +91,8 @@ class GroupPlaced(_OfGroup, frozen=True, kw_only=True):
 
     decision: Decision
     parts: tuple[Part, ...]
+    foretold: Foretold | None = None
+    """Forecast of the whole group, where it was made before this placement: its jobs waited for their turn."""
 
 
 class TransferCommitted(_OfTransfer, frozen=True, kw_only=True):
@@ -186,7 +179,9 @@ class JobsMoved(_OfGroup, frozen=True, kw_only=True):
     room: int = 0
     """Number of the room that `to` keeps for them; 0: none."""
     gain_s: float = 0.0
-    """Seconds that the move is to save."""
+    """Seconds within which they are to start there, so that the move pays."""
+    behind: bool = False
+    """True if they get no raise there."""
 
 
 class HoldingChanged(_OfGroup, frozen=True, kw_only=True):
@@ -237,23 +232,17 @@ class GroupExpired(_OfGroup, frozen=True, kw_only=True):
     """O: the group was closed for so long that nothing of it is kept."""
 
 
-class CustodyTaken(_OfTransfer, frozen=True, kw_only=True):
-    """D, step 2: PREPARED, inert."""
+class CustodyTaken(Assignment, frozen=True, kw_only=True, tag_field="t", omit_defaults=False):
+    """D, step 2: PREPARED, inert. Every field is written: a standby of release 0.1.0 does not do without."""
 
     origin: SiteId
     owner: str
     spec: bytes
-    indices: IndexSet
     submitted_s: float
-    files: tuple[DataFile, ...]
-    sources: tuple[tuple[SiteId, ...], ...]
-    readers: tuple[IndexSet, ...]
-    max_parallel: int
-    attempt_base: int = 0
-    exported: bool = False
     raised: bool = False
-    unguarded: bool = False
     origin_db: str = ""
+    arrived_s: float = 0.0
+    """Site time of a move's arrival, from which its place among equals counts; 0: from the submission."""
 
 
 class CustodyRunnable(_OfTransfer, frozen=True, kw_only=True):

@@ -11,19 +11,21 @@ import msgspec
 
 from diana.engine.messages.messages import Authorisation
 from diana.errors import StoreNewer, of_newer
+from diana.model.assignment import Assignment
 from diana.model.data import DataFile, Dataset
 from diana.model.facts import FactsKey
-from diana.model.history import Errors, OutputSizes, RunTimes, outputs_key, template_key
+from diana.model.history import OutputSizes, RunTimes, outputs_key, template_key
 from diana.model.ids import MAIN_MACHINE, GroupId, SiteId, SubgroupId
 from diana.model.indexset import FinishedSet, IndexSet
 from diana.model.job.spec import GroupSpec, decode_spec
 from diana.model.maintenance import Window
+from diana.model.past_ends import Errors, PastEnds
 from diana.model.settings import Settings
 from diana.model.trust.contact import KnownAt
 from diana.model.trust.invitation import Invitation
 from diana.model.trust.ledger import Signed
 from diana.model.trust.register import Register
-from diana.model.views.decision import Decision
+from diana.model.views.decision import Decision, Foretold
 from diana.model.views.link import LinkHistory
 
 CustodyKey = tuple[SubgroupId, int]
@@ -54,23 +56,18 @@ class Step(StrEnum):
     COMMITTED = "committed"
 
 
-class Subgroup(msgspec.Struct, kw_only=True):
-    """O: one placement of part of a group. It ends when all its results are accepted or it is taken back."""
+class Subgroup(Assignment, frozen=False, kw_only=True, omit_defaults=False):  # type: ignore[misc]
+    """O: one placement of part of a group. It ends when all its results are accepted or it is taken back. Of its
+    assignment, the jobs become fewer where they are placed anew, and the files come when it is offered."""
 
-    part: SubgroupId
-    epoch: int
-    site: SiteId
+    subgroup: SubgroupId = msgspec.field(name="part")
     indices: IndexSet
-    step: Step
     files: tuple[DataFile, ...] = ()
     sources: tuple[tuple[SiteId, ...], ...] = ()
     readers: tuple[IndexSet, ...] = ()
-    max_parallel: int = 0
-    attempt_base: int = 0
-    exported: bool = False
+    site: SiteId
+    step: Step
     room: int = 0
-    unguarded: bool = False
-    """True if it is run there however many fail at once."""
     db_uuid: str = ""
     acked: bool = False
     """True once the destination said that it is runnable there."""
@@ -136,6 +133,8 @@ class Moving(msgspec.Struct, frozen=True):
     why: str
     room: int = 0
     """Number of the room that `to` keeps for them; 0: none."""
+    behind: bool = False
+    """True if they get no raise there."""
 
 
 class Group(msgspec.Struct, kw_only=True, dict=True):
@@ -195,6 +194,10 @@ class Group(msgspec.Struct, kw_only=True, dict=True):
     """Final state once closed: done, failed, cancelled or held; empty: still open."""
     closed_s: float = -1.0
     note: str = ""
+    foretold: Foretold | None = None
+    """The end of the whole, as foretold when it was placed first; None: it was not."""
+    was_held: bool = False
+    """True once any of its jobs was held: its end says nothing of forecasts."""
 
     @cached_property
     def spec(self) -> GroupSpec:
@@ -241,50 +244,43 @@ class Outgoing(msgspec.Struct, kw_only=True):
     ended: IndexSet = IndexSet()
 
 
-class Custody(msgspec.Struct, kw_only=True, dict=True):
-    """D: a subgroup this site has been given to run."""
+class Custody(Assignment, frozen=False, kw_only=True, dict=True, omit_defaults=False):  # type: ignore[misc]
+    """D: a subgroup this site has been given to run. Of its assignment, the jobs become fewer as some go back."""
 
-    subgroup: SubgroupId
-    epoch: int
+    indices: IndexSet
     origin: SiteId
     owner: str
     spec_bytes: bytes
-    indices: IndexSet
     submitted_s: float
-    files: tuple[DataFile, ...] = ()
-    sources: tuple[tuple[SiteId, ...], ...] = ()
-    readers: tuple[IndexSet, ...] = ()
-    max_parallel: int = 0
-    attempt_base: int = 0
-    exported: bool = False
-    """True if it came from a congested site, by its origin's word: it is not let go again."""
     raised: bool = False
-    """True if room was kept here for its jobs: they stand one level higher (section IX)."""
-    unguarded: bool = False
-    """True if its jobs start however many fail at once (`guard/guard.py`)."""
+    """True if room was kept here for its jobs in paper mode: they stand one level higher (section IX)."""
+    arrived_s: float = 0.0
+    """Site time of a move's arrival, from which its place among equals counts; 0: from the submission."""
     origin_db: str = ""
     """The origin's database that gave the last order about it; empty: this site's own, or an older release's."""
     runnable: bool = False
     on_hold: bool = False
     """True if it was restored from a backup: nothing of it starts."""
     pending: IndexSet = IndexSet()
-    running: dict[int, int] = {}
+    running: dict[int, int] = msgspec.field(default_factory=dict)
     """Index -> attempt, from STARTING until its end is durable."""
-    given: dict[str, IndexSet] = {}
+    given: dict[str, IndexSet] = msgspec.field(default_factory=dict)
     """Machine -> jobs it was given. Those of them that run are with it; all other running jobs are with the machine
     called `main`."""
-    attempts: dict[int, int] = {}
+    attempts: dict[int, int] = msgspec.field(default_factory=dict)
     """Attempts used, for pending indices that were started before."""
     unbegun: IndexSet = IndexSet()
     """Jobs that were started before, whose every attempt but the one at hand was given back unbegun."""
     next_batch: int = 0
-    outgoing: dict[int, Outgoing] = {}
+    outgoing: dict[int, Outgoing] = msgspec.field(default_factory=dict)
     control_seq: int = 0
     cancelled: IndexSet = IndexSet()
     held: IndexSet = IndexSet()
     """Jobs that do not start; those that had started run on."""
     recalled: IndexSet = IndexSet()
     """Jobs that go back to the origin unless they started."""
+    went_back: IndexSet = IndexSet()
+    """Jobs that came here as an export and went back."""
 
     @cached_property
     def spec(self) -> GroupSpec:
@@ -367,6 +363,8 @@ class Tombstone(msgspec.Struct, frozen=True):
     origin: SiteId
     indices: IndexSet = IndexSet()
     """Jobs whose results were acknowledged."""
+    went_back: IndexSet = IndexSet()
+    """Jobs that came here as an export and went back: they do not come as one again."""
 
 
 class PeerMemory(msgspec.Struct, frozen=True):
@@ -410,7 +408,9 @@ class SiteState(msgspec.Struct, kw_only=True):
     output_sizes: OutputSizes = msgspec.field(default_factory=OutputSizes)
     """O: outputs of jobs whose results were accepted."""
     errors: Errors = msgspec.field(default_factory=Errors)
-    """O: errors of predicted ends."""
+    """O: errors of the ends that 0.1.0 predicted, in waves of mean runs."""
+    past_ends: PastEnds = msgspec.field(default_factory=PastEnds)
+    """O: scores of predicted ends."""
     disowned: dict[SiteId, dict[SubgroupId, Disowned]] = {}
     """O: transfers placed anew, by their old sites, which have not said yet that they start none of them
     (`handover/leases.py`)."""

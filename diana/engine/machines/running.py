@@ -15,7 +15,7 @@ _Name = tuple[CustodyKey, int]
 """(custody, index)."""
 
 
-class Run(NamedTuple):
+class GivenRun(NamedTuple):
     key: CustodyKey
     given_s: float
     """Site time at which it was given; unknown after a restart of the node: the restart."""
@@ -42,8 +42,8 @@ class Lane:
         """GPUs of all it holds."""
         self.licences: Counter[str] = Counter()
         """Licences of all it holds, by name."""
-        self.on: OrderedDict[_Name, Run] = OrderedDict()
-        self.ahead: OrderedDict[_Name, Run] = OrderedDict()
+        self.on: OrderedDict[_Name, GivenRun] = OrderedDict()
+        self.ahead: OrderedDict[_Name, GivenRun] = OrderedDict()
         self.away = False
         """True once it is away for so long that nothing is expected of it."""
         self.delay_s = 0.0
@@ -126,7 +126,7 @@ class GivenRuns:
         lane = self.main if worker == MAIN_MACHINE else self.lane(worker)
         self.changes += 1
         for index in indices:
-            run = lane.ahead[(key, index)] = Run(key, now, processors, gpus, licences)
+            run = lane.ahead[(key, index)] = GivenRun(key, now, processors, gpus, licences)
             if licences:
                 self._hold(lane, run, 1)
             lane.load += processors
@@ -165,13 +165,13 @@ class GivenRuns:
 
     # --- questions -----------------------------------------------------------------------------------
 
-    def all(self) -> Iterator[Run]:
+    def all(self) -> Iterator[GivenRun]:
         """Yield the runs that workers hold and have not told the end of, each worker's in the order given."""
         for lane in self.lanes.values():
             yield from self.of(lane)
 
     @staticmethod
-    def of(lane: Lane) -> Iterator[Run]:
+    def of(lane: Lane) -> Iterator[GivenRun]:
         yield from lane.on.values()
         yield from lane.ahead.values()
 
@@ -182,7 +182,7 @@ class GivenRuns:
             out.setdefault(key, []).append(index)
         return {key: out[key] for key in sorted(out)}
 
-    def sample(self, most: int) -> tuple[list[tuple[Run, float]], int, list[Run], int]:
+    def sample(self, most: int) -> tuple[list[tuple[GivenRun, float]], int, list[GivenRun], int]:
         """(some on slots with their lanes' delays, each standing for so many, some given ahead, each standing for so
         many): all of them, or at most `most` of each, evenly taken. Runs of workers that are away are left out."""
         lanes = [lane for lane in self.lanes.values() if not lane.away]
@@ -223,7 +223,7 @@ class GivenRuns:
         lanes[lane.name] = lane
         return True
 
-    def _hold(self, lane: Lane, run: Run, sign: int) -> None:
+    def _hold(self, lane: Lane, run: GivenRun, sign: int) -> None:
         for name, count in run.licences:
             self.licences[name] += sign * count
             lane.licences[name] += sign * count

@@ -6,6 +6,7 @@ from diana.engine.journal.effects import Contact
 from diana.engine.journal.records import ContactsLearned
 from diana.engine.membership.table import MembershipTable
 from diana.engine.site.context import Context
+from diana.engine.site.timers import SiteTimer
 from diana.engine.site.view import PeerView
 from diana.model.ids import SiteId
 from diana.model.trust.contact import KnownAt
@@ -36,8 +37,8 @@ def learn(core: Context, site: SiteId) -> None:
     if site in contacts or len(contacts) + len(members.unsaved) < MOST_CONTACTS:
         members.unsaved[site] = None
         first = site not in contacts and len(contacts) < AT_ONCE
-        if first or ("contacts",) not in core.timers:
-            core.after(("contacts",), 0.0 if first else CONTACTS_EVERY_S)
+        if first or SiteTimer("contacts") not in core.timers:
+            core.after(SiteTimer("contacts"), 0.0 if first else CONTACTS_EVERY_S)
 
 
 def save(core: Context) -> None:

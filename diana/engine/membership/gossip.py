@@ -11,12 +11,13 @@ from diana.engine.membership import active, merge, spreading, suspicion, trust_l
 from diana.engine.membership.merge import MAX_NAMED_DATASETS
 from diana.engine.membership.table import MembershipTable
 from diana.engine.messages.messages import Hello, LinkEstimate, Summary
-from diana.engine.migration import stranded, surplus
+from diana.engine.migration import inviting, stranded, surplus
 from diana.engine.placement import pull_back
 from diana.engine.placement.draft import Drafts
 from diana.engine.queue import littles
 from diana.engine.site import journal_doubt, links
 from diana.engine.site.context import Context
+from diana.engine.site.timers import RequestTimer, SiteTimer
 from diana.model.ids import SiteId
 
 __all__ = ["MAX_NAMED_DATASETS", "begin", "leave", "on_peer_down", "on_peer_up", "on_summary", "summary", "tell_all"]
@@ -27,7 +28,7 @@ def begin(core: Context, address: str) -> None:
     core.book(MembershipTable).address, core.book(MembershipTable).incarnation = address, core.state.generation
     spreading.refill(core)
     active.begin(core)
-    core.after(("summary",), 0.0)
+    core.after(SiteTimer("summary"), 0.0)
 
 
 def on_peer_up(core: Context, hello: Hello) -> None:
@@ -91,7 +92,7 @@ def on_peer_down(core: Context, site: SiteId) -> None:
             # A peer that is gone gives no quote: do not wait for it.
             draft.waiting.discard(site)
             if not draft.waiting:
-                core.after(("quotes", str(draft.number)), 0.0)
+                core.after(RequestTimer("quotes", draft.number), 0.0)
 
 
 def on_summary(core: Context, sender: SiteId, message: Summary) -> None:
@@ -156,7 +157,7 @@ def tell_all(core: Context) -> None:
     """Do one turn, every `summary_every_s`: judge silence, choose streams, tell of this site and of others."""
     if core.book(MembershipTable).leaving:
         return
-    core.after(("summary",), core.state.settings.summary_every_s)
+    core.after(SiteTimer("summary"), core.state.settings.summary_every_s)
     core.book(MembershipTable).turn += 1
     suspicion.look(core)
     active.look(core)
@@ -166,6 +167,7 @@ def tell_all(core: Context) -> None:
     pull_back.look(core)
     stranded.look(core)
     surplus.look(core)
+    inviting.look(core)
     core.counters.update(littles.counters(core.line.flow.figures(core.now)))
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from diana.engine.membership.table import MembershipTable, Suspicion
 from diana.engine.messages.messages import Gossip, Rumour
+from diana.engine.site.timers import SiteTimer
 from diana.engine.site.view import UNHEARD, Version
 from diana.model.ids import SiteId
 from diana.policy.membership import CONFIRMATIONS, MOST_HEALTH, PACES, State, suspicion_s
@@ -38,8 +39,8 @@ def spread(core: Context, site: SiteId) -> None:
 
 
 def hurry(core: Context) -> None:
-    if ("news",) not in core.timers:
-        core.after(("news",), NEWS_TURNS * core.state.settings.summary_every_s)
+    if SiteTimer("news") not in core.timers:
+        core.after(SiteTimer("news"), NEWS_TURNS * core.state.settings.summary_every_s)
 
 
 def renew(core: Context, peer: PeerView) -> None:

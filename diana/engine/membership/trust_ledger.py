@@ -22,7 +22,8 @@ from diana.model.ids import SiteId
 from diana.model.settings import Settings
 from diana.model.trust import ledger as said
 from diana.model.trust.ledger import NAMED, POLICY, Signed, Statement
-from diana.model.views.views import BannedView, LedgerView, Named, Ok
+from diana.model.views.ledger import Banned, LedgerView
+from diana.model.views.views import Named, Ok
 from diana.policy.trust import naming
 from diana.policy.trust.authorise import Action, authorise
 
@@ -192,7 +193,7 @@ def view(core: Context) -> LedgerView:
             key for key in sorted(values) if getattr(core.book(TrustBook).own_settings, key) != getattr(Settings(), key)
         ),
         banned=tuple(
-            BannedView(who=one.about, since_wall_s=one.wall_s, reason=one.reason, by=one.signer)
+            Banned(who=one.about, since_wall_s=one.wall_s, reason=one.reason, by=one.signer)
             for one in (kept.statement for _, kept in sorted(core.state.ledger.items()))
             if one.kind == "revoke"
         ),

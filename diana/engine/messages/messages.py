@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import msgspec
 
+from diana.engine.messages.binding import Reserve, TurnCall
 from diana.engine.messages.leases import Renew, Renewed
-from diana.engine.messages.migration import RoomGrant, RoomRequest, Surplus
+from diana.engine.messages.migration import RoomGrant, RoomRequest, Surplus, WorkInvited
 from diana.engine.messages.orders import Order
 from diana.engine.messages.recovery import Holdings, Met
+from diana.model.assignment import Assignment
 from diana.model.data import DataFile
 from diana.model.facts import Facts
 from diana.model.ids import GroupId, SiteId, SubgroupId
@@ -153,11 +155,23 @@ class QuoteRequest(msgspec.Struct, frozen=True, kw_only=True):
     urls: tuple[str, ...] = ()
     """Beginnings of the URLs that the jobs read (`model/job/urls.py`, `beginnings`)."""
     raised: bool = False
-    """True if they would come from a congested site, and stand one level higher (section IX)."""
+    """True if they would come from a congested site in paper mode, and stand one level higher (section IX)."""
     software: tuple[str, ...] = ()
     """Software and licences that they need (names of `model/job/software.py`)."""
     time_limit_s: float = 0.0
     """Time limit of one job, in seconds; 0: none."""
+    behind: bool = False
+    """True if they would come from another site without a raise: the quote counts all that waits, and all that is
+    promised room, as before them."""
+    program: str = ""
+    """Key that they share with jobs that run the same program (`model/history.py`, `program_key`), as the guard counts
+    them."""
+    group: str = ""
+    """Id of their group; empty: it has none yet."""
+    group_work_s: float = 0.0
+    """Declared work of their whole group, in seconds at reference speed; 0: not declared."""
+    group_bytes: int = 0
+    """Bytes of the whole group, inputs as far as they are known and declared outputs."""
 
 
 class LinkEstimate(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -225,6 +239,10 @@ class Quote(msgspec.Struct, frozen=True, kw_only=True):
     """Sites in its reach, where they are few enough to be named: it can fetch from no other. Empty: not said."""
     software: tuple[str, ...] = ()
     """The asked software and licences that it has. A site of an older release names none: it would run jobs without."""
+    reserves: bool = False
+    """True if the site takes reservations: jobs may wait for their turn there and stay unbound."""
+    startable: int = 0
+    """Asked jobs that would start at once, behind all that stands and is reserved there."""
 
 
 class Authorisation(msgspec.Struct, frozen=True, kw_only=True):
@@ -249,31 +267,18 @@ class Authorisation(msgspec.Struct, frozen=True, kw_only=True):
     """Signed by a user instead of `group`, which had no name yet: the submission's key and the place within it."""
 
 
-class Prepare(Order, frozen=True, kw_only=True):
-    """Step 1: take this, inert."""
+class Prepare(Assignment, frozen=True, kw_only=True):
+    """Step 1: take this, inert. An order as the others are."""
 
-    indices: IndexSet
     spec: bytes
     """Canonical bytes of the GroupSpec, opaque on the way."""
     authorisation: Authorisation
     submitted_s: float
     """The origin's site time; capped at receipt."""
-    files: tuple[DataFile, ...]
-    """Manifest of the inputs these indices touch."""
-    sources: tuple[tuple[SiteId, ...], ...]
-    """Per file of `files`: sites with a replica, best first."""
-    readers: tuple[IndexSet, ...]
-    """Per file of `files`: the jobs of this subgroup that read it."""
-    max_parallel: int
-    """This subgroup's allotment of the group's `max_parallel`; 0: no limit."""
-    attempt_base: int = 0
-    """Attempts its jobs may have used elsewhere: theirs here count on from there."""
-    exported: bool = False
-    """True if they come from a congested site: they are not let go again."""
     room: int = 0
-    """Number of the room that the receiver keeps for them (RoomGrant): there they stand one level higher. 0: none."""
-    unguarded: bool = False
-    """True if they are run however many fail at once: their failures are their own, or nobody else takes them."""
+    """Number of the room that the receiver keeps for them (RoomGrant). 0: none."""
+    origin_db_uuid: str = ""
+    origin_seq: int = 0
 
 
 class Prepared(msgspec.Struct, frozen=True, kw_only=True):
@@ -394,6 +399,8 @@ class Control(Order, frozen=True, kw_only=True):
     """Jobs that do not start, if they have not."""
     recall: IndexSet = IndexSet()
     """Jobs that go back to the origin if they have not started; those that have, stay."""
+    export: IndexSet = IndexSet()
+    """Those of `recall` that go to another site as an export. What came as one stays."""
     anew: bool = False
     """True if the origin's database took the work over from an older one, and gives the order as its own."""
 
@@ -446,8 +453,11 @@ Message = (
     | Met
     | Holdings
     | Surplus
+    | WorkInvited
     | RoomRequest
     | RoomGrant
+    | Reserve
+    | TurnCall
     | Renew
     | Renewed
 )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
-from diana.model.ids import GroupId, SubgroupId
+from diana.model.ids import GroupId, SiteId, SubgroupId
 
 
 class Surplus(msgspec.Struct, frozen=True, kw_only=True):
@@ -18,6 +18,15 @@ class Surplus(msgspec.Struct, frozen=True, kw_only=True):
     """Why the site would let them go, for whoever asks later: its arrivals and starts, or what no machine has."""
     unfit: bool = False
     """True if no machine there has what they need any more, as `reason` says: they can only go."""
+    invited: tuple[SiteId, ...] = ()
+    """Idle sites that asked for work of late. Their origin asks these for quotes too."""
+
+
+class WorkInvited(msgspec.Struct, frozen=True, kw_only=True):
+    """Idle site to a site with waiting work: it may let some go (section X)."""
+
+    free_slots: int
+    """Processors that stand idle and are promised to nobody."""
 
 
 class SurplusGroup(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,6 +58,7 @@ class RoomRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Number of the room that is kept, chosen by the asker. It rises from boot to boot."""
     jobs: int
     gain_s: float
+    """Seconds within which a job must start, or it is not to come."""
     processors: int
     memory_bytes: int = 0
     gpus: int = 0
@@ -57,6 +67,10 @@ class RoomRequest(msgspec.Struct, frozen=True, kw_only=True):
     work_s: float = 0.0
     urls: tuple[str, ...] = ()
     software: tuple[str, ...] = ()
+    behind: bool = False
+    """True if they get no raise: room is what is left behind all that waits, as in QuoteRequest."""
+    group_work_s: float = 0.0
+    group_bytes: int = 0
 
 
 class RoomGrant(msgspec.Struct, frozen=True, kw_only=True):

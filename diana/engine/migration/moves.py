@@ -7,7 +7,6 @@ and not flooded, and nobody gives up a place in one queue for none in another.
 
 from __future__ import annotations
 
-from collections import Counter
 from math import inf
 from zlib import crc32
 
@@ -16,19 +15,20 @@ from diana.engine.journal.state import Group
 from diana.engine.messages.messages import QuoteRequest
 from diana.engine.messages.migration import RoomGrant, RoomRequest
 from diana.engine.migration.exports import may_move, still_there
-from diana.engine.migration.table import Asked, Export, MigrationBook, migration_settings
+from diana.engine.migration.table import Asked, Export, LongerPause, MigrationBook, migration_settings
 from diana.engine.placement import candidates, recall
 from diana.engine.placement.draft import Draft, quote_request
 from diana.engine.placement.manifest import Manifest
 from diana.engine.site import run_times
 from diana.engine.site.context import Context
-from diana.model.ids import SiteId
+from diana.engine.site.timers import RequestTimer
+from diana.model.ids import GroupId, SiteId
 from diana.model.indexset import IndexSet
 from diana.model.views.decision import SiteCost
 from diana.model.words import counted
 from diana.policy.allocation import splitting
 from diana.policy.migration import plan as migration_plan
-from diana.policy.migration.migrants import Migrant, Move, Peer, Quote
+from diana.policy.migration.migrants import Migrant, MigrantQuote, Move, Peer
 from diana.policy.pricing import cost
 from diana.policy.pricing.demand import Candidate, Demand
 from diana.policy.pricing.turnaround import Weights
@@ -36,12 +36,12 @@ from diana.policy.pricing.turnaround import Weights
 ROOMS_PER_BOOT = 10**9
 MOST_TEXT = 200
 """Characters kept of a peer's words."""
+VAIN_FIRST_S, VAIN_MOST_S = 60.0, 3600.0
+"""Shortest and longest pause after which a site that invited work and refused it is believed again."""
 
 
-def decide(core: Context, export: Export, draft: Draft) -> None:
+def decide(core: Context, name: GroupId, export: Export, draft: Draft) -> None:
     """Plan the moves of a draft whose quotes are in, and ask for room."""
-    name = draft.group
-    assert name is not None
     core.book(MigrationBook).priced.discard(name)
     group = core.state.groups.get(name)
     manifest = Manifest(core, draft)
@@ -54,7 +54,7 @@ def decide(core: Context, export: Export, draft: Draft) -> None:
     peers = [_peer(core, draft, c) for c in asked if c.site != export.site]
     settings = core.state.settings
     plan = migration_plan.plan(
-        [migrant],
+        migrant,
         peers,
         migration_settings(settings),
         budget=core.book(MigrationBook).moves_left(settings, core.now),
@@ -63,7 +63,7 @@ def decide(core: Context, export: Export, draft: Draft) -> None:
         cost_in_s=settings.cost_model == "turnaround",
     )
     core.book(MigrationBook).kept[name] = tuple(
-        f"at {export.site}, {counted(kept.jobs, 'job')}: {reason}" for kept in plan.kept for reason in kept.reasons
+        f"at {export.site}, {counted(plan.kept, 'job')}: {reason}" for reason in plan.reasons
     )
     left = IndexSet.union(some for _, some in export.parts)
     for move in plan.moves:
@@ -109,17 +109,14 @@ def _migrant(
     else:
         here = home.cost if home and not home.rejected else inf
     processors = draft.spec.resources.processors
-    own = _own_jobs(core, core.state.groups[told.group])
     quotes = []
     for one in asked:
         if one.site != export.site:
-            quote = _quote(core, one, single.get(one.site), every.get(one.site), len(draft.indices), processors)
-            quotes.append(quote._replace(own_jobs=own[one.site]))
+            quotes.append(_quote(core, one, single.get(one.site), every.get(one.site), len(draft.indices), processors))
     return Migrant(
         key=str(draft.group),
         jobs=len(draft.indices),
         processors=processors,
-        priority=told.priority,
         jobs_ahead=told.jobs_ahead,
         cost=here,
         ends_s=told.ends_s,
@@ -129,40 +126,19 @@ def _migrant(
     )
 
 
-def _own_jobs(core: Context, group: Group) -> Counter[SiteId]:
-    """Count the group's jobs that wait at each site without a raise: exactly at home, elsewhere by what the site said
-    last."""
-    found: Counter[SiteId] = Counter()
-    for subgroup in group.subgroups.values():
-        if subgroup.exported:
-            # It stands a level higher: a job that moves would stand behind it.
-            continue
-        if subgroup.site == core.site:
-            entry = core.queues.entries.get((subgroup.part, subgroup.epoch))
-            found[subgroup.site] += entry.jobs if entry is not None else 0
-        else:
-            told = core.view.progress.get(subgroup.part)
-            others = 0
-            if told is not None and told.epoch == subgroup.epoch:
-                # A job that passes held ones takes nothing from them.
-                others = told.running + told.claimed + len(told.held)
-            found[subgroup.site] += max(0, subgroup.open_jobs() - others)
-    return found
-
-
 def _quote(
     core: Context, there: Candidate, one: SiteCost | None, every: SiteCost | None, jobs: int, processors: int
-) -> Quote:
+) -> MigrantQuote:
     if one is None or one.rejected or not one.total_s < inf:
         why = there.rejected or (one.rejected if one else "") or "its data cannot be brought there"
-        return Quote(there.site, 0, inf, inf, 0.0, rejected=why)
+        return MigrantQuote(there.site, 0, inf, inf, 0.0, rejected=why)
     # The time that all of them take beyond one tells how fast they get through there, their own data counted.
     beyond_s = every.total_s - one.total_s if every is not None and not every.rejected else inf
     rate = (jobs - 1) * processors / beyond_s if 0 < beyond_s < inf else 0.0
     if not rate and one.run_s > 0:
         rate = there.slots / one.run_s
     in_s = core.state.settings.cost_model == "turnaround"
-    return Quote(
+    return MigrantQuote(
         site=there.site,
         jobs_ahead=there.jobs_ahead,
         cost=one.total_s if in_s else one.cost,
@@ -185,24 +161,28 @@ def _peer(core: Context, draft: Draft, there: Candidate) -> Peer:
 def _ask_for_room(core: Context, group: Group, export: Export, draft: Draft, move: Move, going: IndexSet) -> None:
     room = core.state.generation * ROOMS_PER_BOOT + core.ticket()
     parts = tuple((part, some & going) for part, some in export.parts if not some.isdisjoint(going))
-    why = f"{export.site} is congested ({export.reason}): {move.reason}"
-    core.book(MigrationBook).asked[room] = Asked(group.group, move.site, parts, why, move.gain_s)
+    behind = core.state.settings.migration != "paper"
+    state = "has work that waits" if behind else "is congested"
+    invited = move.site in export.invited
+    asked_for = f", and {move.site} invited it" if invited else ""
+    why = f"{export.site} {state} ({export.reason}){asked_for}: {move.reason}"
+    core.book(MigrationBook).asked[room] = Asked(group.group, move.site, parts, why, move.within_s, behind, invited)
     core.book(MigrationBook).priced.add(group.group)
     core.book(MigrationBook).moved()
     asked = quote_request(draft)
-    request = _room_request(asked, room, move)
+    request = _room_request(asked, room, move, behind)
     if move.site == core.site:
         on_grant(core, core.site, promised_capacity.keep(core, core.site, request))
         return
-    core.after(("room", str(room)), core.state.settings.offer_wait_s)
+    core.after(RequestTimer("room", room), core.state.settings.offer_wait_s)
     core.send(move.site, request)
 
 
-def _room_request(asked: QuoteRequest, room: int, move: Move) -> RoomRequest:
+def _room_request(asked: QuoteRequest, room: int, move: Move, behind: bool) -> RoomRequest:
     return RoomRequest(
         room=room,
         jobs=move.jobs,
-        gain_s=move.gain_s,
+        gain_s=move.within_s,
         processors=asked.processors,
         memory_bytes=asked.memory_bytes,
         gpus=asked.gpus,
@@ -211,6 +191,9 @@ def _room_request(asked: QuoteRequest, room: int, move: Move) -> RoomRequest:
         work_s=asked.work_s,
         urls=asked.urls,
         software=asked.software,
+        behind=behind,
+        group_work_s=asked.group_work_s,
+        group_bytes=asked.group_bytes,
     )
 
 
@@ -223,6 +206,8 @@ def on_grant(core: Context, sender: SiteId, grant: RoomGrant) -> None:
     group = core.state.groups.get(asked.group)
     if group is None or group.state:
         return
+    if asked.invited:
+        _judge_invitation(core, asked.to, kept=grant.jobs >= 1)
     if grant.jobs < 1:
         core.count("moves_refused")
         core.book(MigrationBook).kept[group.group] = (f"site {sender} keeps no room: {grant.reason[:MOST_TEXT]}",)
@@ -247,17 +232,31 @@ def on_grant(core: Context, sender: SiteId, grant: RoomGrant) -> None:
             exported=True,
             room=grant.room,
             gain_s=asked.gain_s,
+            behind=asked.behind,
         )
 
 
 def forget(core: Context, room: int) -> None:
     """Forget room that was asked for: it was answered, or will not be."""
     asked = core.book(MigrationBook).asked.pop(room, None)
-    core.timers.cancel(("room", str(room)))
+    core.timers.cancel(RequestTimer("room", room))
     if asked is not None and all(other.group != asked.group for other in core.book(MigrationBook).asked.values()):
         core.book(MigrationBook).priced.discard(asked.group)
 
 
-def drop_unanswered(core: Context, room: str) -> None:
+def _judge_invitation(core: Context, site: SiteId, *, kept: bool) -> None:
+    """Believe the invitations of a site that keeps room, and for a while not those of one that keeps none."""
+    vain = core.book(MigrationBook).vain
+    if kept:
+        vain.pop(site, None)
+    else:
+        core.count("invitations_in_vain")
+        vain[site] = vain.get(site, LongerPause()).again(core.now, VAIN_FIRST_S, VAIN_MOST_S)
+
+
+def drop_unanswered(core: Context, room: int) -> None:
     core.count("moves_refused")
-    forget(core, int(room))
+    asked = core.book(MigrationBook).asked.get(room)
+    if asked is not None and asked.invited:
+        _judge_invitation(core, asked.to, kept=False)
+    forget(core, room)

@@ -11,9 +11,9 @@ from diana.engine.messages.messages import Summary
 from diana.engine.messages.migration import Surplus, SurplusGroup
 from diana.engine.migration import moves
 from diana.engine.migration.exports import may_move, still_there
-from diana.engine.migration.table import Export, MigrationBook
+from diana.engine.migration.table import Export, LongerPause, MigrationBook
 from diana.engine.placement import pull_back, quote_round
-from diana.engine.placement.draft import Draft, allowed
+from diana.engine.placement.draft import Draft, Pricing, allowed
 from diana.engine.site.context import Context
 from diana.model.ids import SiteId, SubgroupId, origin_of
 from diana.model.indexset import IndexSet
@@ -26,6 +26,8 @@ MOST_REASON = 200
 """Characters kept of a reason that a peer sent."""
 AGAIN_S = 4.0
 """Seconds before a group is priced again for the same site."""
+INVITED_AGAIN_S = 1.0
+"""The same after an invitation."""
 
 
 def on_surplus(core: Context, sender: SiteId, message: Surplus) -> None:
@@ -35,13 +37,14 @@ def on_surplus(core: Context, sender: SiteId, message: Surplus) -> None:
         return
     if core.state.settings.placement != "diana":
         return
+    inviters = _believed(core, message.invited[:MOST_ASKED])
     for told in message.groups:
         if origin_of(told.group) != core.site or not _sane(told):
             core.warn(f"{sender} would let go {told.group}, which is another site's or makes no sense")
             continue
         group = core.state.groups.get(told.group)
         if group is not None:
-            _ask(core, group, sender, told, message.reason)
+            _ask(core, group, sender, told, message.reason, inviters)
 
 
 def _sane(told: SurplusGroup) -> bool:
@@ -55,25 +58,41 @@ def _sane(told: SurplusGroup) -> bool:
     )
 
 
-def _ask(core: Context, group: Group, site: SiteId, told: SurplusGroup, reason: str) -> None:
+def _believed(core: Context, invited: tuple[SiteId, ...]) -> tuple[SiteId, ...]:
+    """Return those of the sites that invited work, by a peer's word, that are in reach and did not refuse any of
+    late."""
+    book, after_s = core.book(MigrationBook), core.state.settings.suspect_after_s
+    out = []
+    for site in sorted(set(invited)):
+        peer = core.view.peers.get(site)
+        in_reach = site == core.site or (peer is not None and peer.answers(core.now, after_s))
+        if in_reach and site not in core.view.banned and book.vain.get(site, LongerPause()).until_s <= core.now:
+            out.append(site)
+    return tuple(out)
+
+
+def _ask(
+    core: Context, group: Group, site: SiteId, told: SurplusGroup, reason: str, inviters: tuple[SiteId, ...]
+) -> None:
     settings = core.state.settings
     if settings.migration == "off" or group.state or group.on_hold or group.spec.max_parallel:
         return
     book = core.book(MigrationBook)
-    if group.group in book.priced or book.looked(group.group, site, core.now, AGAIN_S):
+    again_s = INVITED_AGAIN_S if inviters else AGAIN_S
+    if group.group in book.priced or book.looked(group.group, site, core.now, again_s):
         return
     parts = tuple(_movable(group, site, told))
     if not parts or not book.moves_left(settings, core.now):
         return
-    among = _promising(core, group, site, told)
+    invited = tuple(one for one in inviters if one != site and allowed(group.spec, one))
+    among = tuple(dict.fromkeys((*_promising(core, group, site, told), *invited)))
     if not among:
         core.count("surplus_kept")
         return
     indices = IndexSet.union(some for _, some in parts)
-    draft = Draft(core.ticket(), group.spec, indices, group.refs)
-    draft.group, draft.owner = group.group, group.owner
-    draft.raised, draft.meant = True, frozenset((*among, site))
-    draft.decided = partial(moves.decide, core, Export(told, site, parts, among, reason))
+    decided = partial(moves.decide, core, group.group, Export(told, site, parts, among, reason, invited))
+    pricing = Pricing(group.group, frozenset((*among, site)), decided, behind=settings.migration != "paper")
+    draft = Draft(core.ticket(), group.spec, indices, group.refs, owner=group.owner, purpose=pricing)
     book.priced.add(group.group)
     quote_round.ask(core, draft)
 
@@ -93,8 +112,8 @@ def _movable(group: Group, site: SiteId, told: SurplusGroup) -> list[tuple[Subgr
 
 
 def _promising(core: Context, group: Group, site: SiteId, told: SurplusGroup) -> tuple[SiteId, ...]:
-    """Return the sites whose summaries leave hope that a job ends there earlier by the least gain; best first, then by
-    name."""
+    """Return the sites whose summaries leave hope that a job ends there earlier by the least gain, which paper mode
+    does not ask for; best first, then by name."""
     settings = core.state.settings
     found = []
     for peer in _candidates(core, group):
@@ -105,7 +124,7 @@ def _promising(core: Context, group: Group, site: SiteId, told: SurplusGroup) ->
             found.append((_soonest_s(summary, group.spec.resources.work_s or settings.default_work_s), peer))
     if site != core.site and allowed(group.spec, core.site) and core.workers.slots() and not core.drained():
         found.append((0.0, core.site))
-    latest_s = told.ends_s - settings.migration_gain_s
+    latest_s = inf if settings.migration == "paper" else told.ends_s - settings.migration_gain_s
     return tuple(peer for soonest_s, peer in sorted(found)[:MOST_ASKED] if soonest_s <= latest_s)
 
 
@@ -129,9 +148,8 @@ def _usable(summary: Summary) -> bool:
 
 
 def _soonest_s(summary: Summary, work_s: float) -> float:
-    """Return the seconds until a job would be through there if it passed all that waits, as it may at the raised
-    priority: its own run, after half a running job where no slot is free. Quotes tell it better; this only leaves out
-    hopeless sites."""
+    """Return the least seconds until a job would be through there: its own run, after half a running job where no slot
+    is free. Quotes tell it better, with what waits; this only leaves out hopeless sites."""
     jobs = max(1, summary.queued_jobs + summary.running_jobs)
     runs_out_s = 0.0 if summary.free_slots else summary.work_ahead_s / jobs / 2
     return (work_s + runs_out_s) / summary.speed

@@ -14,7 +14,7 @@ from diana.engine.machines.requirements import Kind, of_kind
 from diana.engine.messages.migration import Surplus, SurplusGroup
 from diana.engine.migration.surplus import ENTRIES_PER_S, LOOK_S, MOST_GROUPS, MOST_PARTS
 from diana.engine.placement import pull_back
-from diana.engine.queue.entries import Entry, Order
+from diana.engine.queue.entries import Order, QueueEntry
 from diana.engine.site.context import Context
 from diana.model.ids import GroupId, SiteId, group_of
 
@@ -43,8 +43,9 @@ def look(core: Context) -> None:
     book.look_due_s = core.now + max(LOOK_S, len(core.queues) / ENTRIES_PER_S)
     entries = core.queues.entries
     book.told = {key: until_s for key, until_s in book.told.items() if until_s > core.now and key in entries}
-    told: dict[tuple[SiteId, Kind], dict[GroupId, list[Entry]]] = {}
-    some = [entry for entry in entries.values() if _kind(entry) in overdue and entry.key not in book.told]
+    told: dict[tuple[SiteId, Kind], dict[GroupId, list[QueueEntry]]] = {}
+    waiting = (entry for entry in entries.values() if not entry.reserved)
+    some = [entry for entry in waiting if _kind(entry) in overdue and entry.key not in book.told]
     for entry in sorted(some, key=_order):
         groups = told.setdefault((entry.origin, _kind(entry)), {})
         group = group_of(entry.key[0])
@@ -69,15 +70,15 @@ def _overdue(core: Context) -> set[Kind]:
     return {kind for kind, since_s in book.since.items() if core.now - since_s >= pull_back.NO_SLOTS_S}
 
 
-def _kind(entry: Entry) -> Kind:
+def _kind(entry: QueueEntry) -> Kind:
     return entry.processors, entry.needs
 
 
-def _order(entry: Entry) -> Order:
+def _order(entry: QueueEntry) -> Order:
     return entry.order
 
 
-def _told(core: Context, group: GroupId, parts: list[Entry]) -> SurplusGroup:
+def _told(core: Context, group: GroupId, parts: list[QueueEntry]) -> SurplusGroup:
     return SurplusGroup(
         group=group,
         parts=tuple(one.key[0] for one in parts),

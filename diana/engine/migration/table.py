@@ -25,6 +25,8 @@ class Export(NamedTuple):
     among: tuple[SiteId, ...]
     """Other sites that may have them through earlier, by their summaries."""
     reason: str
+    invited: tuple[SiteId, ...] = ()
+    """Those of `among` that invited its work."""
 
 
 class Asked(NamedTuple):
@@ -35,6 +37,20 @@ class Asked(NamedTuple):
     parts: tuple[tuple[SubgroupId, IndexSet], ...]
     why: str
     gain_s: float
+    behind: bool
+    """True if they get no raise there."""
+    invited: bool = False
+    """True if `to` had invited work."""
+
+
+class LongerPause(NamedTuple):
+    """A pause that doubles with each try in vain."""
+
+    tries: int = 0
+    until_s: float = -inf
+
+    def again(self, now: float, first_s: float, most_s: float) -> LongerPause:
+        return LongerPause(self.tries + 1, now + min(most_s, first_s * 2.0 ** min(self.tries, 30)))
 
 
 class MigrationBook:
@@ -47,6 +63,20 @@ class MigrationBook:
         """Number of the room -> the jobs it was asked for."""
         self.kept: dict[GroupId, tuple[str, ...]] = {}
         """Group -> why its jobs that might have moved stay, by the last look."""
+        self.idle_since_s: float | None = None
+        """Site time since when it has idle slots and nothing waits; None: it does not."""
+        self.invite_due_s = -inf
+        self.invite_round = 0
+        self.inviting: dict[SiteId, LongerPause] = {}
+        """Peer -> pause before it is invited again."""
+        self.inviters: set[SiteId] = set()
+        """Idle sites that invited work since the last look at the queues."""
+        self.heard: dict[SiteId, float] = {}
+        """Idle site -> site time at which an invitation of its was taken in last."""
+        self.invited_look_s = -inf
+        """Site time before which no invitation makes this site look at its queues."""
+        self.vain: dict[SiteId, LongerPause] = {}
+        """Site that invited work and refused it -> pause in which its invitations count for nothing."""
         self._looked_s: dict[tuple[GroupId, SiteId], float] = {}
         self._budget = Budget.full(migration_settings(settings), now)
 

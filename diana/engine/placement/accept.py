@@ -11,7 +11,7 @@ from diana.engine.journal.events import SubmitGroup
 from diana.engine.journal.records import GroupSubmitted
 from diana.engine.journal.state import Group
 from diana.engine.messages.messages import Authorisation
-from diana.engine.placement.draft import Draft, Drafts, allowed
+from diana.engine.placement.draft import Drafts, NewGroup, allowed
 from diana.engine.site import journal_doubt
 from diana.engine.site.context import Context
 from diana.model.ids import GroupId, group_id
@@ -76,10 +76,10 @@ def known_key(core: Context, event: SubmitGroup) -> bool:
         core.reply(Reply(event.request, GroupAccepted(known, group.jobs) if same else other_body(event.key, known)))
         return True
     for draft in core.book(Drafts).open.values():
-        other = draft.submit
-        if other and not other.plan_only and (other.principal.name, other.key) == (owner, event.key):
-            if encode_spec(other.spec) == body:
-                draft.requests.append(event.request)
+        other = draft.purpose
+        if isinstance(other, NewGroup) and (other.event.principal.name, other.event.key) == (owner, event.key):
+            if encode_spec(other.event.spec) == body:
+                other.requests.append(event.request)
             else:
                 core.reply(Reply(event.request, other_body(event.key, "a group being submitted")))
             return True
@@ -108,14 +108,12 @@ def surely_placeable(core: Context, spec: GroupSpec) -> bool:
     return any(s is not None and s.accepting and s.slots >= processors for s in summaries)
 
 
-def accept(core: Context, draft: Draft) -> Group:
+def accept(core: Context, submission: NewGroup) -> Group:
     """Make the group durable and answer its submitters."""
-    event = draft.submit
-    assert event is not None
+    event = submission.event
     group = store_group(core, event, key=event.key)
-    for request in draft.requests:
+    for request in submission.requests:
         core.reply(Reply(request, GroupAccepted(group.group, event.jobs)))
-    draft.group = group.group
     return group
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
+from math import log
 
 import numpy as np
 
@@ -19,7 +20,8 @@ from diana.policy.allocation import baselines, chance
 from diana.policy.pricing.sites import SiteTable, in_order
 
 LEAST_ASKED = 16
-"""Sites asked; where jobs are dealt out one by one, as many as there are jobs, if that is more."""
+"""Sites asked; where jobs are dealt out one by one, as many as there are jobs, if that is more; two for each where it
+goes to the better of two."""
 SPARE = 4
 """Factor by which more sites are looked at than are wanted: some may have fallen silent."""
 
@@ -43,7 +45,7 @@ def asked(core: Context, draft: Draft, holding: Iterable[SiteId]) -> list[SiteId
         alive = peer is not None and peer.answers(core.now, settings.suspect_after_s)
         return alive and allowed(draft.spec, site)
 
-    if policy in baselines.DEALT:
+    if policy in baselines.LOOKED_UP:
         draft.turns = tuple(_turns(core, draft, table, wanted))
         some = [site for site in draft.turns if site != core.site]
     elif policy == "greedy":
@@ -67,10 +69,14 @@ def _turns(core: Context, draft: Draft, table: SiteTable, wanted: Callable[[Site
     at[table.ranks()] = np.arange(len(table))
     home = bisect_left(range(len(table)), core.site, key=lambda place: table.sites[at[place]])
     sites, processors = len(table) + 1, draft.spec.resources.processors
-    most = max(LEAST_ASKED, min(len(draft.indices), sites))
+    policy = core.state.settings.placement
+    most = max(LEAST_ASKED, min(len(draft.indices) * (2 if policy == "two-choices" else 1), sites))
     name, widest = lot(core, draft), core.workers.widest(needed(draft.spec), draft.spec.resources.gpus)
-    if core.state.settings.placement == "random":
+    places: Iterable[int]
+    if policy == "random":
         places = _drawn(name, sites, most)
+    elif policy == "two-choices":
+        places = _by_size(name, np.insert(table.slots[at], home, core.workers.slots()))
     else:
         group, _, moved = name.partition("/")
         first = home + int(group.rpartition("-")[2]) + int(moved)
@@ -98,6 +104,13 @@ def _drawn(name: str, sites: int, most: int) -> Iterator[int]:
             seen.add(place)
             yield place
     yield from sorted((place for place in range(sites) if place not in seen), key=lambda p: (chance.draw(name, ~p), p))
+
+
+def _by_size(name: str, slots: np.ndarray[tuple[int], np.dtype[np.float64]]) -> list[int]:
+    """Return all places that have slots, drawn one after the other without return, each by its share of the slots (P.
+    Efraimidis, P. Spirakis, "Weighted random sampling with a reservoir", Information Processing Letters 97, 2006)."""
+    keys = [(-log(chance.fraction(name, place)) / many, place) for place, many in enumerate(slots.tolist()) if many > 0]
+    return [place for _, place in sorted(keys)]
 
 
 def _name(core: Context, draft: Draft) -> str:

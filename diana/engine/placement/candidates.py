@@ -16,7 +16,7 @@ from diana.engine.site.context import Context
 from diana.model.ids import SiteId
 from diana.model.job import software
 from diana.model.job.spec import GroupSpec
-from diana.policy.pricing.demand import Candidate, Link
+from diana.policy.pricing.demand import Candidate, LinkForecast
 
 MOST_NAMED = 64
 """Known sites that were not asked are named as candidates up to this many sites in all; beyond, only counted."""
@@ -24,7 +24,7 @@ MOST_NAMED = 64
 MOST_TEXT = 200
 """Characters kept of a text that a peer sent."""
 
-NO_WAY = Link()
+NO_WAY = LinkForecast()
 """A link over which nothing comes."""
 
 NOT_ALLOWED = "not among the sites the group allows"
@@ -42,6 +42,10 @@ class Field(NamedTuple):
     """Change to the group that would let the site take it, if one change would do; else empty."""
     not_asked: int
     """Number of known sites that were left out, since others promised more."""
+    startable: dict[SiteId, int]
+    """Jobs that would start at once at each site that answered."""
+    reserving: frozenset[SiteId]
+    """Sites that take reservations."""
 
 
 class Runs(NamedTuple):
@@ -67,7 +71,13 @@ def field(core: Context, draft: Draft, manifest: Manifest) -> Field:
         candidates.append(_candidate(core, draft, site, heard.get(site), runs, manifest))
         run_from[site] = runs.source if runs else ""
     near = {c.site: _near(heard[c.site][0], c) for c in candidates if c.site in heard}
-    return Field(candidates, run_from, near, len(known) - len(named))
+    processors = draft.spec.resources.processors
+    startable = {
+        site: max(0, min(q.startable if q.reserves else q.free_slots // processors, len(draft.indices)))
+        for site, (q, _) in heard.items()
+    }
+    reserving = frozenset(site for site, (q, _) in heard.items() if q.reserves)
+    return Field(candidates, run_from, near, len(known) - len(named), startable, reserving)
 
 
 def _near(quote: Quote, candidate: Candidate) -> str:
@@ -141,7 +151,7 @@ def _candidate(
     out_of_reach = {h for h in manifest.holders() if quote.reach and h not in (site, *quote.reach) and not is_url(h)}
     links.update(dict.fromkeys(sorted(out_of_reach), NO_WAY))
     back = core.view.book.estimate(site)
-    to_home = Link() if home else _link(back, default) if back else Link(bytes_per_s=default)
+    to_home = LinkForecast() if home else _link(back, default) if back else LinkForecast(bytes_per_s=default)
     return Candidate(
         site=site,
         rejected=rejected,
@@ -169,9 +179,9 @@ def _candidate(
     )
 
 
-def _link(told: LinkEstimate, default_bytes_per_s: float) -> Link:
+def _link(told: LinkEstimate, default_bytes_per_s: float) -> LinkForecast:
     """Return the link as the cost models want it; an unmeasured rate is the default, other unmeasured values are 0."""
-    return Link(
+    return LinkForecast(
         bytes_per_s=told.bytes_per_s if 0 < told.bytes_per_s < inf else default_bytes_per_s,
         rtt_s=told.rtt_s if 0 <= told.rtt_s < inf else 0.0,
         loss=told.loss if 0 <= told.loss <= 1 else 0.0,

@@ -135,7 +135,7 @@ def _merge_index(group: Group, indices: IndexSet | None) -> IndexSet:
 
 
 def _withdraw(core: Context, group: Group, subgroup: Subgroup, reason: str) -> None:
-    core.send(subgroup.site, Abort(subgroup=subgroup.part, epoch=subgroup.epoch))
+    core.send(subgroup.site, Abort(subgroup=subgroup.subgroup, epoch=subgroup.epoch))
     origin.take_back(core, group, subgroup, reason)
 
 
@@ -165,7 +165,7 @@ def _order(
     recall = subgroup.recalled if recall is None else recall
     core.persist(
         ControlIssued(
-            subgroup=subgroup.part,
+            subgroup=subgroup.subgroup,
             epoch=subgroup.epoch,
             control_seq=subgroup.control_seq + 1,
             cancel=cancel,
@@ -180,7 +180,7 @@ def _order(
     if subgroup.site != core.site:
         origin.send_control(core, subgroup)
         return
-    custody = core.state.custodies.get((subgroup.part, subgroup.epoch))
+    custody = core.state.custodies.get((subgroup.subgroup, subgroup.epoch))
     if custody is not None:
         custodies.obey(core, custody, subgroup.control_seq, cancel, hold - cancel, recall)
 
@@ -220,10 +220,10 @@ def hold(core: Context, event: HoldJobs) -> None:
 
 def started_of(core: Context, subgroup: Subgroup, indices: IndexSet) -> int:
     """Return how many of the jobs have started: exactly at home, elsewhere by what the site said last."""
-    custody = core.state.custodies.get((subgroup.part, subgroup.epoch))
+    custody = core.state.custodies.get((subgroup.subgroup, subgroup.epoch))
     if subgroup.site == core.site and custody is not None:
         return len((IndexSet.of(custody.running) & indices) - execution.waiting_there(core, custody))
-    told = core.view.progress.get(subgroup.part)
+    told = core.view.progress.get(subgroup.subgroup)
     # Jobs given ahead there are given back, as far as they have not begun when the order comes.
     return min(told.running, len(indices)) if told else 0
 
@@ -279,7 +279,7 @@ def _held(core: Context, group: Group) -> IndexSet:
     out = [group.holding]
     for subgroup in group.subgroups.values():
         if subgroup.holding:
-            custody = core.state.custodies.get((subgroup.part, subgroup.epoch))
+            custody = core.state.custodies.get((subgroup.subgroup, subgroup.epoch))
             run_on = IndexSet.of(custody.running) if custody and subgroup.site == core.site else IndexSet()
             out.append(group.open_of(subgroup.holding) - run_on)
     return IndexSet.union(out)

@@ -1,8 +1,9 @@
-"""One placement in the making: what is to be placed, and what was heard about it so far."""
+"""One placement in the making: what is to be placed, what for, and what was heard about it so far."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 import msgspec
 
@@ -10,7 +11,7 @@ from diana.engine.journal.effects import Refusal
 from diana.engine.journal.events import LookedUp, SubmitChain, SubmitGroup
 from diana.engine.journal.state import Group
 from diana.engine.messages.messages import Quote, QuoteRequest
-from diana.model.history import template_key
+from diana.model.history import program_key, template_key
 from diana.model.ids import GroupId, SiteId
 from diana.model.indexset import IndexSet
 from diana.model.job import software
@@ -18,35 +19,86 @@ from diana.model.job.spec import GroupSpec
 from diana.model.job.urls import beginnings
 from diana.model.settings import Settings
 from diana.policy.pricing.demand import Demand
+from diana.policy.queueing.heavy import NO_LOAD, GroupLoad, load_of
 
 MAX_ASKED_REFS = 2000
 """Refs asked for in one message; more are asked for one stretch after the other."""
+MOST_BYTES = 1 << 62
+"""A sum of sizes that peers told stays within what a message carries."""
 MAX_ASKED_CHARACTERS = 256 * 1024
 """Characters of refs in one message: names may be long, and each comes back up to twice with size and hash."""
 
 
-class Draft:
-    """Quotes being gathered for one placement."""
+@dataclass(frozen=True)
+class NewGroup:
+    """Purpose of a draft: a submission is accepted if its first placement is found, and refused if not."""
 
-    def __init__(self, number: int, spec: GroupSpec, indices: IndexSet, refs: Iterable[tuple[str, IndexSet]]) -> None:
+    event: SubmitGroup
+    requests: list[int]
+    """Requests to be answered: the same submission may be repeated meanwhile."""
+
+
+@dataclass(frozen=True)
+class PlanOnly:
+    """Purpose of a draft: the answer to a submission is the plan, and nothing is kept."""
+
+    event: SubmitGroup
+
+
+@dataclass(frozen=True)
+class Probe:
+    """Purpose of a draft: to find out whether a group among several of one submission can be placed."""
+
+    told: Callable[[Refusal | None], None]
+    """Called with the verdict; None: it can."""
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Purpose of a draft: unplaced jobs of an accepted group are placed."""
+
+    group: GroupId
+    to: SiteId | None = None
+    """The one site they are to go to; None: any."""
+
+
+@dataclass(frozen=True)
+class Pricing:
+    """Purpose of a draft: jobs that wait at a site are priced there and elsewhere."""
+
+    group: GroupId
+    sites: frozenset[SiteId]
+    """Sites that are asked, beside those that hold data."""
+    decided: Callable[[Draft], None]
+    """Called when the quotes are in."""
+    behind: bool
+    """True if they would get no raise there; False: they stand a level higher, as in paper mode."""
+
+
+Purpose = NewGroup | PlanOnly | Probe | Placement | Pricing
+
+
+class Draft:
+    """Quotes being gathered for one purpose."""
+
+    def __init__(
+        self,
+        number: int,
+        spec: GroupSpec,
+        indices: IndexSet,
+        refs: Iterable[tuple[str, IndexSet]],
+        *,
+        owner: str,
+        purpose: Purpose,
+    ) -> None:
         self.number = number
         self.spec = spec
         self.indices = indices
         self.refs = tuple(refs)
-        self.owner = ""
-        self.submit: SubmitGroup | None = None
-        self.requests: list[int] = []
-        self.group: GroupId | None = None
-        self.to: SiteId | None = None
-        """The one site these jobs are to go to; None: any."""
+        self.owner = owner
+        self.purpose = purpose
         self.unguarded = False
         """True if also sites that failed the group may have it."""
-        self.raised = False
-        """True if the jobs would stand a level higher elsewhere, for they leave a congested site."""
-        self.meant: frozenset[SiteId] = frozenset()
-        """Sites that are asked, beside those that hold data; empty: those that look best."""
-        self.decided: Callable[[Draft], None] | None = None
-        """Called when the quotes are in, instead of a placement."""
         self.waiting: set[SiteId] = set()
         """Sites whose quotes are still to come; this one while it looks what data it holds itself."""
         self.asked: set[SiteId] = set()
@@ -54,8 +106,6 @@ class Draft:
         self.rounds = 0
         """Number of times quotes were asked for."""
         self.quotes: dict[SiteId, tuple[Quote, float]] = {}
-        self.probe: Callable[[Refusal | None], None] | None = None
-        """Called with the plan's verdict (None: it can be placed) instead of anything being placed."""
         self.turns: tuple[SiteId, ...] = ()
         """Sites in the order of their turns, where jobs are dealt out one by one."""
         self._told: dict[SiteId, list[Quote]] = {}
@@ -66,6 +116,25 @@ class Draft:
         """Beginnings of the URLs that the jobs would read, which every site is asked about."""
         self.held: LookedUp | None = None
         """This site's own answer, what it holds of the refs; None: it has not looked."""
+        self._load: tuple[int, GroupLoad] = (-1, NO_LOAD)
+        """(number of answers that it was added up from, load of the group)."""
+
+    @property
+    def group(self) -> GroupId | None:
+        """The group whose jobs they are; None: it is not accepted yet."""
+        return self.purpose.group if isinstance(self.purpose, Placement | Pricing) else None
+
+    @property
+    def to(self) -> SiteId | None:
+        """The one site the jobs are to go to; None: any."""
+        return self.purpose.to if isinstance(self.purpose, Placement) else None
+
+    @property
+    def meant(self) -> frozenset[SiteId]:
+        """Sites that are asked, beside those that hold data; empty: those that look best."""
+        if isinstance(self.purpose, Pricing):
+            return self.purpose.sites
+        return frozenset() if self.to is None else frozenset((self.to,))
 
     def demand(self, settings: Settings) -> Demand:
         """Return the demand by what is known before anybody was asked: without the group's data."""
@@ -77,6 +146,18 @@ class Draft:
             max_subgroup=settings.max_subgroup,
             max_parallel=self.spec.max_parallel,
         )
+
+    def load(self) -> GroupLoad:
+        """Return the load of the group, by the sizes of inputs that were told so far."""
+        answers = len(self.quotes) + (self.held is not None)
+        if self._load[0] != answers:
+            sizes = blob_sizes(self.spec)
+            told = [quote.files for quote, _ in self.quotes.values()]
+            for some in (*told, self.held.found if self.held else ()):
+                sizes.update((unit.ref, unit.size_bytes) for unit in some)
+            total = sum(max(0, sizes.get(ref, 0)) for ref, _ in self.refs)
+            self._load = (answers, load_of(self.spec, min(total, MOST_BYTES)))
+        return self._load[1]
 
     def sought(self) -> tuple[str, ...]:
         """Return the refs somebody must be asked for; what the submitter uploaded lies at the origin."""
@@ -131,6 +212,14 @@ class Drafts:
         """Submissions of several groups that are looked at and not accepted yet."""
 
 
+def blob_sizes(spec: GroupSpec) -> dict[str, int]:
+    """Return ref -> bytes of what the submitter uploaded."""
+    sizes = {i.source: i.size_bytes for i in spec.inputs if i.source.startswith("blob:")}
+    if spec.sweep.table:
+        sizes[f"blob:{spec.sweep.table.blob}"] = spec.sweep.table.size_bytes
+    return sizes
+
+
 def _stretches(refs: list[str]) -> list[tuple[str, ...]]:
     out: list[tuple[str, ...]] = []
     some: list[str] = []
@@ -145,7 +234,7 @@ def _stretches(refs: list[str]) -> list[tuple[str, ...]]:
 
 
 def quote_request(draft: Draft, part: int = 0) -> QuoteRequest:
-    need = draft.spec.resources
+    need, load = draft.spec.resources, draft.load()
     return QuoteRequest(
         quote=draft.number,
         processors=need.processors,
@@ -159,8 +248,13 @@ def quote_request(draft: Draft, part: int = 0) -> QuoteRequest:
         work_s=need.work_s,
         time_limit_s=need.time_limit_s,
         urls=draft.urls,
-        raised=draft.raised,
+        raised=isinstance(draft.purpose, Pricing) and not draft.purpose.behind,
         software=software.needed(draft.spec),
+        behind=isinstance(draft.purpose, Pricing) and draft.purpose.behind,
+        program=program_key(draft.spec),
+        group=draft.group or "",
+        group_work_s=load.work_s,
+        group_bytes=load.size_bytes,
     )
 
 

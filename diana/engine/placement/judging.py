@@ -1,4 +1,4 @@
-"""A decision as it is kept: its range by past error, where run times come from, no more rows than can be read."""
+"""A decision as it is kept: where run times come from, no more rows than can be read."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from collections import Counter
 import msgspec
 
 from diana.engine.placement.candidates import Field
-from diana.engine.site.context import Context
 from diana.model.views.decision import Decision, Reason, SiteCost
 
 MOST_ROWS = 64
 NOT_ASKED = "others promised to be done earlier; not asked"
 
 
-def judged(core: Context, decision: Decision, field: Field) -> Decision:
+def judged(decision: Decision, field: Field) -> Decision:
     """Return the decision to keep: feasible rows first, then refused ones; rows beyond `MOST_ROWS` counted by
     reason."""
     rows = [_row(row, field) for row in decision.candidates]
@@ -26,20 +25,11 @@ def judged(core: Context, decision: Decision, field: Field) -> Decision:
     reasons.update(c.rejected or "dearer than the sites shown" for c in field.candidates if c.site not in named)
     if field.not_asked:
         reasons[NOT_ASKED] += field.not_asked
-    past = core.state.errors.past()
-    end_s = decision.end_s()
-    low_s, high_s = decision.low_s, decision.high_s
-    if past.groups and decision.parts:
-        low_s, high_s = end_s * past.low, end_s * past.high
     return msgspec.structs.replace(
         decision,
         candidates=tuple(shown),
         reasons=tuple(Reason(why, n) for why, n in sorted(reasons.items(), key=lambda one: (-one[1], one[0]))),
         rejected=sum(bool(c.rejected) for c in field.candidates),
-        low_s=low_s,
-        high_s=high_s,
-        past_error=past.median,
-        past_groups=past.groups,
     )
 
 

@@ -6,12 +6,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from diana.engine.data.datasets import nearest
-from diana.engine.placement.draft import Draft
+from diana.engine.placement.draft import Draft, blob_sizes
 from diana.engine.site.context import Context
 from diana.model.data import DataFile, dataset_of
 from diana.model.ids import SiteId
 from diana.model.indexset import IndexSet
-from diana.model.job.spec import GroupSpec
 from diana.model.job.urls import place_of
 from diana.policy.pricing.demand import Need
 
@@ -30,7 +29,7 @@ class Manifest:
         self.missing: list[str] = []
         self.trouble = dict(draft.held.failed) if draft.held else {}
         """Ref that should be at home -> why it cannot be had there."""
-        blobs = _blob_sizes(draft.spec)
+        blobs = blob_sizes(draft.spec)
         registered = {core.site: draft.held.found if draft.held else (), **{s: q.files for s, q in quotes.items()}}
         cached = {core.site: draft.held.cached if draft.held else (), **{s: q.cached for s, q in quotes.items()}}
         units = _first_known(registered)
@@ -39,7 +38,7 @@ class Manifest:
         for ref, readers in draft.refs:
             if ref.startswith("blob:"):
                 sha = ref.partition(":")[2]
-                self._entries.append((DataFile(ref, blobs.get(sha, 0), sha), frozenset([core.site]), readers))
+                self._entries.append((DataFile(ref, blobs.get(ref, 0), sha), frozenset([core.site]), readers))
             elif ref in units and ref.startswith("url:"):
                 # Everybody reads it there, this site too; nobody fetches it from a site.
                 self._entries.append((units[ref], frozenset([url_host(ref)]), readers))
@@ -148,13 +147,6 @@ def _some(names: Sequence[str]) -> str:
     """Join at most three of the names, and count the rest."""
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     return ", ".join(names[:3]) + more
-
-
-def _blob_sizes(spec: GroupSpec) -> dict[str, int]:
-    sizes = {i.source.partition(":")[2]: i.size_bytes for i in spec.inputs if i.source.startswith("blob:")}
-    if spec.sweep.table:
-        sizes[spec.sweep.table.blob] = spec.sweep.table.size_bytes
-    return sizes
 
 
 def _first_known(registered: Mapping[SiteId, Iterable[DataFile]]) -> dict[str, DataFile]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 from diana.engine.journal.state import Group, Subgroup
 from diana.model.ids import SiteId
-from diana.model.views.decision import Decision, PlannedPart
-from diana.model.views.views import PartOutcome
+from diana.model.views.decision import Decision, Foretold, PlannedPart
+from diana.model.views.group import PartOutcome
 
 
 def outcomes(group: Group) -> tuple[PartOutcome, ...]:
@@ -50,15 +51,34 @@ def _outcome(
     )
 
 
-def expected_end_s(group: Group) -> float:
-    """Return when all its plans are expected to be through, in seconds after submission; negative: there is none."""
-    ends = (decision.decided_at_s - group.submitted_s + decision.end_s() for decision in group.decisions)
-    return max((end for end in ends if math.isfinite(end)), default=-1.0)
+class Expected(NamedTuple):
+    """The end of a whole group and its range, in seconds after submission; negative: not known yet."""
+
+    end_s: float = -1.0
+    low_s: float = -1.0
+    high_s: float = -1.0
 
 
-def predicted_s(group: Group) -> float:
-    """Return when the whole group was to end, in seconds after submission; negative: it was not placed in one go."""
-    if len(group.decisions) != 1:
-        return -1.0
+def expected(group: Group, said: Foretold | None = None) -> Expected:
+    """Return when the whole group is expected to end. `said`: what is foretold of it while none of it is placed."""
+    said = group.foretold or said
+    if said is not None and not group.retried:
+        return _since_submission(group, said)
+    # Retried, or placed by an older release: as its placements have it.
+    ends = (d.decided_at_s - group.submitted_s + d.end_s() for d in group.decisions if d.parts and d.end_s() >= 0)
+    return Expected(max((end for end in ends if math.isfinite(end)), default=-1.0))
+
+
+def predicted(group: Group) -> Expected:
+    """Return when the whole group was to end, as it was foretold first."""
+    if group.foretold is not None:
+        return _since_submission(group, group.foretold)
+    if len(group.decisions) != 1 or group.decisions[0].end_s() < 0:
+        return Expected()
     decision = group.decisions[0]
-    return decision.decided_at_s - group.submitted_s + decision.end_s()
+    return Expected(decision.decided_at_s - group.submitted_s + decision.end_s())
+
+
+def _since_submission(group: Group, said: Foretold) -> Expected:
+    before_s = said.at_s - group.submitted_s
+    return Expected(*(before_s + one if one >= 0 else -1.0 for one in (said.end_s, said.low_s, said.high_s)))

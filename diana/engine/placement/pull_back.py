@@ -169,7 +169,7 @@ def _waiting(core: Context, group: Group, subgroup: Subgroup, *, unless: bool) -
     if subgroup.indices.bounds[0] >= group.jobs or (unless and subgroup.unguarded):
         return IndexSet()
     indices = group.open_of(subgroup.indices) - subgroup.cancelling - subgroup.recalled
-    custody = core.state.custodies.get((subgroup.part, subgroup.epoch)) if subgroup.site == core.site else None
+    custody = core.state.custodies.get((subgroup.subgroup, subgroup.epoch)) if subgroup.site == core.site else None
     return indices & (custody.pending | execution.recallable(core, custody)) if custody is not None else indices
 
 

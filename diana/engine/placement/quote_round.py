@@ -12,9 +12,10 @@ from diana.engine.journal.events import LookedUp
 from diana.engine.journal.state import Group
 from diana.engine.messages.messages import Quote, QuoteRequest
 from diana.engine.placement import baseline_shortlist, decide, recall
-from diana.engine.placement.draft import Draft, Drafts, allowed, parallel_left, quote_request
+from diana.engine.placement.draft import Draft, Drafts, Placement, allowed, parallel_left, quote_request
 from diana.engine.site import dependencies, journal_doubt
 from diana.engine.site.context import Context
+from diana.engine.site.timers import GroupTimer, RequestTimer
 from diana.model.data import dataset_of
 from diana.model.ids import SiteId
 from diana.model.job import software
@@ -33,7 +34,7 @@ ROUNDS = 3
 
 def replace(core: Context, group: Group) -> None:
     """Place what is unplaced of the group, unless that is under way."""
-    core.timers.cancel(("place", group.group))
+    core.timers.cancel(GroupTimer("place", group.group))
     waiting = group.unplaced - group.holding
     if group.state or group.on_hold or not waiting or not parallel_left(group, group.spec):
         return
@@ -42,11 +43,9 @@ def replace(core: Context, group: Group) -> None:
     if group.group in core.book(Drafts).groups:
         return
     indices, to = recall.next_of(group, waiting)
-    draft = Draft(core.ticket(), group.spec, indices, group.refs)
-    draft.to = to
-    draft.group = group.group
+    purpose = Placement(group.group, to)
+    draft = Draft(core.ticket(), group.spec, indices, group.refs, owner=group.owner, purpose=purpose)
     core.book(Drafts).groups.add(group.group)
-    draft.owner = group.owner
     ask(core, draft)
 
 
@@ -70,7 +69,7 @@ def _ask(core: Context, draft: Draft, sites: list[SiteId]) -> None:
         draft.asked.add(site)
         core.send(site, request)
     if draft.waiting:
-        core.after(("quotes", str(draft.number)), core.state.settings.quote_wait_s)
+        core.after(RequestTimer("quotes", draft.number), core.state.settings.quote_wait_s)
 
 
 def _decide(core: Context, draft: Draft) -> None:
@@ -106,10 +105,9 @@ def _short_list(core: Context, draft: Draft) -> list[SiteId]:
     """Return the peers to ask: all in a small grid; else those where it would end first by their summaries, and those
     that hold data."""
     names = {dataset_of(ref) for ref, _ in draft.refs} - {""}
-    meant = draft.meant if draft.to is None else {draft.to}
-    if meant:
+    if draft.meant:
         holders = sorted(core.roster.holders(names))[:MOST_HOLDERS]
-        return sorted({*meant, *holders} & core.view.peers.keys())
+        return sorted({*draft.meant, *holders} & core.view.peers.keys())
     plans = core.state.settings.placement == "diana"
     if len(core.view.peers) <= SMALL_GRID and plans:
         alive = core.view.alive(core.now, core.state.settings.suspect_after_s)
@@ -153,13 +151,13 @@ def on_quote(core: Context, sender: SiteId, quote: Quote) -> None:
     more = draft.take(sender, quote, core.now)
     if more is not None:
         core.send(sender, quote_request(draft, more))
-        core.after(("quotes", str(draft.number)), core.state.settings.quote_wait_s)
+        core.after(RequestTimer("quotes", draft.number), core.state.settings.quote_wait_s)
     elif sender in draft.quotes:
         _heard(core, draft, sender)
 
 
-def quotes_due(core: Context, number: str) -> None:
-    draft = core.book(Drafts).open.get(int(number))
+def quotes_due(core: Context, number: int) -> None:
+    draft = core.book(Drafts).open.get(number)
     if draft is None:
         return
     if core.site in draft.waiting and any(ref.startswith("url:") for ref, _ in draft.refs):

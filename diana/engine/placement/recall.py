@@ -6,15 +6,18 @@ long their site takes to give them back; a site that cannot take them after all 
 
 from __future__ import annotations
 
+import msgspec
+
 from diana.engine.journal.effects import Reply
 from diana.engine.journal.events import MoveJobs
 from diana.engine.journal.records import JobsMoved
 from diana.engine.journal.state import Group, Subgroup
 from diana.engine.placement import control
-from diana.engine.placement.draft import Draft, allowed
+from diana.engine.placement.draft import allowed
 from diana.engine.site.context import Context
 from diana.model.ids import SiteId
 from diana.model.indexset import IndexSet
+from diana.model.views.decision import Decision
 from diana.model.views.views import Ok
 from diana.policy.trust.authorise import Action
 
@@ -50,15 +53,25 @@ def order(
     exported: bool = False,
     room: int = 0,
     gain_s: float = 0.0,
+    behind: bool = False,
 ) -> None:
     """Call back the jobs of these parts that have not started, and place them, and `waiting` too, at that site.
 
     `exported`: a congested site lets them go, this once; `room`: number of the room that the site keeps for them, 0:
-    none; `gain_s`: seconds that the move is to save.
+    none; `gain_s`: seconds within which they are to start there; `behind`: they get no raise there.
     """
     indices = IndexSet.union([waiting, *(some for _, some in parts)])
     core.persist(
-        JobsMoved(group=group.group, indices=indices, to=to, why=why, exported=exported, room=room, gain_s=gain_s)
+        JobsMoved(
+            group=group.group,
+            indices=indices,
+            to=to,
+            why=why,
+            exported=exported,
+            room=room,
+            gain_s=gain_s,
+            behind=behind,
+        )
     )
     for subgroup, some in parts:
         control.recall(core, group, subgroup, some, f"moved to {to}")
@@ -110,21 +123,23 @@ def next_of(group: Group, waiting: IndexSet) -> tuple[IndexSet, SiteId | None]:
     return waiting, None
 
 
-def room_for(group: Group, indices: IndexSet) -> int:
-    """Return the number of the room that the site they are to go to keeps for them; 0: none."""
-    return next((one.room for one in group.moving if indices.issubset(one.indices)), 0)
+def room_for(group: Group, indices: IndexSet) -> tuple[int, bool]:
+    """(number of the room that the site they are to go to keeps for them, 0: none; True if they get no raise there)."""
+    return next(((one.room, one.behind) for one in group.moving if indices.issubset(one.indices)), (0, False))
 
 
-def told(group: Group, indices: IndexSet, reason: str) -> str:
-    """Return the reason of a placement, with why its jobs were moved; unchanged if none was."""
+def told(group: Group, indices: IndexSet, decision: Decision) -> Decision:
+    """Return the decision on a placement, with why its jobs were moved; unchanged if none was."""
     moved = [one for one in group.moving if not one.indices.isdisjoint(indices)]
-    whys = [f"{one.to}: {one.why}" if one.to else one.why for one in moved]
-    return f"moved ({'; '.join(whys)}); {reason}" if whys else reason
+    if not moved:
+        return decision
+    why = "; ".join(f"{one.to}: {one.why}" if one.to else one.why for one in moved)
+    return msgspec.structs.replace(decision, reason=f"moved ({why}); {decision.reason}", moved=why)
 
 
-def give_up(core: Context, group: Group, draft: Draft, why: str) -> None:
-    """Place a draft's jobs wherever it is best: the site they were meant for does not take them."""
+def give_up(core: Context, group: Group, indices: IndexSet, to: SiteId, why: str) -> None:
+    """Place these jobs wherever it is best: the site they were meant for does not take them."""
     core.waiting_notes[group.group] = why
-    refusal = f"{draft.to} did not take them: {why}"
-    core.persist(JobsMoved(group=group.group, indices=draft.indices, to=SiteId(""), why=refusal))
+    refusal = f"{to} did not take them: {why}"
+    core.persist(JobsMoved(group=group.group, indices=indices, to=SiteId(""), why=refusal))
     core.to_place.add(group.group)

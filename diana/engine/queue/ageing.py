@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from heapq import heappop, heappush
 
 from diana.engine.journal.state import CustodyKey
-from diana.engine.queue.entries import Entry
+from diana.engine.queue.entries import QueueEntry
 from diana.model.settings import Settings
 from diana.policy.queueing import priority
 
@@ -22,10 +22,10 @@ class Ageing:
     def __init__(self) -> None:
         self.now = 0.0
         """Site time of the last look."""
-        self._entries: dict[CustodyKey, Entry] = {}
+        self._entries: dict[CustodyKey, QueueEntry] = {}
         self._due: list[tuple[float, CustodyKey]] = []
         self._moved_s: dict[tuple[str, int], float] = {}
-        self._aged: dict[tuple[str, int], dict[CustodyKey, Entry]] = {}
+        self._aged: dict[tuple[str, int], dict[CustodyKey, QueueEntry]] = {}
         """Entries above step 0, in the default mode."""
         self._threshold_s = 0.0
         self._from_start = False
@@ -36,22 +36,22 @@ class Ageing:
         self._from_start = settings.priority_mode != "paper"
         self._due.clear()
 
-    def enter(self, entry: Entry, now: float) -> None:
+    def enter(self, entry: QueueEntry, now: float) -> None:
         self.now = now
         self._entries[entry.key] = entry
         entry.steps = 0
         self._lift(entry, now)
 
-    def leave(self, entry: Entry) -> None:
+    def leave(self, entry: QueueEntry) -> None:
         del self._entries[entry.key]
         self._forget(entry)
 
-    def lifted(self, now: float) -> Sequence[Entry]:
+    def lifted(self, now: float) -> Sequence[QueueEntry]:
         """Return the entries whose steps rose since the last call. It is called at every event; mostly none is."""
         self.now = now
         return list(self._risen(now)) if self._due and self._due[0][0] <= now else ()
 
-    def _risen(self, now: float) -> Iterator[Entry]:
+    def _risen(self, now: float) -> Iterator[QueueEntry]:
         while self._due and self._due[0][0] <= now:
             due_s, key = heappop(self._due)
             entry = self._entries.get(key)
@@ -61,7 +61,7 @@ class Ageing:
                 if entry.steps != before:
                     yield entry
 
-    def moved(self, entry: Entry) -> list[Entry]:
+    def moved(self, entry: QueueEntry) -> list[QueueEntry]:
         """Note that one of its jobs started; return the entries of its user and size whose waiting begins anew."""
         if not self._from_start:
             return []
@@ -73,13 +73,13 @@ class Ageing:
             self._lift(one, self.now)
         return fallen
 
-    def since_s(self, entry: Entry) -> float:
+    def since_s(self, entry: QueueEntry) -> float:
         """Site time from which its waiting counts."""
         if not self._from_start:
             return entry.submitted_s
         return max(entry.submitted_s, self._moved_s.get((entry.user, entry.processors), 0.0))
 
-    def _lift(self, entry: Entry, now: float) -> None:
+    def _lift(self, entry: QueueEntry, now: float) -> None:
         """Set the steps and when to look again."""
         if self._threshold_s <= 0:
             return
@@ -94,7 +94,7 @@ class Ageing:
             entry.due_s = since_s + (entry.steps + 1) * self._threshold_s
             heappush(self._due, (entry.due_s, entry.key))
 
-    def _forget(self, entry: Entry) -> None:
+    def _forget(self, entry: QueueEntry) -> None:
         size = (entry.user, entry.processors)
         aged = self._aged.get(size)
         if aged is not None:

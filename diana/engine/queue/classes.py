@@ -3,10 +3,7 @@ concept 4)."""
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from heapq import heappop, heappush
-from math import inf
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,9 +11,10 @@ from numpy.typing import NDArray
 
 from diana.engine.journal.state import Service
 from diana.engine.machines.requirements import PLAIN, Kind, Needs
-from diana.engine.queue.entries import Entry, Order
+from diana.engine.queue.entries import WHOLE, QueueEntry, exact
+from diana.engine.queue.order import Closed, RowOrder
 from diana.model.settings import Settings
-from diana.policy.queueing import priority
+from diana.policy.queueing import heavy, priority
 
 _FIRST = 64
 _NOWHERE = (-1, -1)
@@ -35,45 +33,26 @@ class ClassKey(NamedTuple):
     """True for jobs in the local queue."""
     needs: Needs = PLAIN
     """Needs that not every machine meets; priorities do not depend on them."""
+    heavy: bool = False
+    """True for jobs of a group beyond a threshold of work or bytes: they stand half a level down."""
 
     def kind(self) -> Kind:
         return self.processors, self.needs
 
     def added(self) -> float:
-        return self.offset + self.steps * priority.AGE_STEP - (priority.LEVEL_WIDTH if self.demoted else 0.0)
-
-
-class Closed:
-    """Kinds of jobs of which none can start any more, however many wait; it grows."""
-
-    def __init__(self) -> None:
-        self.kinds: set[Kind] = set()
-        self.wide = inf
-        """Processors from which on jobs without needs are closed; inf: none are."""
-        self.changes = 0
-
-    def add(self, *kinds: Kind) -> None:
-        self.kinds.update(kinds)
-        self.changes += 1
-
-    def from_width(self, processors: int) -> None:
-        if processors < self.wide:
-            self.wide = processors
-            self.changes += 1
-
-    def has(self, kind: Kind) -> bool:
-        return kind in self.kinds or (kind[0] >= self.wide and kind[1] == PLAIN)
+        down = (priority.LEVEL_WIDTH if self.demoted else 0.0) + (heavy.STEP if self.heavy else 0.0)
+        return self.offset + self.steps * priority.AGE_STEP - down
 
 
 class Sizes:
     """The figures Pr depends on: one row per (user, processors) that was ever queued, and the users' own figures."""
 
     def __init__(self) -> None:
-        self.total_processors = 0
-        """T: processors of all queued jobs."""
+        self.queued_thousandths = 0
+        """T in thousandths."""
         self.base = np.zeros(_FIRST)
         """Pr of each row when everything was last re-prioritised."""
-        self.last_totals = (0, 0.0)
+        self.last_totals: tuple[float, float] = (0, 0.0)
         """(T, Q) when everything was last re-prioritised."""
         self._rows: dict[tuple[str, int], int] = {}
         self._processors = np.ones(_FIRST)
@@ -92,7 +71,12 @@ class Sizes:
                 self._queued, self._quota, self._served = map(doubled, (self._queued, self._quota, self._served))
         self._quota[number], self._served[number] = quota, served
 
-    def set_queued(self, name: str, jobs: int) -> None:
+    @property
+    def total_processors(self) -> float:
+        """T: processors of all queued jobs."""
+        return exact(self.queued_thousandths)
+
+    def set_queued(self, name: str, jobs: float) -> None:
         """Set n of the user: its queued jobs."""
         self._queued[self._numbers[name]] = jobs
 
@@ -185,17 +169,19 @@ class ClassTable:
         """Version counter: rises when a kind of job comes or goes."""
         self._free: list[int] = []
         self._members: list[int] = []
-        self._ready: list[list[tuple[Order, Entry]]] = []
-        """Per row, entries with jobs that could start now."""
         self._size = np.zeros(_FIRST, dtype=np.int64)
         self._added = np.zeros(_FIRST)
-        self._startable = np.zeros(_FIRST, dtype=bool)
-        self._bound = np.zeros(_FIRST, dtype=bool)
-        self._head_s = np.zeros(_FIRST)
-        """Submission time of each row's first startable entry."""
+        self.bound = np.zeros(_FIRST, dtype=bool)
+        self.startable = RowOrder()
+        """The entries with jobs that could start now."""
+        self.reserved = RowOrder()
+        """The reservations: their jobs wait at their origin."""
         self._jobs = np.zeros(_FIRST)
         self._work_s = np.zeros(_FIRST)
         """Queued jobs of each row (`_jobs`), and the processor-seconds expected of them (`_work_s`)."""
+        self._here_jobs = np.zeros(_FIRST)
+        self._here_s = np.zeros(_FIRST)
+        """The same without reservations."""
 
     def prioritise(self, settings: Settings, served_jobs: float, served_processors: float) -> None:
         """Compute the effective priority of every class, from numbers as they are now."""
@@ -205,7 +191,7 @@ class ClassTable:
 
     # --- membership ----------------------------------------------------------------------------------
 
-    def place(self, entry: Entry) -> None:
+    def place(self, entry: QueueEntry) -> None:
         """Put the entry where its jobs belong now."""
         plain = self._row(entry, False) if entry.plain else -1
         demoted = self._row(entry, True) if entry.jobs > entry.plain else -1
@@ -218,30 +204,41 @@ class ClassTable:
                 self._forget(row, entry)
         self._weigh(entry)
         if plain >= 0:
-            self._offer(plain, entry, min(entry.ready, entry.plain) > 0)
+            self.startable.offer(plain, entry, min(entry.ready, entry.plain) > 0)
         if demoted >= 0:
-            self._offer(demoted, entry, entry.ready > entry.plain)
+            self.startable.offer(demoted, entry, entry.ready > entry.plain)
+        if entry.reserved:
+            for row in (plain, demoted):
+                if row >= 0:
+                    self.reserved.offer(row, entry, True)
 
-    def leave(self, entry: Entry) -> None:
+    def leave(self, entry: QueueEntry) -> None:
         rows, entry.rows = entry.rows, _NOWHERE
         self._weigh(entry)
         for row in rows:
             if row >= 0:
                 self._forget(row, entry)
 
-    def _weigh(self, entry: Entry) -> None:
+    def _weigh(self, entry: QueueEntry) -> None:
         """Take what the entry was counted with out of its rows' sums, and count it where it stands now."""
         for row, jobs, work_s in entry.counted:
             # A row that is left by all is set to zero (`_forget`): sums of floats leave a rest.
             if self._members[row]:
                 self._jobs[row] -= jobs
                 self._work_s[row] -= work_s
+                if not entry.reserved:
+                    self._here_jobs[row] -= jobs
+                    self._here_s[row] -= work_s
         each_s = entry.run_s * entry.processors
         parts = zip(entry.rows, (entry.plain, entry.jobs - entry.plain), strict=True)
-        entry.counted = tuple((row, jobs, jobs * each_s) for row, jobs in parts if row >= 0)
+        one = entry.unit / WHOLE
+        entry.counted = tuple((row, jobs * one, jobs * one * each_s) for row, jobs in parts if row >= 0)
         for row, jobs, work_s in entry.counted:
             self._jobs[row] += jobs
             self._work_s[row] += work_s
+            if not entry.reserved:
+                self._here_jobs[row] += jobs
+                self._here_s[row] += work_s
 
     def ahead(self, base: NDArray[np.float64], least: float, without: Collection[Kind] = ()) -> tuple[int, float]:
         """(jobs, processor-seconds) of the classes whose effective priority is not below `least`, with `base` as the
@@ -251,6 +248,17 @@ class ClassTable:
             return 0, 0.0
         before = self._before(base, least, without)
         return int(self._jobs[:count][before].sum()), max(0.0, float(self._work_s[:count][before].sum()))
+
+    def here_ahead(
+        self, base: NDArray[np.float64], least: float, without: Collection[Kind] = ()
+    ) -> tuple[float, float]:
+        """As `ahead`, of what was handed over: reservations do not count."""
+        count = len(self._members)
+        if not count:
+            return 0.0, 0.0
+        before = self._before(base, least, without)
+        jobs, work_s = float(self._here_jobs[:count][before].sum()), float(self._here_s[:count][before].sum())
+        return max(0.0, jobs), max(0.0, work_s)
 
     def gpus_ahead_s(self, base: NDArray[np.float64], least: float, without: Collection[Kind] = ()) -> float:
         """As `ahead`, in GPU-seconds of the classes that want GPUs."""
@@ -286,25 +294,28 @@ class ClassTable:
             out["local" if key.bound else "global", level.name] += round(float(self._jobs[row]))
         return out
 
-    def _row(self, entry: Entry, demoted: bool) -> int:
-        key = ClassKey(entry.user, entry.processors, entry.offset, entry.steps, demoted, entry.bound, entry.needs)
+    def _row(self, entry: QueueEntry, demoted: bool) -> int:
+        key = ClassKey(
+            entry.user, entry.processors, entry.offset, entry.steps, demoted, entry.bound, entry.needs, entry.heavy
+        )
         row = self._rows.get(key)
         if row is not None:
             return row
         row = self._free.pop() if self._free else len(self._members)
         if row == len(self._members):
             self._members.append(0)
-            self._ready.append([])
+            self.startable.grow()
+            self.reserved.grow()
             if row == len(self.effective):
                 self.effective, self._added = doubled(self.effective), doubled(self._added)
-                self._size, self._startable = doubled(self._size), doubled(self._startable)
-                self._bound, self._head_s = doubled(self._bound), doubled(self._head_s)
+                self._size, self.bound = doubled(self._size), doubled(self.bound)
                 self._jobs, self._work_s = doubled(self._jobs), doubled(self._work_s)
+                self._here_jobs, self._here_s = doubled(self._here_jobs), doubled(self._here_s)
                 self._kind, self._gpus = doubled(self._kind), doubled(self._gpus)
         self._rows[key], self.keys[row] = row, key
         self._kind[row], self._gpus[row] = self._count(key, 1), key.needs.gpus / key.processors
         size = self.sizes.row(entry.user, entry.processors)
-        self._size[row], self._added[row], self._bound[row] = size, key.added(), key.bound
+        self._size[row], self._added[row], self.bound[row] = size, key.added(), key.bound
         # A known size has its Pr of the last re-prioritisation. A new one comes with an arrival, which re-prioritises.
         self.effective[row : row + 1] = priority.effective(self.sizes.base[size : size + 1], self._added[row : row + 1])
         return row
@@ -332,113 +343,29 @@ class ClassTable:
         """Return the kinds with needs beyond the plain, of all that is queued."""
         return tuple(self._kinds)
 
+    def shut(self, closed: Closed, rows: int) -> NDArray[np.bool_]:
+        """Return, for each of the first rows, whether the kind of its jobs is closed."""
+        kind = self._kind[:rows]
+        shut = self._marked(closed.kinds)[kind]
+        shut |= (kind == 0) & (self.sizes.processors(self._size[:rows]) >= closed.wide)
+        return shut
+
     def _marked(self, kinds: Iterable[Kind]) -> NDArray[np.bool_]:
         """Return an array by kind number that is True for these kinds."""
         marks = np.zeros(self._last_kind + 1, dtype=bool)
         marks[[self._kinds[kind][0] for kind in kinds if kind in self._kinds]] = True
         return marks
 
-    def _forget(self, row: int, entry: Entry) -> None:
-        self._offer(row, entry, False)
+    def _forget(self, row: int, entry: QueueEntry) -> None:
+        self.startable.offer(row, entry, False)
+        self.reserved.offer(row, entry, False)
         self._members[row] -= 1
         if not self._members[row]:
             key = self.keys.pop(row)
             del self._rows[key]
             self._count(key, -1)
             self._free.append(row)
-            self._jobs[row] = self._work_s[row] = 0.0
-
-    def _offer(self, row: int, entry: Entry, startable: bool) -> None:
-        line = self._ready[row]
-        at = bisect_left(line, (entry.order,))
-        there = at < len(line) and line[at][1] is entry
-        if startable and not there:
-            line.insert(at, (entry.order, entry))
-        elif there and not startable:
-            del line[at]
-        self._startable[row] = bool(line)
-        self._head_s[row] = line[0][0][0] if line else np.inf
-
-    # --- order ---------------------------------------------------------------------------------------
-
-    def order(self, closed: Closed | None = None) -> Iterator[tuple[Entry, bool]]:
-        """Yield (entry, demoted) with startable jobs, best first. During the iteration entries may start, and so leave,
-        and kinds of jobs may be closed: no more of those come."""
-        count, closed = len(self._members), closed or Closed()
-        if not count:
-            return
-        left, known = np.where(self._startable[:count], self.effective[:count], -np.inf), 0
-        while True:
-            if closed.changes != known:
-                left[self._shut(closed, count)] = -np.inf
-                known = closed.changes
-            if (best := left.max()) == -np.inf:
-                return
-            tied = np.flatnonzero(left == best)
-            left[tied] = -np.inf
-            # Local before global.
-            bound = self._bound[tied]
-            yield from self._merge(tied[bound], closed)
-            yield from self._merge(tied[~bound], closed)
-
-    def _shut(self, closed: Closed, count: int) -> NDArray[np.bool_]:
-        kind = self._kind[:count]
-        shut = self._marked(closed.kinds)[kind]
-        shut |= (kind == 0) & (self.sizes.processors(self._size[:count]) >= closed.wide)
-        return shut
-
-    def _merge(self, rows: NDArray[np.int64], closed: Closed) -> Iterator[tuple[Entry, bool]]:
-        """Yield the entries of rows of one priority in their order. A row is looked into when its head may be next.
-
-        A start may move other entries of its user to other rows: so a head is looked at again before it is chosen.
-        """
-        heads = self._head_s[rows]
-        unseen = _rising(heads)
-        at = next(unseen, None)
-        seen: dict[int, Order] = {}
-        found: list[tuple[Order, bool, int, Entry]] = []
-        while found or at is not None:
-            while at is not None and (not found or heads[at] <= found[0][0][0]):
-                self._find(int(rows[at]), None, found)
-                at = next(unseen, None)
-            if not found:
-                continue
-            # An entry's jobs within the thresholds go before its demoted ones.
-            order, demoted, row, entry = heappop(found)
-            head = self._next(row, seen.get(row))
-            if head is None or closed.has(self.keys[row].kind()):
-                continue
-            if head[1] is not entry:
-                heappush(found, (head[0], self.keys[row].demoted, row, head[1]))
-                continue
-            seen[row] = order
-            yield entry, demoted
-            self._find(row, order, found)
-
-    def _find(self, row: int, seen: Order | None, found: list[tuple[Order, bool, int, Entry]]) -> None:
-        head = self._next(row, seen)
-        if head is not None:
-            heappush(found, (head[0], self.keys[row].demoted, row, head[1]))
-
-    def _next(self, row: int, seen: Order | None) -> tuple[Order, Entry] | None:
-        """Return the first entry of the row's line behind `seen`, whatever left or joined the line meanwhile."""
-        line, at = self._ready[row], 0
-        if seen is not None:
-            # Shorter than what it is compared with, so that it stands right before its own entry.
-            at = bisect_left(line, (seen,))
-            at += at < len(line) and line[at][0] == seen
-        return line[at] if at < len(line) else None
-
-
-def _rising(values: NDArray[np.float64]) -> Iterator[int]:
-    """Indices by rising value; the first few are found without sorting all."""
-    first = np.empty(0, dtype=np.int64)
-    if len(values) > 4 * _FIRST:
-        first = np.argpartition(values, _FIRST)[:_FIRST]
-        first = first[np.argsort(values[first], kind="stable")]
-        yield from first.tolist()
-    rest = np.argsort(values, kind="stable")
-    yield from (rest[~np.isin(rest, first)] if len(first) else rest).tolist()
+            self._jobs[row] = self._work_s[row] = self._here_jobs[row] = self._here_s[row] = 0.0
 
 
 def doubled(array: NDArray[Any]) -> NDArray[Any]:

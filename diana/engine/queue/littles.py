@@ -6,8 +6,8 @@ from collections import deque
 
 from diana.engine.journal.state import CustodyKey
 from diana.model.views.queue import LittlesCheck
-from diana.policy.migration.congestion import Window
-from diana.policy.queueing.littles import Figures, Flow
+from diana.policy.migration.congestion import ArrivalWindow
+from diana.policy.queueing.littles import LittlesFigures, QueueFlow
 
 
 class Line:
@@ -16,8 +16,8 @@ class Line:
 
     def __init__(self, now: float, window_s: float) -> None:
         """`window_s`: length of the window in which arrivals and starts are counted for congestion."""
-        self.flow = Flow(now)
-        self.rates = Window(now, window_s)
+        self.flow = QueueFlow(now)
+        self.rates = ArrivalWindow(now, window_s)
         self._window_s = window_s
         self._lots: dict[CustodyKey, deque[tuple[float, int]]] = {}
         """Per custody (since, jobs), first come first: jobs arrive many at a time, so lots are few."""
@@ -26,7 +26,7 @@ class Line:
     def configure(self, window_s: float, now: float) -> None:
         if window_s != self._window_s:
             self._window_s = window_s
-            self.rates = Window(now, window_s)
+            self.rates = ArrivalWindow(now, window_s)
 
     def note(self, key: CustodyKey, jobs: int, now: float) -> int:
         """Note how many of the custody's jobs are queued now; return how many more than before."""
@@ -55,7 +55,7 @@ class Line:
         return waited_s
 
 
-def check(figures: Figures) -> LittlesCheck:
+def check(figures: LittlesFigures) -> LittlesCheck:
     return LittlesCheck(
         window_s=figures.window_s,
         mean_queued=figures.mean_queued,
@@ -67,7 +67,7 @@ def check(figures: Figures) -> LittlesCheck:
     )
 
 
-def counters(figures: Figures) -> dict[str, int]:
+def counters(figures: LittlesFigures) -> dict[str, int]:
     """Return the figures as counters, in thousandths."""
     return {
         "queue_mean_jobs_milli": round(1000 * figures.mean_queued),

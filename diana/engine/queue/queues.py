@@ -1,8 +1,9 @@
 """The multilevel feedback queues of a site: which class of jobs starts next (SPEC D3-D5; paper sections VI, VII, X).
 
-All queued jobs of one (user, processors, offset, age step, demoted or not, bound or not) share a priority: a *class*,
-one row of `classes.py`. The waiting jobs of one custody are an *entry*; they stand in at most two classes, because only
-the job thresholds part them. Arrivals and dispatches cost by the number of classes, never of jobs.
+All queued jobs of one (user, processors, offset, age step, demoted or not, heavy or not, bound or not) share a
+priority: a *class*, one row of `classes.py`. The waiting jobs of one custody are an *entry*; they stand in at most two
+classes, because only the job thresholds part them. Arrivals and dispatches cost by the number of classes, never of
+jobs.
 
 Volatile: made again from the custodies at start. Only the service users had is state.
 """
@@ -15,11 +16,13 @@ from typing import NamedTuple
 from diana.engine.journal.state import CustodyKey, Service
 from diana.engine.machines.requirements import Kind
 from diana.engine.queue.ageing import Ageing
-from diana.engine.queue.classes import ClassKey, ClassTable, Closed
-from diana.engine.queue.entries import Entry, Lines
+from diana.engine.queue.classes import ClassKey, ClassTable
+from diana.engine.queue.entries import QueueEntry, UserLines
+from diana.engine.queue.order import Closed
 from diana.model.ids import SiteId
 from diana.model.settings import Settings
-from diana.policy.queueing import priority
+from diana.policy.queueing import heavy, priority
+from diana.policy.queueing.heavy import NO_LOAD, GroupLoad
 
 PORTION = 1 / 100
 """Jobs that start between two looks at the shares, as a part of the half-life of service."""
@@ -29,10 +32,10 @@ MOST_WATCHED = 1000
 """Entries whose priority is followed for the sites they came from."""
 
 
-class Standing(NamedTuple):
+class QueuePlace(NamedTuple):
     """The place of some of an entry's jobs, and why they stand there."""
 
-    entry: Entry
+    entry: QueueEntry
     key: ClassKey
     jobs: int
     allowance: float
@@ -48,6 +51,8 @@ class Prospect(NamedTuple):
     """The place that jobs would have which are not here yet."""
 
     priority: float
+    least: float
+    """Lowest priority of the jobs that count as ahead."""
     jobs_ahead: int
     work_ahead_s: float
     """Processor-seconds expected of the jobs ahead."""
@@ -64,12 +69,12 @@ class Queues:
 
     def __init__(self, settings: Settings, service: Service) -> None:
         self.classes = ClassTable()
-        self.entries: dict[CustodyKey, Entry] = {}
+        self.entries: dict[CustodyKey, QueueEntry] = {}
         self._settings = settings
         self._service = service
         self._service_weight = 0.0
-        self._users = Lines()
-        self._origins = Lines()
+        self._users = UserLines()
+        self._origins = UserLines()
         self._ageing = Ageing()
         self._ageing.configure(settings)
         self._stale = False
@@ -81,7 +86,7 @@ class Queues:
 
     # --- what waits --------------------------------------------------------------------------------
 
-    def put(self, entry: Entry, now: float) -> None:
+    def put(self, entry: QueueEntry, now: float) -> None:
         """Enter work that waits here from now on, or waits in another number than before (staged, held, queued again).
 
         More jobs than before are an arrival: everything is re-prioritised (section X). No jobs: it leaves.
@@ -138,22 +143,31 @@ class Queues:
         self._stale = True
 
     def jobs_of(self, user: str) -> int:
-        """Return n, the user's queued jobs."""
-        return self._users.jobs(user)
+        """Return n, the user's queued jobs, in whole jobs."""
+        return round(self._users.jobs(user))
 
     def prospect(
-        self, user: str, processors: int, jobs: int, offset: float = 0.0, without: Collection[Kind] = ()
+        self,
+        user: str,
+        processors: int,
+        jobs: int,
+        offset: float = 0.0,
+        without: Collection[Kind] = (),
+        *,
+        behind: bool = False,
+        load: GroupLoad = NO_LOAD,
     ) -> Prospect:
         """Return the place of jobs if the user queued so many now, with a lasting offset. All queued jobs are
-        re-prioritised as at any arrival; those that have no lower priority then are ahead. `without`: kinds that do not
-        count."""
+        re-prioritised as at any arrival; those that have no lower priority then are ahead, and with `behind` all.
+        `without`: kinds that do not count; `load`: of their whole group."""
         settings = self._settings
         base, new = self.classes.sizes.if_arrived(settings, self._service, user, processors, jobs)
         demoted = settings.job_threshold and self.jobs_of(user) >= settings.job_threshold
-        mine = min(max(new + offset - (priority.LEVEL_WIDTH if demoted else 0.0), -1.0), priority.BELOW_ONE)
-        least = mine - _ROUNDING
+        down = (priority.LEVEL_WIDTH if demoted else 0.0) + (heavy.STEP if heavy.is_heavy(settings, load) else 0.0)
+        mine = min(max(new + offset - down, -1.0), priority.BELOW_ONE)
+        least = priority.LOWEST if behind else mine - _ROUNDING
         gpus_s = self.classes.gpus_ahead_s(base, least, without)
-        return Prospect(mine, *self.classes.ahead(base, least, without), gpus_s)
+        return Prospect(mine, least, *self.classes.ahead(base, least, without), gpus_s)
 
     def weighed_ahead_s(
         self, place: Prospect, asked: tuple[str, int, int], weights: Mapping[Kind, float], without: Collection[Kind]
@@ -161,22 +175,34 @@ class Queues:
         """Return the processor-seconds before a prospect, each counted as often as its kind weighs. `asked`: user,
         processors and jobs of the prospect."""
         base, _ = self.classes.sizes.if_arrived(self._settings, self._service, *asked)
-        return self.classes.weighed_ahead_s(base, place.priority - _ROUNDING, weights, without)
+        return self.classes.weighed_ahead_s(base, place.least, weights, without)
 
-    def work_before_s(self, entry: Entry, without: Collection[Kind] = ()) -> float:
+    def work_before_s(self, entry: QueueEntry, without: Collection[Kind] = ()) -> float:
         """Return the processor-seconds expected of all that has no lower priority than the entry's jobs, theirs
         included."""
         return self.classes.ahead(self.classes.sizes.base, self._least(entry), without)[1]
 
-    def gpus_before_s(self, entry: Entry, without: Collection[Kind] = ()) -> float:
+    def reservations(self) -> Iterator[QueueEntry]:
+        """Yield the reservations, those first whose turn comes first."""
+        seen: set[CustodyKey] = set()
+        for entry, _ in self.classes.reserved.order(self.classes):
+            if entry.key not in seen:
+                seen.add(entry.key)
+                yield entry
+
+    def here_before(self, entry: QueueEntry, without: Collection[Kind] = ()) -> tuple[float, float]:
+        """(jobs, processor-seconds) of all that was handed over and has no lower priority than the entry's jobs."""
+        return self.classes.here_ahead(self.classes.sizes.base, self._least(entry), without)
+
+    def gpus_before_s(self, entry: QueueEntry, without: Collection[Kind] = ()) -> float:
         """Return `work_before_s` in GPU-seconds."""
         return self.classes.gpus_ahead_s(self.classes.sizes.base, self._least(entry), without)
 
-    def _least(self, entry: Entry) -> float:
+    def _least(self, entry: QueueEntry) -> float:
         rows = [row for row in entry.rows if row >= 0]
         return max((float(self.classes.effective[row]) for row in rows), default=0.0) - _ROUNDING
 
-    def waits_since_s(self, entry: Entry) -> float:
+    def waits_since_s(self, entry: QueueEntry) -> float:
         """Return the site time from which the entry's ageing counts."""
         return self._ageing.since_s(entry)
 
@@ -202,7 +228,7 @@ class Queues:
 
     # --- who is next ---------------------------------------------------------------------------------
 
-    def order(self, now: float, closed: Closed | None = None) -> Iterator[tuple[Entry, int]]:
+    def order(self, now: float, closed: Closed | None = None) -> Iterator[tuple[QueueEntry, int]]:
         """Yield (entry, how many of its jobs stand at this place), best first: effective priority descending, local
         before global on ties, then submission, then fewest processors.
 
@@ -217,7 +243,7 @@ class Queues:
         while again:
             again, left = False, portion
             self.settle(now)
-            for entry, demoted in self.classes.order(closed):
+            for entry, demoted in self.classes.startable.order(self.classes, closed):
                 within = min(entry.ready, entry.plain)
                 jobs = min(left, entry.ready - within if demoted else within)
                 if jobs <= 0 or (entry.key, demoted) in passed:
@@ -239,16 +265,16 @@ class Queues:
             return ALL
         return max(1, int(settings.service_half_life * PORTION))
 
-    def standing(self) -> list[Standing]:
+    def standing(self) -> list[QueuePlace]:
         """Return every entry's classes, in order of submission; priorities as `settle` left them."""
-        out: list[Standing] = []
+        out: list[QueuePlace] = []
         for entry in sorted(self.entries.values(), key=lambda e: e.order):
             allowance, base = self.classes.sizes.last(entry.user, entry.processors)
             for row, jobs in zip(entry.rows, (entry.plain, entry.jobs - entry.plain), strict=True):
                 if row >= 0:
                     key, level = self.classes.keys[row], priority.level(float(self.classes.effective[row]))
                     exact = min(max(base + key.added(), -1.0), priority.BELOW_ONE)
-                    out.append(Standing(entry, key, jobs, allowance, base, exact, level))
+                    out.append(QueuePlace(entry, key, jobs, allowance, base, exact, level))
         return out
 
     def settle(self, now: float) -> None:
@@ -271,8 +297,9 @@ class Queues:
 
     # --- inside --------------------------------------------------------------------------------------
 
-    def _add(self, entry: Entry, now: float) -> None:
+    def _add(self, entry: QueueEntry, now: float) -> None:
         self.entries[entry.key] = entry
+        entry.heavy = heavy.is_heavy(self._settings, entry.load)
         self._ageing.enter(entry, now)
         entry.allowed = [entry.jobs, entry.jobs]
         entry.plain = entry.jobs
@@ -284,7 +311,7 @@ class Queues:
         self._count(entry, entry.jobs)
         self.classes.place(entry)
 
-    def _drop(self, entry: Entry) -> None:
+    def _drop(self, entry: QueueEntry) -> None:
         del self.entries[entry.key]
         self._ageing.leave(entry)
         self._users.remove(entry.user, entry)
@@ -292,11 +319,12 @@ class Queues:
         self._count(entry, -entry.jobs)
         self.classes.leave(entry)
 
-    def _count(self, entry: Entry, jobs: int) -> None:
+    def _count(self, entry: QueueEntry, jobs: int) -> None:
         """Count `jobs` that came (negative: left) in n of the user and in T."""
-        self._users.change(entry.user, jobs)
-        self._origins.change(entry.origin, jobs)
-        self.classes.sizes.total_processors += jobs * entry.processors
+        counted = jobs * entry.unit
+        self._users.change(entry.user, counted)
+        self._origins.change(entry.origin, counted)
+        self.classes.sizes.queued_thousandths += counted * entry.processors
         self.classes.sizes.set_queued(entry.user, self._users.jobs(entry.user))
 
     def _demote(self) -> None:

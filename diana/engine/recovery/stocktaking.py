@@ -21,6 +21,7 @@ from diana.engine.messages.recovery import Holding, Holdings, Met
 from diana.engine.site import journal_doubt
 from diana.engine.site.context import Context
 from diana.engine.site.journal_doubt import JournalDoubt
+from diana.engine.site.timers import PeerTimer
 from diana.model.ids import SiteId, group_of, origin_of
 from diana.model.indexset import IndexSet
 from diana.model.views.views import Ok
@@ -165,7 +166,7 @@ def on_holdings(core: Context, sender: SiteId, message: Holdings) -> None:
         execution.close_if_over(core, core.state.custodies[key])
     if sender not in core.book(JournalDoubt).strangers:
         core.persist(PeerReported(site=sender))
-    core.settle(("met", sender))
+    core.settle(PeerTimer("met", sender))
     for group, subgroup in core.parties.handed_to(sender):
         if subgroup.step is Step.OFFERED and subgroup.unreachable:
             # It is not runnable there, and no COMMIT of this boot was said.
@@ -301,7 +302,7 @@ def _order_again(core: Context, group: Group, subgroup: Subgroup) -> None:
 def _order(core: Context, subgroup: Subgroup, cancel: IndexSet, origin_db: str = "") -> None:
     """The standing order under a new number."""
     order = ControlIssued(
-        subgroup=subgroup.part,
+        subgroup=subgroup.subgroup,
         epoch=subgroup.epoch,
         control_seq=subgroup.control_seq + 1,
         cancel=cancel,
@@ -341,5 +342,5 @@ def go_on(core: Context, event: GoOn) -> None:
         text = f"{core.site} does not wait for {site}; it waits for {', '.join(some[:8]) or 'nobody'}"
         core.reply(Reply(event.request, Refusal(code="usage", text=text)))
         return
-    core.settle(("met", site))
+    core.settle(PeerTimer("met", site))
     core.reply(Reply(event.request, Ok(1)))

@@ -18,7 +18,7 @@ from diana.engine.journal.records import Record
 from diana.engine.journal.state import CustodyKey, SiteState
 from diana.engine.machines.calendar import Calendar
 from diana.engine.machines.machines import Workers
-from diana.engine.messages.messages import Message
+from diana.engine.messages.messages import Message, Prepare
 from diana.engine.messages.orders import Order
 from diana.engine.queue.littles import Line
 from diana.engine.queue.queues import Queues
@@ -36,7 +36,7 @@ from diana.model.job.urls import DEFAULT_ALLOWED
 Book = TypeVar("Book")
 
 
-class Watcher(Protocol):
+class RecordWatcher(Protocol):
     """Somebody who is told of each folded record."""
 
     def saw(self, record: Record) -> bool:
@@ -70,6 +70,8 @@ class Context:
         """Custodies of others whose progress changed since it was told."""
         self.to_place: set[GroupId] = set()
         """Groups to price when the event at hand is through."""
+        self.touched: set[GroupId] = set()
+        """Groups that something happened to in the event at hand."""
         self.to_check: set[GroupId] = set()
         """Groups that may be complete; looked at when the event at hand is through."""
         self.to_pull: dict[tuple[GroupId, SiteId], str] = {}
@@ -87,7 +89,7 @@ class Context:
         self.speaker = SiteId("")
         """Peer whose word is being handled; empty: nobody's."""
         self.complaints = Complaints()
-        self.watcher: Watcher | None = None
+        self.watcher: RecordWatcher | None = None
         self.counters: dict[str, int] = {}
         self.summary_counter = 0
         """Number of this site's latest word about itself."""
@@ -115,7 +117,7 @@ class Context:
             self.watcher = None
 
     def send(self, to: SiteId, message: Message) -> None:
-        if isinstance(message, Order):
+        if isinstance(message, Order | Prepare):
             state = self.state
             message = msgspec.structs.replace(message, origin_db_uuid=state.db_uuid, origin_seq=state.seq)
         self.effects.append(Send(to, message))
@@ -128,6 +130,7 @@ class Context:
 
     def notify(self, group: GroupId) -> None:
         self.effects.append(Notify(group))
+        self.touched.add(group)
 
     def look_up(self, refs: tuple[str, ...], then: Callable[[LookedUp], None]) -> None:
         """Ask the stager what lies here of `refs`; `then` is handed its answer, as part of a later event."""

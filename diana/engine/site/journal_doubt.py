@@ -17,6 +17,7 @@ from diana.engine.journal.state import Custody
 from diana.engine.messages.messages import Hello
 from diana.engine.messages.recovery import Met
 from diana.engine.site.context import Context
+from diana.engine.site.timers import PeerTimer, SiteTimer
 from diana.model.ids import GroupId, SiteId
 from diana.policy.membership import mark
 
@@ -65,7 +66,7 @@ def begin(core: Context) -> None:
     """The node starts."""
     confirm(core)
     if core.book(JournalDoubt).unsure:
-        core.after(("unheard",), PATIENCE_S)
+        core.after(SiteTimer("unheard"), PATIENCE_S)
 
 
 # --- the other one's journal ---------------------------------------------------------------------------------
@@ -128,7 +129,7 @@ def _heard(core: Context, site: SiteId, db_uuid: str) -> int:
 
 def greet(core: Context, site: SiteId) -> None:
     """On a new stream, before anything else."""
-    core.settle(("met", site))
+    core.settle(PeerTimer("met", site))
     _say(core, site)
 
 
@@ -151,7 +152,7 @@ def _say(core: Context, site: SiteId) -> None:
     )
     core.send(site, met)
     if _wants(core, site):
-        core.back_off(("met", site))
+        core.back_off(PeerTimer("met", site))
 
 
 def asks(core: Context, site: SiteId) -> bool:
@@ -198,7 +199,7 @@ def _denied(core: Context, sender: SiteId) -> None:
     core.requeue.update(core.state.custodies if core.book(JournalDoubt).unproven else core.parties.taken_from(sender))
     if core.book(JournalDoubt).unproven:
         core.book(JournalDoubt).unsure = True
-        core.after(("unheard",), PATIENCE_S)
+        core.after(SiteTimer("unheard"), PATIENCE_S)
 
 
 def _denial(site: SiteId) -> str:
@@ -243,10 +244,10 @@ def unheard(core: Context) -> list[SiteId]:
 def begin_if_heard_out(core: Context, patient: bool = True) -> None:
     """Not `patient`: whoever has not spoken is waited for no longer, but for those that deny it."""
     if core.book(JournalDoubt).unsure and not patient and core.book(JournalDoubt).denied_by:
-        core.after(("unheard",), PATIENCE_S)
+        core.after(SiteTimer("unheard"), PATIENCE_S)
     elif core.book(JournalDoubt).unsure and not (patient and unheard(core)):
         core.book(JournalDoubt).unsure = False
-        core.timers.cancel(("unheard",))
+        core.timers.cancel(SiteTimer("unheard"))
         core.requeue.update(key for key, custody in core.state.custodies.items() if custody.origin == core.site)
         core.to_place.update(core.state.groups)
 

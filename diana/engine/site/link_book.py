@@ -55,7 +55,7 @@ class Series:
         return max(0.0, now - self.last_s) if self.last_s > -inf else -1.0
 
 
-class Link:
+class MeasuredLink:
     """This site's link to another: round trip, throughput towards here, pings and what became of them."""
 
     __slots__ = ("_history", "_last_rtt_s", "_loss", "_lost", "_sent", "jitter_s", "rate", "rtt", "site")
@@ -120,7 +120,7 @@ class LinkBook:
     def __init__(self, histories: dict[SiteId, LinkHistory], now: Callable[[], float]) -> None:
         self._histories = histories
         self._now = now
-        self._links: dict[SiteId, Link] = {}
+        self._links: dict[SiteId, MeasuredLink] = {}
         self._fresh: set[SiteId] = set()
         self._recent: dict[SiteId, None] = {}
         """Sites measured since the start, the latest last."""
@@ -130,10 +130,10 @@ class LinkBook:
         """Ticket -> bytes by source."""
         self._backlog: dict[SiteId, int] = {}
 
-    def link(self, site: SiteId) -> Link:
+    def link(self, site: SiteId) -> MeasuredLink:
         found = self._links.get(site)
         if found is None:
-            found = self._links[site] = Link(site, self._histories.get(site))
+            found = self._links[site] = MeasuredLink(site, self._histories.get(site))
             if (last_s := _last_s(found)) > -inf:
                 insort(self._remembered, (-last_s, site))
         return found
@@ -221,5 +221,5 @@ class LinkBook:
         yield from islice(self._backlog, most)
 
 
-def _last_s(link: Link) -> float:
+def _last_s(link: MeasuredLink) -> float:
     return max(link.rtt.last_s, link.rate.last_s)

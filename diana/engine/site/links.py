@@ -7,7 +7,8 @@ from diana.engine.journal.events import LinkMeasured
 from diana.engine.journal.records import LinksRecorded
 from diana.engine.messages.messages import LinkEstimate
 from diana.engine.site.context import Context
-from diana.engine.site.view import Told
+from diana.engine.site.timers import SiteTimer
+from diana.engine.site.view import ToldLinks
 from diana.model.ids import SiteId
 
 MOST_TOLD = 16
@@ -18,7 +19,7 @@ TOLD_IDLE_S = 30.0
 """The same by a site that has no work: its links are measured as seldom."""
 TOLD_AGAIN_S = 1.0
 """Seconds for which newcomers are told the same links."""
-_RECORD = ("links",)
+_RECORD = SiteTimer("links")
 
 
 def on_measured(core: Context, event: LinkMeasured) -> None:
@@ -63,7 +64,7 @@ def heard(core: Context, sender: SiteId, told: tuple[LinkEstimate, ...]) -> None
     if len(told) > MOST_TOLD or any(one.site == sender for one in told):
         told = tuple(one for one in told[:MOST_TOLD] if one.site != sender)
     # Else as it came: in a simulation many sites keep one object.
-    core.view.peers[sender].told = Told(told, core.now)
+    core.view.peers[sender].told = ToldLinks(told, core.now)
 
 
 def ordered(core: Context, order: StageIn | Gather, size_bytes: int = 0) -> None:

@@ -13,7 +13,7 @@ from typing import TypeVar
 from diana.engine.journal import records as r
 from diana.engine.journal.records import PartDisowned, PartReported
 from diana.engine.journal.state import CustodyKey, Group, SiteState, Subgroup
-from diana.model.ids import SiteId, SubgroupId, group_of, origin_of
+from diana.model.ids import GroupId, SiteId, SubgroupId, group_of, origin_of
 
 _T = TypeVar("_T")
 
@@ -29,6 +29,8 @@ class Parties:
         self._where: dict[SubgroupId, SiteId] = {}
         self._taken: dict[SiteId, set[CustodyKey]] = {}
         """Custodies held here, by their origin."""
+        self._awaiting: dict[SiteId, set[GroupId]] = {}
+        """Groups of which jobs wait for their turn, by the other site: the one of the turn, or the origin."""
         for group in state.groups.values():
             for part in group.subgroups:
                 self._look_at(part)
@@ -74,7 +76,19 @@ class Parties:
 
     def sites(self) -> set[SiteId]:
         """Return the sites that have open work of this site's, or that this site has work of."""
-        return self._handed.keys() | self._taken.keys()
+        return self._handed.keys() | self._taken.keys() | self._awaiting.keys()
+
+    def awaits(self, site: SiteId, group: GroupId) -> None:
+        """Note that jobs of the group wait for their turn, here or at that site."""
+        if site != self._site:
+            self._awaiting.setdefault(site, set()).add(group)
+
+    def awaited(self, site: SiteId) -> list[GroupId]:
+        """Return the groups of which jobs wait for their turn, here or at that site, in order."""
+        return sorted(self._awaiting.get(site, ()))
+
+    def awaits_no_more(self, site: SiteId, group: GroupId) -> None:
+        _discard(self._awaiting, site, group)
 
     def _look_at(self, part: SubgroupId) -> None:
         group = self._state.groups.get(group_of(part))

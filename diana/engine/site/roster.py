@@ -9,7 +9,7 @@ from math import inf
 from diana.engine.site.view import PeerView, View
 from diana.model.ids import SiteId
 from diana.policy.pricing import cost
-from diana.policy.pricing.demand import Candidate, Demand, Link
+from diana.policy.pricing.demand import Candidate, Demand, LinkForecast
 from diana.policy.pricing.sites import SiteTable
 
 SPARE = 4
@@ -86,7 +86,7 @@ class Roster:
 
 def _row(site: SiteId, peer: PeerView, default_bytes_per_s: float) -> Candidate:
     told, rtt_s = peer.summary, peer.rtt_s or 0.0
-    link = Link(bytes_per_s=peer.bytes_per_s or default_bytes_per_s, rtt_s=rtt_s)
+    link = LinkForecast(bytes_per_s=peer.bytes_per_s or default_bytes_per_s, rtt_s=rtt_s)
     sane = told is not None and 0 < told.speed < inf and 0 <= told.work_ahead_s < inf and told.slots > 0
     if told is None or not sane or not told.accepting or not peer.here:
         return Candidate(site=site, alive=peer.here, rejected="takes nothing", link=link)

@@ -6,7 +6,7 @@ from diana.engine.journal.state import Custody, CustodyKey, SiteState
 from diana.model.facts import Facts
 
 
-class Ended:
+class PendingEnds:
     """Ends of one custody's runs that the LRM told and the journal does not have yet; told again if we crash."""
 
     __slots__ = ("facts", "flushed_s", "indices")
@@ -24,7 +24,7 @@ class RunBook:
         self._state = state
         self.started_s: dict[CustodyKey, dict[int, float]] = {}
         """Custody -> index -> site time at which the run was given to the LRM, as far as this run of the node knows."""
-        self.ended: dict[CustodyKey, Ended] = {}
+        self.ended: dict[CustodyKey, PendingEnds] = {}
         self.mean_s: dict[CustodyKey, float] = {}
         """Mean run time of a custody's jobs here, learned."""
         self.counted_s: dict[str, float] = {}

@@ -19,7 +19,7 @@ Expected = Callable[[Custody], float]
 """Gives the expected run time of one of the custody's jobs here, in seconds."""
 
 
-class Row(NamedTuple):
+class CustodyCount(NamedTuple):
     """A custody as it was counted last. Work is in whole microseconds of processors, so that sums stay exact."""
 
     owner: str
@@ -39,7 +39,7 @@ class Totals:
         self.runs = GivenRuns(state.settings.slots)
         self._state = state
         self._expected = expected
-        self._rows: dict[CustodyKey, Row] = {}
+        self._rows: dict[CustodyKey, CustodyCount] = {}
         self._unplaced: dict[GroupId, tuple[str, int]] = {}
         self._custodies: dict[CustodyKey, None] = dict.fromkeys(state.custodies)
         """Custodies to be counted anew; a dict, so that the order is that of touching."""
@@ -159,7 +159,7 @@ class Totals:
             row = self._rows[key] = _row(custody, self._expected(custody))
             self._sum(key, row, 1)
 
-    def _sum(self, key: CustodyKey, row: Row, sign: int) -> None:
+    def _sum(self, key: CustodyKey, row: CustodyCount, sign: int) -> None:
         self._waiting += sign * row.waiting
         self._started += sign * row.started
         self._ahead_us += sign * row.ahead_us
@@ -173,9 +173,9 @@ class Totals:
                 del self._of_template[row.template]
 
 
-def _row(custody: Custody, run_s: float) -> Row:
+def _row(custody: Custody, run_s: float) -> CustodyCount:
     starts = custody.startable() if custody.runnable else custody.indices - custody.held
-    return Row(
+    return CustodyCount(
         owner=custody.owner,
         template=custody.template,
         waiting=len(custody.pending if custody.runnable else custody.indices),

@@ -4,9 +4,87 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from heapq import heapify, heappop, heappush
+from typing import Literal, NamedTuple
 
-TimerKey = tuple[str, ...]
-"""Name of a deadline: what is due, then whom it concerns, as in ("commit", "alpha-1/0")."""
+from diana.model.ids import GroupId, SiteId, SubgroupId
+
+
+class SiteTimer(NamedTuple):
+    """Deadline of the site as a whole."""
+
+    kind: Literal["contacts", "housekeeping", "links", "maintenance", "news", "summary", "turns", "unheard"]
+
+
+class PeerTimer(NamedTuple):
+    """Deadline about a peer."""
+
+    kind: Literal["disown", "lease", "lease-over", "met", "renew"]
+    peer: SiteId
+
+
+class GroupTimer(NamedTuple):
+    """Deadline about a group."""
+
+    kind: Literal["guard", "place"]
+    group: GroupId
+
+
+class MachineTimer(NamedTuple):
+    """Deadline about a machine of this site."""
+
+    kind: Literal["machine"]
+    machine: str
+
+
+class RequestTimer(NamedTuple):
+    """Deadline of something that was asked, by the number under which it was."""
+
+    kind: Literal["query", "quotes", "room"]
+    number: int
+
+
+class PartTimer(NamedTuple):
+    """Deadline about a placement, at its origin."""
+
+    kind: Literal["commit", "control", "offer", "offer-over"]
+    part: SubgroupId
+
+
+def part_timers(part: SubgroupId) -> tuple[PartTimer, ...]:
+    """Return all timers that a placement may have."""
+    return (
+        PartTimer("offer", part),
+        PartTimer("offer-over", part),
+        PartTimer("commit", part),
+        PartTimer("control", part),
+    )
+
+
+class CustodyTimer(NamedTuple):
+    """Deadline about a custody."""
+
+    kind: Literal["flush", "prepared"]
+    subgroup: SubgroupId
+    epoch: int
+
+
+class BatchTimer(NamedTuple):
+    """Deadline about a batch of results or a unit of inputs, by its number."""
+
+    kind: Literal["gather", "result", "stage"]
+    subgroup: SubgroupId
+    epoch: int
+    number: int
+
+
+TimerKey = SiteTimer | PeerTimer | GroupTimer | MachineTimer | RequestTimer | PartTimer | CustodyTimer | BatchTimer
+"""Name of a deadline: the kind of what is due, then whom it concerns."""
+
+
+def _rank(key: TimerKey) -> tuple[str, ...]:
+    """Return the key's rank among equal times: that of its values as text, numbers too, so that runs of the simulator
+    stay those of earlier releases."""
+    return tuple(map(str, key))
 
 
 class Timers:
@@ -14,16 +92,16 @@ class Timers:
 
     def __init__(self) -> None:
         self._due: dict[TimerKey, float] = {}
-        self._heap: list[tuple[float, TimerKey]] = []
+        self._heap: list[tuple[float, tuple[str, ...], TimerKey]] = []
         self._popped: dict[TimerKey, None] = {}
         """Keys that are due at once, and not handled yet."""
 
     def set(self, key: TimerKey, due_s: float) -> None:
         self._popped.pop(key, None)
         self._due[key] = due_s
-        heappush(self._heap, (due_s, key))
+        heappush(self._heap, (due_s, _rank(key), key))
         if len(self._heap) > 64 + 4 * len(self._due):
-            self._heap = [(due, k) for k, due in self._due.items()]
+            self._heap = [(due, _rank(k), k) for k, due in self._due.items()]
             heapify(self._heap)
 
     def cancel(self, key: TimerKey) -> None:
@@ -35,15 +113,15 @@ class Timers:
 
     def earliest(self) -> float | None:
         heap = self._heap
-        while heap and self._due.get(heap[0][1]) != heap[0][0]:
+        while heap and self._due.get(heap[0][2]) != heap[0][0]:
             heappop(heap)
         return heap[0][0] if heap else None
 
     def pop_due(self, now: float) -> Iterator[TimerKey]:
-        """Yield the keys due by `now`, earliest first, ties by key, and drop them. A key that is cancelled or set again
-        while those before it are handled is left out: many are due at once after a node stood still."""
+        """Yield the keys due by `now`, earliest first, ties by `_rank`, and drop them. A key that is cancelled or set
+        again while those before it are handled is left out: many are due at once after a node stood still."""
         while (at := self.earliest()) is not None and at <= now:
-            key = heappop(self._heap)[1]
+            key = heappop(self._heap)[2]
             del self._due[key]
             self._popped[key] = None
         while self._popped:

@@ -7,7 +7,7 @@ from math import inf
 from typing import NamedTuple
 
 from diana.engine.messages.messages import Hello, LinkEstimate, Progress, Summary
-from diana.engine.site.link_book import Link, LinkBook
+from diana.engine.site.link_book import LinkBook, MeasuredLink
 from diana.model.ids import GroupId, SiteId, SubgroupId
 from diana.model.views.link import LinkHistory
 from diana.policy.membership import State
@@ -17,7 +17,7 @@ Version = tuple[int, int]
 UNHEARD: Version = (0, -1)
 
 
-class Told(NamedTuple):
+class ToldLinks(NamedTuple):
     """A peer's own links, as it last told them."""
 
     links: tuple[LinkEstimate, ...] = ()
@@ -76,10 +76,10 @@ class PeerView:
         self.last_heard_s = 0.0
         """Site time at which it last said something, as far as is known; the age of words that came through others is
         taken off."""
-        self.told: Told | None = None
+        self.told: ToldLinks | None = None
 
     @property
-    def link(self) -> Link:
+    def link(self) -> MeasuredLink:
         return self._book.link(self.site)
 
     @property

@@ -15,6 +15,7 @@ from diana.engine.journal.events import Ask
 from diana.engine.journal.state import Group, Step, Subgroup
 from diana.engine.membership import trust_ledger
 from diana.engine.placement import outcomes
+from diana.engine.placement.reservations import Reservations
 from diana.engine.recovery import stocktaking
 from diana.engine.site import dependencies
 from diana.engine.site.context import Context
@@ -25,6 +26,7 @@ from diana.engine.views import guard as views_guard
 from diana.model.ids import GroupId
 from diana.model.trust.principal import Role
 from diana.model.views import views
+from diana.model.views.group import SiteShare
 from diana.policy.queueing.priority import Level
 from diana.policy.trust.authorise import Action, authorise
 
@@ -150,6 +152,7 @@ def group_view(core: Context, group: Group) -> views.GroupView:
     blocked = group.group in core.book(Dependencies).blocked
     if blocked:
         waits += len(group.unplaced) - len(group.holding)
+    expected = outcomes.expected(group, core.book(Reservations).foretold.get(group.group))
     best = max((s for s in counted if s.level), key=lambda s: s.priority, default=None)
     return views.GroupView(
         group=group.group,
@@ -185,7 +188,10 @@ def group_view(core: Context, group: Group) -> views.GroupView:
         or group.note,
         after=group.after,
         dataset=group.spec.outputs.dataset,
-        expected_end_s=outcomes.expected_end_s(group),
+        expected_end_s=expected.end_s,
+        expected_low_s=expected.low_s,
+        expected_high_s=expected.high_s,
+        durability=1,
         outputs_to=group.spec.outputs.to,
         superseded=tuple((part, s.superseded) for part, s in sorted(group.subgroups.items()) if s.superseded),
         on_their_way=tuple(group.gathers),
@@ -252,12 +258,12 @@ def _staging_note(core: Context, group: Group) -> str:
     return ""
 
 
-def _share(core: Context, group: Group, subgroup: Subgroup) -> views.SiteShare:
+def _share(core: Context, group: Group, subgroup: Subgroup) -> SiteShare:
     staging = queued = running = held = 0
     stands: tuple[str, float] = ("", 0.0)
     home = subgroup.site == core.site
     if home:
-        custody = core.state.custodies.get((subgroup.part, subgroup.epoch))
+        custody = core.state.custodies.get((subgroup.subgroup, subgroup.epoch))
         if custody is not None:
             waiting = custody.startable()
             staging = len(waiting & core.book(StageBook).blocked(custody.key))
@@ -266,7 +272,7 @@ def _share(core: Context, group: Group, subgroup: Subgroup) -> views.SiteShare:
             held = len(custody.pending) - len(waiting)
             stands = core.queues.best(custody.key)
     else:
-        told = core.view.progress.get(subgroup.part)
+        told = core.view.progress.get(subgroup.subgroup)
         if told is not None:
             # Progress is told now and then, results at once: never show more than is still open.
             running = min(told.running, subgroup.open_jobs())
@@ -277,7 +283,7 @@ def _share(core: Context, group: Group, subgroup: Subgroup) -> views.SiteShare:
         if stocktaking.keeps_back(group):
             staging, queued, held = 0, 0, held + staging + queued
     peer = core.view.peers.get(subgroup.site)
-    return views.SiteShare(
+    return SiteShare(
         site=subgroup.site,
         jobs=len(subgroup.indices),
         staging=staging,
@@ -312,7 +318,7 @@ def _share_state(core: Context, group: Group, subgroup: Subgroup) -> str:
     return "local" if home else "committed"
 
 
-def _guarded(view: views.SiteView, rows: tuple[views.Guarded, ...], more: int) -> views.SiteView:
+def _guarded(view: views.SiteView, rows: tuple[views.GuardEntry, ...], more: int) -> views.SiteView:
     return msgspec.structs.replace(view, guarded=rows, guarded_more=more) if rows else view
 
 

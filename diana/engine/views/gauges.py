@@ -22,7 +22,7 @@ from diana.engine.site.context import Context
 from diana.engine.site.dependencies import Dependencies
 from diana.engine.site.view import PeerView, standing
 from diana.model.ids import GroupId, SiteId, group_of
-from diana.model.views.figures import Figures, SiteFigures
+from diana.model.views.figures import NodeFigures, SiteFigures
 from diana.model.views.views import Ok
 from diana.policy.breaker import Stand
 
@@ -68,7 +68,7 @@ class Gauges:
         self._unasked += 1
         return self._unasked <= MOST_UNASKED
 
-    def look(self, core: Context, most: int = STEP) -> int | Figures:
+    def look(self, core: Context, most: int = STEP) -> int | NodeFigures:
         """Return the figures, or how many groups and sites are still to be looked at."""
         self._unasked = 0
         done = self._settle(most)
@@ -188,7 +188,7 @@ class _Round:
         return len(self._left)
 
 
-def figures(core: Context) -> Figures | Ok:
+def figures(core: Context) -> NodeFigures | Ok:
     """Return the figures; or Ok, with how many groups and sites are left: ask again."""
     gauges = core.watcher
     if not isinstance(gauges, Gauges):
@@ -197,7 +197,7 @@ def figures(core: Context) -> Figures | Ok:
     return Ok(found) if isinstance(found, int) else found
 
 
-def _figures(core: Context, gauges: Gauges, found: _Round) -> Figures:
+def _figures(core: Context, gauges: Gauges, found: _Round) -> NodeFigures:
     state, flow = core.state, core.line.flow
     queue, rates = flow.figures(core.now), core.line.rates.rates(core.now)
     known = [site for site in (*found.near, *found.far) if site in core.view.peers]
@@ -207,7 +207,7 @@ def _figures(core: Context, gauges: Gauges, found: _Round) -> Figures:
     for sums in told.values():
         rest = rest.minus(sums)
     core.queues.settle(core.now)
-    return Figures(
+    return NodeFigures(
         generation=state.generation,
         records=state.seq,
         slots=core.workers.slots(),

@@ -10,7 +10,7 @@ from diana.engine.guard.guard import Guard
 from diana.engine.guard.machine_guard import MachineGuard
 from diana.engine.site.context import Context
 from diana.model.ids import GroupId, SiteId
-from diana.model.views.views import Guarded
+from diana.model.views.views import GuardEntry
 from diana.policy.breaker import Breaker, Stand
 
 MOST_ROWS = 20
@@ -22,7 +22,7 @@ class Held:
     sites."""
 
     def __init__(self, core: Context) -> None:
-        rows: dict[SiteId, list[Guarded]] = defaultdict(list)
+        rows: dict[SiteId, list[GuardEntry]] = defaultdict(list)
         if core.book(Guard).settings(core.state.settings) is not None:
             _here(core, rows)
             _elsewhere(core, rows)
@@ -30,13 +30,13 @@ class Held:
             some.sort(key=lambda row: (-row.since_s, row.group, row.machine))
         self._rows = rows
 
-    def at(self, site: SiteId) -> tuple[tuple[Guarded, ...], int]:
+    def at(self, site: SiteId) -> tuple[tuple[GuardEntry, ...], int]:
         """Return the site's rows, the latest first, and how many there are beyond these."""
         some = self._rows.get(site, [])
         return tuple(some[:MOST_ROWS]), max(0, len(some) - MOST_ROWS)
 
 
-def _here(core: Context, rows: dict[SiteId, list[Guarded]]) -> None:
+def _here(core: Context, rows: dict[SiteId, list[GuardEntry]]) -> None:
     guard = core.book(Guard)
     for group in guard.stopped - guard.lifted:
         if guard.keys.get(group):
@@ -45,7 +45,7 @@ def _here(core: Context, rows: dict[SiteId, list[Guarded]]) -> None:
         for machine, until_s in machines.items():
             b = core.book(MachineGuard).breakers[group][machine]
             rows[core.site].append(
-                Guarded(
+                GuardEntry(
                     group=group,
                     machine=machine,
                     stand="probation",
@@ -57,7 +57,7 @@ def _here(core: Context, rows: dict[SiteId, list[Guarded]]) -> None:
             )
 
 
-def _elsewhere(core: Context, rows: dict[SiteId, list[Guarded]]) -> None:
+def _elsewhere(core: Context, rows: dict[SiteId, list[GuardEntry]]) -> None:
     """Add rows of other sites: by this site's groups, and by what the latest groups met there."""
     for group, sites in core.book(Guard).shunned.items():
         for site, shunned in sites.items():
@@ -65,7 +65,7 @@ def _elsewhere(core: Context, rows: dict[SiteId, list[Guarded]]) -> None:
                 continue
             barred = isinf(shunned.until_s)
             rows[site].append(
-                Guarded(
+                GuardEntry(
                     group=group,
                     machine="",
                     stand="barred" if barred else "probation",
@@ -80,9 +80,9 @@ def _elsewhere(core: Context, rows: dict[SiteId, list[Guarded]]) -> None:
             rows[site].append(_row(GroupId(""), "", b, site))
 
 
-def _row(group: GroupId, machine: str, b: Breaker, site: SiteId) -> Guarded:
+def _row(group: GroupId, machine: str, b: Breaker, site: SiteId) -> GuardEntry:
     barred = b.stand is Stand.BARRED
-    return Guarded(
+    return GuardEntry(
         group=group,
         machine=machine,
         stand=b.stand.value,

@@ -78,5 +78,7 @@ def _row(one: LinkEstimate, target: SiteId) -> LinkView:
         predictor=one.predictor,
         samples=one.samples,
         age_s=one.age_s,
+        rtt_error_s=-1.0,
+        rtt_age_s=-1.0,
         backlog_bytes=one.backlog_bytes,
     )

@@ -7,8 +7,9 @@ from diana.engine.journal.events import Ask
 from diana.engine.journal.state import Group, Step
 from diana.engine.messages.messages import QueueReport, QueueRequest
 from diana.engine.migration.table import MigrationBook
-from diana.engine.placement.outcomes import outcomes, predicted_s
+from diana.engine.placement.outcomes import outcomes, predicted
 from diana.engine.site.context import Context
+from diana.engine.site.timers import RequestTimer
 from diana.engine.views import queues
 from diana.model.ids import GroupId, SiteId, SubgroupId, group_of, origin_of
 from diana.model.trust.principal import Principal
@@ -71,7 +72,7 @@ def _send(core: Context, query: Query, asked: dict[SiteId, QueueRequest]) -> Non
         else:
             query.waiting.discard(site)
     if query.waiting:
-        core.after(("query", str(number)), WAIT_S)
+        core.after(RequestTimer("query", number), WAIT_S)
     else:
         _answer(core, number)
 
@@ -97,9 +98,9 @@ def on_peer_down(core: Context, site: SiteId) -> None:
                 _answer(core, number)
 
 
-def due(core: Context, number: str) -> None:
-    if int(number) in core.book(OpenQueries).open:
-        _answer(core, int(number))
+def due(core: Context, number: int) -> None:
+    if number in core.book(OpenQueries).open:
+        _answer(core, number)
 
 
 # --- answers -----------------------------------------------------------------------------------------------
@@ -108,7 +109,7 @@ def due(core: Context, number: str) -> None:
 def _answer(core: Context, number: int) -> None:
     """Answer the client with the reports that have come."""
     query = core.book(OpenQueries).open.pop(number)
-    core.timers.cancel(("query", str(number)))
+    core.timers.cancel(RequestTimer("query", number))
     event = query.event
     if event.what == "explain":
         group = core.state.groups.get(event.group or GroupId(""))
@@ -125,7 +126,7 @@ def _answer(core: Context, number: int) -> None:
 
 def _explanation(core: Context, group: Group, query: Query) -> views.Explanation:
     """Return the decisions, and every place where jobs of the group wait."""
-    home = [s.part for s in group.subgroups.values() if s.site == core.site and s.step is Step.COMMITTED]
+    home = [s.subgroup for s in group.subgroups.values() if s.site == core.site and s.step is Step.COMMITTED]
     rows = queues.waiting(core, home) if home else []
     for part in sorted(group.subgroups):
         subgroup = group.subgroups[part]
@@ -145,13 +146,17 @@ def _explanation(core: Context, group: Group, query: Query) -> views.Explanation
         note = core.waiting_notes.get(group.group) or group.on_hold or "not placed yet"
         rows.append(unranked(SiteId(""), "", group.owner, len(group.unplaced) - held, note))
     achieved = group.ended_s() if group.state else -1.0
+    said = predicted(group)
     return views.Explanation(
         group=group.group,
         decisions=tuple(group.decisions),
         achieved_s=achieved,
         waiting=tuple(rows),
         outcomes=outcomes(group),
-        predicted_s=predicted_s(group),
+        predicted_s=said.end_s,
+        predicted_low_s=said.low_s,
+        predicted_high_s=said.high_s,
+        placed_s=group.foretold.at_s - group.submitted_s if group.foretold else -1.0,
         stays=() if group.state else core.book(MigrationBook).kept.get(group.group, ()),
     )
 

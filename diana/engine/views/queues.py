@@ -15,15 +15,15 @@ from diana.engine.machines import requirements
 from diana.engine.machines.requirements import PLAIN
 from diana.engine.queue.classes import ClassKey
 from diana.engine.queue.littles import check
-from diana.engine.queue.queues import Standing
+from diana.engine.queue.queues import QueuePlace
 from diana.engine.site import journal_doubt
 from diana.engine.site.context import Context
 from diana.model.ids import SubgroupId
 from diana.model.trust.principal import Principal, Role
 from diana.model.views.queue import QueueClass, QueueUser, QueueView, Waiting, unranked
 from diana.model.words import counted
-from diana.policy.queueing import limits, priority
-from diana.policy.queueing.forecast import Spread
+from diana.policy.queueing import heavy, limits, priority
+from diana.policy.queueing.forecast import WaitFactors
 from diana.policy.queueing.rising import demand_of, rise
 
 MOST_CLASSES = 2000
@@ -31,12 +31,13 @@ MOST_USERS = 2000
 MOST_PARTS = 20
 """Parts shown per class."""
 CLAIMED = "with the local resource manager: they start as slots come free"
+RESERVED = "wait at their origin for their turn here"
 _ROUNDING = 1e-9
 
 Starts = dict[tuple[CustodyKey, bool], float]
 
 
-def look(core: Context) -> tuple[list[Standing], Starts]:
+def look(core: Context) -> tuple[list[QueuePlace], Starts]:
     """Return everything that waits, as it stands now, and when it is predicted to start."""
     core.queues.settle(core.now)
     standing = core.queues.standing()
@@ -46,7 +47,7 @@ def look(core: Context) -> tuple[list[Standing], Starts]:
 def view(core: Context) -> QueueView:
     standing, starts = look(core)
     settings, spread = core.state.settings, core.book(Predictions).spread()
-    classes: dict[ClassKey, list[Standing]] = {}
+    classes: dict[ClassKey, list[QueuePlace]] = {}
     for one in standing:
         # Jobs of different needs stand at the same place.
         classes.setdefault(one.key._replace(needs=PLAIN), []).append(one)
@@ -61,7 +62,7 @@ def view(core: Context) -> QueueView:
         running=running,
         claimed=capacity.claimed_jobs(core),
         queued=core.line.flow.queued,
-        total_processors=sizes.total_processors,
+        total_processors=round(sizes.total_processors),
         total_quota=sizes.total_quota(),
         classes=tuple(rows[:MOST_CLASSES]),
         classes_left_out=max(0, len(rows) - MOST_CLASSES),
@@ -82,7 +83,7 @@ def seen_by(queue: QueueView, who: Principal) -> QueueView:
     return msgspec.structs.replace(queue, classes=tuple(hidden))
 
 
-def _class(core: Context, members: list[Standing], starts: Starts, spread: Spread) -> QueueClass:
+def _class(core: Context, members: list[QueuePlace], starts: Starts, spread: WaitFactors) -> QueueClass:
     first = members[0]
     key = first.key
     wait_s = min(starts[(one.entry.key, key.demoted)] for one in members)
@@ -104,15 +105,16 @@ def _class(core: Context, members: list[Standing], starts: Starts, spread: Sprea
         parts=tuple(one.entry.key[0] for one in members[:MOST_PARTS]),
         low_s=low_s,
         high_s=high_s,
+        heavy=key.heavy,
     )
 
 
-def _ready(one: Standing) -> int:
+def _ready(one: QueuePlace) -> int:
     within = min(one.entry.ready, one.entry.plain)
     return one.entry.ready - within if one.key.demoted else within
 
 
-def _users(core: Context, standing: Iterable[Standing]) -> tuple[QueueUser, ...]:
+def _users(core: Context, standing: Iterable[QueuePlace]) -> tuple[QueueUser, ...]:
     wanted: dict[str, int] = {}
     for one in standing:
         wanted[one.entry.user] = wanted.get(one.entry.user, 0) + one.jobs * one.entry.processors
@@ -173,10 +175,11 @@ def _held_by(core: Context, custody: Custody) -> str:
     return journal_doubt.stays(core, custody) or "held until they are released"
 
 
-def _waiting(core: Context, one: Standing, wait_s: float, spread: Spread) -> Waiting:
+def _waiting(core: Context, one: QueuePlace, wait_s: float, spread: WaitFactors) -> Waiting:
     entry, key = one.entry, one.key
-    custody, settings = core.state.custodies[entry.key], core.state.settings
-    blocked = _blocked(core, custody, one)
+    settings = core.state.settings
+    custody = core.state.custodies.get(entry.key)
+    blocked = _blocked(core, custody, one) if custody is not None else RESERVED
     low_s, high_s = spread.around(inf if blocked else wait_s)
     lift = rise(one.base, key.added(), key.steps, one.allowance)
     threshold_s = settings.time_threshold_s
@@ -210,6 +213,7 @@ def _waiting(core: Context, one: Standing, wait_s: float, spread: Spread) -> Wai
         high_s=high_s,
         predictions=spread.samples,
         mode=settings.priority_mode,
+        heavy=heavy.why(settings, entry.load),
     )
 
 
@@ -227,7 +231,7 @@ def _queued_for(core: Context, user: str, demand: float) -> float:
     return float(jobs) if jobs >= 1 else -1.0
 
 
-def _blocked(core: Context, custody: Custody, one: Standing) -> str:
+def _blocked(core: Context, custody: Custody, one: QueuePlace) -> str:
     """Return why none of them would start even in a free slot; empty: they would."""
     settings = core.state.settings
     if not core.workers.there():

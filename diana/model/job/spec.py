@@ -13,6 +13,7 @@ import msgspec
 from diana.model.job.urls import is_url
 
 OnCrash = Literal["hold", "rerun"]
+Bind = Literal["", "late", "early"]
 OnSiteLost = Literal["hold", "rerun"]
 JobClass = Literal["", "compute", "data", "both"]
 
@@ -135,6 +136,9 @@ class GroupSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Largest subgroup in jobs; 0: the VO's."""
     division: int = 0
     """Least number of subgroups if the group is split; 0: the VO's."""
+    bind: Bind = ""
+    """`early`: all jobs are handed over when they are placed, so that they run on while their origin is away; `late`:
+    those that cannot start at once wait at the origin for their turn. Empty: as the origin's settings say."""
     log_limit_bytes: int = 1 << 20
     """Log bytes kept per job."""
 

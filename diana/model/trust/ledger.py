@@ -43,6 +43,8 @@ POLICY_KEYS = frozenset(
         "time_threshold_s",
         "job_threshold",
         "site_job_threshold",
+        "work_threshold_s",
+        "bytes_threshold",
         "service_half_life",
         "user_max_queued",
         "user_max_running",
@@ -53,6 +55,7 @@ POLICY_KEYS = frozenset(
         "cost_model",
         "cost_raw",
         "cost_weights",
+        "binding",
     )
 )
 """Settings a VO may set for all its sites (SPEC D4-D6, D11)."""

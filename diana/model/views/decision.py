@@ -11,6 +11,10 @@ from diana.model.ids import SiteId
 JobClass = Literal["", "compute", "data", "both"]
 """Class of a group: what it is intensive in (SPEC D2; papers/diana-bulk-scheduling section V)."""
 Model = Literal["turnaround", "paper"]
+Basis = Literal["", "runs", "declared", "guess"]
+"""Where a forecast has its run times from. runs: seen; declared: in the job file; guess: a default, which foretells
+nothing; empty: there is no forecast."""
+RangeFrom = Literal["", "outcomes", "runs"]
 
 
 class SiteCost(msgspec.Struct, frozen=True, kw_only=True):
@@ -125,21 +129,56 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     subgroup_jobs: int = 0
     """Size of the units a split was dealt in; 0: as finely as pays."""
     expected_s: float = 0.0
-    """Expected end of the chosen plan, in whole waves of jobs: the largest expected_end_s. Compare the turnaround with
-    it."""
+    """Expected end of the chosen plan: that of its slowest job, corrected by past outcomes. Compare the turnaround with
+    it. Negative: not known yet."""
     low_s: float = 0.0
     high_s: float = 0.0
-    """Range of the chosen plan's end."""
+    """Range of the chosen plan's end: `low_s` to `high_s` is to hold eight of ten. Negative: not known yet."""
     rejected: int = 0
     """Number of known sites that cannot take any of the group."""
     reasons: tuple[Reason, ...] = ()
     """Reasons of all sites that have no row of their own, those of most sites first."""
     past_error: float = 0.0
-    """Median relative error of predicted ends at this origin, as a fraction; `low_s` and `high_s` span what eight of
-    ten such groups did."""
+    """Median relative error of predicted ends at this origin, as a fraction."""
     past_groups: int = 0
-    """Number of groups that `past_error` rests on; 0: too few, the range is the sites' own."""
+    """Number of groups that `past_error` rests on; 0: too few."""
+    basis: Basis = ""
+    """Source of the run times behind the predicted end; empty: by an older release, in whole waves of mean runs."""
+    range_from: RangeFrom = ""
+    """outcomes: the range is that of past groups; runs: that of the slowest job and of the sites' waits; empty: not
+    known."""
+    slowest_s: float = 0.0
+    """The end of its slowest job, uncorrected; outcomes are scored against it. 0: not foretold."""
+    moved: str = ""
+    """Reason why its jobs were called back from where they waited; empty: they were not."""
 
     def end_s(self) -> float:
-        """Return the end of the plan, in seconds from the decision; compare the achieved end with it."""
+        """Return the end of the plan, in seconds from the decision; compare the achieved end with it. Negative: not
+        known yet."""
         return self.expected_s or max((part.predicted_end_s for part in self.parts), default=0.0)
+
+    def foretold(self) -> Foretold | None:
+        """Return what it foretells; None: nothing, as that of an older release."""
+        if not self.basis:
+            return None
+        return Foretold(
+            at_s=self.decided_at_s,
+            end_s=self.expected_s,
+            low_s=self.low_s,
+            high_s=self.high_s,
+            slowest_s=self.slowest_s,
+            basis=self.basis,
+            range_from=self.range_from,
+        )
+
+
+class Foretold(msgspec.Struct, frozen=True, kw_only=True):
+    """The end of a whole group as it was foretold first. Fields as in `Decision`; seconds from `at_s` on."""
+
+    at_s: float
+    end_s: float
+    low_s: float
+    high_s: float
+    slowest_s: float
+    basis: Basis
+    range_from: RangeFrom = ""

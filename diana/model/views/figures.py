@@ -26,7 +26,7 @@ class SiteFigures(msgspec.Struct, frozen=True, kw_only=True):
     summary_age_s: float = -1.0
 
 
-class Figures(msgspec.Struct, frozen=True, kw_only=True):
+class NodeFigures(msgspec.Struct, frozen=True, kw_only=True):
     generation: int
     """Number of starts of the node with this journal."""
     records: int

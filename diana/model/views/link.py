@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from diana.model.ids import SiteId
+from diana.model.views.shown import Shown
 
 RING = 64
 """Samples kept per link and quantity."""
@@ -54,50 +55,50 @@ class LinkHistory(msgspec.Struct):
         return max((ring[-1][0] for ring in (self.rtts, self.rates) if ring), default=float("-inf"))
 
 
-class LinkView(msgspec.Struct, frozen=True, kw_only=True):
+class LinkView(Shown, frozen=True):
     """One direction of a link: `target` fetches from `source`. Negative: not measured, or not told."""
 
     source: SiteId
     target: SiteId
-    rtt_s: float
-    bytes_per_s: float
-    jitter_s: float
-    loss: float
+    rtt_s: float = 0.0
+    bytes_per_s: float = 0.0
+    jitter_s: float = 0.0
+    loss: float = 0.0
     """Share of pings that went unanswered, 0 to 1."""
-    error: float
+    error: float = 0.0
     """Past error of the throughput forecast, relative."""
-    predictor: str
+    predictor: str = ""
     """Name of the predictor of the throughput, or of the round trip where throughput was never measured."""
-    samples: int
-    age_s: float
+    samples: int = 0
+    age_s: float = 0.0
     """Seconds since the newest throughput sample; since the newest round trip where throughput was never measured."""
-    rtt_error_s: float = -1.0
+    rtt_error_s: float = 0.0
     rtt_predictor: str = ""
-    rtt_age_s: float = -1.0
+    rtt_age_s: float = 0.0
     backlog_bytes: int = 0
     told: bool = False
     """True where `target` told it in its summary; else this site measured it."""
 
 
-class NearSite(msgspec.Struct, frozen=True, kw_only=True):
+class NearSite(Shown, frozen=True):
     """Distance of another site from the one asked about."""
 
     site: SiteId
-    rtt_s: float
+    rtt_s: float = 0.0
     """Round trip; negative: nothing is known."""
-    estimated: bool
+    estimated: bool = False
     """True if nobody measured this pair: then `rtt_s` is estimated by triangles through common neighbours."""
-    bytes_per_s: float = -1.0
+    bytes_per_s: float = 0.0
     """Throughput from `site` directly to the one asked about; negative: not measured."""
     shortest: tuple[SiteId, ...] = ()
     """Path with the least sum of measured round trips, from the site asked about to `site`, both included."""
-    shortest_s: float = -1.0
+    shortest_s: float = 0.0
     widest: tuple[SiteId, ...] = ()
     """Path for data from `site` to the one asked about whose narrowest link is widest."""
-    widest_bytes_per_s: float = -1.0
+    widest_bytes_per_s: float = 0.0
 
 
-class LinkMap(msgspec.Struct, frozen=True, kw_only=True):
+class LinkMap(Shown, frozen=True):
     site: SiteId
     """The site that answers."""
     links: tuple[LinkView, ...] = ()

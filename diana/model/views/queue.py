@@ -2,106 +2,107 @@
 
 from __future__ import annotations
 
-import msgspec
-
 from diana.model.ids import SiteId, SubgroupId
+from diana.model.views.shown import Shown
 
 
-class QueueClass(msgspec.Struct, frozen=True, kw_only=True):
+class QueueClass(Shown, frozen=True):
     """Jobs that share a priority: one (user, processors, offset, age step, demoted or not, local or global)."""
 
     user: str
-    processors: int
+    processors: int = 0
     """t: processors of one job."""
-    queue: str
+    queue: str = ""
     """local or global."""
-    level: str
+    level: str = ""
     """Q1 to Q4."""
-    priority: float
+    priority: float = 0.0
     """Effective: base, ageing and offset, half a level's width less when demoted; in [-1, 1)."""
-    base: float
+    base: float = 0.0
     """Pr as of the last time all priorities were computed."""
-    ageing: float
-    offset: float
-    demoted: bool
-    allowance: float
+    ageing: float = 0.0
+    offset: float = 0.0
+    demoted: bool = False
+    allowance: float = 0.0
     """N as of the same time."""
-    n: int
+    n: int = 0
     """n: jobs the user has queued here now."""
-    jobs: int
-    ready: int
+    jobs: int = 0
+    ready: int = 0
     """Those of the jobs whose inputs are here."""
-    parts: tuple[SubgroupId, ...]
+    parts: tuple[SubgroupId, ...] = ()
     """Some of the subgroups they belong to; empty where the asker may not see whose they are."""
-    low_s: float
-    high_s: float
+    low_s: float = 0.0
+    high_s: float = 0.0
     """Range from now in which its next job is predicted to start; negative: nothing is predicted."""
+    heavy: bool = False
+    """True for groups beyond a threshold of work or bytes: half a level's width less."""
 
 
-class QueueUser(msgspec.Struct, frozen=True, kw_only=True):
+class QueueUser(Shown, frozen=True):
     user: str
-    quota: float
-    queued: int
+    quota: float = 0.0
+    queued: int = 0
     """n: jobs the user has queued here."""
-    running: int
-    queued_share: float
+    running: int = 0
+    queued_share: float = 0.0
     """The user's share of the processors that all queued jobs want."""
-    quota_share: float
+    quota_share: float = 0.0
     """The user's share of the quotas of those who have jobs here."""
-    served_share: float
+    served_share: float = 0.0
     """The user's share of the service given here: jobs started, older ones counting less."""
 
 
-class LittlesCheck(msgspec.Struct, frozen=True, kw_only=True):
+class LittlesCheck(Shown, frozen=True):
     """Little's law N = R W, each term measured by itself over a sliding window."""
 
-    window_s: float
-    mean_queued: float
+    window_s: float = 0.0
+    mean_queued: float = 0.0
     """N: mean length of the queue, in jobs."""
-    arrivals_per_s: float
+    arrivals_per_s: float = 0.0
     """R: arrivals per second."""
-    mean_wait_s: float
+    mean_wait_s: float = 0.0
     """W: mean wait of the jobs that left the queue."""
-    deviation: float
+    deviation: float = 0.0
     """N - R W, in jobs; 0 when as many jobs leave as come."""
-    arrived: int
-    left: int
+    arrived: int = 0
+    left: int = 0
 
 
-class QueueView(msgspec.Struct, frozen=True, kw_only=True):
+class QueueView(Shown, frozen=True):
     site: SiteId
-    mode: str
+    mode: str = ""
     """default or paper."""
-    slots: int
-    running: int
-    claimed: int
+    slots: int = 0
+    running: int = 0
+    claimed: int = 0
     """Jobs given to the LRM ahead of free slots: they wait for a slot, not for their turn."""
-    queued: int
-    total_processors: int
+    queued: int = 0
+    total_processors: int = 0
     """T: processors of all queued jobs."""
-    total_quota: float
+    total_quota: float = 0.0
     """Q: sum of the quotas of the distinct users that have queued jobs."""
-    classes: tuple[QueueClass, ...]
+    classes: tuple[QueueClass, ...] = ()
     """Classes of queued jobs, the best first."""
-    classes_left_out: int
+    classes_left_out: int = 0
     """Number of classes behind those that are left out."""
-    users: tuple[QueueUser, ...]
-    littles: LittlesCheck
-    error_low: float
-    error_high: float
+    users: tuple[QueueUser, ...] = ()
+    littles: LittlesCheck = LittlesCheck()
+    error_low: float = 0.0
+    error_high: float = 0.0
     """`error_low` and `error_high` are factors between past waits and their predictions: nine of ten exceed the first,
     nine of ten stay below the second."""
-    predictions: int
+    predictions: int = 0
     """Number of predictions compared; 0: none yet, the factors are a guess."""
 
 
-class Waiting(msgspec.Struct, frozen=True, kw_only=True):
+class Waiting(Shown, frozen=True):
     """Jobs of one group that wait at one site at one priority, with the reasons for it and the ways to a higher
     level."""
 
     site: SiteId
     """The site where they wait; empty: not placed yet."""
-    jobs: int
+    jobs: int = 0
     note: str = ""
     """Reason why they wait besides the queue; with no `level`, why nothing more is known."""
     part: str = ""
@@ -135,6 +136,8 @@ class Waiting(msgspec.Struct, frozen=True, kw_only=True):
     """Number of predictions the range rests on; 0: a guess."""
     mode: str = ""
     """default or paper."""
+    heavy: str = ""
+    """The threshold of work or bytes that the group exceeds, so that it stands half a level lower; empty: none."""
 
 
 def unranked(site: SiteId, part: str, user: str, jobs: int, note: str) -> Waiting:
@@ -145,6 +148,15 @@ def unranked(site: SiteId, part: str, user: str, jobs: int, note: str) -> Waitin
         user=user,
         jobs=jobs,
         note=note,
+        # A zero that is given is shown, unlike a default.
+        priority=0.0,
+        base=0.0,
+        ageing=0.0,
+        offset=0.0,
+        allowance=0.0,
+        demand=0.0,
+        quota=0.0,
+        total_quota=0.0,
         rises_after_s=-1.0,
         rises_at_n=-1.0,
         low_s=-1.0,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
 from diana.model.facts import FactsKey
@@ -11,82 +9,23 @@ from diana.model.ids import GroupId, SiteId, SubgroupId
 from diana.model.indexset import IndexSet
 from diana.model.trust.invitation import Invitation
 from diana.model.views.decision import Decision
-from diana.model.views.figures import Figures
+from diana.model.views.figures import NodeFigures
+from diana.model.views.group import GroupStatus, PartOutcome
+from diana.model.views.ledger import LedgerView
 from diana.model.views.link import LinkMap
 from diana.model.views.peers import Peers
 from diana.model.views.queue import QueueView, Waiting
 
 
-class SiteShare(msgspec.Struct, frozen=True, kw_only=True):
-    """The share of a group at one site."""
+class GroupView(GroupStatus, frozen=True):
+    """Status of a group, with what the node itself wants to know."""
 
-    site: SiteId
-    jobs: int
-    staging: int
-    queued: int
-    running: int
-    done: int
-    failed: int
-    state: str
-    """local, offered, committed, closed, cancelling, holding, moving, releasing or unreachable."""
-    age_s: float
-    """Seconds since the site was last heard of; 0 at home."""
-    held: int = 0
-    """Number of jobs that wait until they are released."""
-    level: str = ""
-    """Best level of the jobs that wait there, Q1 to Q4; empty: none waits, or the site has not said."""
-    priority: float = 0.0
-
-
-class GroupView(msgspec.Struct, frozen=True, kw_only=True):
-    group: GroupId
-    name: str
-    owner: str
-    state: str
-    """waiting (for other groups), placing, queued, running, merging or registering; then done, failed, cancelled or
-    held."""
-    jobs: int
-    unplaced: int
-    staging: int
-    queued: int
-    running: int
-    done: int
-    failed: int
-    cancelled: int
-    held: int
-    """Number of jobs whose outcome is unknown, or that wait until they are released."""
-    unreachable: int
-    gathering: int
-    """Batches of outputs still on their way here."""
-    final: bool
-    """True once nothing more will happen by itself."""
-    submitted_wall_s: float
-    age_s: float
-    """Site time since submission."""
-    first_start_s: float
-    """Seconds after submission; negative: not started."""
-    last_end_s: float
-    bytes_moved: int
-    shares: tuple[SiteShare, ...]
-    note: str
-    """Reason why it waits or failed, one line; empty when there is none."""
-    level: str = ""
-    """Best level of its waiting jobs anywhere, Q1 to Q4; empty: none waits in a queue."""
-    priority: float = 0.0
-    after: tuple[GroupId, ...] = ()
-    """Groups it waits for, or waited for."""
-    dataset: str = ""
-    """Name of the dataset its outputs are registered as once it is done; empty: none."""
-    expected_end_s: float = -1.0
-    """Expected end by its plans, seconds after submission; negative: it has no plan yet."""
-    durability: int = 1
     outputs_to: str = ""
-    """`Outputs.to` of the spec; empty: the group's own folder. For the node's own use, not shown."""
+    """`Outputs.to` of the spec; empty: the group's own folder."""
     superseded: tuple[tuple[SubgroupId, IndexSet], ...] = ()
-    """Subgroups whose results of these jobs count no more, because the jobs were retried. For the node's own use, not
-    shown."""
+    """Subgroups whose results of these jobs count no more, because the jobs were retried."""
     on_their_way: tuple[FactsKey, ...] = ()
-    """Batches whose outputs are not all here yet. For the node's own use, not shown."""
+    """Batches whose outputs are not all here yet."""
 
 
 ENDINGS = ("done", "failed", "cancelled", "held")
@@ -105,7 +44,7 @@ class EndedJobs(msgspec.Struct, frozen=True, kw_only=True):
     """Start of the next page; negative: there is none."""
 
 
-class Guarded(msgspec.Struct, frozen=True, kw_only=True):
+class GuardEntry(msgspec.Struct, frozen=True, kw_only=True):
     """An entry of the black-hole guard: the work it holds back at a site."""
 
     group: str
@@ -144,7 +83,7 @@ class SiteView(msgspec.Struct, frozen=True, kw_only=True):
     """Reason why it takes no work: drained or banned, and why."""
     machines: int = 0
     """Number of machines of the site; 0: it has not said."""
-    guarded: tuple[Guarded, ...] = ()
+    guarded: tuple[GuardEntry, ...] = ()
     """Entries of the guard for that site, the latest first."""
     guarded_more: int = 0
     """Number of further entries of the guard."""
@@ -165,28 +104,6 @@ class Groups(msgspec.Struct, frozen=True):
     """Number of groups asked for that are left out, beyond the limit."""
 
 
-class PartOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """The part of a group that one decision gave one site: predicted against achieved, in seconds after the
-    decision."""
-
-    decision: int
-    """Number of the decision among the group's, from 0."""
-    site: SiteId
-    jobs: int
-    predicted_wait_s: float
-    predicted_stage_in_s: float
-    predicted_run_s: float
-    predicted_end_s: float
-    predicted_bytes_in: int
-    started_s: float
-    """Start of the first job; negative: none yet."""
-    ended_s: float
-    """End of the last job so far, or its outputs' arrival at home; negative: none yet."""
-    bytes_in: int
-    over: bool
-    """True once all its jobs have ended."""
-
-
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     group: GroupId
     decisions: tuple[Decision, ...]
@@ -197,7 +114,12 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     """The jobs that still wait, and why."""
     outcomes: tuple[PartOutcome, ...] = ()
     predicted_s: float = -1.0
-    """Seconds from submission to the predicted end of the whole; negative: it was placed in more than one go."""
+    """Seconds from submission to the end of the whole as it was foretold first; negative: it was not known."""
+    predicted_low_s: float = -1.0
+    predicted_high_s: float = -1.0
+    """Range of it; negative: not known."""
+    placed_s: float = -1.0
+    """Seconds from submission to the placement that foretold it; negative: none did."""
     stays: tuple[str, ...] = ()
     """Reasons why work that waits at a congested site was not moved, at the last look."""
 
@@ -223,26 +145,6 @@ class Info(msgspec.Struct, frozen=True, kw_only=True):
     """Jobs done, of all groups, since the node started; the next two fields count likewise."""
     jobs_exported: int = 0
     jobs_imported: int = 0
-
-
-class BannedView(msgspec.Struct, frozen=True, kw_only=True):
-    who: str
-    since_wall_s: float
-    reason: str
-    by: SiteId
-
-
-class LedgerView(msgspec.Struct, frozen=True, kw_only=True):
-    """Decisions of the VO's signers, as this site knows them."""
-
-    values: dict[str, Any] = {}
-    """The policy's settings by name."""
-    by: str = ""
-    since_wall_s: float = 0.0
-    here: tuple[str, ...] = ()
-    """Settings of the policy that this site's operator set otherwise; the operator's count here."""
-    banned: tuple[BannedView, ...] = ()
-    drained: str = ""
 
 
 class Named(msgspec.Struct, frozen=True, kw_only=True):
@@ -287,7 +189,7 @@ Answer = (
     | Ok
     | LedgerView
     | Peers
-    | Figures
+    | NodeFigures
     | Named
     | Invitations
 )

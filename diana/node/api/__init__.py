@@ -3,7 +3,3 @@ it is checked against the caller's role, asked of the engine, the store or the s
 `diana.wire.client`. Long answers (results, logs, outputs) are streams in bounded pages. Each family of calls has a
 module, and all of them work at one `Desk`. Read `service.py` first, the table of calls, then `desk.py` and
 `submit.py`."""
-
-from diana.node.api.service import Api
-
-__all__ = ["Api"]

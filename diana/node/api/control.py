@@ -9,10 +9,23 @@ from diana.model.indexset import IndexSet
 from diana.model.trust.principal import Principal
 from diana.model.views import views
 from diana.node.api.desk import Desk, checked_group, checked_job
-from diana.wire.client import messages as wire
+from diana.wire.client.control import (
+    CancelHeldRequest,
+    CancelHeldResponse,
+    CancelRequest,
+    CancelResponse,
+    HoldRequest,
+    HoldResponse,
+    MoveRequest,
+    MoveResponse,
+    ReleaseRequest,
+    ReleaseResponse,
+    RetryRequest,
+    RetryResponse,
+)
 
 
-async def cancel(desk: Desk, caller: Principal, request: wire.CancelRequest) -> wire.CancelResponse:
+async def cancel(desk: Desk, caller: Principal, request: CancelRequest) -> CancelResponse:
     group, indices = target(request.target)
     done = await desk.request(
         views.Ok,
@@ -24,10 +37,10 @@ async def cancel(desk: Desk, caller: Principal, request: wire.CancelRequest) -> 
             dependents=request.dependents,
         ),
     )
-    return wire.CancelResponse(jobs=done.count)
+    return CancelResponse(jobs=done.count)
 
 
-async def cancel_held(desk: Desk, caller: Principal, request: wire.CancelHeldRequest) -> wire.CancelHeldResponse:
+async def cancel_held(desk: Desk, caller: Principal, request: CancelHeldRequest) -> CancelHeldResponse:
     group, indices = target(request.target)
     done = await desk.request(
         views.Ok,
@@ -35,18 +48,18 @@ async def cancel_held(desk: Desk, caller: Principal, request: wire.CancelHeldReq
             request=number, principal=caller, group=group, indices=indices, held=True, release=request.release
         ),
     )
-    return wire.CancelHeldResponse(indices=str(done.jobs), unsure=done.unsure)
+    return CancelHeldResponse(indices=str(done.jobs), unsure=done.unsure)
 
 
-async def hold(desk: Desk, caller: Principal, request: wire.HoldRequest) -> wire.HoldResponse:
+async def hold(desk: Desk, caller: Principal, request: HoldRequest) -> HoldResponse:
     group, indices = target(request.target)
     done = await desk.request(
         views.Ok, lambda number: HoldJobs(request=number, principal=caller, group=group, indices=indices)
     )
-    return wire.HoldResponse(jobs=done.count, started=done.started)
+    return HoldResponse(jobs=done.count, started=done.started)
 
 
-async def move(desk: Desk, caller: Principal, request: wire.MoveRequest) -> wire.MoveResponse:
+async def move(desk: Desk, caller: Principal, request: MoveRequest) -> MoveResponse:
     group, indices = target(request.target)
     try:
         to = site_id(request.to)
@@ -55,18 +68,18 @@ async def move(desk: Desk, caller: Principal, request: wire.MoveRequest) -> wire
     done = await desk.request(
         views.Ok, lambda number: MoveJobs(request=number, principal=caller, group=group, indices=indices, to=to)
     )
-    return wire.MoveResponse(jobs=done.count, started=done.started)
+    return MoveResponse(jobs=done.count, started=done.started)
 
 
-async def release(desk: Desk, caller: Principal, request: wire.ReleaseRequest) -> wire.ReleaseResponse:
+async def release(desk: Desk, caller: Principal, request: ReleaseRequest) -> ReleaseResponse:
     group, indices = target(request.target)
     done = await desk.request(
         views.Ok, lambda number: ReleaseJobs(request=number, principal=caller, group=group, indices=indices)
     )
-    return wire.ReleaseResponse(jobs=done.count)
+    return ReleaseResponse(jobs=done.count)
 
 
-async def retry(desk: Desk, caller: Principal, request: wire.RetryRequest) -> wire.RetryResponse:
+async def retry(desk: Desk, caller: Principal, request: RetryRequest) -> RetryResponse:
     group, indices = target(request.target)
     done = await desk.request(
         views.Ok,
@@ -80,7 +93,7 @@ async def retry(desk: Desk, caller: Principal, request: wire.RetryRequest) -> wi
             unreachable=request.unreachable,
         ),
     )
-    return wire.RetryResponse(jobs=done.count)
+    return RetryResponse(jobs=done.count)
 
 
 def target(text: str) -> tuple[GroupId, IndexSet | None]:

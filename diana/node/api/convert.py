@@ -11,7 +11,9 @@ import msgspec
 
 from diana.model.facts import Facts, Outcome
 from diana.model.views.decision import Decision
+from diana.model.views.group import GroupStatus
 from diana.model.views.views import GroupView
+from diana.wire.client import decisions
 from diana.wire.client import messages as wire
 
 M = TypeVar("M", bound=msgspec.Struct)
@@ -22,15 +24,16 @@ def to_message(value: object, kind: type[M]) -> M:
     return msgspec.convert(value, kind, from_attributes=True)
 
 
-def to_status(view: GroupView) -> wire.GroupStatus:
-    return to_message(view, wire.GroupStatus)
+def to_status(view: GroupView) -> GroupStatus:
+    """Leave out what is for the node itself."""
+    return GroupStatus(**{name: getattr(view, name) for name in GroupStatus.__struct_fields__})
 
 
-def to_decision(decision: Decision) -> wire.Decision:
-    weights = tuple(wire.CostWeight(term=term, weight=weight) for term, weight in sorted(decision.weights.items()))
+def to_decision(decision: Decision) -> decisions.Decision:
+    weights = tuple(decisions.CostWeight(term=term, weight=weight) for term, weight in sorted(decision.weights.items()))
     fields = {name: getattr(decision, name) for name in decision.__struct_fields__}
     # By attribute: keys of a dict would have to be those of the JSON.
-    message = to_message(SimpleNamespace(**{**fields, "weights": weights}), wire.Decision)
+    message = to_message(SimpleNamespace(**{**fields, "weights": weights}), decisions.Decision)
     rows = (
         _finite(row, ("total_s", "stage_in_s", "total_low_s", "total_high_s", "cost")) for row in message.candidates
     )

@@ -15,7 +15,8 @@ from diana.model.data import Dataset, HeldDataset
 from diana.model.trust.principal import Principal
 from diana.model.views import views
 from diana.node.api.desk import Desk
-from diana.wire.client import messages as wire
+from diana.wire.client import datasets as wire
+from diana.wire.client.messages import Empty
 
 _TOLD_EVERY_S = 0.5
 _FILES_PER_CHUNK = 1000
@@ -25,7 +26,7 @@ _adding: set[asyncio.Task[Dataset]] = set()
 """Tasks under way, kept so that they are not collected while nobody waits for them."""
 
 
-async def listed(desk: Desk, caller: Principal, request: wire.Empty) -> wire.DatasetsResponse:
+async def listed(desk: Desk, caller: Principal, request: Empty) -> wire.DatasetsResponse:
     """This site's from its catalogue, the others' by name."""
     found = await desk.ask(views.Datasets, caller, "datasets")
     here = [_message(desk, row) for row in await desk.stager.datasets()]

@@ -18,7 +18,7 @@ from diana.wire.client.failures import error_of
 from diana.wire.client.messages import Failure
 
 if TYPE_CHECKING:
-    from diana.node.metrics import Metrics
+    from diana.node.metrics.exposing import Metrics
     from diana.node.pair.replication import Replication
 
 T = TypeVar("T")

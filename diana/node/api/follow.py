@@ -12,6 +12,7 @@ import msgspec
 from diana.errors import UsageError, WaitTimedOut
 from diana.model.facts import Facts, FactsKey
 from diana.model.trust.principal import Principal
+from diana.model.views.group import GroupStatus
 from diana.node.api import ended
 from diana.node.api.chunks import current
 from diana.node.api.convert import to_results, to_status
@@ -33,14 +34,14 @@ ROW_BYTES = 200
 """A row, an output or an error in JSON, its text apart."""
 
 
-async def wait(desk: Desk, caller: Principal, request: wire.WaitRequest) -> AsyncGenerator[wire.GroupStatus, None]:
+async def wait(desk: Desk, caller: Principal, request: wire.WaitRequest) -> AsyncGenerator[GroupStatus, None]:
     """The status whenever it changed, until the group is final. WaitTimedOut when `timeout_s` passes first."""
     group = checked_group(request.group)
     if not 0 <= request.timeout_s < 1e10:
         raise UsageError(f"timeout of {request.timeout_s} s: want 0 (for ever) or a positive number of seconds")
     loop = asyncio.get_running_loop()
     end = loop.time() + request.timeout_s if request.timeout_s else float("inf")
-    told: wire.GroupStatus | None = None
+    told: GroupStatus | None = None
     told_at = float("-inf")
     async with desk.door.watch(group) as watch:
         while True:
@@ -58,7 +59,7 @@ async def wait(desk: Desk, caller: Principal, request: wire.WaitRequest) -> Asyn
             await _change(watch, until=min(due, end))
 
 
-def _without_ages(status: wire.GroupStatus) -> wire.GroupStatus:
+def _without_ages(status: GroupStatus) -> GroupStatus:
     shares = tuple(msgspec.structs.replace(share, age_s=0.0) for share in status.shares)
     return msgspec.structs.replace(status, age_s=0.0, shares=shares)
 

@@ -12,12 +12,14 @@ from diana.model.maintenance import utc
 from diana.model.trust.ledger import MOST_REASON, POLICY, checked_entry
 from diana.model.trust.principal import Principal
 from diana.model.views import views
-from diana.node.api.convert import to_message
+from diana.model.views.ledger import LedgerView
 from diana.node.api.desk import Desk
 from diana.wire.client import messages as wire
+from diana.wire.client.enrol import InviteRequest, InviteResponse
+from diana.wire.client.operators import LedgerResponse, OperateRequest, OperateResponse
 
 
-async def operate(desk: Desk, caller: Principal, request: wire.OperateRequest) -> wire.OperateResponse:
+async def operate(desk: Desk, caller: Principal, request: OperateRequest) -> OperateResponse:
     reason = request.reason.strip()
     if len(reason) > MOST_REASON or not reason.isprintable():
         raise UsageError(f"reason: want one line of at most {MOST_REASON} characters")
@@ -32,32 +34,32 @@ async def operate(desk: Desk, caller: Principal, request: wire.OperateRequest) -
             await desk.request(
                 views.Ok, lambda number: MachineRemoved(request=number, principal=caller, machine=request.name)
             )
-            return wire.OperateResponse(
+            return OperateResponse(
                 text=f"machine {request.name} is given up; what it ran counts as interrupted and follows on_crash"
             )
         case "go-on":
             site = SiteId(request.name)
             await desk.request(views.Ok, lambda number: GoOn(request=number, principal=caller, site=site))
-            return wire.OperateResponse(text=f"{desk.about.site} waits no longer for the word of {request.name}")
+            return OperateResponse(text=f"{desk.about.site} waits no longer for the word of {request.name}")
         case "set-policy":
             return await _policy(desk, caller, request.values_json)
     raise UsageError(f"order {request.order!r}: want drain, undrain, ban, unban, remove-machine, go-on or set-policy")
 
 
-async def _drain(desk: Desk, caller: Principal, on: bool, reason: str) -> wire.OperateResponse:
+async def _drain(desk: Desk, caller: Principal, on: bool, reason: str) -> OperateResponse:
     site = desk.about.site
     done = await desk.request(
         views.Ok, lambda number: DrainSite(request=number, principal=caller, on=on, reason=reason)
     )
     if not done.count:
-        return wire.OperateResponse(text=await _as_it_was(desk, caller, on))
+        return OperateResponse(text=await _as_it_was(desk, caller, on))
     text = f"{site} takes no new work; what is here runs out" if on else f"{site} takes work again"
-    return wire.OperateResponse(text=text)
+    return OperateResponse(text=text)
 
 
 async def _maintenance(
     desk: Desk, caller: Principal, from_wall_s: float, to_wall_s: float, reason: str
-) -> wire.OperateResponse:
+) -> OperateResponse:
     await desk.request(
         views.Ok,
         lambda number: DrainSite(
@@ -66,11 +68,11 @@ async def _maintenance(
     )
     begin = utc(from_wall_s) if from_wall_s else "now"
     text = f"{desk.about.site} takes no work from {begin} to {utc(to_wall_s)}; what would not end before is not started"
-    return wire.OperateResponse(text=text)
+    return OperateResponse(text=text)
 
 
 async def _as_it_was(desk: Desk, caller: Principal, on: bool) -> str:
-    found = await desk.request(views.LedgerView, lambda number: Ask(request=number, principal=caller, what="ledger"))
+    found = await desk.request(LedgerView, lambda number: Ask(request=number, principal=caller, what="ledger"))
     if not on:
         still = f": {found.drained}; mend [[maintenance]] in site.toml" if found.drained else ""
         return f"{desk.about.site} is {'drained by its site.toml' if found.drained else 'not drained'}{still}"
@@ -78,7 +80,7 @@ async def _as_it_was(desk: Desk, caller: Principal, on: bool) -> str:
     return f"{desk.about.site} is drained already{why}; diana site undrain ends it, --reason gives another reason"
 
 
-async def _ban(desk: Desk, caller: Principal, on: bool, name: str, reason: str) -> wire.OperateResponse:
+async def _ban(desk: Desk, caller: Principal, on: bool, name: str, reason: str) -> OperateResponse:
     about = checked_about(name)
     await desk.request(
         views.Ok,
@@ -93,8 +95,8 @@ async def _ban(desk: Desk, caller: Principal, on: bool, name: str, reason: str) 
     )
     if on:
         text = f"{about} is banned from {desk.about.vo}; all hear of it within a minute"
-        return wire.OperateResponse(text=text + await _unheard_of(desk, caller, about))
-    return wire.OperateResponse(text=f"{about} is trusted again in {desk.about.vo}")
+        return OperateResponse(text=text + await _unheard_of(desk, caller, about))
+    return OperateResponse(text=f"{about} is trusted again in {desk.about.vo}")
 
 
 async def _unheard_of(desk: Desk, caller: Principal, about: str) -> str:
@@ -116,7 +118,7 @@ def checked_about(name: str) -> str:
         raise UsageError(f"ban: {error}") from None
 
 
-async def _policy(desk: Desk, caller: Principal, values_json: str) -> wire.OperateResponse:
+async def _policy(desk: Desk, caller: Principal, values_json: str) -> OperateResponse:
     try:
         values: Any = json.loads(values_json)
     except (ValueError, RecursionError):
@@ -130,22 +132,22 @@ async def _policy(desk: Desk, caller: Principal, values_json: str) -> wire.Opera
         ),
     )
     what = ", ".join(sorted(values)) or "nothing: every site has its own again"
-    return wire.OperateResponse(text=f"the policy of {desk.about.vo} sets {what}")
+    return OperateResponse(text=f"the policy of {desk.about.vo} sets {what}")
 
 
-async def ledger(desk: Desk, caller: Principal, request: wire.Empty) -> wire.LedgerResponse:
-    found = await desk.request(views.LedgerView, lambda number: Ask(request=number, principal=caller, what="ledger"))
-    return wire.LedgerResponse(
+async def ledger(desk: Desk, caller: Principal, request: wire.Empty) -> LedgerResponse:
+    found = await desk.request(LedgerView, lambda number: Ask(request=number, principal=caller, what="ledger"))
+    return LedgerResponse(
         values_json=json.dumps(found.values, sort_keys=True) if found.by else "",
         by=found.by,
         since_wall_s=found.since_wall_s,
         here=found.here,
-        banned=tuple(to_message(row, wire.Banned) for row in found.banned),
+        banned=found.banned,
         drained=found.drained,
     )
 
 
-async def invite(desk: Desk, caller: Principal, request: wire.InviteRequest) -> wire.InviteResponse:
+async def invite(desk: Desk, caller: Principal, request: InviteRequest) -> InviteResponse:
     """The token is nowhere kept: who lost it has another made."""
     if desk.inviter is None:
         raise DianaError("this node takes no part in enrolment")

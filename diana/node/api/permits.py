@@ -15,11 +15,12 @@ from diana.model.trust.principal import Principal
 from diana.node.api.desk import Desk
 from diana.policy.trust.statement import submission_of, user_signer
 from diana.wire.client import messages as wire
+from diana.wire.client.permits import ToSign
 
 
-def to_sign(desk: Desk, caller: Principal, request: wire.SubmitRequest, parsed: ParsedFile) -> tuple[wire.ToSign, ...]:
+def to_sign(desk: Desk, caller: Principal, request: wire.SubmitRequest, parsed: ParsedFile) -> tuple[ToSign, ...]:
     return tuple(
-        wire.ToSign(
+        ToSign(
             spec=encode_spec(one.spec),
             submission=submission_of(request.key, at),
             owner=caller.name,

@@ -17,6 +17,8 @@ from diana.node.api.convert import to_decision, to_message, to_status
 from diana.node.api.desk import Desk, checked_group
 from diana.node.doctor.names import both
 from diana.wire.client import messages as wire
+from diana.wire.client.queues import QueueReadRequest
+from diana.wire.client.sites import Site, SitesResponse
 
 STOP_AFTER_S = 0.05
 """Seconds between the answer to Stop and the stop, so that the answer leaves."""
@@ -83,35 +85,37 @@ async def explain(desk: Desk, caller: Principal, request: wire.GroupRequest) -> 
         group=found.group,
         decisions=tuple(map(to_decision, found.decisions[-MOST_DECISIONS:])),
         achieved_s=found.achieved_s,
-        waiting=tuple(to_message(row, wire.Waiting) for row in found.waiting[:MOST_WAITING]),
-        outcomes=tuple(to_message(row, wire.PartOutcome) for row in found.outcomes[-MOST_OUTCOMES:]),
+        waiting=found.waiting[:MOST_WAITING],
+        outcomes=found.outcomes[-MOST_OUTCOMES:],
         predicted_s=found.predicted_s,
+        predicted_low_s=found.predicted_low_s,
+        predicted_high_s=found.predicted_high_s,
+        placed_s=found.placed_s,
         stays=found.stays,
     )
 
 
-async def queue(desk: Desk, caller: Principal, request: wire.QueueReadRequest) -> wire.QueueView:
+async def queue(desk: Desk, caller: Principal, request: QueueReadRequest) -> QueueView:
     """Read the queue of this site, or of another that is asked for it. Unreachable when that does not answer."""
     try:
         site = site_id(request.site) if request.site else None
     except ValueError as error:
         raise UsageError(f"queue: {error}") from None
-    found = await desk.request(QueueView, lambda number: Ask(request=number, principal=caller, what="queue", site=site))
-    return to_message(found, wire.QueueView)
+    return await desk.request(QueueView, lambda number: Ask(request=number, principal=caller, what="queue", site=site))
 
 
-async def sites(desk: Desk, caller: Principal, request: wire.Empty) -> wire.SitesResponse:
+async def sites(desk: Desk, caller: Principal, request: wire.Empty) -> SitesResponse:
     found = await desk.ask(views.Sites, caller, "sites")
     began_wall_s = desk.wall_s() - desk.door.now_s()
-    rows = [_with_guard(to_message(site, wire.Site), site, began_wall_s) for site in found.sites]
+    rows = [_with_guard(to_message(site, Site), site, began_wall_s) for site in found.sites]
     noticed = desk.insight.notes() if desk.insight is not None else {}
     for at, row in enumerate(rows):
         if more := noticed.get(row.site, ""):
             rows[at] = msgspec.structs.replace(row, note=both(row.note, more))
-    return wire.SitesResponse(sites=tuple(rows))
+    return SitesResponse(sites=tuple(rows))
 
 
-def _with_guard(row: wire.Site, view: views.SiteView, began_wall_s: float) -> wire.Site:
+def _with_guard(row: Site, view: views.SiteView, began_wall_s: float) -> Site:
     """Whole seconds: two clocks read one after the other must not make it another row each time."""
     if not row.guarded:
         return row

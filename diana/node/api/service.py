@@ -31,7 +31,7 @@ from diana.node.api import (
     watch,
 )
 from diana.node.api.desk import Desk
-from diana.node.metrics import Metrics
+from diana.node.metrics.exposing import Metrics
 from diana.node.pair import standby_api
 from diana.node.pair.replication import Replication
 from diana.node.pair.standby_api import told

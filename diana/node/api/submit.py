@@ -26,6 +26,7 @@ from diana.node.api import permits
 from diana.node.api.convert import to_decision
 from diana.node.api.desk import Desk
 from diana.wire.client import messages as wire
+from diana.wire.client.decisions import Decision
 
 FREE_BYTES = 512 << 20
 """Below this much room on the data directory's disk nothing new is taken, so that results still land."""
@@ -126,7 +127,7 @@ async def plan(desk: Desk, caller: Principal, request: wire.SubmitRequest) -> wi
     return wire.PlanResponse(groups=tuple(planned))
 
 
-async def _decision(desk: Desk, caller: Principal, request: wire.SubmitRequest, one: ParsedJob) -> wire.Decision:
+async def _decision(desk: Desk, caller: Principal, request: wire.SubmitRequest, one: ParsedJob) -> Decision:
     made = await desk.request(DecisionMade, lambda number: _event(desk, caller, request, one, number, plan_only=True))
     return to_decision(made.decision)
 

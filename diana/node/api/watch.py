@@ -9,20 +9,21 @@ from diana.model.ids import SiteId, site_id
 from diana.model.trust.principal import Principal
 from diana.model.views.link import LinkMap
 from diana.model.views.peers import Peers
-from diana.node.api.convert import to_message
 from diana.node.api.desk import Desk
-from diana.node.metrics import Metrics
+from diana.node.metrics.exposing import Metrics
 from diana.node.ways_in.door import Insight, Views
 from diana.wire.client import messages as wire
+from diana.wire.client.dashboard import ActivityRequest, ActivityResponse, DashboardRequest, DashboardResponse
+from diana.wire.client.links import LinksRequest
+from diana.wire.client.peers import DoctorResponse, MetricsResponse, PeersResponse
 
 
-async def links(desk: Desk, caller: Principal, request: wire.LinksRequest) -> wire.LinkMap:
+async def links(desk: Desk, caller: Principal, request: LinksRequest) -> LinkMap:
     if request.source and request.paths:
         raise UsageError("links: either the links from a site or the paths of one; ask twice for both")
     source, paths = _site(request.source), _site(request.paths)
     what, site = ("paths", paths) if paths else ("links", source)
-    found = await desk.request(LinkMap, lambda number: Ask(request=number, principal=caller, what=what, site=site))
-    return to_message(found, wire.LinkMap)
+    return await desk.request(LinkMap, lambda number: Ask(request=number, principal=caller, what=what, site=site))
 
 
 def _site(text: str) -> SiteId | None:
@@ -32,14 +33,14 @@ def _site(text: str) -> SiteId | None:
         raise UsageError(f"links: {error}") from None
 
 
-async def peers(desk: Desk, caller: Principal, request: wire.Empty) -> wire.PeersResponse:
+async def peers(desk: Desk, caller: Principal, request: wire.Empty) -> PeersResponse:
     return _insight(desk).describe(await desk.ask(Peers, caller, "peers"))
 
 
-async def doctor(desk: Desk, caller: Principal, request: wire.Empty) -> wire.DoctorResponse:
+async def doctor(desk: Desk, caller: Principal, request: wire.Empty) -> DoctorResponse:
     """Answers within about 3 s, whatever hangs."""
     found = await desk.ask(Peers, caller, "peers")
-    return wire.DoctorResponse(checks=await _insight(desk).examine(found))
+    return DoctorResponse(checks=await _insight(desk).examine(found))
 
 
 def _insight(desk: Desk) -> Insight:
@@ -48,11 +49,11 @@ def _insight(desk: Desk) -> Insight:
     return desk.insight
 
 
-async def dashboard(desk: Desk, caller: Principal, request: wire.DashboardRequest) -> wire.DashboardResponse:
+async def dashboard(desk: Desk, caller: Principal, request: DashboardRequest) -> DashboardResponse:
     return _views(desk).pages.let_in(caller, request)
 
 
-async def activity(desk: Desk, caller: Principal, request: wire.ActivityRequest) -> wire.ActivityResponse:
+async def activity(desk: Desk, caller: Principal, request: ActivityRequest) -> ActivityResponse:
     return _views(desk).activity.since(request.after_wall_s)
 
 
@@ -62,7 +63,7 @@ def _views(desk: Desk) -> Views:
     return desk.views
 
 
-async def metrics(desk: Desk, caller: Principal, request: wire.Empty) -> wire.MetricsResponse:
+async def metrics(desk: Desk, caller: Principal, request: wire.Empty) -> MetricsResponse:
     return await exposed(metrics_of(desk))
 
 
@@ -72,6 +73,6 @@ def metrics_of(desk: Desk) -> Metrics:
     return desk.metrics
 
 
-async def exposed(metrics: Metrics) -> wire.MetricsResponse:
+async def exposed(metrics: Metrics) -> MetricsResponse:
     text, _ = await metrics.exposition()
-    return wire.MetricsResponse(text=text.decode())
+    return MetricsResponse(text=text.decode())

@@ -410,8 +410,12 @@ def _check_addresses(values: dict[str, Any], name: str) -> None:
     for key in ("peers", "root"):
         for address in values.get(key, ()):
             _check_address(name, key, address, lambda port: port > 0)
-    if values.get("role", "site") != "site" and not values.get("root"):
-        raise errors.UsageError(f'{name}:root: missing; a {values["role"]} dials its site: add root = ["HOST:PORT"]')
+    role, looks = values.get("role", "site"), values.get("zeroconf", True)
+    if role != "site" and not values.get("root") and not (role == "member" and looks):
+        mend = 'add root = ["HOST:PORT"]' + (
+            ", or zeroconf = true to look for it on the LAN" if role == "member" else ""
+        )
+        raise errors.UsageError(f"{name}:root: missing; a {role} dials its site: {mend}")
 
 
 def overridden(config: SiteConfig, overrides: Mapping[str, Any]) -> SiteConfig:

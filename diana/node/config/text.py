@@ -29,7 +29,8 @@ _NODE = {
 _MACHINE = {
     "role": "Role of this machine in its site: site (its own node), member (runs jobs only) or standby.",
     "machine": "Name of this machine within its site.",
-    "root": "Machines of the site that may lead it: host:port. A member or standby dials them.",
+    "root": "Machines of the site that may lead it: host:port. A member or standby dials them; a member with zeroconf "
+    "may name none.",
     "witness": "The site that arbitrates between this site and its standby; empty: chosen by itself.",
 }
 
@@ -83,6 +84,9 @@ _SETTINGS = {
     "time_threshold_s": "Every such time waited lifts a job by half a level, seconds; 0: none does.",
     "job_threshold": "Jobs a user queues here beyond this stand one level lower; 0: none do.",
     "site_job_threshold": "The same for jobs submitted at one site.",
+    "work_threshold_s": "A group whose declared work is beyond so many seconds, all its jobs together, stands half a "
+    "level lower; 0: none does.",
+    "bytes_threshold": "The same for the bytes of a group: its inputs and its declared outputs.",
     "service_half_life": "Half-life of past service, counted in started jobs; default mode only.",
     "default_work_s": "Assumed run time of a job whose file does not say, seconds.",
     "default_bytes_per_s": "Assumed throughput of a link nobody has measured, bytes per second.",
@@ -92,19 +96,24 @@ _SETTINGS = {
     "link_history_every_s": "Measurements of links go into the journal at most this often, seconds.",
     "uplink_bytes_per_s": "Rate that all transfers of this site share, bytes per second; 0: not known.",
     "max_subgroup": "Largest part of a group handed to one site, jobs.",
-    "division": "A group that is split is split into at least so many parts; 0: as many as pays.",
+    "division": "A group that is split is split into at least so many parts; 0: as many as pays, "
+    "or 100 where the cost model is the paper's; 1: no number.",
     "placement": "How groups submitted here are placed: diana (planned by cost), or as simpler brokers do: random, "
-    "round-robin, fastest, least-queue, data-local or greedy; then nothing migrates.",
+    "round-robin, fastest, least-queue, two-choices, data-local or greedy; then nothing migrates.",
     "split": "A group may be split over sites; else only where no site can take it whole.",
     "cost_model": "Figure that ranks sites: turnaround (seconds until done) or paper (its cost).",
     "cost_raw": "The paper's terms as they are; else each is divided by its mean over the sites.",
     "cost_weights": "Weights of terms of the cost, where they are not 1: { run = 2.0 }.",
+    "binding": "When jobs are bound to a site: early (when they are placed) or late (when their turn comes there, and "
+    "until then they wait here).",
     "migration": "When waiting work is offered to other sites: default (when it ends earlier there), paper (Q4, "
     "while more comes than starts) or off.",
     "migration_threshold": "In paper mode: how far arrivals may outrun starts, as a share of them; 1: nothing moves.",
     "migration_window_s": "Arrivals and starts are counted over so long, seconds.",
     "migration_gain_s": "Least gain of a move, seconds.",
     "moves_per_minute": "Moves this site starts for its groups, each of any number of jobs; 0: none.",
+    "invite_work_s": "With idle slots and nothing waiting, each peer with waiting work is invited to send some at most "
+    "so often, seconds; 0: none is.",
     "guard_jobs": "Jobs of a group that a site may fail at once before it gets no more of them; 0: any number.",
     "guard_share": "The same for large groups, as a share of their jobs, where that is more.",
     "guard_pause_s": "Until such a site is tried with one more, seconds; twice as long each time that fails.",

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from diana.errors import DianaError, one_line
 from diana.node.loop.aside import in_thread
-from diana.wire.client.messages import CheckResult
+from diana.wire.client.peers import CheckResult
 
 LIMIT_S = 2.0
 """Seconds for one check."""

@@ -15,7 +15,7 @@ from diana.node.doctor import clusters, files, gpus, machine, software, trust
 from diana.node.doctor.bounded import Check, Results, blocking, fail, run_all
 from diana.node.loop.aside import in_thread
 from diana.node.pair.follower import is_paired
-from diana.wire.client.messages import CheckResult, DoctorResponse
+from diana.wire.client.peers import CheckResult, DoctorResponse
 
 NODE_S = 4.0
 """Seconds for the running node's own checks."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from diana.adapters.batch.settings import ClusterSettings
 from diana.adapters.batch.systems import kinds
-from diana.adapters.batch.systems.system import Refused, Unreachable
+from diana.adapters.batch.systems.system import BatchRefused, BatchUnreachable
 from diana.errors import UsageError
 from diana.model.words import counted
 from diana.node.doctor.bounded import Results, fail, ok, warn
@@ -20,9 +20,9 @@ def answers(name: str, settings: ClusterSettings, where: str, *, paired: bool = 
     except UsageError as error:
         found, _, mend = str(error).rpartition("; ")
         return [fail(name, found, mend)]
-    except Refused as refusal:
+    except BatchRefused as refusal:
         return [fail(name, f"{settings.kind} refuses: {refusal}", f"mend [clusters.{name}] in {where}, or the cluster")]
-    except Unreachable as silence:
+    except BatchUnreachable as silence:
         mend = "see that its controller runs and that this machine may speak to it; jobs there run on meanwhile"
         return [fail(name, f"{settings.kind} does not answer: {silence}", mend)]
     found = f"{settings.kind} {has.version}, {counted(has.slots, 'processor')} up, {has.others} used by others"

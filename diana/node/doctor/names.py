@@ -12,7 +12,7 @@ TWO_NODES = "two nodes"
 _ELSEWHERE = "an address not told"
 
 
-class Twin(Protocol):
+class TwoNodes(Protocol):
     """Two nodes of one name (`grpc_transport/noticed.py`)."""
 
     @property
@@ -21,7 +21,7 @@ class Twin(Protocol):
     def other(self) -> str: ...
 
 
-def clashes(own: str, twins: Mapping[str, Twin]) -> Results:
+def clashes(own: str, twins: Mapping[str, TwoNodes]) -> Results:
     """Names are given out once; two signers that do so in the same seconds, or a copied data directory, make two."""
     rows: Results = []
     for site, twin in twins.items():
@@ -33,7 +33,7 @@ def clashes(own: str, twins: Mapping[str, Twin]) -> Results:
     return rows
 
 
-def rumoured(twins: Mapping[str, Twin], heard: Sequence[tuple[str, str]]) -> Results:
+def rumoured(twins: Mapping[str, TwoNodes], heard: Sequence[tuple[str, str]]) -> Results:
     """Report the names with two nodes that this node heard of and did not meet itself. `heard`: (site, what its engine
     says)."""
     mend = "stop one of them; to come back, it joins under another name: diana invite, then diana join TOKEN NAME there"
@@ -49,7 +49,7 @@ def both(engine: str, links: str) -> str:
     return "; ".join(filter(None, (engine, links)))
 
 
-def told_apart(own: str, site: str, twin: Twin) -> str:
+def told_apart(own: str, site: str, twin: TwoNodes) -> str:
     here = "this one" if site == own else "one is linked"
     return f"{here} at {twin.linked or _ELSEWHERE}, the other is refused at {twin.other or _ELSEWHERE}"
 

@@ -14,7 +14,7 @@ from diana.model.words import counted
 from diana.node.config.site_file import DIAL_OUT_ONLY, SiteConfig
 from diana.node.doctor import names, network
 from diana.node.doctor.bounded import Check, Results, fail, ok, run_all, warn
-from diana.wire.client.messages import MachineRow, PeerRow, PeersResponse
+from diana.wire.client.peers import MachineRow, PeerRow, PeersResponse
 from diana.wire.tls import load_credentials
 
 LIMIT_S = 3.0
@@ -34,7 +34,7 @@ async def examine(
     announced: str,
     discovery_problem: str,
     wall_s: Callable[[], float],
-    twins: Mapping[str, names.Twin] = MappingProxyType({}),
+    twins: Mapping[str, names.TwoNodes] = MappingProxyType({}),
     rumoured: Sequence[tuple[str, str]] = (),
     refusals: Mapping[str, str] = MappingProxyType({}),
 ) -> Results:

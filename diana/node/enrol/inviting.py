@@ -16,7 +16,7 @@ from diana.node.enrol import tokens
 from diana.node.enrol.invitations import InvitationBook
 from diana.node.enrol.names import NameRegistry
 from diana.node.enrol.signing import Signing
-from diana.wire.client.messages import InviteRequest, InviteResponse, OpenInvitation
+from diana.wire.client.enrol import InviteRequest, InviteResponse, OpenInvitation
 
 DEFAULT_FOR_S = 3600.0
 MOST_FOR_S = 30 * 86_400.0

@@ -32,7 +32,7 @@ FIRST_PORT = 7400
 _PORTS_TRIED = 100
 
 
-class Joined(msgspec.Struct, frozen=True, kw_only=True):
+class JoinOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome of a join."""
 
     kind: str
@@ -60,7 +60,7 @@ def join(
     slots: int | None = None,
     gpus: machine_gpus.Wanted = None,
     out: Path | None = None,
-) -> Joined:
+) -> JoinOutcome:
     """Join with the token `text`. `data`: the directory to make (for a user, `out`). `listen` None: this machine's
     address on the way to the inviter, at the first free port from 7400.
 
@@ -119,8 +119,10 @@ class _Keys:
         certificates.install(folder, "user", answer.leaf, self._key, answer.root)
 
 
-def _joined(answer: enrol_pb2.JoinResponse, token: tokens.Token, folder: Path, config: SiteConfig | None) -> Joined:
-    return Joined(
+def _joined(
+    answer: enrol_pb2.JoinResponse, token: tokens.Token, folder: Path, config: SiteConfig | None
+) -> JoinOutcome:
+    return JoinOutcome(
         kind=answer.kind,
         vo=answer.vo,
         site=answer.site,
@@ -249,7 +251,7 @@ def _good(address: str) -> bool:
         return False
 
 
-def _come_back(token: tokens.Token, name: str, data: Path) -> Joined:
+def _come_back(token: tokens.Token, name: str, data: Path) -> JoinOutcome:
     """A directory whose certificate ran out or was lost gets a new one; nothing else in it changes."""
     paths = DataDir(data)
     old = load_config(paths.config, keys=False)
@@ -276,7 +278,7 @@ def _come_back(token: tokens.Token, name: str, data: Path) -> Joined:
     return msgspec.structs.replace(_joined(answer, token, data, old), again=True)
 
 
-def _called(made: Joined) -> Joined:
+def _called(made: JoinOutcome) -> JoinOutcome:
     """A credential whose user only the inviter could name, under the name it would have had; as it is, where that is
     taken."""
     folder = made.folder.with_name(f"{made.name}-credential")
@@ -286,7 +288,7 @@ def _called(made: Joined) -> Joined:
     return msgspec.structs.replace(made, folder=folder)
 
 
-def _join_user(token: tokens.Token, name: str, out: Path) -> Joined:
+def _join_user(token: tokens.Token, name: str, out: Path) -> JoinOutcome:
     if name:
         certificates.user_name(name)
     with setup.making_credential(out):

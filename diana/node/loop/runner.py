@@ -229,6 +229,16 @@ class Runner:
             if self._gate is not None:
                 group.create_task(self._pass(self._gate))
 
+    async def bind_all(self, grace_s: float) -> None:
+        """Have jobs that wait for their turn bound to sites, and wait for that, but not for long."""
+        if not self._engine.is_binding():
+            return
+        self.emit_own(ev.BindAll())
+        waited = 0.0
+        while self._engine.is_binding() and waited < grace_s:
+            await asyncio.sleep(0.05)
+            waited += 0.05
+
     async def drain(self, grace_s: float = 2.0) -> None:
         """Wait, not for long, until all that was handled is durable and released."""
         waited = 0.0

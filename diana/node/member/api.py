@@ -23,6 +23,7 @@ from diana.node.metrics.of_machine import Lrm, machine
 from diana.node.metrics.samples import Samples
 from diana.policy.trust.authorise import Action, authorise
 from diana.wire.client import messages as wire
+from diana.wire.client.peers import CheckResult, DoctorResponse
 
 STOP_AFTER_S = 0.05
 
@@ -80,7 +81,7 @@ class MemberApi:
                 return wire.StatusResponse()
             case "Doctor":
                 _check(caller, Action.DIAGNOSE)
-                return wire.DoctorResponse(checks=(self._attached(),))
+                return DoctorResponse(checks=(self._attached(),))
             case "Metrics":
                 _check(caller, Action.READ_SITES)
                 return await exposed(self._metrics)
@@ -133,11 +134,11 @@ class MemberApi:
             return f"attached to {attachment.address} for {for_s}"
         return f"attached to nobody for {for_s}" + (f" ({attachment.why_not})" if attachment.why_not else "")
 
-    def _attached(self) -> wire.CheckResult:
+    def _attached(self) -> CheckResult:
         if self._attachment.address:
-            return wire.CheckResult(name="RootGrid", state="ok", found=self._to_whom())
+            return CheckResult(name="RootGrid", state="ok", found=self._to_whom())
         mend = "start the site's node; check root in site.toml"
-        return wire.CheckResult(name="RootGrid", state="fail", found=self._to_whom(), mend=mend)
+        return CheckResult(name="RootGrid", state="fail", found=self._to_whom(), mend=mend)
 
     def _elsewhere(self) -> str:
         known = self._attachment.address or next(iter(self._config.root), "")

@@ -153,10 +153,10 @@ class MemberNode:
         """The server of its control socket, not started."""
         from diana.node.member.api import MemberApi
         from diana.node.ways_in.control import ControlServer
-        from diana.node.ways_in.users import Users
+        from diana.node.ways_in.users import LocalUsers
 
         config = self.config
-        users = Users(config.vo, operators=config.operators, owner_of=config.owner_of)
+        users = LocalUsers(config.vo, operators=config.operators, owner_of=config.owner_of)
         api: Any = MemberApi(config, self.paths, self.dialler, self.member, boot_s, self._stop.set, self.local)
         return ControlServer(self.paths.socket, api, users)
 

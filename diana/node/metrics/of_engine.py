@@ -9,7 +9,7 @@ from diana.engine.journal.events import Ask
 from diana.errors import DianaError
 from diana.model.ids import SiteId
 from diana.model.trust.principal import Principal, Role
-from diana.model.views.figures import Figures, SiteFigures
+from diana.model.views.figures import NodeFigures, SiteFigures
 from diana.model.views.views import Ok
 from diana.node.metrics.samples import Reader, Samples
 
@@ -66,15 +66,15 @@ def engine(site: SiteId, door: EngineDoor) -> Reader:
     return read
 
 
-async def _ask(door: EngineDoor) -> Figures | None:
+async def _ask(door: EngineDoor) -> NodeFigures | None:
     """Ask the engine. It looks at some groups and sites for each question, so that nobody waits for this one."""
     while True:
         body = await door.request(lambda number: Ask(request=number, principal=_ASKER, what="figures"))
         if not isinstance(body, Ok):
-            return body if isinstance(body, Figures) else None
+            return body if isinstance(body, NodeFigures) else None
 
 
-def _here(samples: Samples, found: Figures) -> None:
+def _here(samples: Samples, found: NodeFigures) -> None:
     put = samples.put
     put("diana_node_starts_total", found.generation)
     put("diana_journal_records_total", found.records)
@@ -99,7 +99,7 @@ def _here(samples: Samples, found: Figures) -> None:
         put("diana_queue_jobs", count, queue, level)
 
 
-def _origin(samples: Samples, found: Figures, site: SiteId) -> None:
+def _origin(samples: Samples, found: NodeFigures, site: SiteId) -> None:
     for state, count in found.groups.items():
         samples.put("diana_groups", count, state)
     for state, count in found.group_jobs.items():
@@ -108,7 +108,7 @@ def _origin(samples: Samples, found: Figures, site: SiteId) -> None:
     samples.put("diana_placed_jobs", found.placed_here, site)
 
 
-def _peers(samples: Samples, found: Figures) -> None:
+def _peers(samples: Samples, found: NodeFigures) -> None:
     for state in _PEER_STATES:
         samples.put("diana_peers", found.peers.get(state, 0), state)
     for row in found.sites:

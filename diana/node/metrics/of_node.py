@@ -16,7 +16,7 @@ from diana.node.metrics.of_machine import Lrm, machine
 from diana.node.metrics.samples import Reader, Samples
 
 if TYPE_CHECKING:
-    from diana.adapters.grpc_transport import GrpcTransport
+    from diana.adapters.grpc_transport.transport import GrpcTransport
     from diana.adapters.staging.stager import FileStager
     from diana.node.loop.runner import Runner
     from diana.node.pair.replication import Replication

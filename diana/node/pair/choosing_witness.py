@@ -13,7 +13,7 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
-from diana.adapters.replica_link import WitnessClient
+from diana.adapters.replica_link.witness import WitnessClient
 from diana.adapters.tasks import end, keep_up
 from diana.errors import DianaError
 from diana.model.ids import SiteId

@@ -28,8 +28,9 @@ from diana.node.ending import Stop
 from diana.replica import messages as ms
 
 if TYPE_CHECKING:
-    from diana.adapters.replica_link import DurableFile, ReplicaLink
-    from diana.node.api import Api
+    from diana.adapters.replica_link.link import ReplicaLink
+    from diana.adapters.replica_link.saved import DurableFile
+    from diana.node.api.service import Api
     from diana.node.loop.store_thread import StoreThread
     from diana.node.pair.doorway import Doorway
     from diana.node.pair.pair import Pair
@@ -103,7 +104,7 @@ class _Follower:
     def __init__(
         self, opened: OpenDataDir, config: SiteConfig, overrides: Mapping[str, Any], stack: AsyncExitStack
     ) -> None:
-        from diana.adapters.replica_link import DurableFile
+        from diana.adapters.replica_link.saved import DurableFile
         from diana.node.pair.pair import Pair
 
         self._opened = opened
@@ -119,7 +120,7 @@ class _Follower:
 
     async def serve(self, lead: Lead) -> int:
         from diana.adapters.grpc.server import make_server
-        from diana.adapters.sqlite_store import SqliteStore
+        from diana.adapters.sqlite_store.store import SqliteStore
         from diana.adapters.trust.keyring import FileKeyring
         from diana.node.loop.store_thread import StoreThread
         from diana.node.pair.doorway import Doorway
@@ -233,7 +234,7 @@ class _Follower:
         return [*known, *(a for a in self._config.root if a not in (*known, self._address))]
 
     def _linked(self, ears: Any) -> ReplicaLink:
-        from diana.adapters.replica_link import ReplicaLink
+        from diana.adapters.replica_link.link import ReplicaLink
 
         link = ReplicaLink(
             site=self._config.site,
@@ -248,13 +249,13 @@ class _Follower:
         return link
 
     def _attach(self, server: Any, thread: StoreThread) -> None:
-        from diana.adapters.replica_link import SeedService
+        from diana.adapters.replica_link.seeds import SeedService
 
         self._link.attach(server)
         SeedService(self._config.site, self._config.vo, self._paths, lambda path: _copy(thread, path)).attach(server)
 
     def _machine(self, thread: StoreThread, pair: Pair) -> Replication:
-        from diana.adapters.sqlite_store import SqliteStore
+        from diana.adapters.sqlite_store.store import SqliteStore
         from diana.node.pair.replication import Replication
 
         config = self._config
@@ -292,10 +293,10 @@ class _Follower:
         """The control socket's server, not started. None: for a machine that has not met the other one."""
         from diana.node.pair.standby_api import StandbyApi
         from diana.node.ways_in.control import ControlServer
-        from diana.node.ways_in.users import Users
+        from diana.node.ways_in.users import LocalUsers
 
         config = self._config
-        users = Users(config.vo, operators=config.operators, owner_of=config.owner_of)
+        users = LocalUsers(config.vo, operators=config.operators, owner_of=config.owner_of)
         api = StandbyApi(config, self._paths, self._address, replication, self._says, self._stop.set)
         return ControlServer(self._paths.socket, cast("Api", api), users)
 

@@ -27,7 +27,7 @@ from diana.replica import messages as ms
 from diana.replica.machine import Replica
 
 if TYPE_CHECKING:
-    from diana.adapters.replica_link import SeedFetcher
+    from diana.adapters.replica_link.seeds import SeedFetcher
 
 WAITING_BYTES = 2 * KEPT_BYTES
 """Bytes of transactions that wait for this disk; more than a leader keeps at hand, so that a follower so far behind is

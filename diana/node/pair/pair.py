@@ -7,7 +7,7 @@ import uuid
 
 import msgspec
 
-from diana.adapters.replica_link import DurableFile
+from diana.adapters.replica_link.saved import DurableFile
 from diana.node.loop.store_thread import StoreThread
 from diana.ports import Store
 from diana.replica import messages as ms

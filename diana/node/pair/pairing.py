@@ -25,7 +25,7 @@ from diana.wire.client.failures import error_of
 from diana.wire.client.messages import Failure
 
 if TYPE_CHECKING:
-    from diana.adapters.replica_link import ReplicaLink
+    from diana.adapters.replica_link.link import ReplicaLink
     from diana.node.ways_in.door import EngineDoor
 
 _log = logging.getLogger("diana.standby")
@@ -54,7 +54,7 @@ class Pairing:
 
     def attach(self, server: Any) -> None:
         """Before the server starts."""
-        from diana.adapters.replica_link import ReplicaLink
+        from diana.adapters.replica_link.link import ReplicaLink
 
         config = self._config
         self._link = ReplicaLink(
@@ -77,7 +77,7 @@ class Pairing:
 
     async def _pair_with(self, hello: Any) -> None:
         """StoreFailed."""
-        from diana.adapters.replica_link import DurableFile
+        from diana.adapters.replica_link.saved import DurableFile
         from diana.node.pair.follower import pair_file
         from diana.node.pair.pair import Pair
         from diana.replica.messages import Saved

@@ -14,8 +14,10 @@ from typing import Any, NoReturn, assert_never
 import msgspec
 
 from diana import __version__
-from diana.adapters.replica_link import DurableFile, ReplicaLink, SeedFetcher, WitnessClient
-from diana.adapters.replica_link.link import VERSION
+from diana.adapters.replica_link.link import VERSION, ReplicaLink
+from diana.adapters.replica_link.saved import DurableFile
+from diana.adapters.replica_link.seeds import SeedFetcher
+from diana.adapters.replica_link.witness import WitnessClient
 from diana.adapters.tasks import end
 from diana.errors import DianaError
 from diana.model.layout import DataDir
@@ -260,7 +262,7 @@ class Replication:
             if any(isinstance(effect, ms.Lead) for effect in effects):
                 self.tell(ms.Holds(self._shelf.after))
             if (after := self.journal.dropped()) is not None:
-                self.tell(ms.Dropped(after))
+                self.tell(ms.EntriesDropped(after))
         except Exception as error:
             if not self._failed.done():
                 self._failed.set_exception(error)
@@ -280,7 +282,7 @@ class Replication:
                 self.say(message)
             case ms.Ship():
                 self._ship(effect)
-            case ms.Store(entry):
+            case ms.StoreEntry(entry):
                 self.journal.keep(entry)
             case ms.Seed(term, to):
                 _log.info("%s is given a copy of the whole journal", to.machine)

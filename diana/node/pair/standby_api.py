@@ -15,6 +15,7 @@ from diana.errors import Denied, Unreachable, UsageError
 from diana.model.durations import seconds
 from diana.model.layout import DataDir
 from diana.model.trust.principal import Principal
+from diana.model.views.group import GroupStatus
 from diana.node.api.watch import exposed
 from diana.node.config.site_file import SiteConfig
 from diana.node.metrics.of_node import of_standby
@@ -23,6 +24,7 @@ from diana.node.pair.replication import Replication
 from diana.policy.trust.authorise import Action, authorise
 from diana.replica import messages as ms
 from diana.wire.client import messages as wire
+from diana.wire.client.peers import CheckResult, DoctorResponse
 
 if TYPE_CHECKING:
     from diana.node.api.desk import Desk
@@ -69,7 +71,7 @@ class StandbyApi:
                 return await promote(self._replication, request, self._says)
             case "Doctor":
                 _check(caller, Action.DIAGNOSE)
-                return wire.DoctorResponse(checks=(self._row(),))
+                return DoctorResponse(checks=(self._row(),))
             case "Metrics":
                 _check(caller, Action.READ_SITES)
                 return await exposed(self._metrics)
@@ -101,13 +103,13 @@ class StandbyApi:
         pair = self._replication
         return self._says() if pair is None or pair.leading.done() else standing(pair)
 
-    def _row(self) -> wire.CheckResult:
+    def _row(self) -> CheckResult:
         """The standby's row in `diana doctor`."""
         found, _, mend = self._says().partition("; ")
         pair = self._replication
         if pair is not None and not pair.leading.done() and not is_away(pair):
-            return wire.CheckResult(name="standby", state="ok", found=standing(pair))
-        return wire.CheckResult(name="standby", state="warn", found=found, mend=mend)
+            return CheckResult(name="standby", state="ok", found=standing(pair))
+        return CheckResult(name="standby", state="warn", found=found, mend=mend)
 
 
 async def promote(
@@ -197,7 +199,7 @@ def told(answer: msgspec.Struct, replication: Replication | None, machine: str) 
     if isinstance(answer, wire.InfoResponse):
         stands = "" if replication is None else standing(replication)
         return msgspec.structs.replace(answer, machine=machine, durability=durability, standing=stands)
-    if durability > 1 and isinstance(answer, wire.GroupStatus):
+    if durability > 1 and isinstance(answer, GroupStatus):
         return msgspec.structs.replace(answer, durability=durability)
     if durability > 1 and isinstance(answer, wire.StatusResponse):
         groups = tuple(msgspec.structs.replace(group, durability=durability) for group in answer.groups)

@@ -84,6 +84,7 @@ def of_group(vo: str, group: Group) -> list[Span]:
             {
                 "diana.plan": decision.plan,
                 "diana.reason": decision.reason[:MOST_NOTE],
+                # Negative: not known.
                 "diana.predicted_s": decision.end_s(),
                 "diana.sites": ", ".join(part.site for part in decision.parts[:16]),
             },
@@ -123,8 +124,8 @@ def _of_part(vo: str, group: Group, part: Subgroup, root: int) -> list[Span]:
         placed_s = group.decisions[part.decision].decided_at_s
     ended_s = group.submitted_s + part.last_end_s if part.last_end_s >= 0 else group.closed_s
     home_s = group.submitted_s + part.gathered_s if part.gathered_s >= 0 else ended_s
-    own = span_id(vo, part.part, part.epoch)
-    about: dict[str, Value] = {"diana.group": group.group, "diana.part": part.part, "diana.at": part.site}
+    own = span_id(vo, part.subgroup, part.epoch)
+    about: dict[str, Value] = {"diana.group": group.group, "diana.part": part.subgroup, "diana.at": part.site}
     spans = [
         Span(
             name=f"{'merge' if merges else 'part'} at {part.site}",
@@ -144,7 +145,7 @@ def _of_part(vo: str, group: Group, part: Subgroup, root: int) -> list[Span]:
         )
     ]
     if home_s > ended_s:
-        gathering = span_id(vo, part.part, part.epoch, "gather")
+        gathering = span_id(vo, part.subgroup, part.epoch, "gather")
         spans.append(Span("outputs home", trace, gathering, own, ended_s, home_s, about))
     return spans
 

@@ -14,8 +14,8 @@ import msgspec
 from diana.adapters.grpc.server import peer_identity
 from diana.errors import Denied, DianaError, UsageError
 from diana.model.trust.principal import Principal
-from diana.node.api import Api
-from diana.node.ways_in.users import Users
+from diana.node.api.service import Api
+from diana.node.ways_in.users import LocalUsers
 from diana.wire import BadMessage, peer_codec
 from diana.wire.client.failures import failure_of
 from diana.wire.client.messages import METHODS, Failure, Method
@@ -38,7 +38,7 @@ Context = Any
 """grpc.aio.ServicerContext, generic in ways that help nobody here."""
 
 
-def add_client_service(server: grpc.aio.Server, api: Api, users: Users) -> None:
+def add_client_service(server: grpc.aio.Server, api: Api, users: LocalUsers) -> None:
     """Register the service before the server starts."""
     service = ClientService(api, users)
     handlers = {name: service.handler(name, method) for name, method in METHODS.items()}
@@ -46,7 +46,7 @@ def add_client_service(server: grpc.aio.Server, api: Api, users: Users) -> None:
 
 
 class ClientService:
-    def __init__(self, api: Api, users: Users) -> None:
+    def __init__(self, api: Api, users: LocalUsers) -> None:
         self._api = api
         self._users = users
 

@@ -17,9 +17,9 @@ from pathlib import Path
 
 from diana.adapters.tasks import end
 from diana.errors import Overloaded
-from diana.node.api import Api
+from diana.node.api.service import Api
 from diana.node.ways_in.control_calls import Conversation, Limits
-from diana.node.ways_in.users import Users
+from diana.node.ways_in.users import LocalUsers
 from diana.wire.client.failures import failure_of
 from diana.wire.frames import failure_frame
 
@@ -35,7 +35,7 @@ class ControlServer:
     """Serves `api` at `path` from `start` to `stop`. The folder is made if needed; a socket left by a killed node is
     replaced, which is safe because the data directory's lock is held."""
 
-    def __init__(self, path: Path, api: Api, users: Users, limits: Limits | None = None) -> None:
+    def __init__(self, path: Path, api: Api, users: LocalUsers, limits: Limits | None = None) -> None:
         self.path = path
         self._api = api
         self._users = users

@@ -12,7 +12,7 @@ import msgspec
 
 from diana.errors import DianaError, UsageError
 from diana.model.trust.principal import Principal
-from diana.node.api import Api
+from diana.node.api.service import Api
 from diana.wire.client.failures import failure_of
 from diana.wire.client.messages import METHODS, Failure
 from diana.wire.frames import (

@@ -14,21 +14,16 @@ import msgspec
 
 from diana.engine.journal.effects import DecisionMade, GroupAccepted, GroupsAccepted, Refusal, RegisterIs
 from diana.engine.journal.events import Event
-from diana.model.data import Checked, DataFile, Dataset, HeldDataset
+from diana.model.data import DataFile, Dataset, HeldDataset, VerifyProgress
 from diana.model.ids import GroupId, SiteId
 from diana.model.trust.principal import Principal
 from diana.model.views.peers import Peers
 from diana.model.views.views import Answer
 from diana.node.activity import Activity
 from diana.ports import Store
-from diana.wire.client.messages import (
-    CheckResult,
-    DashboardRequest,
-    DashboardResponse,
-    InviteRequest,
-    InviteResponse,
-    PeersResponse,
-)
+from diana.wire.client.dashboard import DashboardRequest, DashboardResponse
+from diana.wire.client.enrol import InviteRequest, InviteResponse
+from diana.wire.client.peers import CheckResult, PeersResponse
 
 ReplyBody = GroupAccepted | GroupsAccepted | DecisionMade | RegisterIs | Answer | Refusal
 
@@ -84,7 +79,7 @@ class ClientStager(Protocol):
         """Pages, by name. `errors.UsageError` when it is not here."""
         ...
 
-    def verify(self, name: str, version: int = 0) -> AsyncIterator[Checked]:
+    def verify(self, name: str, version: int = 0) -> AsyncIterator[VerifyProgress]:
         """Read all its files again, telling how far it is."""
         ...
 

@@ -24,7 +24,7 @@ def account_of(uid: int) -> str:
         return ""
 
 
-class Users:
+class LocalUsers:
     """`owner_of(uid, account)` maps a local account to `name@vo`, empty for none; by default every account that has a
     name is itself in `vo` (`node/config/site_file.py` brings the mapping of site.toml)."""
 

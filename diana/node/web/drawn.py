@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from diana.wire.client.messages import LinkMap, LinkView
+from diana.model.views.link import LinkMap, LinkView
 
 MOST_LINES = 600
 

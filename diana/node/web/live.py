@@ -19,9 +19,11 @@ from diana.errors import DianaError
 from diana.model.trust.principal import Principal, Role
 from diana.node.web.drawn import drawn
 from diana.wire.client import messages as wire
+from diana.wire.client.links import LinksRequest
+from diana.wire.client.queues import QueueReadRequest
 
 if TYPE_CHECKING:
-    from diana.node.api import Api
+    from diana.node.api.service import Api
 
 EVERY_S = 1.0
 SHARE = 0.05
@@ -191,10 +193,10 @@ class Feed:
         return [_ageless(site) for site in (await self._call("Sites", wire.Empty())).sites]
 
     async def _queue(self) -> object:
-        return await self._call("Queue", wire.QueueReadRequest())
+        return await self._call("Queue", QueueReadRequest())
 
     async def _links(self) -> object:
-        return drawn(await self._call("Links", wire.LinksRequest()))
+        return drawn(await self._call("Links", LinksRequest()))
 
     async def _peers(self) -> object:
         found = await self._call("Peers", wire.Empty())

@@ -21,10 +21,10 @@ from diana.model.layout import DataDir
 from diana.model.trust.principal import Principal
 from diana.node.web.config import OFF, Web
 from diana.node.web.sessions import PAGES, SCRAPER, Session, Sessions
-from diana.wire.client.messages import DashboardRequest, DashboardResponse
+from diana.wire.client.dashboard import DashboardRequest, DashboardResponse
 
 if TYPE_CHECKING:
-    from diana.node.api import Api
+    from diana.node.api.service import Api
 
 _log = logging.getLogger(__name__)
 

@@ -11,11 +11,11 @@ from diana.errors import UsageError
 from diana.model.layout import DataDir
 from diana.model.trust.principal import Principal
 from diana.node.activity import Activity
-from diana.node.api import Api
+from diana.node.api.service import Api
 from diana.node.config.site_file import DIAL_OUT_ONLY, SiteConfig, host_port, is_loopback
 from diana.node.loop.store_thread import StoreThread
 from diana.node.ways_in.door import Views
-from diana.node.ways_in.users import Users
+from diana.node.ways_in.users import LocalUsers
 from diana.node.web.config import OFF
 from diana.node.web.server import WebServer
 
@@ -31,7 +31,7 @@ async def open_dashboard(
     paths: DataDir,
     api: Api,
     thread: StoreThread,
-    users: Users,
+    users: LocalUsers,
     distrust_user: Callable[[str], str],
     *,
     must: bool,

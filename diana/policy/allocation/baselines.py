@@ -8,10 +8,13 @@ prices in it are those of the turnaround model, which these policies do not look
 - fastest (FLOP): the most powerful available site: one with idle processors before one without, then by speed, then by
   idle processors, then by the queue.
 - least-queue: fewest jobs waiting per processor, then the smallest busy share.
+- two-choices: of two sites drawn by their processors the one with fewer jobs, waiting and running, per processor (M.
+  Mitzenmacher, "The power of two choices in randomized load balancing", IEEE TPDS 12, 2001). There two servers are
+  drawn, and a server is a processor here: with sites drawn alike, small ones would be asked as often as large ones.
 - data-local: the site that lacks the fewest bytes, ties as least-queue; what it lacks decides, however long its queue.
 - greedy: minimum completion time: where the whole would end first.
 
-The last four place a group as a whole; in parts of `max_subgroup` or `division`, one after the other, where those ask
+The others place a group as a whole; in parts of `max_subgroup` or `division`, one after the other, where those ask
 for it; data-local places jobs apart whose data lie at different sites.
 """
 
@@ -35,9 +38,11 @@ from diana.policy.pricing.grid import Grid
 from diana.policy.pricing.sites import Floats, Ints, SiteTable, in_order
 from diana.policy.pricing.turnaround import Weights
 
-Baseline = Literal["random", "round-robin", "fastest", "least-queue", "data-local", "greedy"]
+Baseline = Literal["random", "round-robin", "fastest", "least-queue", "two-choices", "data-local", "greedy"]
 DEALT = ("random", "round-robin")
 """The policies that deal jobs one by one."""
+LOOKED_UP = (*DEALT, "two-choices")
+"""The policies for which it is drawn, or their turn, which sites they look at."""
 
 Pieces = list[tuple[int, int]]
 """(block, jobs) placed as one."""
@@ -53,8 +58,8 @@ def decide(
     lot: str = "",
 ) -> Plan:
     """Place the demand by one of the baseline policies. `candidates`: home first, then by site id; ties go to the
-    first. `turns`, for policies that deal: the sites in the order of their turns; other sites get the jobs these cannot
-    take. `lot`: the name of the draw."""
+    first. `turns`, for `LOOKED_UP`: the sites in the order of their turns; other sites get the jobs these cannot take.
+    `lot`: the name of the draw."""
     grid = Grid(demand, cost.table_of(demand, candidates))
     elsewhere = sum(c.queued_jobs for c in candidates if cost.refusal(c))
     choice = Choice(grid, MODELS["turnaround"](grid, Weights(), False, elsewhere), candidates)
@@ -71,6 +76,8 @@ def standing(policy: Baseline, table: SiteTable, processors: int, dealt: Floats 
     given already."""
     with np.errstate(divide="ignore", invalid="ignore"):
         queue = np.where(table.slots > 0, (table.queued_jobs + dealt) / table.slots, np.inf)
+    if policy == "two-choices":
+        return [queue + table.busy_fraction, queue]
     if policy != "fastest":
         return [queue, table.busy_fraction]
     idle = np.maximum(0.0, table.slots * (1.0 - table.busy_fraction) - dealt * processors)
@@ -92,13 +99,39 @@ def _dealt(choice: Choice, policy: Baseline, turns: Sequence[SiteId], lot: str) 
     if policy in DEALT:
         order = _in_turns(grid.table, turns, room)
         return _one_by_one(deal, policy, order, room, lot)
-    for pieces in _units(policy, demand, fine):
+    looked_up = _in_turns(grid.table, turns, room) if policy == "two-choices" else []
+    for number, pieces in enumerate(_units(policy, demand, fine)):
         rows = _ranked(policy, choice, deal, pieces)
-        if demand.max_parallel and np.count_nonzero(deal.jobs) >= demand.max_parallel:
-            rows = rows[deal.jobs[rows] > 0]
+        if policy == "two-choices":
+            rows = _two_first(rows, [row for row in looked_up if room[row] >= 1], grid.table, f"{lot}/{number}")
+        if demand.max_parallel:
+            rows = _few(rows, deal, room, sum(jobs for _, jobs in pieces))
         if not _pour(deal, pieces, rows, room):
             return None
     return deal
+
+
+def _two_first(rows: Ints, drawn_of: list[int], table: SiteTable, lot: str) -> Ints:
+    """Return the rows with two of `drawn_of` before all others, each pair of processors as likely to be met."""
+    slots, two = table.slots[drawn_of].astype(np.float64), list[int]()
+    for number in range(min(2, len(drawn_of))):
+        edges = np.cumsum(slots)
+        place = int(np.searchsorted(edges, chance.fraction(lot, number) * edges[-1], side="right"))
+        two.append(drawn_of[place])
+        slots[place] = 0.0
+    first = np.isin(rows, two)
+    return np.concatenate([rows[first], rows[~first]])
+
+
+def _few(rows: Ints, deal: Deal, room: Floats, jobs: int) -> Ints:
+    """Return the rows, in their order, that such jobs may use so that no more sites than `max_parallel` have any: those
+    in use, and of the others the best, or the roomiest where these cannot take them."""
+    used = deal.jobs[rows] > 0
+    left = max(0, deal.grid.demand.max_parallel - np.count_nonzero(deal.jobs))
+    fresh = rows[~used]
+    if room[rows[used]].sum() + room[fresh[:left]].sum() < jobs:
+        fresh = fresh[np.argsort(-room[fresh], kind="stable")]
+    return rows[used | np.isin(rows, fresh[:left])]
 
 
 def _in_turns(table: SiteTable, turns: Sequence[SiteId], room: Floats) -> list[int]:
@@ -217,6 +250,12 @@ def _least_queue(choice: Choice, row: int) -> str:
     return f"least queue: {table.sites[row]} ({queue:.3g} jobs wait per processor)"
 
 
+def _two_choices(choice: Choice, row: int) -> str:
+    table = choice.grid.table
+    jobs = table.queued_jobs[row] / table.slots[row] + table.busy_fraction[row]
+    return f"of two sites drawn {table.sites[row]} has fewer jobs ({jobs:.3g} per processor)"
+
+
 def _data_local(choice: Choice, row: int) -> str:
     return f"data-local: {choice.grid.table.sites[row]} lacks the fewest bytes ({choice.terms.bytes_in[row]:.0f})"
 
@@ -226,6 +265,7 @@ _ONE: dict[Baseline, Callable[[Choice, int], str]] = {
     "round-robin": lambda choice, row: f"round robin: the turn of {choice.grid.table.sites[row]}",
     "fastest": _fastest,
     "least-queue": _least_queue,
+    "two-choices": _two_choices,
     "data-local": _data_local,
     "greedy": lambda choice, row: f"greedy: whole at {choice.grid.table.sites[row]} is done first",
 }
@@ -234,6 +274,7 @@ _SEVERAL: dict[Baseline, str] = {
     "round-robin": "dealt round robin over",
     "fastest": "by speed and idle processors over",
     "least-queue": "by the least queue over",
+    "two-choices": "each to the better of two sites drawn, over",
     "data-local": "to their data over",
     "greedy": "greedily, part by part, over",
 }

@@ -14,11 +14,15 @@ from diana.model.views.decision import JobClass, Model
 from diana.policy.allocation import heuristics
 from diana.policy.allocation.deal import Deal
 from diana.policy.pricing import work_class
-from diana.policy.pricing.demand import Block
+from diana.policy.pricing.demand import Block, by_holders
 from diana.policy.pricing.grid import Grid
 from diana.policy.pricing.paper_cost import PaperCost, PaperTerms
 from diana.policy.pricing.sites import Floats, Ints, in_order
 from diana.policy.pricing.turnaround import Terms, Weights, price
+
+PAPER_SUBGROUPS = 100
+"""Subgroups of a split in the paper's model where neither VO nor job file says how many. The paper divides its 10,000
+jobs by ten; a hundred let equal sites end within a few per cent of each other, and price a split as often only."""
 
 MOST_UNITS = 4096
 """Most units placed one by one; more are joined into larger ones."""
@@ -35,6 +39,8 @@ class CostModel(Protocol):
     """The same terms in unweighted seconds."""
     paper: PaperTerms
     job_class: JobClass
+    unit: int
+    """Jobs of a split that are placed as one; 0: as finely as pays."""
 
     def cost(self) -> Floats:
         """Return the (S,) figures that rank the sites when they take the whole group."""
@@ -44,8 +50,8 @@ class CostModel(Protocol):
         """Return rows in rising cost, those that cannot take the whole group last."""
         ...
 
-    def split(self, blocks: Sequence[Block], unit: int) -> Deal | None:
-        """Deal the jobs out, `unit` of them placed as one (0: as finely as pays); None: not all find room."""
+    def split(self, blocks: Sequence[Block]) -> Deal | None:
+        """Deal the jobs out, `unit` of them placed as one; None: not all find room."""
         ...
 
 
@@ -81,6 +87,7 @@ class _Base:
         if grid.data is not None:
             coming = (grid.data.shared + grid.data.own)[:, None] * grid.data.missing
         self.paper = costs.price(grid.jobs, coming)
+        self.unit = grid.demand.subgroup_jobs()
 
     def _last(self) -> Floats:
         return (~takes_whole(self.grid, self.terms)).astype(np.float64)
@@ -101,13 +108,20 @@ class Turnaround(_Base):
     def order(self) -> Ints:
         return in_order([self._last(), self.terms.total_s], self.grid.table)
 
-    def split(self, blocks: Sequence[Block], unit: int) -> Deal | None:
-        return heuristics.split(self.grid, blocks, unit)
+    def split(self, blocks: Sequence[Block]) -> Deal | None:
+        return heuristics.split(self.grid, blocks, self.unit)
 
 
 class Paper(_Base):
     """Ranks by class; places subgroups one by one, each on the first site in rising cost that has room, and recomputes
-    the costs after each (papers/diana-bulk-scheduling section V)."""
+    the costs after each (papers/diana-bulk-scheduling section V). The paper's cost does not say how fine a split pays
+    (section VIII leaves its size to the VO's administrator), so there is a size by default."""
+
+    def __init__(self, grid: Grid, weights: Weights, raw: bool, waiting_elsewhere: int) -> None:
+        super().__init__(grid, weights, raw, waiting_elsewhere)
+        self.by_default = not self.unit and not grid.demand.division
+        if self.by_default:
+            self.unit = max(1, -(-grid.jobs // PAPER_SUBGROUPS))
 
     def cost(self) -> Floats:
         return work_class.key_term(self.paper, self.job_class)
@@ -115,8 +129,10 @@ class Paper(_Base):
     def order(self) -> Ints:
         return in_order([self._last(), *work_class.keys(self.paper, self.job_class)], self.grid.table)
 
-    def split(self, blocks: Sequence[Block], unit: int) -> Deal | None:
-        grid, costs = self.grid, PaperCost(*self._fresh)
+    def split(self, blocks: Sequence[Block]) -> Deal | None:
+        grid, costs, unit = self.grid, PaperCost(*self._fresh), self.unit
+        if self.by_default:
+            blocks = blocks if len(blocks) <= PAPER_SUBGROUPS else by_holders(grid.demand, blocks, PAPER_SUBGROUPS)
         deal = Deal(grid, blocks)
         room = np.where(np.isfinite(self.terms.run_s) & ~costs.unreachable, grid.table.max_jobs, 0.0)
         if not unit and room.max(initial=0.0) >= grid.jobs:

@@ -16,7 +16,7 @@ from diana.model.views.decision import Decision, Model, PlannedPart, SiteCost
 from diana.policy.allocation.deal import Deal
 from diana.policy.allocation.models import MODELS, CostModel, soonest_s, takes_whole
 from diana.policy.pricing import cost
-from diana.policy.pricing.cost import MAX_ROWS as MAX_ROWS
+from diana.policy.pricing.cost import MAX_ROWS
 from diana.policy.pricing.demand import Candidate, Demand, blocks
 from diana.policy.pricing.grid import Grid
 from diana.policy.pricing.turnaround import Terms, Weights, price
@@ -58,7 +58,7 @@ def decide(
     elsewhere = sum(c.queued_jobs for c in candidates if cost.refusal(c))
     chooser = MODELS[model](grid, weights, raw, elsewhere)
     return Choice(grid, chooser, candidates, split).plan(
-        now, dict(model=model, raw=raw, weights=weights.changed(), subgroup_jobs=demand.subgroup_jobs())
+        now, dict(model=model, raw=raw, weights=weights.changed(), subgroup_jobs=chooser.unit)
     )
 
 
@@ -73,7 +73,7 @@ class Choice:
         self.order = chooser.order()
         can = takes_whole(grid, self.terms)
         self.can = [int(s) for s in self.order if can[s]]
-        self.unit = self.demand.subgroup_jobs()
+        self.unit = chooser.unit
         self._second_s = inf
         """Lower bound of a split's end: a split uses two sites at least, so it ends no earlier than the second soonest
         site."""
@@ -155,7 +155,7 @@ class Choice:
         """Deal the group out; None if it cannot be, or if the limit on parallel jobs leaves some site none."""
         if not len(self.grid.table) or not self.demand.indices:
             return None
-        deal = self.chooser.split(blocks(self.demand), self.unit)
+        deal = self.chooser.split(blocks(self.demand))
         if deal is None:
             return None
         used, most = int(np.count_nonzero(deal.jobs)), self.demand.max_parallel
@@ -224,7 +224,7 @@ class Choice:
             run_s=float(terms.run_s[s]),
             stage_out_s=float(terms.stage_out_s[s]),
             bytes_out=int(cost.bytes_out(self.grid, s, self.grid.jobs)),
-            subgroups=ceil(self.grid.jobs / self.unit) if self.unit else 1,
+            subgroups=ceil(self.grid.jobs / whole) if (whole := self.demand.subgroup_jobs()) else 1,
             cost=float(self.chooser.cost()[s]),
         )
 
@@ -292,4 +292,4 @@ def _within(placed: Sequence[tuple[SiteId, IndexSet]], limit: int) -> list[Place
     return out
 
 
-__all__ = ["MAX_ROWS", "Choice", "PlacedPart", "Plan", "Terms", "decide"]
+__all__ = ["Choice", "PlacedPart", "Plan", "Terms", "decide"]

@@ -1,5 +1,5 @@
-"""Capacity of a site: the jobs it can start within a time, less those promised already. Many sites decide on the same
-quotes at once, and none knows of the others (SPEC D7, beyond the paper).
+"""Capacity of a site: the jobs it takes from those who export, less those promised already. Many sites decide on the
+same quotes at once, and none knows of the others (SPEC D7, beyond the paper).
 
 The receiver remembers the grants whose jobs have not yet come, and grants no more than it can start within the gain
 that justified the move: however many exporters see it idle, it is filled and not flooded.
@@ -7,25 +7,10 @@ that justified the move: however many exporters see it idle, it is filled and no
 
 from __future__ import annotations
 
-from math import floor
 from typing import NamedTuple
 
 from diana.model.durations import seconds
 from diana.model.words import counted
-
-
-def startable(
-    processors: int, within_s: float, free_processors: int, processors_per_s: float, promised_processors: int, most: int
-) -> int:
-    """Number of jobs of `processors` processors each that a site can start `within_s` from now, `most` at most.
-
-    `processors_per_s`: processors that come free for them per second, on average, once `free_processors` are taken;
-    `promised_processors` have been given away and are not used yet.
-    """
-    # Nothing coming free for an endless time is nothing.
-    coming = processors_per_s * within_s if processors_per_s > 0 and within_s > 0 else 0.0
-    room = (free_processors - promised_processors + coming) / processors
-    return most if room >= most else max(0, floor(room))
 
 
 class Grant(NamedTuple):
@@ -35,34 +20,16 @@ class Grant(NamedTuple):
     """Reason why not all were granted; empty: all were."""
 
 
-def handed_on(exported: int) -> str:
-    """Say why work exported so often may not be exported once more; empty: it may. Both the exporter and the receiver
-    ask. Its first placement away from the submitter's site is no export, nor is pulling it back."""
-    return f"was exported {counted(exported, 'time')} already" if exported > 0 else ""
+def grant(jobs: int, processors: int, gain_s: float, *, free_processors: int, promised_processors: int) -> Grant:
+    """Return the receiver's answer to an export: the number of `jobs`, of `processors` processors each, that it takes.
 
-
-def grant(
-    jobs: int,
-    processors: int,
-    gain_s: float,
-    *,
-    exported: int,
-    free_processors: int,
-    processors_per_s: float,
-    promised_processors: int,
-) -> Grant:
-    """Return the receiver's answer to an export: the number of `jobs` it takes.
-
-    `gain_s` is the gain the exporter's decision rested on; `exported` the number of earlier exports; the others are as
-    in `startable`, as of now and not as of the quote.
+    `gain_s` is the gain the exporter's decision rested on; `free_processors` the processors on which such jobs start
+    within it, as of now and not as of the quote; `promised_processors` have been given away and are not used yet.
     """
-    again = handed_on(exported)
-    if again:
-        return Grant(0, again)
-    takes = startable(processors, gain_s, free_processors, processors_per_s, promised_processors, jobs)
+    takes = min(jobs, max(0, free_processors - promised_processors) // processors)
     if takes == jobs:
         return Grant(jobs, "")
-    within = f"within the {seconds(gain_s)} the move was to save"
+    within = f"within {seconds(gain_s)}, later than which the move would not pay"
     promised = f", {promised_processors} of its processors being promised" if promised_processors > 0 else ""
     return Grant(takes, f"can start {counted(takes, 'job') if takes else 'none'} {within}{promised}")
 

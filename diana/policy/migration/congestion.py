@@ -55,7 +55,7 @@ class Rates(NamedTuple):
         return self.started / self.window_s if self.window_s > 0 else 0.0
 
 
-class Window:
+class ArrivalWindow:
     """Jobs that came into a site's queues and jobs that started, in a ring of buckets: neither memory nor the cost of
     an event depends on their number. `now` never runs backwards."""
 

@@ -34,12 +34,12 @@ class MigrationSettings(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-class Quote(NamedTuple):
+class MigrantQuote(NamedTuple):
     """One site's answer for one migrant."""
 
     site: SiteId
     jobs_ahead: int
-    """Jobs ahead of it at the priority it would have there, the raise included."""
+    """Jobs ahead of it there: all that wait; in paper mode those at no lower priority than its raised one."""
     cost: float
     """Total cost there, in the cost model's unit."""
     ends_s: float
@@ -53,8 +53,6 @@ class Quote(NamedTuple):
     """Reason why the site cannot take any; then the rest means nothing."""
     starts_s: float = 0.0
     """Start of its first job there, in seconds from now."""
-    own_jobs: int = 0
-    """Jobs of its own group that wait there and that it would pass by its raise."""
 
 
 class Peer(NamedTuple):
@@ -74,12 +72,10 @@ class Migrant(NamedTuple):
     which moves first, since it gains most."""
 
     key: str
-    """Name of the migrant; it decides the last ties."""
+    """Name of the migrant; the draw among equal sites rests on it."""
     jobs: int
     processors: int
     """Processors of each job."""
-    priority: float
-    """Priority here, as it stands now."""
     jobs_ahead: int
     """Jobs ahead of the last of them here, its own included: else a lone burst would never move."""
     cost: float
@@ -90,33 +86,30 @@ class Migrant(NamedTuple):
     """Processors that come free here per second for such jobs; 0: not known, then jobs that leave make nothing here end
     sooner."""
     data_elsewhere: bool = False
-    exported: int = 0
-    """Number of times it was exported; once is the most."""
-    quotes: tuple[Quote, ...] = ()
+    quotes: tuple[MigrantQuote, ...] = ()
 
 
 class Move(NamedTuple):
-    key: str
     site: SiteId
     jobs: int
     """Number of jobs moved, the last ones in queue order."""
     processors: int
     """Processors of all of them together."""
     gain_s: float
-    """Gain that justified the move; the receiver grants the jobs it can start within it (`capacity.grant`)."""
+    """Seconds that the move is to save, at most."""
+    within_s: float
+    """Seconds within which the receiver must start a job, or the job gains too little: it grants so many as it can
+    start by then (`capacity.grant`)."""
     reason: str
 
 
-class Kept(NamedTuple):
-    key: str
-    jobs: int
-    reasons: tuple[str, ...]
-
-
-class Plan(NamedTuple):
+class MigrationPlan(NamedTuple):
     moves: tuple[Move, ...]
-    """Moves in the order they were decided."""
-    kept: tuple[Kept, ...]
+    """Moves in the order they were decided, one a site."""
+    kept: int
+    """Number of jobs that stay."""
+    reasons: tuple[str, ...] = ()
+    """Reasons why they stay; empty if none does."""
 
 
 class Budget(NamedTuple):

@@ -3,8 +3,8 @@ papers/diana-bulk-scheduling section IX).
 
 A class of equal jobs moves by count, so that a million jobs cost no more to decide on than ten. The paper's rule holds
 for each of them: the j-th job moves only if fewer jobs stand ahead of it there than here, and the cost there is not
-higher. Beyond the paper it must gain a minimum of time. The gain counts the j - 1 jobs before it as gone from here and
-waiting there, and waits for the jobs of its own group that wait there already.
+higher. Beyond the paper it must gain a minimum of time behind all that waits there and all that is promised room there,
+the j - 1 jobs before it included, which are gone from here. So no job is passed for the sake of a gain.
 """
 
 from __future__ import annotations
@@ -20,14 +20,13 @@ from diana.model.ids import SiteId
 from diana.model.indexset import IndexSet
 from diana.model.words import counted
 from diana.policy.membership import drawn
-from diana.policy.migration.capacity import handed_on
 from diana.policy.migration.congestion import Mode
-from diana.policy.migration.migrants import Kept, Migrant, MigrationSettings, Move, Peer, Plan, Quote
+from diana.policy.migration.migrants import Migrant, MigrantQuote, MigrationPlan, MigrationSettings, Move, Peer
 from diana.policy.queueing.priority import LEVEL_WIDTH
 
 RAISE = LEVEL_WIDTH
-"""Raise of the priority of jobs that moved, for good: they go on there one level higher (section IX, "increase the
-job's priority")."""
+"""Raise of the priority of jobs that moved in paper mode, for good: they go on there one level higher (section IX,
+"increase the job's priority")."""
 MOST_REASONS = 16
 """Sites named for work that stays; the others are counted."""
 PORTIONS = 64
@@ -40,7 +39,7 @@ def split_off(indices: IndexSet, jobs: int) -> tuple[IndexSet, IndexSet]:
 
 
 def plan(
-    migrants: Sequence[Migrant],
+    migrant: Migrant,
     peers: Sequence[Peer],
     settings: MigrationSettings,
     *,
@@ -48,21 +47,18 @@ def plan(
     seed: int,
     mode: Mode = "default",
     cost_in_s: bool = True,
-) -> Plan:
-    """Plan at most `budget` moves. Migrants whose data are elsewhere go first, then those of lowest priority.
+) -> MigrationPlan:
+    """Plan at most `budget` moves.
 
     Among the sites that may take a migrant, the order is: fewest jobs ahead, lowest cost, shortest queue, lowest id;
-    among equals two are drawn by `seed` and the migrant's key. The plan does not depend on the order of migrants, peers
-    and quotes. In paper mode only the paper's rule holds: no gain, no draw.
+    among equals two are drawn by `seed` and the migrant's key. The plan does not depend on the order of peers and
+    quotes. In paper mode only the paper's rule holds: no least gain, no draw.
     """
-    turn = _Round(peers, settings, budget, seed, mode, cost_in_s)
-    for migrant in sorted(migrants, key=lambda m: (not m.data_elsewhere, m.priority, m.key)):
-        turn.place(migrant)
-    return Plan(tuple(turn.moves), tuple(turn.kept))
+    return _Round(peers, settings, budget, seed, mode, cost_in_s).place(migrant)
 
 
 class _Here(NamedTuple):
-    """State of a migrant at home after the moves so far."""
+    """State of the migrant at home after the moves so far."""
 
     jobs: int
     """Jobs of the migrant that are still here."""
@@ -73,7 +69,7 @@ class _Here(NamedTuple):
 
 
 class _Option(NamedTuple):
-    quote: Quote
+    quote: MigrantQuote
     jobs: int
     """Number of jobs that may go there; 0: none."""
     at_once: int
@@ -86,13 +82,15 @@ class _Option(NamedTuple):
     """Reason why none may go there; empty when some may."""
 
 
-def _through_s(m: Migrant, quote: Quote) -> float:
-    """Seconds until its first job there and all jobs of its own group that wait there are through. The jobs it passes
-    wait longer by its run time; if they are of its own group, that is an exchange and no gain. As a fluid, like the end
-    at home."""
-    if not quote.own_jobs or quote.processors_per_s <= 0:
-        return quote.ends_s
-    return max(quote.ends_s, quote.starts_s + (quote.own_jobs + 1) * m.processors / quote.processors_per_s)
+def _left(m: Migrant, gone: int) -> _Here:
+    """State at home with `gone` of its jobs gone."""
+    rate = m.processors_per_s
+    return _Here(
+        jobs=m.jobs - gone,
+        jobs_ahead=m.jobs_ahead - gone,
+        ends_s=max(0.0, m.ends_s - gone * m.processors / rate) if rate > 0 else m.ends_s,
+        s_per_job=m.processors / rate if rate > 0 else 0.0,
+    )
 
 
 class _Round:
@@ -111,28 +109,17 @@ class _Round:
         self.seed = seed
         self.paper = mode == "paper"
         self.cost_in_s = cost_in_s
-        self.moves: list[Move] = []
-        self.kept: list[Kept] = []
-        self._gone: list[tuple[float, int, int]] = []
-        """(priority, jobs, processors) of each migrant that moved, at least in part."""
         self._sent: dict[SiteId, int] = {}
         """Processors of the jobs this plan sends to each site."""
 
-    def place(self, m: Migrant) -> None:
-        why = handed_on(m.exported)
-        if why:
-            self.kept.append(Kept(m.key, m.jobs, (why,)))
-            return
+    def place(self, m: Migrant) -> MigrationPlan:
         moves: dict[SiteId, Move] = {}
-        gone = self._gone_ahead(m)
         for portion in count():
-            here = self._here(m, sum(move.jobs for move in moves.values()), *gone)
+            here = _left(m, sum(move.jobs for move in moves.values()))
             options = [self._option(m, quote, here, moves.get(quote.site)) for quote in m.quotes]
             fit = [option for option in options if option.jobs]
-            if len(self.moves) + len(moves) >= self.budget:
-                open_ = [option for option in fit if option.quote.site in moves]
-            else:
-                open_ = fit
+            spent = len(moves) >= self.budget
+            open_ = [option for option in fit if option.quote.site in moves] if spent else fit
             if not open_:
                 break
             chosen = self._choose(m.key, portion, open_)
@@ -140,30 +127,10 @@ class _Round:
             site = chosen.quote.site
             moves[site] = self._move(m, here, chosen, jobs, moves.get(site))
             self._sent[site] = self._sent.get(site, 0) + jobs * m.processors
-        self.moves += moves.values()
-        if moves:
-            self._gone.append((m.priority, m.jobs - here.jobs, (m.jobs - here.jobs) * m.processors))
-        if here.jobs:
-            self.kept.append(Kept(m.key, here.jobs, self._reasons(options, moves, bool(fit))))
+        reasons = self._reasons(options, moves, bool(fit)) if here.jobs else ()
+        return MigrationPlan(tuple(moves.values()), here.jobs, reasons)
 
-    def _gone_ahead(self, m: Migrant) -> tuple[int, int]:
-        """(jobs, processors) moved that stood ahead of this migrant or level with it; looks at `budget` entries at
-        most."""
-        ahead = [(jobs, processors) for priority, jobs, processors in self._gone if priority >= m.priority]
-        return sum(jobs for jobs, _ in ahead), sum(processors for _, processors in ahead)
-
-    def _here(self, m: Migrant, own: int, ahead_jobs: int, ahead_processors: int) -> _Here:
-        """State at home with `own` of its jobs gone, and with the given jobs gone from ahead of it."""
-        rate = m.processors_per_s
-        gone = ahead_processors + own * m.processors
-        return _Here(
-            jobs=m.jobs - own,
-            jobs_ahead=m.jobs_ahead - ahead_jobs - own,
-            ends_s=max(0.0, m.ends_s - gone / rate) if rate > 0 else m.ends_s,
-            s_per_job=m.processors / rate if rate > 0 else 0.0,
-        )
-
-    def _option(self, m: Migrant, quote: Quote, here: _Here, before: Move | None) -> _Option:
+    def _option(self, m: Migrant, quote: MigrantQuote, here: _Here, before: Move | None) -> _Option:
         """Work out how many jobs may go to the quoting site. `before`: the move of this migrant that goes there
         already."""
         peer = self.peers.get(quote.site)
@@ -172,7 +139,7 @@ class _Round:
         # The paper counts jobs ahead and nothing else.
         room = 0 if self.paper else peer.free_processors
         room -= self._sent.get(quote.site, 0)
-        gain_s = here.ends_s - (quote.ends_s if self.paper else _through_s(m, quote))
+        gain_s = here.ends_s - quote.ends_s
 
         def waiting(jobs: int) -> int:
             """Processors that must come free there before `jobs` of these could all run."""
@@ -194,9 +161,7 @@ class _Round:
         def too_many(jobs: int) -> bool:
             if ahead(jobs) >= here.jobs_ahead - (jobs - 1):
                 return True
-            # The site refuses jobs it cannot start within the gain (`capacity.grant`).
-            too_late = not quote.starts_s + waits_s(jobs) <= gain_s
-            return not self.paper and (too_late or not saves_s(jobs) >= self.settings.minimum_gain_s)
+            return not self.paper and not saves_s(jobs) >= self.settings.minimum_gain_s
 
         why = self._refusal(m, quote, peer, here, ahead(1))
         most = min(here.jobs, quote.max_jobs - (before.jobs if before else 0) if quote.max_jobs else here.jobs)
@@ -208,7 +173,7 @@ class _Round:
             why = self._too_little(quote, peer, gain_s)
         return _Option(quote, jobs, max(0, room // m.processors), ahead(1), peer.queued_jobs, gain_s, why)
 
-    def _refusal(self, m: Migrant, quote: Quote, peer: Peer, here: _Here, ahead: int) -> str:
+    def _refusal(self, m: Migrant, quote: MigrantQuote, peer: Peer, here: _Here, ahead: int) -> str:
         """Say why no job goes there, the time saved apart; empty: some may."""
         site = f"site {quote.site}"
         if peer.refused or quote.rejected:
@@ -227,13 +192,10 @@ class _Round:
             shown = [f"{cost!r}{' s' if self.cost_in_s else ''}" for cost in (there, home)]
         return " is higher than ".join(shown)
 
-    def _too_little(self, quote: Quote, peer: Peer, gain_s: float) -> str:
+    def _too_little(self, quote: MigrantQuote, peer: Peer, gain_s: float) -> str:
         least = seconds(self.settings.minimum_gain_s)
         if not gain_s >= self.settings.minimum_gain_s:
-            behind = f" behind {counted(quote.own_jobs, 'job')} of its group there" if quote.own_jobs else ""
-            return f"site {quote.site}: saves {seconds(max(0.0, gain_s))}{behind}, less than {least}"
-        if quote.starts_s > gain_s:
-            return f"site {quote.site}: saves {seconds(gain_s)}, but would start it after {seconds(quote.starts_s)}"
+            return f"site {quote.site}: saves {seconds(max(0.0, gain_s))}, less than {least}"
         sent = self._sent.get(quote.site, 0)
         taken = f", {sent} of them taken by what moves there already" if sent else ""
         return (
@@ -255,9 +217,14 @@ class _Round:
         return min(two, key=lambda o: (-o.jobs, o.queued_jobs, o.quote.site))
 
     def _move(self, m: Migrant, here: _Here, chosen: _Option, jobs: int, before: Move | None) -> Move:
-        """Return the move with `jobs` more. Its gain is that of the last portion, which is the smallest; all jobs start
-        within it."""
-        site = chosen.quote.site
+        """Return the move with `jobs` more. Its gain and its latest start are those of the last portion, which has the
+        smallest."""
+        site, quote = chosen.quote.site, chosen.quote
+        within_s = chosen.gain_s
+        if not self.paper:
+            # The last of them ends at home at `last_s`; there it may start so late that it still gains enough.
+            last_s = here.ends_s - (jobs - 1) * here.s_per_job
+            within_s = max(0.0, last_s - (quote.ends_s - quote.starts_s) - self.settings.minimum_gain_s)
         if before:
             jobs += before.jobs
             reason = before.reason
@@ -266,7 +233,7 @@ class _Round:
             saves = f"; saves up to {seconds(chosen.gain_s)}" if 0 < chosen.gain_s < float("inf") else ""
             data = "; its data are elsewhere" if m.data_elsewhere else ""
             reason = f"site {site}: {ahead}{saves}{data}"
-        return Move(m.key, site, jobs, jobs * m.processors, chosen.gain_s, reason)
+        return Move(site, jobs, jobs * m.processors, chosen.gain_s, within_s, reason)
 
     def _reasons(self, options: Sequence[_Option], moves: dict[SiteId, Move], spent: bool) -> tuple[str, ...]:
         """Reasons why the rest stays; `spent`: some could go, but no more moves may start now."""

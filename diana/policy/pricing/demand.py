@@ -15,7 +15,7 @@ MAX_BLOCKS = 4096
 Holders = tuple[SiteId, ...]
 
 
-class Link(msgspec.Struct, frozen=True, kw_only=True):
+class LinkForecast(msgspec.Struct, frozen=True, kw_only=True):
     """Forecast of fetching over one link."""
 
     bytes_per_s: float = 0.0
@@ -58,9 +58,9 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     """Round trip from the origin; 0 at home."""
     fetch_bytes_per_s: dict[SiteId, float] = {}
     """Forecast of fetching from each other site, for holders that have no entry in `links`."""
-    links: dict[SiteId, Link] = {}
+    links: dict[SiteId, LinkForecast] = {}
     """Link for fetching from each other site."""
-    link: Link = Link()
+    link: LinkForecast = LinkForecast()
     """Link to and from the origin, and from holders that stand in neither of the above."""
     out_bytes_per_s: float = 0.0
     """Throughput from the site to the origin; 0: outputs stay there, or nothing is known."""

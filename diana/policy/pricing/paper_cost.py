@@ -5,7 +5,8 @@
     transfer    = (input + output + executables), each its bytes times that link's network cost
 
 Their raw units do not add, so each is divided by its mean over the candidates (0 where that mean is 0) before they
-are weighted and summed; `raw` leaves them as they are.
+are weighted and summed. Losses are at least `sites.LEAST_LOSS`, since a link that lost nothing yet would move any
+number of bytes for nothing. `raw` leaves the formula as it is, in both.
 """
 
 from __future__ import annotations
@@ -41,12 +42,13 @@ class PaperCost:
         self.queued: Floats = table.queued_jobs.copy()
         self.all_queued = float(table.queued_jobs.sum()) + waiting_elsewhere
         self.load = table.busy_fraction
-        self.to_origin: Floats = table.link.losses_per_rate
+        losses_per_rate = "losses_per_rate" if raw else "least_losses_per_rate"
+        self.to_origin: Floats = getattr(table.link, losses_per_rate)
         self.network: Floats = self.to_origin
         self.moves: Floats | None = None
         """(K, S) network cost of the link each kind of data comes over."""
         if grid.data is not None:
-            self.moves = grid.data.of_link("losses_per_rate", table)
+            self.moves = grid.data.of_link(losses_per_rate, table)
             bytes_of = (grid.data.shared + grid.data.own)[:, None] * grid.data.missing
             moved = bytes_of.sum(axis=0)
             mean = (bytes_of * self.moves).sum(axis=0) / np.maximum(moved, 1.0)

@@ -13,13 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diana.model.ids import SiteId
-from diana.policy.pricing.demand import Candidate, Link
+from diana.policy.pricing.demand import Candidate, LinkForecast
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 MSS_BYTES = 1460.0
 MATHIS_C = 1.22
+LEAST_LOSS = 1e-3
+"""Share of packets that a link is taken to lose at least. The record of a link holds less than a thousand pings (an
+hour of them), so fewer losses than that cannot be told from none. One floor for all links: a floor by each link's own
+number of pings would make a link dear for being new."""
 
 COLUMNS = (
     "slots",
@@ -41,23 +45,24 @@ COLUMNS = (
     "out_s_per_byte",
     "uplink_s_per_byte",
 )
-_LINK = ("s_per_byte", "start_s", "error", "losses_per_rate", "loss", "bytes_per_s")
+_LINK = ("s_per_byte", "start_s", "error", "losses_per_rate", "least_losses_per_rate", "loss", "bytes_per_s")
 
 
-def throughput_bytes_per_s(link: Link) -> float:
+def throughput_bytes_per_s(link: LinkForecast) -> float:
     """Return the measured throughput, but no more than the Mathis bound MSS/RTT * C/sqrt(loss) (SPEC D1)."""
     if link.loss > 0 and link.rtt_s > 0:
         return min(link.bytes_per_s, MSS_BYTES / link.rtt_s * MATHIS_C / sqrt(link.loss))
     return link.bytes_per_s
 
 
-def _link_cells(link: Link) -> tuple[float, ...]:
+def _link_cells(link: LinkForecast) -> tuple[float, ...]:
     """Cells of one link, in the order of `_LINK`."""
     rate = throughput_bytes_per_s(link)
     if rate <= 0:
-        return (inf, 0.0, 0.0, 0.0, link.loss, 0.0)
+        return (inf, 0.0, 0.0, 0.0, 0.0, link.loss, 0.0)
     start_s = link.rtt_s + link.backlog_bytes / rate
-    return (1.0 / rate, start_s, link.error, link.loss / link.bytes_per_s, link.loss, rate)
+    losses = (link.loss / link.bytes_per_s, max(link.loss, LEAST_LOSS) / link.bytes_per_s)
+    return (1.0 / rate, start_s, link.error, *losses, link.loss, rate)
 
 
 class LinkColumns:
@@ -70,6 +75,8 @@ class LinkColumns:
     error: Floats
     losses_per_rate: Floats
     """The paper's network cost, losses / bandwidth (section IV); bandwidth as measured."""
+    least_losses_per_rate: Floats
+    """The same with at least `LEAST_LOSS`: on links that lost nothing the bare quotient is 0, however slow they are."""
     loss: Floats
     bytes_per_s: Floats
 
@@ -77,7 +84,7 @@ class LinkColumns:
         self.cells = np.zeros((len(_LINK), capacity))
         self.cells[0] = inf
 
-    def put(self, row: int, link: Link) -> None:
+    def put(self, row: int, link: LinkForecast) -> None:
         self.cells[:, row] = _link_cells(link)
 
     def view(self, rows: int) -> None:
@@ -192,7 +199,7 @@ class SiteTable:
             wait_s = cells[_AT["work_ahead_s"], row] / speed if speed > 0 else 0.0
             cells[_WAITS, row] = wait_s
 
-    def set_link(self, row: int, link: Link, holder: SiteId | None = None) -> None:
+    def set_link(self, row: int, link: LinkForecast, holder: SiteId | None = None) -> None:
         """Set the link over which the site in this row fetches from `holder`; None: from the origin and from all
         holders without columns of their own."""
         if holder is None:
@@ -263,12 +270,12 @@ def _site_cells(c: Candidate) -> tuple[float, ...]:
     )
 
 
-def _from(c: Candidate, holder: SiteId) -> Link:
+def _from(c: Candidate, holder: SiteId) -> LinkForecast:
     """Return the link over which the site fetches from this holder."""
     if holder in c.links:
         return c.links[holder]
     if holder in c.fetch_bytes_per_s:
-        return Link(bytes_per_s=c.fetch_bytes_per_s[holder])
+        return LinkForecast(bytes_per_s=c.fetch_bytes_per_s[holder])
     return c.link
 
 

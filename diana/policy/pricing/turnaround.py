@@ -129,7 +129,7 @@ def _data(grid: Grid, run_s: Floats) -> tuple[Floats, Floats, Floats, Floats]:
     return lead.max(axis=0), stage.max(axis=0), own_tail, bytes_in
 
 
-class Pace(msgspec.Struct, frozen=True):
+class TailArrival(msgspec.Struct, frozen=True):
     """Arrival of the data that only some jobs read."""
 
     first: float
@@ -138,14 +138,14 @@ class Pace(msgspec.Struct, frozen=True):
     """Largest number of jobs that read the same data, which may come last."""
 
 
-def own_pace(demand: Demand, data: Data) -> Pace:
+def own_pace(demand: Demand, data: Data) -> TailArrival:
     if data.everyones.all():
-        return Pace(0.0, 0)
+        return TailArrival(0.0, 0)
     own = [need for need, all_read in zip(demand.needs, data.everyones, strict=True) if not all_read]
     covered = demand.indices.issubset(IndexSet.union(n.readers for n in own))
-    return Pace(1.0 / len(own) if covered else 0.0, min(len(demand.indices), max(len(n.readers) for n in own)))
+    return TailArrival(1.0 / len(own) if covered else 0.0, min(len(demand.indices), max(len(n.readers) for n in own)))
 
 
-def _tail(grid: Grid, run_s: Floats, pace: Pace) -> Floats:
+def _tail(grid: Grid, run_s: Floats, pace: TailArrival) -> Floats:
     out: Floats = np.minimum(run_s, np.maximum(pace.tail_jobs / grid.rate, grid.job_s))
     return out

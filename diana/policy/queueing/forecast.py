@@ -17,7 +17,7 @@ GUESS = (0.5, 2.0)
 """Factors used while there is no history."""
 
 
-class Spread(NamedTuple):
+class WaitFactors(NamedTuple):
     """Range of the factors between predicted and achieved waits."""
 
     low: float
@@ -40,13 +40,13 @@ def error(predicted_s: float, achieved_s: float) -> float:
     return (achieved_s + SMALL_S) / (predicted_s + SMALL_S)
 
 
-def spread(errors: Sequence[float]) -> Spread:
+def spread(errors: Sequence[float]) -> WaitFactors:
     """Return the range of past errors, given in any order. It always includes 1, the prediction itself."""
     if len(errors) < LEAST_SAMPLES:
-        return Spread(*GUESS, 0)
+        return WaitFactors(*GUESS, 0)
     rising = sorted(errors)
     last = len(rising) - 1
-    return Spread(min(1.0, rising[int(LOW * last)]), max(1.0, rising[ceil(HIGH * last - 1e-9)]), len(rising))
+    return WaitFactors(min(1.0, rising[int(LOW * last)]), max(1.0, rising[ceil(HIGH * last - 1e-9)]), len(rising))
 
 
 class Slots:

@@ -13,7 +13,7 @@ WINDOW_S = 3600.0
 BUCKETS = 60
 
 
-class Figures(NamedTuple):
+class LittlesFigures(NamedTuple):
     window_s: float
     """Seconds the figures cover; less than `WINDOW_S` until so much time has passed."""
     mean_queued: float
@@ -45,7 +45,7 @@ class _Bucket:
         """Sum of the waits of all jobs that left, in job-seconds."""
 
 
-class Flow:
+class QueueFlow:
     """Jobs coming into a queue and leaving it. `now` never runs backwards."""
 
     def __init__(self, now: float, window_s: float = WINDOW_S, buckets: int = BUCKETS) -> None:
@@ -68,12 +68,12 @@ class Flow:
         bucket.waited_s += waited_s
         self.queued -= jobs
 
-    def figures(self, now: float) -> Figures:
+    def figures(self, now: float) -> LittlesFigures:
         self._advance(now)
         span = self._now - self._buckets[0].start_s
         arrived = sum(bucket.arrived for bucket in self._buckets)
         left = sum(bucket.left for bucket in self._buckets)
-        return Figures(
+        return LittlesFigures(
             window_s=span,
             mean_queued=sum(bucket.area for bucket in self._buckets) / span if span > 0 else float(self.queued),
             arrivals_per_s=arrived / span if span > 0 else 0.0,

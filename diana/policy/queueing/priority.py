@@ -24,6 +24,8 @@ LEVEL_WIDTH = 0.5
 DEMAND_FRACTION = 1 / 200
 """Upper bound of K in `served_weight`, as a share of the half-life. At quotas 2:1 it costs 1 % of the share at most."""
 BELOW_ONE = float(np.nextafter(1.0, 0.0))
+LOWEST = -1.0
+"""Lowest effective priority."""
 
 
 class Level(IntEnum):
@@ -90,7 +92,7 @@ def priority(ratio: Floats) -> Floats:
 
 def effective(base: Floats, added: Floats) -> Floats:
     """Pr + ageing + offsets, clamped to [-1, 1), to `DIGITS` digits."""
-    out: Floats = np.clip(np.round(base + added, DIGITS), -1.0, BELOW_ONE)
+    out: Floats = np.clip(np.round(base + added, DIGITS), LOWEST, BELOW_ONE)
     return out
 
 

@@ -1,5 +1,5 @@
-"""Central policies with perfect information: what could be reached if one scheduler knew every machine, every true run
-time and every free processor, and nothing took time but jobs and data. They exist in the simulator only.
+"""Central policies, in the simulator only. All but the last have perfect information: what could be reached if one
+scheduler knew every machine, every true run time and every free processor, and nothing took time but jobs and data.
 
 - min-min, sufferage (`mapping.py`): a submission is mapped when it comes, on top of what was mapped before; since run
   times are known nothing new is known until the next one. When a quarter as many jobs have come as have not begun, all
@@ -8,6 +8,7 @@ time and every free processor, and nothing took time but jobs and data. They exi
   are withdrawn, as in a federation of Slurm clusters. That is one queue for all: a site whose head of the queue fits
   starts it; of several idle ones the submitter's, then the first listed. Its data are sent for when it was chosen and
   holds its processors.
+- egee (`broker.py`): no such bound but a rival: one broker for all, by old information, at a cost for each job.
 
 A job that has not ended at the scenario's `limit_s` is not done, as with the engine.
 
@@ -26,25 +27,32 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from diana.sim.central.broker import brokered
 from diana.sim.central.jobs import Jobs, jobs_of
-from diana.sim.central.mapping import Mapped, Mapper
-from diana.sim.report.outcome import Outcome
+from diana.sim.central.mapping import JobMapper, Mapped
+from diana.sim.report.outcome import JobTimes
+from diana.sim.specs.compare_spec import BrokerSpec
 from diana.sim.specs.scenario_spec import Scenario
 
-Policy = Literal["min-min", "sufferage", "first-start"]
+Policy = Literal["min-min", "sufferage", "first-start", "egee"]
+EGEE = BrokerSpec()
 REMAPPED = 4
 """All waiting jobs are mapped anew when a quarter as many jobs have come."""
 
 
-def run(scenario: Scenario, seed: int, policy: Policy) -> Outcome:
+def run(scenario: Scenario, seed: int, policy: Policy) -> JobTimes:
     """Run the scenario's jobs under the policy: the same jobs at the same times as the engine gets under this seed.
     UsageError: the scenario has something that no central policy here knows."""
     return scheduled(jobs_of(scenario, seed), policy, scenario.limit_s)[0]
 
 
-def scheduled(jobs: Jobs, policy: Policy, limit_s: float) -> tuple[Outcome, int]:
-    """The outcome of the jobs, and how many had not ended at the limit. Bytes fetched for those count."""
-    machine, start_s, end_s, moved = _first_start(jobs) if policy == "first-start" else _batch(jobs, policy)
+def scheduled(jobs: Jobs, policy: Policy, limit_s: float, broker: BrokerSpec = EGEE) -> tuple[JobTimes, int]:
+    """The outcome of the jobs, and how many had not ended at the limit. Bytes fetched for those count. `broker`: of
+    `egee`; the others have none."""
+    if policy == "egee":
+        machine, start_s, end_s, moved = brokered(jobs, broker)
+    else:
+        machine, start_s, end_s, moved = _first_start(jobs) if policy == "first-start" else _batch(jobs, policy)
     in_time = np.array(end_s, np.float64) <= limit_s
     return _outcome(jobs, jobs.done & in_time, machine, start_s, end_s, moved), int((~in_time).sum())
 
@@ -60,14 +68,14 @@ def _outcome(
     start_s: list[float],
     end_s: list[float],
     moved: float,
-) -> Outcome:
+) -> JobTimes:
     users = {name: place for place, name in enumerate(jobs.users)}
     sites = {name: place for place, name in enumerate(jobs.machines.sites)}
     its = jobs.submission[done]
     home = np.array([sites[s.site] for s in jobs.submissions], np.int32)[its]
     site = jobs.machines.site[np.array(machine, np.int32)[done]]
     output = np.array([s.work.output_bytes for s in jobs.submissions], np.float64)[its]
-    return Outcome(
+    return JobTimes(
         user=np.array([users[s.principal.name] for s in jobs.submissions], np.int32)[its],
         home=home,
         site=site,
@@ -88,7 +96,7 @@ def _outcome(
 class _Book:
     """Mappings that may yet be made anew, and the machine, start and end of every job."""
 
-    def __init__(self, jobs: Jobs, mapper: Mapper) -> None:
+    def __init__(self, jobs: Jobs, mapper: JobMapper) -> None:
         count = len(jobs.kind)
         self.machine, self.start_s, self.end_s = [0] * count, [0.0] * count, [0.0] * count
         self.plan: list[Mapped] = []
@@ -136,7 +144,7 @@ class _Book:
 
 
 def _batch(jobs: Jobs, policy: Policy) -> _Ends:
-    mapper = Mapper(jobs.machines, jobs.kinds, jobs.items, jobs.kind.tolist(), jobs.work_s.tolist())
+    mapper = JobMapper(jobs.machines, jobs.kinds, jobs.items, jobs.kind.tolist(), jobs.work_s.tolist())
     maps = mapper.min_min if policy == "min-min" else mapper.sufferage
     book, came = _Book(jobs, mapper), 0
     for now_s, new in _arrivals(jobs):

@@ -112,7 +112,7 @@ class _Next(NamedTuple):
     machine: int
 
 
-class Mapper:
+class JobMapper:
     """Maps sets of jobs on top of what was mapped before. `work_s`: of every job, by number."""
 
     def __init__(self, machines: Machines, kinds: Sequence[Kind], items: Items, kind: list[int], work_s: list[float]):

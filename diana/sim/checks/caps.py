@@ -15,7 +15,7 @@ from diana.sim.checks.findings import Finding
 from diana.sim.checks.stories import Transfer
 
 
-class Feed(NamedTuple):
+class MachineCap(NamedTuple):
     """The most that one machine may hold at once."""
 
     processors: int
@@ -29,7 +29,7 @@ class Caps:
 
     __slots__ = ("_claimed", "_feeds", "_gpus", "_group", "_most", "_owner", "_running", "_user", "_user_most")
 
-    def __init__(self, feeds: Mapping[tuple[SiteId, str], Feed], user_max_running: Mapping[SiteId, int]) -> None:
+    def __init__(self, feeds: Mapping[tuple[SiteId, str], MachineCap], user_max_running: Mapping[SiteId, int]) -> None:
         self._feeds = feeds
         self._claimed: Counter[tuple[SiteId, str]] = Counter()
         self._gpus: Counter[tuple[SiteId, str]] = Counter()

@@ -18,10 +18,10 @@ from diana.model.ids import MAIN_MACHINE, GroupId, SiteId, group_of
 from diana.model.indexset import IndexSet
 from diana.model.job.spec import Resources
 from diana.sim.checks.aftermath import Aftermath
-from diana.sim.checks.caps import Caps, Feed
+from diana.sim.checks.caps import Caps, MachineCap
 from diana.sim.checks.findings import Findings
 from diana.sim.checks.leases import placed_anew
-from diana.sim.checks.order import Order
+from diana.sim.checks.order import OrderCheck
 from diana.sim.checks.recounting import recount
 from diana.sim.checks.standing import Standing
 from diana.sim.checks.stories import UNSURE, GroupStory, Life, Transfer, TransferStory
@@ -48,7 +48,10 @@ class Checkers(Findings):
     )
 
     def __init__(
-        self, clock: Clock, feeds: dict[tuple[SiteId, str], Feed], user_max_running: Mapping[SiteId, int] | None = None
+        self,
+        clock: Clock,
+        feeds: dict[tuple[SiteId, str], MachineCap],
+        user_max_running: Mapping[SiteId, int] | None = None,
     ) -> None:
         super().__init__(clock)
         self._groups: dict[GroupId, GroupStory] = {}
@@ -60,7 +63,7 @@ class Checkers(Findings):
         """Runs that ended, or were not started, because their lease was over: their site tries them again."""
         self._generation: dict[SiteId, int] = {}
         self._keys: dict[str, GroupId] = {}
-        self._order = Order()
+        self._order = OrderCheck()
         self.aftermath = Aftermath()
         self._standing = Standing()
         self._caps = Caps(feeds, user_max_running or {})

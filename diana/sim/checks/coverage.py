@@ -23,11 +23,11 @@ from diana.model.ids import SiteId, group_of, origin_of
 from diana.sim.checks.operations import CONTROLS, EFFECT_OPERATION, MESSAGE_OPERATION, RECORD_OPERATION, impossible
 
 Table = dict[str, dict[str, int]]
-_STANDING = frozenset(("summary", "gossip", "ledger", "surplus", "room", "lease", "greeting"))
+_STANDING = frozenset(("summary", "gossip", "ledger", "surplus", "room", "reservation", "call", "lease", "greeting"))
 """Operations that go on between all sites all the time, where a scenario has them at all."""
 
 
-class Coverage:
+class StrikeCount:
     """Counts the strikes: `strikes[operation, fault]`. `open_now` gives the operations open at a site that no record or
     message shows."""
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from diana.engine.journal import effects as fx
 from diana.engine.journal import records as r
 from diana.engine.journal.records import PartDisowned, PartDropped
+from diana.engine.messages import binding as bm
 from diana.engine.messages import leases as lm
 from diana.engine.messages import messages as ms
 from diana.engine.messages import migration as mm
@@ -33,8 +34,11 @@ MESSAGE_OPERATION: Mapping[type, str] = {
     ms.Result: "result",
     ms.ResultAck: "result",
     mm.Surplus: "surplus",
+    mm.WorkInvited: "surplus",
     mm.RoomRequest: "room",
     mm.RoomGrant: "room",
+    bm.Reserve: "reservation",
+    bm.TurnCall: "call",
     lm.Renew: "lease",
     lm.Renewed: "lease",
     rm.Met: "greeting",
@@ -84,7 +88,20 @@ RECORD_OPERATION: Mapping[type, tuple[str, ...]] = {
 _LOCAL = frozenset(("submit", "start", "run", "merge", "register", "retry", "restart"))
 _DATA = frozenset(("stage in", "gather"))
 _NO_RECORD = frozenset(
-    ("quote", "progress", "summary", "gossip", "ledger", "stage in", "surplus", "room", "lease", "greeting")
+    (
+        "quote",
+        "progress",
+        "summary",
+        "gossip",
+        "ledger",
+        "stage in",
+        "surplus",
+        "room",
+        "reservation",
+        "call",
+        "lease",
+        "greeting",
+    )
 )
 _NO_EFFECT = frozenset(("merge", "retry", "restart"))
 _OF_MESSAGES = frozenset(("loss", "duplicate", "delay"))

@@ -7,7 +7,7 @@ from diana.model.ids import GroupId
 from diana.model.job.spec import decode_spec
 
 
-class Order:
+class OrderCheck:
     """Follows the records that become durable at all sites; its cost grows with a group's records, never with its
     jobs."""
 

@@ -31,7 +31,7 @@ CLOSE = 1.05
 """A plan that ends within this of the best alternative is as good as it."""
 
 
-class Row(msgspec.Struct, frozen=True, kw_only=True):
+class CaseRow(msgspec.Struct, frozen=True, kw_only=True):
     """One case."""
 
     name: str
@@ -152,8 +152,10 @@ def forced(scenario: Scenario, plan: dict[str, int]) -> Scenario:
     return msgspec.structs.replace(scenario, workload=(work,))
 
 
-def compare(scenario: Scenario, seed: int) -> Row:
-    """Run a case of one group as planned and with each alternative. AssertionError when a run broke."""
+def compare(scenario: Scenario, seed: int) -> CaseRow:
+    """Run a case of one group as planned and with each alternative, bound at once: what is compared are the plans.
+    AssertionError when a run broke."""
+    scenario = msgspec.structs.replace(scenario, settings={**scenario.settings, "binding": "early"})
     makespans: dict[str, float] = {}
     moved: dict[str, int] = {}
     plans = {"planned": scenario, **{name: forced(scenario, plan) for name, plan in alternatives(scenario).items()}}
@@ -164,7 +166,7 @@ def compare(scenario: Scenario, seed: int) -> Row:
         makespans[name], moved[name] = group.makespan_s, group.bytes_moved
         if name == "planned":
             plan, predicted_s = report.plans[0], group.predicted_s
-    return Row(
+    return CaseRow(
         name=scenario.name,
         plan=plan.plan,
         parts=plan.parts,
@@ -174,7 +176,7 @@ def compare(scenario: Scenario, seed: int) -> Row:
     )
 
 
-class Errors(msgspec.Struct, frozen=True):
+class PredictionErrors(msgspec.Struct, frozen=True):
     """|predicted - achieved| / achieved of turnarounds, rising."""
 
     rows: tuple[tuple[float, str, float, float], ...]
@@ -186,11 +188,11 @@ class Errors(msgspec.Struct, frozen=True):
         return cuts[min(98, max(0, round(100 * share) - 1))]
 
 
-def errors(groups: dict[str, GroupReport]) -> Errors:
+def errors(groups: dict[str, GroupReport]) -> PredictionErrors:
     """Errors of the groups that ended as they were placed first."""
     rows = [
         (abs(g.predicted_s - g.makespan_s) / g.makespan_s, name, g.predicted_s, g.makespan_s)
         for name, g in groups.items()
         if g.predicted_s and g.makespan_s
     ]
-    return Errors(tuple(sorted(rows)))
+    return PredictionErrors(tuple(sorted(rows)))

@@ -25,7 +25,7 @@ from diana.sim.report.drawing import Drawing, drawing_of
 from diana.sim.report.intervals import CONFIDENCE, Interval, interval
 from diana.sim.report.outcome_digest import RunOutcome, of_columns
 from diana.sim.report.report import Report
-from diana.sim.scenario.comparison import Plan
+from diana.sim.scenario.comparison import ComparisonPlan
 from diana.sim.scenario.variants import under
 from diana.sim.sites.driver import Boot
 from diana.sim.specs.compare_spec import PolicySpec
@@ -45,7 +45,7 @@ class Task(NamedTuple):
     draw: bool
 
 
-class Row(msgspec.Struct, frozen=True, kw_only=True):
+class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     """One run."""
 
     policy: str
@@ -61,8 +61,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     where they are not known for such work (`central_jobs`)."""
 
 
-class Run(NamedTuple):
-    row: Row
+class ComparedRun(NamedTuple):
+    row: RunRow
     report: Report | None
     """Report of the first run, of those that are not good and where the plan keeps them, else None; a central policy
     has none."""
@@ -103,11 +103,13 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     warm_up: float
     confidence: float
     loads: list[LoadTable]
-    runs: list[Row]
+    runs: list[RunRow]
     """Rows load by load, seed by seed, policy by policy."""
 
 
-def runs(scenario: Scenario, plan: Plan, seeds: range, workers: int = 0, tell: Tell | None = None) -> Iterator[Run]:
+def runs(
+    scenario: Scenario, plan: ComparisonPlan, seeds: range, workers: int = 0, tell: Tell | None = None
+) -> Iterator[ComparedRun]:
     """Run every policy under every load and seed, in the order of `Comparison.runs`, whatever the number of
     processes."""
     policies = plan.policies
@@ -122,7 +124,7 @@ def runs(scenario: Scenario, plan: Plan, seeds: range, workers: int = 0, tell: T
         yield done
 
 
-def _done(scenario: Scenario, plan: Plan, first: Task, task: Task) -> Run:
+def _done(scenario: Scenario, plan: ComparisonPlan, first: Task, task: Task) -> ComparedRun:
     if task.policy.central:
         return _central(scenario, plan, task, task.policy.central)
     # Observing costs time; of other runs than the first nobody asks for more than figures.
@@ -136,7 +138,7 @@ def _done(scenario: Scenario, plan: Plan, first: Task, task: Task) -> Run:
     machines = fg.grid(world.scenario)
     drawing = drawing_of(outcome, machines, report.migration) if task.draw else None
     submitted = sum(submission.jobs for submission in world.users.in_order())
-    row = Row(
+    row = RunRow(
         policy=task.policy.name,
         load=task.load,
         seed=task.seed,
@@ -147,15 +149,15 @@ def _done(scenario: Scenario, plan: Plan, first: Task, task: Task) -> Run:
     )
     if task != first:
         slim(report)
-    return Run(row, report if kept or not report.good() else None, drawing, _named(report.outcome, task))
+    return ComparedRun(row, report if kept or not report.good() else None, drawing, _named(report.outcome, task))
 
 
-def _central(scenario: Scenario, plan: Plan, task: Task, policy: central.Policy) -> Run:
+def _central(scenario: Scenario, plan: ComparisonPlan, task: Task, policy: central.Policy) -> ComparedRun:
     one = under(scenario, task.policy, task.load)
     jobs = jobs_of(one, task.seed)
-    outcome, unfinished = central.scheduled(jobs, policy, one.limit_s)
+    outcome, unfinished = central.scheduled(jobs, policy, one.limit_s, task.policy.broker)
     machines = fg.grid(drawn(one, task.seed))
-    row = Row(
+    row = RunRow(
         policy=task.policy.name,
         load=task.load,
         seed=task.seed,
@@ -166,7 +168,7 @@ def _central(scenario: Scenario, plan: Plan, task: Task, policy: central.Policy)
     )
     drawing = drawing_of(outcome, machines) if task.draw else None
     came = of_columns(outcome, unfinished, task.seed) if _asked(scenario) else None
-    return Run(row, None, drawing, _named(came, task))
+    return ComparedRun(row, None, drawing, _named(came, task))
 
 
 def _asked(scenario: Scenario) -> tuple[str, ...]:
@@ -178,7 +180,7 @@ def _named(outcome: RunOutcome | None, task: Task) -> RunOutcome | None:
     return replace(outcome, policy=task.policy.name, load=task.load) if outcome is not None else None
 
 
-def _bound(scenario: Scenario, plan: Plan, task: Task) -> dict[str, float]:
+def _bound(scenario: Scenario, plan: ComparisonPlan, task: Task) -> dict[str, float]:
     if plan.whole or task.policy.name != plan.baseline:
         return {}
     try:
@@ -194,7 +196,7 @@ def _bound(scenario: Scenario, plan: Plan, task: Task) -> dict[str, float]:
     return {"turnaround_mean_s": float(fastest_s[inside].mean()), "makespan_s": of_jobs(jobs).makespan_s}
 
 
-def comparison(rows: Sequence[Row], plan: Plan) -> Comparison:
+def comparison(rows: Sequence[RunRow], plan: ComparisonPlan) -> Comparison:
     """The comparison made of the rows of all runs, wherever they ran. UsageError where a policy lacks a seed that the
     baseline has."""
     return Comparison(
@@ -207,7 +209,7 @@ def comparison(rows: Sequence[Row], plan: Plan) -> Comparison:
     )
 
 
-def _load(load: float, rows: Sequence[Row], plan: Plan) -> LoadTable:
+def _load(load: float, rows: Sequence[RunRow], plan: ComparisonPlan) -> LoadTable:
     figures = {policy.name: {r.seed: r.figures for r in rows if r.policy == policy.name} for policy in plan.policies}
     base = figures[plan.baseline]
     for name, its in figures.items():

@@ -43,6 +43,7 @@ HEADINGS = {
     "slowdown_median": Heading("Bounded slowdown, median", "slowdown median"),
     "slowdown_p95": Heading("Bounded slowdown, p95", "slowdown p95"),
     "response_mean_s": Heading("First job done after, mean, s", "response s"),
+    "group_turnaround_mean_s": Heading("Group turnaround, mean, s", "group s"),
     "makespan_s": Heading("Makespan, s", "makespan s"),
     "throughput_per_h": Heading("Jobs done per hour", "jobs/h"),
     "utilisation": Heading("Processors busy, %", "busy %", 100.0),
@@ -55,6 +56,7 @@ HEADINGS = {
 SHOWN = (
     "turnaround_mean_s",
     "turnaround_p95_s",
+    "group_turnaround_mean_s",
     "wait_mean_s",
     "slowdown_mean",
     "makespan_s",
@@ -64,7 +66,15 @@ SHOWN = (
     "messages_per_job",
     "unfinished",
 )
-COMPARED = ("turnaround_mean_s", "turnaround_p95_s", "wait_mean_s", "slowdown_mean", "makespan_s", "bytes_moved")
+COMPARED = (
+    "turnaround_mean_s",
+    "turnaround_p95_s",
+    "group_turnaround_mean_s",
+    "wait_mean_s",
+    "slowdown_mean",
+    "makespan_s",
+    "bytes_moved",
+)
 
 
 def text(found: Comparison) -> str:

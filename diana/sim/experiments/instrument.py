@@ -18,7 +18,7 @@ from diana.sim.experiments.failure import failure, smaller
 from diana.sim.report.outcome_digest import RunOutcome, joint
 from diana.sim.report.report import Report, selected
 from diana.sim.report.table import table
-from diana.sim.scenario.comparison import Plan
+from diana.sim.scenario.comparison import ComparisonPlan
 from diana.sim.scenario.variants import under
 from diana.sim.specs.scenario_spec import Scenario
 
@@ -34,11 +34,11 @@ class Wanted(NamedTuple):
     tell: cp.Tell | None = None
 
 
-def run(scenario: Scenario, its: Plan, wanted: Wanted, as_json: bool, out: TextIO) -> int:
+def run(scenario: Scenario, its: ComparisonPlan, wanted: Wanted, as_json: bool, out: TextIO) -> int:
     """Run every policy and print the report. Keys beside `compare` are those of the first run: the first policy under
     the first load and seed."""
-    drawn, reports = list[cp.Run](), list[Report]()
-    rows, bad, came = list[cp.Row](), list[cp.Run](), list[RunOutcome]()
+    drawn, reports = list[cp.ComparedRun](), list[Report]()
+    rows, bad, came = list[cp.RunRow](), list[cp.ComparedRun](), list[RunOutcome]()
     for one in cp.runs(scenario, its, wanted.seeds, wanted.workers, wanted.tell):
         rows.append(one.row)
         if one.drawing is not None:
@@ -59,9 +59,9 @@ def run(scenario: Scenario, its: Plan, wanted: Wanted, as_json: bool, out: TextI
 
 def finish(
     scenario: Scenario,
-    its: Plan,
-    rows: Sequence[cp.Row],
-    drawn: Sequence[cp.Run],
+    its: ComparisonPlan,
+    rows: Sequence[cp.RunRow],
+    drawn: Sequence[cp.ComparedRun],
     html: Path | None,
     as_json: bool,
     out: TextIO,
@@ -91,7 +91,9 @@ def _text(chosen: dict[str, Any], comparison: cp.Comparison) -> str:
     return text + compare_text.text(comparison) if "compare" in chosen else text
 
 
-def _complain(scenario: Scenario, its: Plan, bad: Sequence[cp.Run], all_runs: int, shrink_s: float) -> None:
+def _complain(
+    scenario: Scenario, its: ComparisonPlan, bad: Sequence[cp.ComparedRun], all_runs: int, shrink_s: float
+) -> None:
     if not bad:
         return
     row, report, *_ = bad[0]

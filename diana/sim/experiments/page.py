@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from html import escape
 
-from diana.sim.experiments.compare import Comparison, LoadTable, Row, Run
+from diana.sim.experiments.compare import ComparedRun, Comparison, LoadTable, RunRow
 from diana.sim.experiments.compare_text import COMPARED, HEADINGS, cell, cell_of, relative, written
 from diana.sim.report import charts
-from diana.sim.report.charts import Band, Line
+from diana.sim.report.charts import Band, Curve
 from diana.sim.report.drawing import QUANTILES, Drawing
 from diana.sim.report.figures import NAMES
 from diana.sim.report.page_parts import details, document, legend, plots, section, table
@@ -33,7 +33,7 @@ GANTT_USERS = 7
 """Users with a colour of their own."""
 
 
-def page(scenario: Scenario, found: Comparison, drawn: Sequence[Run]) -> str:
+def page(scenario: Scenario, found: Comparison, drawn: Sequence[ComparedRun]) -> str:
     """`drawn`: runs with a drawing, all of one seed and load; none: nothing is shown of single runs."""
     shown = [(run.row, run.drawing) for run in drawn if run.drawing is not None]
     names = list(found.loads[0].policies)
@@ -44,7 +44,7 @@ def page(scenario: Scenario, found: Comparison, drawn: Sequence[Run]) -> str:
     return document(scenario.name or "a scenario", parts)
 
 
-def _baseline(shown: Sequence[tuple[Row, Drawing]], found: Comparison) -> tuple[Row, Drawing]:
+def _baseline(shown: Sequence[tuple[RunRow, Drawing]], found: Comparison) -> tuple[RunRow, Drawing]:
     return next((one for one in shown if one[0].policy == found.baseline), shown[0])
 
 
@@ -120,14 +120,14 @@ def _load(one: LoadTable, found: Comparison, names: Sequence[str]) -> Iterator[s
 # --- what is drawn of the first seed ---------------------------------------------------------------------
 
 
-def _distributions(shown: Sequence[tuple[Row, Drawing]], names: Sequence[str]) -> Iterator[str]:
+def _distributions(shown: Sequence[tuple[RunRow, Drawing]], names: Sequence[str]) -> Iterator[str]:
     row = shown[0][0]
     yield section("Distributions", f"All jobs of seed {row.seed} at load {row.load:g}.")
     yield legend(names)
     kinds = (("Wait", "seconds", "wait_s"), ("Turnaround", "seconds", "turnaround_s"), ("Slowdown", "", "slowdown"))
     drawn = []
     for title, unit, kind in kinds:
-        lines = [Line(names.index(row.policy), getattr(drawing, kind), QUANTILES) for row, drawing in shown]
+        lines = [Curve(names.index(row.policy), getattr(drawing, kind), QUANTILES) for row, drawing in shown]
         drawn.append(
             charts.distribution(title, unit or "turnaround / run time of 10 s and more", lines, kind == "wait_s")
         )
@@ -142,11 +142,11 @@ def _distributions(shown: Sequence[tuple[Row, Drawing]], names: Sequence[str]) -
     yield details("Numbers", table(["", "policy", *(f"{100 * share:g} %" for share in some)], rows, 2))
 
 
-def _over_time(shown: Sequence[tuple[Row, Drawing]], names: Sequence[str]) -> Iterator[str]:
+def _over_time(shown: Sequence[tuple[RunRow, Drawing]], names: Sequence[str]) -> Iterator[str]:
     yield section("Over time", f"Seed {shown[0][0].seed}, the whole grid.")
     yield legend(names) if len(names) > 1 else ""
-    waiting = [Line(names.index(row.policy), one.times_s, one.waiting) for row, one in shown]
-    busy = [Line(names.index(row.policy), one.times_s, [100 * x for x in one.busy]) for row, one in shown]
+    waiting = [Curve(names.index(row.policy), one.times_s, one.waiting) for row, one in shown]
+    busy = [Curve(names.index(row.policy), one.times_s, [100 * x for x in one.busy]) for row, one in shown]
     yield plots([charts.course("Jobs that wait", "jobs", waiting)], wide=True)
     yield plots([charts.course("Processors that are busy", "%", busy, 102.0)], wide=True)
     marks = range(9, 200, 10)
@@ -158,7 +158,7 @@ def _over_time(shown: Sequence[tuple[Row, Drawing]], names: Sequence[str]) -> It
     yield details("Numbers", table(["policy", "seconds", "waiting", "busy %"], rows))
 
 
-def _one_run(row: Row, one: Drawing) -> Iterator[str]:
+def _one_run(row: RunRow, one: Drawing) -> Iterator[str]:
     yield section(f"One run: {row.policy}", f"Seed {row.seed}, load {row.load:g}; {one.jobs:,} jobs done.")
     names = [site.name for site in one.sites]
     more = f", the busiest {len(names)} of {len(names) + one.other_sites} sites" if one.other_sites else ""
@@ -214,7 +214,7 @@ def _gantt(one: Drawing) -> Iterator[str]:
     yield details("Numbers", table(["user", "bars"], rows))
 
 
-def _runs(runs: Sequence[Row]) -> Iterator[str]:
+def _runs(runs: Sequence[RunRow]) -> Iterator[str]:
     yield section("Runs", "")
     rows = [
         [

@@ -13,7 +13,7 @@ import numpy as np
 from diana.errors import UsageError
 from diana.sim.load import swf
 from diana.sim.load.usable import Work, choose
-from diana.sim.twins.batch import Batch, Discipline
+from diana.sim.twins.batch import BatchMachine, Discipline
 
 SLOWDOWN_BOUND_S = 10.0
 """Least run time in a slowdown: a shorter job counts as this long, so that a second of waiting is no disaster to a job
@@ -22,7 +22,7 @@ of a second."""
 
 def replay(work: Work, processors: int, discipline: Discipline) -> swf.Real:
     """Start of each job, in seconds of the log."""
-    batch = Batch(processors, discipline)
+    batch = BatchMachine(processors, discipline)
     starts_s = np.empty(len(work))
     arrivals = _arrivals(work)
     coming = next(arrivals, None)
@@ -137,7 +137,7 @@ def _plain(value: float) -> float | int:
     return int(value) if value.is_integer() else value
 
 
-def _other_mend(log: swf.Log, partition: int | None) -> str:
+def _other_mend(log: swf.SwfLog, partition: int | None) -> str:
     if partition is not None and not (log.jobs.partition == partition).any():
         there = np.unique(log.jobs.partition)
         if there[-1] < 0:

@@ -15,8 +15,8 @@ from diana.sim.faults.outages import Outages
 from diana.sim.kernel.clock import Clock
 from diana.sim.kernel.faults import Faults
 from diana.sim.kernel.trace import Trace
-from diana.sim.sites.replicas import Pair
-from diana.sim.sites.site import Site
+from diana.sim.sites.replicas import ReplicaPair
+from diana.sim.sites.site import SimulatedSite
 from diana.sim.twins.network import Network
 
 _LINKS = ("cut", "clog", "partition")
@@ -36,7 +36,7 @@ class Mishaps:
         faults: Faults,
         trace: Trace,
         network: Network,
-        sites: Mapping[SiteId, Site | Pair],
+        sites: Mapping[SiteId, SimulatedSite | ReplicaPair],
         lift: Callable[[SiteId, float], None] | None = None,
     ) -> None:
         self._clock = clock
@@ -44,7 +44,7 @@ class Mishaps:
         self._trace = trace
         self._network = network
         self._sites = sites
-        self._removals: dict[int, tuple[Site | Pair, str]] = {}
+        self._removals: dict[int, tuple[SimulatedSite | ReplicaPair, str]] = {}
         """Request -> the machine an operator gave up and has no answer about yet."""
         self._next = _REQUEST
         self._outages = Outages(clock, faults, trace, sites, lift)
@@ -62,7 +62,7 @@ class Mishaps:
     def heal(self) -> None:
         """End the faults that do not end by themselves, or not soon."""
         self._network.mend_all()
-        self._outages.heal(site for site in self._sites.values() if isinstance(site, Site))
+        self._outages.heal(site for site in self._sites.values() if isinstance(site, SimulatedSite))
 
     def settled(self) -> bool:
         """True if every machine is there."""
@@ -89,11 +89,11 @@ class Mishaps:
             site = list(self._sites.values())[self._faults.pick(len(self._sites))]
             if kind not in OUTAGES:
                 self._strike_machine(kind, site)
-            elif isinstance(site, Site) and site.up():
+            elif isinstance(site, SimulatedSite) and site.up():
                 self._outages.strike(kind, site)
         self._later(kind)
 
-    def _strike_machine(self, kind: str, site: Site | Pair) -> None:
+    def _strike_machine(self, kind: str, site: SimulatedSite | ReplicaPair) -> None:
         names = site.lrm.names()
         if kind in ("machine_away", "machine_removed"):
             names = names[1:]

@@ -12,8 +12,8 @@ from diana.model.ids import SiteId
 from diana.sim.kernel.clock import Clock
 from diana.sim.kernel.faults import Faults
 from diana.sim.kernel.trace import Trace
-from diana.sim.sites.replicas import Pair
-from diana.sim.sites.site import Site
+from diana.sim.sites.replicas import ReplicaPair
+from diana.sim.sites.site import SimulatedSite
 
 _DATABASES = ("database_lost", "database_old", "backup_restored")
 HEARD_S = 60.0
@@ -34,7 +34,7 @@ class Outages:
         clock: Clock,
         faults: Faults,
         trace: Trace,
-        sites: Mapping[SiteId, Site | Pair],
+        sites: Mapping[SiteId, SimulatedSite | ReplicaPair],
         lift: Callable[[SiteId, float], None] | None = None,
     ) -> None:
         """`lift`: has the users of a site let their groups go on at that time, after its database was put back."""
@@ -48,7 +48,7 @@ class Outages:
         self._faults = faults
         self._trace = trace
 
-    def strike(self, kind: str, site: Site) -> None:
+    def strike(self, kind: str, site: SimulatedSite) -> None:
         length_s = self._faults.length_s(kind)
         other = self._faults.pick(2) == 1
         if not self._faults.strikes(kind, site.site):
@@ -76,7 +76,7 @@ class Outages:
                 site.store.keep_copy()
                 self._clock.after(length_s, self._put_back, site, kind, other or length_s < UNHEARD_S)
 
-    def _put_back(self, site: Site, kind: str, marked: bool) -> None:
+    def _put_back(self, site: SimulatedSite, kind: str, marked: bool) -> None:
         """Put a database back, if no other site's was. Where nothing beside a copy tells that it is one, the other
         sites must: they may not have lost their memory too."""
         now_s = self._clock.now_s
@@ -88,22 +88,22 @@ class Outages:
             if self._lift is not None and marked:
                 self._lift(site.site, max(self._clock.now_s + LIFT_S, self._faults.rates.until_s))
 
-    def _remembered(self, site: Site) -> bool:
+    def _remembered(self, site: SimulatedSite) -> bool:
         """True if all others are there and have heard that the journal went beyond the copy."""
         return all(
-            isinstance(other, Site) and other.has_heard_of(site.site) > site.store.copied_seq
+            isinstance(other, SimulatedSite) and other.has_heard_of(site.site) > site.store.copied_seq
             for other in self._sites.values()
             if other is not site
         )
 
-    def _fill(self, site: Site, length_s: float, fails: bool) -> None:
+    def _fill(self, site: SimulatedSite, length_s: float, fails: bool) -> None:
         site.storage.full_until_s = self._clock.now_s + length_s
         if fails:
             site.storage.breaks = False
         site.look_for_room()
         self._clock.after(length_s, site.look_for_room)
 
-    def heal(self, sites: Iterable[Site]) -> None:
+    def heal(self, sites: Iterable[SimulatedSite]) -> None:
         for site in sites:
             site.storage.heal()
             site.wall_off_s = 0.0

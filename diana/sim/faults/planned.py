@@ -9,13 +9,13 @@ from diana.model.ids import SiteId
 from diana.sim.kernel.clock import Clock
 from diana.sim.kernel.faults import Faults
 from diana.sim.kernel.trace import Trace
-from diana.sim.sites.replicas import Pair
-from diana.sim.sites.site import Site
+from diana.sim.sites.replicas import ReplicaPair
+from diana.sim.sites.site import SimulatedSite
 from diana.sim.specs.event_spec import EventSpec
 from diana.sim.twins.network import Network
 
 
-class Planned:
+class PlannedFaults:
     """`begin` asks the clock for all of them. They are told, not drawn: no seed changes them, `faults.only` leaves none
     out, and they go on when the drawn faults are healed."""
 
@@ -25,7 +25,7 @@ class Planned:
         faults: Faults,
         trace: Trace,
         network: Network,
-        sites: Mapping[SiteId, Site | Pair],
+        sites: Mapping[SiteId, SimulatedSite | ReplicaPair],
         events: Sequence[EventSpec],
     ) -> None:
         self._clock = clock

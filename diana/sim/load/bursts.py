@@ -73,7 +73,7 @@ def means(values: swf.Real, weights: swf.Real, begin: swf.Whole) -> tuple[swf.Re
     return np.divide(total, weight, out=np.zeros_like(total), where=weight > 0), weight
 
 
-def history(jobs: swf.Columns, rows: swf.Whole, user: swf.Whole, at_s: swf.Real) -> swf.Real:
+def history(jobs: swf.SwfColumns, rows: swf.Whole, user: swf.Whole, at_s: swf.Real) -> swf.Real:
     """Run time that each `user` can expect at `at_s`: the mean of those of its jobs among `rows` that would have ended
     by then had they started at once; the mean over everybody's such jobs if it has none, and nan if nobody has."""
     ends_s, run_s, whose = jobs.submit_s[rows] + jobs.run_s[rows], jobs.run_s[rows], jobs.user[rows]

@@ -16,7 +16,7 @@ from diana.sim.specs.scenario_spec import Scenario
 from diana.sim.specs.work_spec import WorkSpec
 
 
-class Columns(NamedTuple):
+class GeneratedGroups(NamedTuple):
     """A row per group, in order of submission."""
 
     submit_s: gen.Floats
@@ -30,7 +30,7 @@ class Columns(NamedTuple):
     homes: tuple[str, ...]
 
 
-def drawn(work: WorkSpec, spec: GenerateSpec, scenario: Scenario, seed: int) -> Columns:
+def drawn(work: WorkSpec, spec: GenerateSpec, scenario: Scenario, seed: int) -> GeneratedGroups:
     """The columns that a seed draws; they depend on the seed and the entry alone. Each column has a stream of its own:
     other sizes, the same users."""
     groups = work.repeat
@@ -44,7 +44,7 @@ def drawn(work: WorkSpec, spec: GenerateSpec, scenario: Scenario, seed: int) -> 
         times_s = gen.scaled_to_load(times_s, span_s, offered_s, capacity(work, scenario), spec.load)
     elif spec.arrivals == "lublin" and work.every_s > 0:
         times_s = times_s * (work.every_s * groups / span_s)
-    return Columns(work.submit_s + times_s, processors, work_s, user, home, users, homes)
+    return GeneratedGroups(work.submit_s + times_s, processors, work_s, user, home, users, homes)
 
 
 def groups(work: WorkSpec, spec: GenerateSpec, scenario: Scenario, seed: int) -> Iterator[WorkSpec]:

@@ -38,7 +38,7 @@ _GZIP = b"\x1f\x8b"
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
+class SwfColumns:
     """One entry per job line, in the order of the file; -1: not known. Times in seconds after the start of the log."""
 
     line: Whole
@@ -59,12 +59,12 @@ class Columns:
 
 
 @dataclass(frozen=True, slots=True)
-class Log:
+class SwfLog:
     name: str
     """Name of the file, for messages."""
     header: dict[str, tuple[str, ...]]
     """Keys as written, in the order of the file; a key that stands several times (Note, Queue) has several values."""
-    jobs: Columns
+    jobs: SwfColumns
     blank_lines: int
 
     def max_processors(self) -> int:
@@ -91,7 +91,7 @@ class Log:
         return {what: count for what, count in found.items() if count}
 
 
-def read(path: Path) -> Log:
+def read(path: Path) -> SwfLog:
     """Read a trace. UsageError names file and line for whatever is no such trace; a file without a single job is
     none."""
     reader = _Reader(str(path))
@@ -139,7 +139,7 @@ class _Reader:
         self._blank = 0
         self._values = array("d")
         self._lines = array("q")
-        self._chunks: list[Columns] = []
+        self._chunks: list[SwfColumns] = []
 
     def take(self, number: int, line: bytes) -> None:
         try:
@@ -154,13 +154,13 @@ class _Reader:
         if len(self._lines) >= CHUNK_JOBS:
             self._flush()
 
-    def log(self) -> Log:
+    def log(self) -> SwfLog:
         self._flush()
         if not self._chunks:
             raise UsageError(f"trace {self._name}: no job in it; an SWF file has a line of {FIELDS} numbers per job")
-        names = [field.name for field in fields(Columns)]
-        whole = Columns(*(np.concatenate([getattr(chunk, name) for chunk in self._chunks]) for name in names))
-        return Log(self._name, {key: tuple(values) for key, values in self._header.items()}, whole, self._blank)
+        names = [field.name for field in fields(SwfColumns)]
+        whole = SwfColumns(*(np.concatenate([getattr(chunk, name) for chunk in self._chunks]) for name in names))
+        return SwfLog(self._name, {key: tuple(values) for key, values in self._header.items()}, whole, self._blank)
 
     def _other(self, number: int, line: bytes) -> None:
         """A line that is not a job: a comment, an empty one, or a mistake."""
@@ -208,10 +208,10 @@ class _Reader:
         )
 
 
-def _columns(lines: Whole, table: Real) -> Columns:
+def _columns(lines: Whole, table: Real) -> SwfColumns:
     number, submit, run, allotted, asked, requested, status, user, group, partition, _ = table.T
     processors = np.where(asked > 0, asked, allotted)
-    return Columns(
+    return SwfColumns(
         lines,
         number.astype(np.int64),
         submit.copy(),

@@ -70,7 +70,7 @@ class Taken(NamedTuple):
         return len(self.submit_s)
 
 
-class Group(NamedTuple):
+class TracedGroup(NamedTuple):
     work: WorkSpec
     first: int
     """The number of its first job among the entry's."""
@@ -123,7 +123,7 @@ def account(work: WorkSpec, scenario: Scenario, seed: int = 0) -> Account | None
     return taken(work, work.trace, scenario, seed).account if work.trace else None
 
 
-def groups(work: WorkSpec, scenario: Scenario, some: Taken) -> Iterator[Group]:
+def groups(work: WorkSpec, scenario: Scenario, some: Taken) -> Iterator[TracedGroup]:
     """Groups, each as an entry of its own, named NAME, NAME-2, ..., in order of submission."""
     plain, sites = replace(work, trace=None), [site.name for site in scenario.sites]
     begin = some.begin.tolist()
@@ -141,7 +141,7 @@ def groups(work: WorkSpec, scenario: Scenario, some: Taken) -> Iterator[Group]:
             processors=processors,
             submit_s=submit_s,
         )
-        yield Group(one, first, some.run_s[first:end])
+        yield TracedGroup(one, first, some.run_s[first:end])
 
 
 def _users(work: WorkSpec, scenario: Scenario, numbers: list[int]) -> tuple[str, ...]:
@@ -153,7 +153,7 @@ def _users(work: WorkSpec, scenario: Scenario, numbers: list[int]) -> tuple[str,
 # --- which jobs --------------------------------------------------------------------------------------
 
 
-def _log(file: str) -> swf.Log:
+def _log(file: str) -> swf.SwfLog:
     """The log as it is on disk now."""
     try:
         about = Path(file).stat()
@@ -163,7 +163,7 @@ def _log(file: str) -> swf.Log:
 
 
 @lru_cache(LOGS_KEPT)
-def _read(file: str, changed_ns: int, size_bytes: int) -> swf.Log:
+def _read(file: str, changed_ns: int, size_bytes: int) -> swf.SwfLog:
     return swf.read(Path(file))
 
 
@@ -210,7 +210,9 @@ def _times(
 # --- from where --------------------------------------------------------------------------------------
 
 
-def _homes(work: WorkSpec, spec: TraceSpec, scenario: Scenario, log: swf.Log, rows: swf.Whole, seed: int) -> swf.Whole:
+def _homes(
+    work: WorkSpec, spec: TraceSpec, scenario: Scenario, log: swf.SwfLog, rows: swf.Whole, seed: int
+) -> swf.Whole:
     """A place in the scenario's sites for each of the rows; -1: it has none."""
     home, places = home_of(work, spec), {site.name: at for at, site in enumerate(scenario.sites)}
     users, which = np.unique(log.jobs.user[rows], return_inverse=True)
@@ -236,7 +238,7 @@ def _homes(work: WorkSpec, spec: TraceSpec, scenario: Scenario, log: swf.Log, ro
     return found
 
 
-def _site_of(number: int, spec: TraceSpec, log: swf.Log, places: dict[str, int]) -> int:
+def _site_of(number: int, spec: TraceSpec, log: swf.SwfLog, places: dict[str, int]) -> int:
     said = _partition_names(log).get(number, "")
     for name in (spec.partitions.get(str(number)), as_site_name(said), str(number)):
         if name in places:
@@ -244,13 +246,13 @@ def _site_of(number: int, spec: TraceSpec, log: swf.Log, places: dict[str, int])
     return -1
 
 
-def _partition_names(log: swf.Log) -> dict[int, str]:
+def _partition_names(log: swf.SwfLog) -> dict[int, str]:
     """`; Partition: 40 lxgate13.cern.ch`"""
     rows = (value.split(None, 1) for value in log.header.get("Partition", ()))
     return {int(row[0]): row[1].strip() for row in rows if len(row) == 2 and row[0].isdecimal()}
 
 
-def _homeless(work: WorkSpec, log: swf.Log, partition: int, jobs: int) -> str:
+def _homeless(work: WorkSpec, log: swf.SwfLog, partition: int, jobs: int) -> str:
     at = f"trace {log.name}: workload {work.name}: home"
     if partition < 0:
         return f"{at}: {jobs} jobs name no partition; say another `home`, as 'site' or 'user'"
@@ -276,7 +278,7 @@ def _drawn_homes(work: WorkSpec, scenario: Scenario, users: swf.Whole, seed: int
 
 
 def _declared(
-    spec: TraceSpec, work: WorkSpec, jobs: swf.Columns, earlier: swf.Whole, rows: swf.Whole, begin: gen.Ints
+    spec: TraceSpec, work: WorkSpec, jobs: swf.SwfColumns, earlier: swf.Whole, rows: swf.Whole, begin: gen.Ints
 ) -> gen.Floats:
     """Declared work of each group; `rows` are its jobs in the log, one group's after the other."""
     if spec.estimate == "true-mean":

@@ -24,7 +24,7 @@ class Work:
         return len(self.submit_s)
 
 
-def usable(log: swf.Log, processors: int, partition: int | None = None) -> tuple[swf.Whole, dict[str, int]]:
+def usable(log: swf.SwfLog, processors: int, partition: int | None = None) -> tuple[swf.Whole, dict[str, int]]:
     """SPEC section 7: usable is run > 0 and 0 < processors <= P. Rows of the log, by submission, and how many others
     were left out for which reason (the first that holds): together they are all of its jobs."""
     jobs = log.jobs
@@ -51,7 +51,7 @@ def usable(log: swf.Log, processors: int, partition: int | None = None) -> tuple
 
 
 def choose(
-    log: swf.Log, processors: int, first: int | None = None, partition: int | None = None
+    log: swf.SwfLog, processors: int, first: int | None = None, partition: int | None = None
 ) -> tuple[Work, dict[str, int]]:
     """The usable jobs, or the first of them by submission, and how many of the log's other jobs were left out and
     why."""

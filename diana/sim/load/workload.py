@@ -42,7 +42,7 @@ LIFTS = 12
 """Times that a user asks for a group of a restored site to go on."""
 
 
-class Order(NamedTuple):
+class UserOrder(NamedTuple):
     """An order that a user gives about a group later on."""
 
     at_s: float
@@ -126,8 +126,8 @@ class Submission:
             (ReleaseJobs, work.release_s),
             (RetryJobs, work.retry_s),
         )
-        orders = [Order(at_s, kind) for kind, at_s in times if at_s >= 0]
-        self.orders = sorted((*orders, *(Order(m.at_s, m) for m in work.moves)), key=lambda order: order.at_s)
+        orders = [UserOrder(at_s, kind) for kind, at_s in times if at_s >= 0]
+        self.orders = sorted((*orders, *(UserOrder(m.at_s, m) for m in work.moves)), key=lambda order: order.at_s)
         """Orders that its user has yet to give, one after the other: the next when the last was answered."""
 
     def life(self, index: int, attempt: int = 1) -> JobLife:
@@ -213,7 +213,7 @@ class Users:
         self._clock = clock
         self._deliver = deliver
         self._requests = 0
-        self._waiting: dict[int, tuple[Submission, Order | None]] = {}
+        self._waiting: dict[int, tuple[Submission, UserOrder | None]] = {}
         self.submissions: dict[str, Submission] = {}
         """Submissions by name; those that are to be made later are not among them before their time."""
         self.traces: dict[str, traced.Account] = {}
@@ -289,7 +289,7 @@ class Users:
         submission = self.submissions.get(spec.name)
         return submission.life(run.index, run.attempt) if submission is not None else JobLife(MERGE_RUN_S)
 
-    def request(self, submission: Submission, order: Order | None = None) -> int:
+    def request(self, submission: Submission, order: UserOrder | None = None) -> int:
         self._requests += 1
         self._waiting[self._requests] = (submission, order)
         return self._requests
@@ -347,7 +347,7 @@ class Users:
         for submission in self.submissions.values():
             if submission.site == site and submission.group is not None:
                 self._open[submission.name] = submission
-                submission.orders.append(Order(at_s, ReleaseJobs, LIFTS))
+                submission.orders.append(UserOrder(at_s, ReleaseJobs, LIFTS))
                 submission.orders.sort(key=lambda order: order.at_s)
                 self._clock.at(at_s, self._order, submission)
 

@@ -43,7 +43,7 @@ class Arrivals:
 
     def look(self, site: SiteId, engine: Engine) -> None:
         queues = engine.queues
-        came = {(site, key) for key in queues.entries} - self._known
+        came = {(site, key) for key, entry in queues.entries.items() if not entry.reserved} - self._known
         if not came:
             return
         self._known |= came
@@ -56,6 +56,7 @@ class Arrivals:
                 level=one.level.name,
             )
             for one in queues.standing()
+            if not one.entry.reserved
         )
         name = site if self._several else ""
         self.reports.append(ArrivalReport(arrival=len(self.reports) + 1, queued=queued, site=name))

@@ -54,7 +54,7 @@ _STYLE: dict[Any, Any] = {
 }
 
 
-class Line(NamedTuple):
+class Curve(NamedTuple):
     """A course; `series` picks colour and dashes, the same in all plots of a page."""
 
     series: int
@@ -165,7 +165,7 @@ def forest(
 # --- one run ---------------------------------------------------------------------------------------------
 
 
-def distribution(title: str, unit: str, lines: Sequence[Line], from_zero: bool) -> str:
+def distribution(title: str, unit: str, lines: Sequence[Curve], from_zero: bool) -> str:
     """Share of the jobs that a value is not above; logarithmic, with `from_zero` linear up to 1."""
     with _sheet(4.6, 2.9, f"distribution {title}") as sheet:
         axes = sheet.figure.add_subplot()
@@ -188,7 +188,7 @@ def distribution(title: str, unit: str, lines: Sequence[Line], from_zero: bool) 
     return sheet.svg
 
 
-def course(title: str, label: str, lines: Sequence[Line], most: float | None = None) -> str:
+def course(title: str, label: str, lines: Sequence[Curve], most: float | None = None) -> str:
     with _sheet(9.4, 2.5, f"course {title}") as sheet:
         axes = sheet.figure.add_subplot()
         last_s = max((line.xs[-1] for line in lines), default=1.0)
@@ -277,7 +277,7 @@ def gantt(title: str, bands: Sequence[Band], until_s: float) -> str:
 _Rows = Sequence[Sequence[int]]
 
 
-def _draw(axes: Axes, lines: Sequence[Line], **style: Any) -> None:
+def _draw(axes: Axes, lines: Sequence[Curve], **style: Any) -> None:
     for line in lines:
         axes.plot(line.xs, line.ys, color=colour(line.series), linestyle=dashes(line.series), **style)
 

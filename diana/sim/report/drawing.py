@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from diana.model.ids import SiteId
-from diana.sim.report.figures import Grid, busy_s, slowdowns
+from diana.sim.report.figures import GridCapacity, busy_s, slowdowns
 from diana.sim.report.flows import MigrationReport
-from diana.sim.report.outcome import Floats, Outcome
+from diana.sim.report.outcome import Floats, JobTimes
 
 BUCKETS = 200
 """Points of a course over time."""
@@ -82,7 +82,7 @@ class Drawing(NamedTuple):
     jobs: int
 
 
-def drawing_of(outcome: Outcome, its: Grid, moved: MigrationReport | None = None) -> Drawing | None:
+def drawing_of(outcome: JobTimes, its: GridCapacity, moved: MigrationReport | None = None) -> Drawing | None:
     """The drawing of all jobs, untrimmed; None: there are none."""
     if not len(outcome.submit_s):
         return None
@@ -115,7 +115,7 @@ def drawing_of(outcome: Outcome, its: Grid, moved: MigrationReport | None = None
     )
 
 
-def _busiest(outcome: Outcome, its: Grid) -> list[int]:
+def _busiest(outcome: JobTimes, its: GridCapacity) -> list[int]:
     work_s = np.bincount(
         outcome.site, outcome.processors * (outcome.end_s - outcome.start_s), minlength=len(outcome.sites)
     )
@@ -123,7 +123,7 @@ def _busiest(outcome: Outcome, its: Grid) -> list[int]:
     return order[:MOST_SITES]
 
 
-def _at(outcome: Outcome, place: int) -> Outcome:
+def _at(outcome: JobTimes, place: int) -> JobTimes:
     """The jobs that ran at one site."""
     here = outcome.site == place
     columns = {name: getattr(outcome, name)[here] for name in ("start_s", "end_s", "processors")}
@@ -135,7 +135,7 @@ def _upto(times_s: Floats, edges: Floats) -> np.ndarray[tuple[int], np.dtype[np.
     return np.searchsorted(np.sort(times_s), edges[1:], side="right")
 
 
-def _busy(outcome: Outcome, edges: Floats, processors: int) -> Floats:
+def _busy(outcome: JobTimes, edges: Floats, processors: int) -> Floats:
     """Mean share of the processors in each bucket: the growth of the processor-seconds done by its edges."""
     done = _done_by(outcome.start_s, outcome.processors, edges) - _done_by(outcome.end_s, outcome.processors, edges)
     shares: Floats = np.diff(done) / np.maximum(1e-9, np.diff(edges) * max(1, processors))
@@ -153,7 +153,7 @@ def _done_by(times_s: Floats, weights: np.ndarray[tuple[int], np.dtype[np.int32]
     return sums
 
 
-def _starts(outcome: Outcome, edges: Floats, which: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> list[int]:
+def _starts(outcome: JobTimes, edges: Floats, which: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> list[int]:
     counts: list[int] = np.histogram(outcome.start_s[which], edges)[0].tolist()
     return counts
 
@@ -170,7 +170,7 @@ def _moved(moved: MigrationReport | None, kind: str, names: list[str], edges: Fl
     return out
 
 
-def _site_row(outcome: Outcome, its: Grid, place: int) -> SiteRow:
+def _site_row(outcome: JobTimes, its: GridCapacity, place: int) -> SiteRow:
     here, from_here = outcome.site == place, outcome.home == place
     lasts_s = max(1e-9, float(outcome.end_s.max()))
     return SiteRow(
@@ -188,7 +188,7 @@ def _quantiles(values: Floats) -> list[float]:
     return points
 
 
-def _bars(outcome: Outcome, sites: list[int], some: list[int]) -> tuple[list[Bar], float, bool]:
+def _bars(outcome: JobTimes, sites: list[int], some: list[int]) -> tuple[list[Bar], float, bool]:
     """The first jobs to start at `some`, each on the lowest free lanes; until when, and whether that is all."""
     place_of = {place: number for number, place in enumerate(sites)}
     rows = np.flatnonzero(np.isin(outcome.site, some))

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from diana.errors import UsageError
-from diana.sim.report.outcome import Floats, Outcome
+from diana.sim.report.outcome import Floats, JobTimes
 from diana.sim.specs.capacity import machines
 from diana.sim.specs.scenario_spec import Scenario
 
@@ -42,6 +42,9 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     slowdown_p95: float
     response_mean_s: float
     """Time from a submission to the end of its first job."""
+    group_turnaround_mean_s: float
+    """Time from a submission to the end of its last job that was done; each submission counts once, however many jobs
+    it has."""
     makespan_s: float
     """Time from the first submission to the last end, of all jobs."""
     throughput_per_h: float
@@ -62,7 +65,7 @@ NAMES = tuple(name for name in Figures.__struct_fields__ if name != "jobs")
 """Figures that are compared."""
 
 
-class Grid(NamedTuple):
+class GridCapacity(NamedTuple):
     """The capacity of a scenario's machines."""
 
     processors: tuple[int, ...]
@@ -71,13 +74,13 @@ class Grid(NamedTuple):
     """Speed of the fastest machine."""
 
 
-def grid(scenario: Scenario) -> Grid:
+def grid(scenario: Scenario) -> GridCapacity:
     rows = [machines(scenario, site) for site in scenario.sites]
     speeds = [speed for row in rows for slots, speed in row if slots]
-    return Grid(tuple(sum(slots for slots, _ in row) for row in rows), max(speeds, default=1.0))
+    return GridCapacity(tuple(sum(slots for slots, _ in row) for row in rows), max(speeds, default=1.0))
 
 
-class Window(NamedTuple):
+class MeasuredSpan(NamedTuple):
     """Stretch of time in which what comes is measured."""
 
     begin_s: float
@@ -86,25 +89,27 @@ class Window(NamedTuple):
     """True if all came at the same moment: the window lasts until the last end."""
 
 
-def window(outcome: Outcome, warm_up: float) -> Window:
+def window(outcome: JobTimes, warm_up: float) -> MeasuredSpan:
     span = trimmed(outcome.submit_s, warm_up)
     return span._replace(end_s=float(outcome.end_s.max())) if span.at_once else span
 
 
-def trimmed(submit_s: Floats, warm_up: float) -> Window:
+def trimmed(submit_s: Floats, warm_up: float) -> MeasuredSpan:
     """Stretch of time in which the measured submissions came."""
     first_s, last_s = float(submit_s.min()), float(submit_s.max())
     trim_s = warm_up * (last_s - first_s)
-    return Window(first_s + trim_s, last_s - trim_s, first_s == last_s)
+    return MeasuredSpan(first_s + trim_s, last_s - trim_s, first_s == last_s)
 
 
-def slowdowns(outcome: Outcome, fastest: float) -> Floats:
+def slowdowns(outcome: JobTimes, fastest: float) -> Floats:
     run_s = np.maximum(BOUND_S, outcome.run_s / fastest)
     bounded: Floats = np.maximum(1.0, (outcome.end_s - outcome.submit_s) / run_s)
     return bounded
 
 
-def measured(outcome: Outcome, its: Grid, warm_up: float, submitted: int, messages: int | None = None) -> Figures:
+def measured(
+    outcome: JobTimes, its: GridCapacity, warm_up: float, submitted: int, messages: int | None = None
+) -> Figures:
     """`submitted`: jobs of all groups. UsageError where trimming leaves no job to measure."""
     if not len(outcome.submit_s):
         nothing = dict.fromkeys((n for n in NAMES if n not in ("unfinished", "messages_per_job")), 0.0)
@@ -118,6 +123,7 @@ def measured(outcome: Outcome, its: Grid, warm_up: float, submitted: int, messag
     wait_s = (outcome.start_s - outcome.submit_s)[inside]
     took_s = (outcome.end_s - outcome.submit_s)[inside]
     slowdown = slowdowns(outcome, its.fastest)[inside]
+    groups = [one for one in submissions(outcome) if span.begin_s <= one.submit_s <= span.end_s]
     users = outcome.user[inside]
     ended = int(np.count_nonzero((outcome.end_s > span.begin_s) & (outcome.end_s <= span.end_s)))
     lasts_s = max(1e-9, span.end_s - span.begin_s)
@@ -133,7 +139,8 @@ def measured(outcome: Outcome, its: Grid, warm_up: float, submitted: int, messag
         slowdown_mean=float(slowdown.mean()),
         slowdown_median=quantile(slowdown, 0.5),
         slowdown_p95=quantile(slowdown, TAIL),
-        response_mean_s=_response_s(outcome, span),
+        response_mean_s=float(np.mean([one.first_s for one in groups])),
+        group_turnaround_mean_s=float(np.mean([one.last_s for one in groups])),
         makespan_s=float(outcome.end_s.max() - outcome.submit_s.min()),
         throughput_per_h=3600.0 * ended / lasts_s,
         utilisation=busy_s(outcome, span.begin_s, span.end_s) / max(1e-9, sum(its.processors) * lasts_s),
@@ -150,7 +157,7 @@ def quantile(values: Floats, share: float) -> float:
     return float(np.partition(values, place)[place])
 
 
-def busy_s(outcome: Outcome, begin_s: float, end_s: float) -> float:
+def busy_s(outcome: JobTimes, begin_s: float, end_s: float) -> float:
     """Processor-seconds of jobs between two times."""
     overlap_s = np.minimum(outcome.end_s, end_s) - np.maximum(outcome.start_s, begin_s)
     return float(np.dot(np.maximum(0.0, overlap_s), outcome.processors))
@@ -169,7 +176,7 @@ def _means(users: np.ndarray[tuple[int], np.dtype[np.int32]], values: Floats) ->
     return means
 
 
-def _shares(outcome: Outcome, span: Window) -> Floats:
+def _shares(outcome: JobTimes, span: MeasuredSpan) -> Floats:
     """Share that was done of each user's work that had come by the end of the window (its middle, if all came at
     once)."""
     at_s = (span.begin_s + span.end_s) / 2 if span.at_once else span.end_s
@@ -183,12 +190,40 @@ def _shares(outcome: Outcome, span: Window) -> Floats:
     return shares
 
 
-def _response_s(outcome: Outcome, span: Window) -> float:
-    """Mean time to the first end of a submission. Jobs of one user that came at one site at one moment are one
-    submission."""
+class SubmissionTimes(NamedTuple):
+    """Jobs of one submission that were done. Times of its jobs are means, in seconds."""
+
+    submit_s: float
+    jobs: int
+    wait_s: float
+    run_s: float
+    """Execution time at the site where it ran."""
+    turnaround_s: float
+    first_s: float
+    """Time from the submission to the end of its first job."""
+    last_s: float
+    """Time from the submission to the end of its last job: the turnaround of the group."""
+
+
+def submissions(outcome: JobTimes) -> list[SubmissionTimes]:
+    """A row for each submission of which a job was done, by user, home and time. Jobs of one user that came at one site
+    at one moment are one submission."""
+    if not len(outcome.submit_s):
+        return []
     order = np.lexsort((outcome.end_s, outcome.submit_s, outcome.home, outcome.user))
     user, home, submit_s = outcome.user[order], outcome.home[order], outcome.submit_s[order]
-    first = np.ones(len(order), bool)
-    first[1:] = (user[1:] != user[:-1]) | (home[1:] != home[:-1]) | (submit_s[1:] != submit_s[:-1])
-    first &= (submit_s >= span.begin_s) & (submit_s <= span.end_s)
-    return float((outcome.end_s[order][first] - submit_s[first]).mean())
+    start_s, end_s = outcome.start_s[order], outcome.end_s[order]
+    new = (user[1:] != user[:-1]) | (home[1:] != home[:-1]) | (submit_s[1:] != submit_s[:-1])
+    at = np.concatenate([[0], np.flatnonzero(new) + 1])
+    jobs = np.diff(np.append(at, len(order)))
+    came_s = submit_s[at]
+    columns = (
+        came_s,
+        jobs,
+        np.add.reduceat(start_s - submit_s, at) / jobs,
+        np.add.reduceat(end_s - start_s, at) / jobs,
+        np.add.reduceat(end_s - submit_s, at) / jobs,
+        end_s[at] - came_s,
+        end_s[at + jobs - 1] - came_s,
+    )
+    return [SubmissionTimes(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]

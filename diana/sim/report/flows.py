@@ -51,7 +51,7 @@ class SiteFlow(msgspec.Struct, frozen=True, kw_only=True):
     waiting: list[int]
 
 
-class Turnaround(msgspec.Struct, frozen=True, kw_only=True):
+class TurnaroundReport(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds from the submission to the end, of the jobs that were done."""
 
     jobs: int
@@ -74,7 +74,7 @@ class MigrationReport(msgspec.Struct, frozen=True, kw_only=True):
     """Exported jobs that started at another site than they were sent to: it had no room for them any more."""
     worst_start: float
     """The longest time from the order to the start, as a share of the gain that justified it."""
-    turnaround: dict[str, Turnaround]
+    turnaround: dict[str, TurnaroundReport]
     """Turnaround by user; `all`: of all."""
     bucket_s: float
     sites: dict[str, SiteFlow]
@@ -283,9 +283,9 @@ def quantile(values: Sequence[float], share: float) -> float:
     return sorted(values)[max(0, math.ceil(share * len(values)) - 1)] if len(values) else 0.0
 
 
-def _turnaround(took_s: Sequence[float]) -> Turnaround:
+def _turnaround(took_s: Sequence[float]) -> TurnaroundReport:
     mean_s = math.fsum(took_s) / len(took_s) if len(took_s) else 0.0
-    return Turnaround(jobs=len(took_s), mean_s=mean_s, p95_s=quantile(took_s, 0.95))
+    return TurnaroundReport(jobs=len(took_s), mean_s=mean_s, p95_s=quantile(took_s, 0.95))
 
 
 def text(found: dict[str, Any]) -> list[str]:

@@ -12,7 +12,7 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int32]
 
 
-class Outcome(NamedTuple):
+class JobTimes(NamedTuple):
     """Rows in no particular order; times in seconds since the run began. Jobs of one submission share `user`, `home`
     and `submit_s`."""
 

@@ -211,7 +211,7 @@ class OutcomeDigest(Watcher):
         self._row("end", site, group_of(run.subgroup), [run.index, run.index + 1], run.attempt, ENDS[int(outcome)])
 
 
-def of_columns(outcome: oc.Outcome, unfinished: int, seed: int) -> RunOutcome:
+def of_columns(outcome: oc.JobTimes, unfinished: int, seed: int) -> RunOutcome:
     """The outcome of a central policy's run: rows [start, end, submission, site, home, user, processors] of the jobs
     that were done, sorted, then how many were not over in time. It moves no job and sends no message."""
     times = [

@@ -119,7 +119,7 @@ class SiteReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Jobs of others, where a batch system has some; the fields above count those that diana gave it."""
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
+class PlanReport(msgspec.Struct, frozen=True, kw_only=True):
     """The first placement of an entry, what the planner foretold and what came (SPEC D6)."""
 
     name: str
@@ -137,7 +137,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """Jobs by site."""
 
 
-def plan_row(name: str, work: WorkSpec, made: Sequence[Decision], makespan_s: float) -> Plan | None:
+def plan_row(name: str, work: WorkSpec, made: Sequence[Decision], makespan_s: float) -> PlanReport | None:
     """The row of an entry's first decisions: one, or with a forced plan one per site; None: nothing was placed."""
     parts = [part for decision in made for part in decision.parts]
     if not parts:
@@ -147,7 +147,7 @@ def plan_row(name: str, work: WorkSpec, made: Sequence[Decision], makespan_s: fl
         jobs[part.site] = jobs.get(part.site, 0) + part.jobs
     unit = made[0].subgroup_jobs if made[0].plan == "split" else 0
     ends_s = [part.predicted_end_s for part in parts]
-    return Plan(
+    return PlanReport(
         name=name,
         group_size=min(unit or max(jobs.values()), max(jobs.values())),
         makespan_h=round(max(ends_s) / 3600.0, 4),
@@ -177,7 +177,7 @@ class Report(msgspec.Struct, kw_only=True):
     bound: Bound | None = None
     sites: dict[str, SiteReport] = {}
     decisions: dict[str, tuple[Decision, ...]] = {}
-    plans: list[Plan] = []
+    plans: list[PlanReport] = []
     arrivals: list[ArrivalReport] = []
     transfers: list[TransferReport] = []
     network: NetworkReport

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from diana.sim.specs.compare_spec import PolicySpec
+from diana.sim.specs.compare_spec import BrokerSpec, PolicySpec
 from diana.sim.specs.names import known, unique
 from diana.sim.specs.scenario_spec import Scenario
 
@@ -12,7 +12,7 @@ AS_WRITTEN = "as written"
 """The policy of a scenario that names none: its own settings."""
 
 
-class Plan(msgspec.Struct, frozen=True):
+class ComparisonPlan(msgspec.Struct, frozen=True):
     """A comparison, its defaults filled in."""
 
     policies: tuple[PolicySpec, ...]
@@ -24,18 +24,18 @@ class Plan(msgspec.Struct, frozen=True):
     """True: each run's report is kept."""
 
 
-AS_IT_IS = Plan((PolicySpec(AS_WRITTEN),), (1.0,), 1, 0.0, AS_WRITTEN, whole=True)
+AS_IT_IS = ComparisonPlan((PolicySpec(AS_WRITTEN),), (1.0,), 1, 0.0, AS_WRITTEN, whole=True)
 """A scenario by itself, under one seed, untrimmed."""
 
 
-def plan(scenario: Scenario) -> Plan:
+def plan(scenario: Scenario) -> ComparisonPlan:
     """The comparison that `scenario.compare` asks for; without one `AS_IT_IS`."""
     spec = scenario.compare
     if spec is None:
         return AS_IT_IS
     every = {policy.name: policy for policy in scenario.policies}
     chosen = tuple(every[name] for name in spec.policies or every)
-    return Plan(chosen, spec.loads, spec.seeds, spec.warm_up, spec.baseline or chosen[0].name)
+    return ComparisonPlan(chosen, spec.loads, spec.seeds, spec.warm_up, spec.baseline or chosen[0].name)
 
 
 def check_compare(scenario: Scenario) -> None:
@@ -47,6 +47,14 @@ def check_compare(scenario: Scenario) -> None:
         if policy.central and policy.settings:
             raise ValueError(
                 f"policies {policy.name}: central = {policy.central!r} has no settings; leave one of the two out"
+            )
+        broker = policy.broker
+        if policy.central != "egee" and broker != BrokerSpec():
+            raise ValueError(f"policies {policy.name}: broker: only central = 'egee' has one; leave one of the two out")
+        if not (0 <= broker.job_s <= 3600 and 0.001 <= broker.refresh_s <= 1e6):
+            raise ValueError(
+                f"policies {policy.name}: broker: job_s = {broker.job_s:g}, refresh_s = {broker.refresh_s:g}: want 0 "
+                "to 3600, and 0.001 to 1e6"
             )
     spec = scenario.compare
     if spec is None:

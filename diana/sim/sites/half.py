@@ -22,7 +22,7 @@ from diana.model.trust.register import Copy
 from diana.replica import messages as ms
 from diana.replica.machine import Replica
 from diana.replica.settings import ReplicaSettings
-from diana.sim.sites.site import SNAPSHOT_RECORDS, Site, _sorted
+from diana.sim.sites.site import SNAPSHOT_RECORDS, SimulatedSite, _sorted
 from diana.sim.twins.store import MemoryStore
 
 HELD_ENTRIES = 400
@@ -31,7 +31,7 @@ STEP_DOWN_S = 0.3
 """Seconds until a node that stepped down is up again as a follower."""
 
 
-class Kept(NamedTuple):
+class KeptEntry(NamedTuple):
     """An entry as the leader made it."""
 
     after: int
@@ -81,12 +81,12 @@ class PairPort(Protocol):
 
     def told_operator(self, effect: ms.HoldIntake | ms.Answered) -> None: ...
 
-    def made(self, kept: Kept) -> None: ...
+    def made(self, kept: KeptEntry) -> None: ...
 
     def released(self, half: Half, seq: int) -> None: ...
 
 
-class Half(Site):
+class Half(SimulatedSite):
     """`machine` names it within its site. The engine is there only while it leads."""
 
     def __init__(self, pair: PairPort, machine: str, other: str, speed: float, saved: ms.Saved, **parts: Any) -> None:
@@ -109,7 +109,7 @@ class Half(Site):
         self._missed: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
         self._line: deque[tuple[int, list[fx.Effect], Callable[[], None] | None]] = deque()
         self._draining = False
-        self._entries: deque[Kept] = deque()
+        self._entries: deque[KeptEntry] = deque()
         self._last = 0
         self._timer_s = -1.0
 
@@ -231,7 +231,7 @@ class Half(Site):
                 pair.say(self, effect.message)
             case ms.Ship():
                 self._ship(effect)
-            case ms.Store():
+            case ms.StoreEntry():
                 self._after(self._fsync_s, self._stored, effect.entry, pair.batch(effect.entry))
             case ms.Seed():
                 pair.seed(self, effect)
@@ -344,7 +344,7 @@ class Half(Site):
             encoded = tuple(lines.encode(record) for record in told)
             batch = ports.Batch(at_s=self._clock.now_s, records=encoded, facts=tuple(facts), term=replica.term)
             after, self._last = self._last, self._last + len(told)
-            kept = Kept(after, self._last, batch, tuple(told))
+            kept = KeptEntry(after, self._last, batch, tuple(told))
             self._entries.append(kept)
             self._pair.made(kept)
             self._after(self._fsync_s, self._durable_here, kept.seq, batch)

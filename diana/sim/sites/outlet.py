@@ -19,7 +19,7 @@ from diana.sim.twins.transport import SimTransport
 
 
 class Outlet:
-    """The half of a `Site` that carries effects out; the site fills in these fields."""
+    """The half of a `SimulatedSite` that carries effects out; the site fills in these fields."""
 
     site: SiteId
     lrm: SimMachines

@@ -1,8 +1,8 @@
 """A simulated site with a standby: two halves, the link between them, their witness, and their faults.
 
-Seen from the rest of the simulation it is a `Site`: peers, LRM and stager meet whichever half leads. The judge of I3
-and I6 is here, apart from the machine it judges: what one half let out must stand in the journal of every later leader,
-and nothing leaves a half once the other has begun a higher term.
+Seen from the rest of the simulation it is a `SimulatedSite`: peers, LRM and stager meet whichever half leads. The judge
+of I3 and I6 is here, apart from the machine it judges: what one half let out must stand in the journal of every later
+leader, and nothing leaves a half once the other has begun a higher term.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from diana.ports import Batch
 from diana.replica import messages as ms
 from diana.replica.settings import ReplicaSettings
 from diana.sim.kernel import chance
-from diana.sim.sites.half import Half, Kept
-from diana.sim.sites.site import Site
+from diana.sim.sites.half import Half, KeptEntry
+from diana.sim.sites.site import SimulatedSite
 from diana.sim.twins.store import MemoryStore
 
 MACHINES = ("main", "standby")
@@ -40,7 +40,7 @@ _REQUESTS = 3_000_000_000
 """Request numbers from here on are the replicas' questions to their witness."""
 
 
-class Pair:
+class ReplicaPair:
     """`sites` are all there are, for the witness is one of them; `parts` is what every site is made of."""
 
     def __init__(
@@ -50,7 +50,7 @@ class Pair:
         witness: str,
         number: int,
         seed: int,
-        sites: dict[SiteId, Site | Pair],
+        sites: dict[SiteId, SimulatedSite | ReplicaPair],
         new_store: Callable[[], MemoryStore],
         parts: dict[str, Any],
     ) -> None:
@@ -83,7 +83,7 @@ class Pair:
         self._away: set[str] = set()
         """Halves that cannot reach the witness."""
         # The judge
-        self._made: dict[int, dict[int, Kept]] = {}
+        self._made: dict[int, dict[int, KeptEntry]] = {}
         self._told = 0
         self._history: list[tuple[int, bytes]] = []
         self.lost_s = -1.0
@@ -337,7 +337,7 @@ class Pair:
 
     # --- the judge -------------------------------------------------------------------------------------
 
-    def made(self, kept: Kept) -> None:
+    def made(self, kept: KeptEntry) -> None:
         self._made.setdefault(kept.seq, {})[kept.batch.term] = kept
 
     def begins(self, half: Half) -> None:

@@ -47,7 +47,7 @@ _READ = -1
 """Request number of the driver's own reads."""
 
 
-class Site(Outlet):
+class SimulatedSite(Outlet):
     def __init__(
         self,
         site: SiteId,

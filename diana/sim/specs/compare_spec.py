@@ -10,6 +10,17 @@ SettingsTable = dict[str, float | int | bool | str | dict[str, float]]
 """Keys of diana/model/settings.py."""
 
 
+class BrokerSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The broker of `central = "egee"`."""
+
+    job_s: float = 0.25
+    """Time that each job takes of it: four jobs a second, which favours the broker. gLite's is said to have reached
+    that in bulk submission at best."""
+    refresh_s: float = 60.0
+    """Time between two publications of the sites, which are then all as old as that. LCG's took minutes, for jobs of
+    hours."""
+
+
 class PolicySpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One way to place the same work."""
 
@@ -17,8 +28,11 @@ class PolicySpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Name for the report, and for `compare`."""
     settings: SettingsTable = {}
     """Settings at every site, over the scenario's `settings` and the sites' own."""
-    central: Literal["", "min-min", "sufferage", "first-start"] = ""
-    """A scheduler that sees everything at no cost, instead of the engine; only the simulator has it."""
+    central: Literal["", "min-min", "sufferage", "first-start", "egee"] = ""
+    """A central scheduler instead of the engine; only the simulator has it. The first three see everything at no cost;
+    `egee` is a broker by old information."""
+    broker: BrokerSpec = BrokerSpec()
+    """Cost and knowledge of the broker of `egee`."""
 
 
 class CompareSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

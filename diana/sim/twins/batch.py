@@ -17,7 +17,7 @@ from enum import StrEnum
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
-from diana.sim.twins.batch_queue import Gap, Job, Waiting
+from diana.sim.twins.batch_queue import BatchJob, Gap, WaitingJobs
 
 
 class Discipline(StrEnum):
@@ -33,7 +33,7 @@ class Told(NamedTuple):
     started: list[int]
 
 
-class Batch:
+class BatchMachine:
     """Jobs are the caller's numbers. At one time ends come before starts, and all that is submitted at it before both.
 
     A job runs for `run_s` whatever its estimate: nothing is killed at its request, only by `withdraw`. A job that runs
@@ -47,7 +47,7 @@ class Batch:
         self.processors = processors
         self._free = processors
         self._backfills = discipline is Discipline.EASY
-        self._waiting = Waiting()
+        self._waiting = WaitingJobs()
         self._starts = 0
         self._running: list[tuple[float, int, int, int, float]] = []
         """Heap of (end, order of start, job, width, expected end)."""
@@ -75,7 +75,7 @@ class Batch:
         starts at an `advance`."""
         if not 0 < width <= self.processors:
             raise ValueError(f"job {job}: {width} processors of {self.processors}")
-        self._waiting.append(Job(job, width, run_s, estimate_s))
+        self._waiting.append(BatchJob(job, width, run_s, estimate_s))
 
     def withdraw(self, jobs: Collection[int]) -> list[int]:
         """Take these jobs out: those that wait leave the queue, those that run are killed; others are not known here,
@@ -131,7 +131,7 @@ class Batch:
             self._gap = None
         return ended
 
-    def _start(self, job: Job, now_s: float, started: list[int]) -> None:
+    def _start(self, job: BatchJob, now_s: float, started: list[int]) -> None:
         self._free -= job.width
         self._starts += 1
         expected_s = now_s + job.estimate_s

@@ -13,7 +13,7 @@ from diana.model.ids import SiteId
 from diana.sim.kernel.clock import Clock
 from diana.sim.load.background import Other
 from diana.sim.load.life import LifeOf
-from diana.sim.twins.batch import Batch, Discipline
+from diana.sim.twins.batch import BatchMachine, Discipline
 from diana.sim.twins.lrm import Others, SimLrm, Watcher, _Claim, _never
 
 
@@ -38,7 +38,7 @@ class BatchLrm(SimLrm):
         software: tuple[str, ...] = (),
     ) -> None:
         super().__init__(clock, site, slots, speed, life, watcher, again, software=software)
-        self._batch = Batch(slots, discipline)
+        self._batch = BatchMachine(slots, discipline)
         self._numbers = 0
         self._waits: dict[int, _Claim] = {}
         self._runs: dict[int, _Claim] = {}

@@ -21,7 +21,7 @@ _GONE = int(np.iinfo(np.int64).max)
 """Width of a place whose job has left: fits nowhere."""
 
 
-class Job(NamedTuple):
+class BatchJob(NamedTuple):
     job: int
     width: int
     """Processors."""
@@ -37,7 +37,7 @@ class Gap(NamedTuple):
     extra: int
 
 
-class Waiting:
+class WaitingJobs:
     __slots__ = (
         "_count",
         "_end",
@@ -63,7 +63,7 @@ class Waiting:
     def __len__(self) -> int:
         return self._count
 
-    def append(self, job: Job) -> None:
+    def append(self, job: BatchJob) -> None:
         if self._end == len(self._jobs):
             self._make_room()
         at = self._end
@@ -79,7 +79,7 @@ class Waiting:
     def head_width(self) -> int:
         return self._widths.item(self._head)
 
-    def pop(self) -> Job:
+    def pop(self) -> BatchJob:
         """The head leaves; the next in order becomes it."""
         job = self._leave(self._head)
         self._pass_the_gone()
@@ -97,13 +97,13 @@ class Waiting:
         left: list[int] = self._jobs[at].tolist()
         return left
 
-    def backfill(self, now_s: float, gap: Gap, only_new: bool) -> tuple[list[Job], Gap]:
+    def backfill(self, now_s: float, gap: Gap, only_new: bool) -> tuple[list[BatchJob], Gap]:
         """Take out, in order, each job behind the head that fits into what those before it have left of the gap: until
         its shadow, or on extra processors. `only_new`: look only at jobs that came after the last look. Returns the
         jobs, and the gap that is left."""
         begin = self._seen if only_new else self._head + 1
         begin = max(begin, self._head + 1)
-        taken: list[Job] = []
+        taken: list[BatchJob] = []
         for block in self._promising(begin, now_s, gap):
             if not gap.free:
                 break
@@ -125,7 +125,7 @@ class Waiting:
         blocks: list[int] = (np.flatnonzero(fits) + first).tolist()
         return blocks
 
-    def _from_block(self, low: int, high: int, now_s: float, gap: Gap, taken: list[Job]) -> Gap:
+    def _from_block(self, low: int, high: int, now_s: float, gap: Gap, taken: list[BatchJob]) -> Gap:
         free, shadow_s, extra = gap
         widths, ends_s = self._widths[low:high], now_s + self._estimates_s[low:high]
         fits = np.flatnonzero((widths <= free) & ((widths <= extra) | (ends_s <= shadow_s)))
@@ -151,8 +151,8 @@ class Waiting:
         there = self._widths[begin:end] != _GONE
         self._shortest_s[block] = self._estimates_s[begin:end].min(initial=math.inf, where=there)
 
-    def _leave(self, at: int) -> Job:
-        job = Job(self._jobs.item(at), self._widths.item(at), self._runs_s.item(at), self._estimates_s.item(at))
+    def _leave(self, at: int) -> BatchJob:
+        job = BatchJob(self._jobs.item(at), self._widths.item(at), self._runs_s.item(at), self._estimates_s.item(at))
         self._widths[at] = _GONE
         self._count -= 1
         return job

@@ -130,6 +130,9 @@ class Routed:
             self._flows[self._number] = (its, self._shared.start(self._path, its.left_bytes, self._ended, self._number))
 
     def _ended(self, number: int) -> None:
+        if number not in self._flows:
+            # Forgotten in the very moment in which it ended: by the end of another that came first.
+            return
         its, _ = self._flows.pop(number)
         self._refill()
         its.done(*its.arguments)

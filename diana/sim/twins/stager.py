@@ -26,7 +26,7 @@ RETRY_S = 1.0
 REGISTER_S = 0.5
 """Seconds that finding and hashing a group's outputs takes."""
 ORDERS = 16
-"""Orders worked on at once at a site; the real one's default."""
+"""Orders that fetch at once at a site; the real one's default."""
 
 _Wanted = tuple[str, int, tuple[SiteId, ...]]
 """(ref, bytes, sources); an empty ref is a batch of outputs."""
@@ -156,9 +156,15 @@ class SimStager:
         self._tasks[task.ticket] = task
         if self._faults.happens("stage_error", self._site, about="gather" if task.key else "stage in"):
             self._clock.after(0.01, self._done, task, "a transfer failed (ordered by the simulation)")
+        elif task.key is None and all(self._here(ref) for ref, _, _ in task.wanted):
+            # Nothing is to be fetched: it takes no place among the orders that fetch.
+            self._clock.after(0.001, self._fetch_all, task)
         else:
             self._waiting.append(task)
             self._clock.after(0.001, self._work)
+
+    def _here(self, ref: str) -> bool:
+        return ref in self.disk or f"dataset:{dataset_of(ref)}" in self.disk
 
     def _work(self) -> None:
         """Begin what may begin, in the order in which it was ordered."""
@@ -182,7 +188,7 @@ class SimStager:
         if not self._current(task):
             return
         ref, _, sources = wanted
-        if ref and (ref in self.disk or f"dataset:{dataset_of(ref)}" in self.disk):
+        if ref and self._here(ref):
             self._got(task)
         elif not sources:
             self._done(task, f"{ref}: no site has it")

@@ -15,7 +15,7 @@ import msgspec
 from diana import errors
 from diana.model.facts import Facts, FactsKey
 from diana.model.ids import GroupId
-from diana.ports import Batch, Entry, Journal, LogEnd, Standing, TermStart, with_term
+from diana.ports import Batch, Entry, Journal, JournalTerm, LogEnd, Standing, with_term
 
 _encode_facts = msgspec.msgpack.Encoder().encode
 _decode_facts = msgspec.msgpack.Decoder(Facts).decode
@@ -72,7 +72,7 @@ class MemoryStore:
         self._meta = {"schema": "1", "db_uuid": db_uuid, "replica_uuid": f"{db_uuid}-disk"}
         self._commits: list[tuple[int, int, float]] = []
         """Transactions behind the snapshot: seq of the last record, number of records, site time."""
-        self._starts: tuple[TermStart, ...] = ()
+        self._starts: tuple[JournalTerm, ...] = ()
         self._records: list[bytes] = []
         self._snapshot: bytes | None = None
         self._snapshot_seq = 0

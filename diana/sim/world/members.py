@@ -37,7 +37,7 @@ class Age(msgspec.Struct, frozen=True):
     most_s: float
 
 
-class Member:
+class MemberSite:
     """One site: an engine and what its boots have in common."""
 
     __slots__ = ("_all", "_armed_s", "_hello", "boots", "engine", "site")
@@ -157,18 +157,18 @@ class Members:
         self.network = Network(
             self.clock, Faults(faults or FaultsSpec(), seed), LATENCY_S, 1e8, seeds=self.seeds, rng=Random(seed)
         )
-        self.members: dict[SiteId, Member] = {}
+        self.members: dict[SiteId, MemberSite] = {}
         for at in range(count):
             self.add(seeds, dial_only=at >= count - dial_only)
 
-    def add(self, seeds: int = 3, *, dial_only: bool = False) -> Member:
+    def add(self, seeds: int = 3, *, dial_only: bool = False) -> MemberSite:
         """One more, not started."""
         site = SiteId(f"s{len(self.members):05}")
         known = [other for other in self.members if other not in self.network.dial_only]
         self.seeds[site] = tuple(self.rng.sample(known, min(seeds, len(known))))
         if dial_only:
             self.network.dial_only.add(site)
-        member = self.members[site] = Member(self, site)
+        member = self.members[site] = MemberSite(self, site)
         self.network.attach(member)
         return member
 
@@ -210,7 +210,7 @@ class Members:
 
     # --- what is so ------------------------------------------------------------------------------------
 
-    def up(self) -> list[Member]:
+    def up(self) -> list[MemberSite]:
         return [member for member in self.members.values() if member.engine is not None]
 
     def knowing(self, site: SiteId, *states: State) -> int:

@@ -9,11 +9,11 @@ import numpy as np
 
 from diana.model import facts as fa
 from diana.sim.load.workload import Submission
-from diana.sim.report.outcome import Ints, Outcome
+from diana.sim.report.outcome import Ints, JobTimes
 from diana.sim.world.world import World
 
 
-def outcome_of(world: World) -> Outcome:
+def outcome_of(world: World) -> JobTimes:
     """The outcome of a run that is over: the last attempt of each job, as its origin keeps it. Merging is no job."""
     rows = _Rows(world)
     for submission in world.users.submissions.values():
@@ -49,7 +49,7 @@ class _Rows:
             self._start_s.extend(facts.started_s)
             self._end_s.extend(facts.ended_s)
 
-    def outcome(self) -> Outcome:
+    def outcome(self) -> JobTimes:
         group, index = np.array(self._group, np.int32), np.array(self._index, np.int64)
         order = np.lexsort((np.array(self._attempt, np.int32), index, group))
         group, index = group[order], index[order]
@@ -60,7 +60,7 @@ class _Rows:
         kept = last & done & (index < jobs[group]) if len(group) else last
         rows, group, index = order[kept], group[kept], index[kept]
         lives = (self._groups[g].life(k).run_s for g, k in zip(group.tolist(), index.tolist(), strict=True))
-        return Outcome(
+        return JobTimes(
             user=_column(self._users[s.principal.name] for s in self._groups)[group],
             home=_column(self._sites[s.site] for s in self._groups)[group],
             site=np.array(self._site, np.int32)[rows],

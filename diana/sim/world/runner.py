@@ -199,15 +199,16 @@ def _report(world: World) -> rp.Report:
 
 def _entry(world: World, report: rp.Report, name: str, seen: list[tuple[Submission, GroupView]]) -> None:
     """One entry of the workload: one group, with a forced plan one per site, or all that a generator drew."""
-    decided = []
+    decided, predicted_s = [], 0.0
+    submit_s = seen[0][0].submit_s
     for submission, _ in seen:
         explained = world.sites[submission.site].ask("explain", submission.group)
         decided.append(explained.decisions if isinstance(explained, Explanation) else ())
+        if isinstance(explained, Explanation) and explained.predicted_s > 0:
+            predicted_s = max(predicted_s, submission.submit_s - submit_s + explained.predicted_s)
     first = [made[0] for made in decided if made]
     if first:
         report.decisions[name] = tuple(decision for made in decided for decision in made)
-    submit_s = seen[0][0].submit_s
-    predicted_s = max((d.decided_at_s - submit_s + d.end_s() for d in first), default=0.0)
     group = report.groups[name] = _group(world, seen, predicted_s)
     row = rp.plan_row(name, seen[0][0].work, first, group.makespan_s)
     if row is not None:

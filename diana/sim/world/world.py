@@ -13,11 +13,11 @@ from diana.engine.journal.records import Record
 from diana.model.ids import MAIN_MACHINE, SiteId
 from diana.model.settings import Settings
 from diana.model.trust.principal import Principal, Role
-from diana.sim.checks.caps import Feed
+from diana.sim.checks.caps import MachineCap
 from diana.sim.checks.checkers import Checkers
-from diana.sim.checks.coverage import Coverage
+from diana.sim.checks.coverage import StrikeCount
 from diana.sim.faults.mishaps import Mishaps
-from diana.sim.faults.planned import Planned
+from diana.sim.faults.planned import PlannedFaults
 from diana.sim.faults.swarm import drawn
 from diana.sim.kernel import chance
 from diana.sim.kernel.clock import Clock
@@ -33,8 +33,8 @@ from diana.sim.report.outcome_digest import OutcomeDigest
 from diana.sim.scenario.topology import Topology
 from diana.sim.sites.driver import Boot
 from diana.sim.sites.machines import SimMachines
-from diana.sim.sites.replicas import Pair
-from diana.sim.sites.site import Site
+from diana.sim.sites.replicas import ReplicaPair
+from diana.sim.sites.site import SimulatedSite
 from diana.sim.specs.scenario_spec import Scenario, SwarmSpec
 from diana.sim.specs.site_spec import SiteSpec
 from diana.sim.twins.batch import Discipline
@@ -80,10 +80,12 @@ class World:
         )
         self.network.dial_only.update(SiteId(s.name) for s in scenario.sites if s.dial_only)
         settings = {SiteId(s.name): scenario.site_settings(s) for s in scenario.sites}
-        feeds = {(SiteId(s.name), MAIN_MACHINE): Feed(settings[SiteId(s.name)].feed(), s.gpus) for s in scenario.sites}
+        feeds = {
+            (SiteId(s.name), MAIN_MACHINE): MachineCap(settings[SiteId(s.name)].feed(), s.gpus) for s in scenario.sites
+        }
         for s in scenario.sites:
             its = settings[SiteId(s.name)]
-            feeds |= {(SiteId(s.name), m.name): Feed(m.slots + its.ahead_of(m.slots), m.gpus) for m in s.machines}
+            feeds |= {(SiteId(s.name), m.name): MachineCap(m.slots + its.ahead_of(m.slots), m.gpus) for m in s.machines}
         most = {site: its.user_max_running for site, its in settings.items()}
         self.checkers = Checkers(self.clock, feeds, most)
         self.arrivals = Arrivals(len(settings)) if "arrivals" in scenario.report else None
@@ -98,8 +100,8 @@ class World:
         watching = [one.committed for one in (self.flows, self.coverage, self.outcome) if one]
         if watching:
             self.checkers.watch = partial(_tell, watching)
-        self.sites: dict[SiteId, Site | Pair] = {}
-        self.pairs: list[Pair] = []
+        self.sites: dict[SiteId, SimulatedSite | ReplicaPair] = {}
+        self.pairs: list[ReplicaPair] = []
         """The sites with a standby."""
         self.users = Users(self.clock, scenario, seed, self._deliver)
         self._datasets_waiting: dict[int, tuple[SiteId, Event]] = {}
@@ -126,19 +128,21 @@ class World:
             if spec.standby:
                 number = len(self.pairs)
                 new_store = partial(MemoryStore, _uuid(seed, site))
-                self.sites[site] = pair = Pair(site, its, spec.witness, number, seed, self.sites, new_store, parts)
+                self.sites[site] = pair = ReplicaPair(
+                    site, its, spec.witness, number, seed, self.sites, new_store, parts
+                )
                 self.pairs.append(pair)
             else:
-                self.sites[site] = one = Site(site, its, **parts)
+                self.sites[site] = one = SimulatedSite(site, its, **parts)
                 one.maintenance = tuple(span.window() for span in spec.maintenance)
         stagers = {site: s.stager for site, s in self.sites.items()}
         for one_site in self.sites.values():
             one_site.stager.peers = stagers
         self.mishaps = Mishaps(self.clock, self.faults, self.trace, self.network, self.sites, self.users.lift)
-        self.planned = Planned(self.clock, self.faults, self.trace, self.network, self.sites, scenario.events)
+        self.planned = PlannedFaults(self.clock, self.faults, self.trace, self.network, self.sites, scenario.events)
 
-    def _watched(self) -> Coverage:
-        coverage = Coverage(lambda: self.clock.now_s, self._open_at)
+    def _watched(self) -> StrikeCount:
+        coverage = StrikeCount(lambda: self.clock.now_s, self._open_at)
         self.faults.watch, self.trace.watch = coverage.struck, coverage.handled
         return coverage
 
@@ -209,7 +213,7 @@ class World:
 
     def _wall_s(self, site: SiteId) -> float:
         its = self.sites.get(site)
-        return 1_750_000_000.0 + self.clock.now_s + (its.wall_off_s if isinstance(its, Site) else 0.0)
+        return 1_750_000_000.0 + self.clock.now_s + (its.wall_off_s if isinstance(its, SimulatedSite) else 0.0)
 
     def _deliver(self, site: SiteId, event: Event) -> None:
         self.sites[site].handle(event)

@@ -5,8 +5,5 @@ from __future__ import annotations
 import msgspec
 
 
-class _Message(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    pass
-
-
-Base = _Message
+class Message(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """A default is the zero of its type, because proto3 cannot tell zero from absent."""

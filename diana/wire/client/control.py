@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from diana.wire.client.base import Base as _Message
+from diana.wire.client.base import Message
 
 
-class CancelRequest(_Message, frozen=True):
+class CancelRequest(Message, frozen=True):
     target: str
     """`alpha-12`, `alpha-12.3`, `alpha-12.[3-9,12]`."""
     dependents: bool = False
     """True: also every group that waits for it; with the whole of a group only."""
 
 
-class CancelResponse(_Message, frozen=True):
+class CancelResponse(Message, frozen=True):
     jobs: int = 0
 
 
-class CancelHeldRequest(_Message, frozen=True):
+class CancelHeldRequest(Message, frozen=True):
     """Request to cancel held jobs only. It is a call of its own, so that a node that does not know it says so instead
     of cancelling running jobs."""
 
@@ -26,47 +26,47 @@ class CancelHeldRequest(_Message, frozen=True):
     """True: the other jobs of the target are held no longer, whether they wait, run or are over."""
 
 
-class CancelHeldResponse(_Message, frozen=True):
+class CancelHeldResponse(Message, frozen=True):
     indices: str = ""
     """The jobs that will never run, as `0-7,12`."""
     unsure: int = 0
     """Held jobs whose site has not said yet whether they had started; ask again."""
 
 
-class HoldRequest(_Message, frozen=True):
+class HoldRequest(Message, frozen=True):
     target: str
     """As for CancelRequest."""
 
 
-class HoldResponse(_Message, frozen=True):
+class HoldResponse(Message, frozen=True):
     jobs: int = 0
     started: int = 0
     """Number of jobs that had started already, and run on."""
 
 
-class MoveRequest(_Message, frozen=True):
+class MoveRequest(Message, frozen=True):
     target: str
     """As for CancelRequest."""
     to: str
     """The site its jobs are to run at."""
 
 
-class MoveResponse(_Message, frozen=True):
+class MoveResponse(Message, frozen=True):
     jobs: int = 0
     started: int = 0
     """Number of jobs that had started already, and run on where they are."""
 
 
-class ReleaseRequest(_Message, frozen=True):
+class ReleaseRequest(Message, frozen=True):
     target: str
     """As for CancelRequest; everything named must be held."""
 
 
-class ReleaseResponse(_Message, frozen=True):
+class ReleaseResponse(Message, frozen=True):
     jobs: int = 0
 
 
-class RetryRequest(_Message, frozen=True):
+class RetryRequest(Message, frozen=True):
     """Request to place failed jobs anew, and the others asked for; done ones never."""
 
     target: str
@@ -79,5 +79,5 @@ class RetryRequest(_Message, frozen=True):
     """True: also jobs at sites out of reach, with the whole of a group only; they may run on there for a while."""
 
 
-class RetryResponse(_Message, frozen=True):
+class RetryResponse(Message, frozen=True):
     jobs: int = 0

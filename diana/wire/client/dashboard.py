@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from diana.wire.client.base import Base as _Message
+from diana.wire.client.base import Message
 
 
-class DashboardRequest(_Message, frozen=True):
+class DashboardRequest(Message, frozen=True):
     scope: str = ""
     """Scope of the access: pages or metrics; empty: pages."""
     for_s: float = 0.0
     """Seconds the access holds; 0: as the site's operator set."""
 
 
-class DashboardResponse(_Message, frozen=True):
+class DashboardResponse(Message, frozen=True):
     url: str = ""
     """URL of the pages, good once and within two minutes; or of the metrics."""
     token: str = ""
@@ -20,12 +20,12 @@ class DashboardResponse(_Message, frozen=True):
     expires_wall_s: float = 0.0
 
 
-class ActivityRequest(_Message, frozen=True):
+class ActivityRequest(Message, frozen=True):
     after_wall_s: float = 0.0
     """Time of the node's clock after which samples are wanted; 0: all there are."""
 
 
-class ActivityResponse(_Message, frozen=True):
+class ActivityResponse(Message, frozen=True):
     """Columns: entry k of each belongs to `at_wall_s[k]`, oldest first. Jobs, or processors."""
 
     at_wall_s: tuple[float, ...] = ()

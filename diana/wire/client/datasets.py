@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from diana.wire.client.base import Base as _Message
+from diana.wire.client.base import Message
 
 
-class Dataset(_Message, frozen=True):
+class Dataset(Message, frozen=True):
     name: str
     site: str = ""
     files: int = 0
@@ -20,11 +20,11 @@ class Dataset(_Message, frozen=True):
     """SHA-256 of its list of files; empty: not known."""
 
 
-class DatasetsResponse(_Message, frozen=True):
+class DatasetsResponse(Message, frozen=True):
     datasets: tuple[Dataset, ...] = ()
 
 
-class DatasetAddRequest(_Message, frozen=True):
+class DatasetAddRequest(Message, frozen=True):
     """Paths are the node's own: files, or directories taken with all below them. Operators only."""
 
     name: str
@@ -33,27 +33,27 @@ class DatasetAddRequest(_Message, frozen=True):
     """True: other content under an existing name becomes its newest version."""
 
 
-class DatasetRequest(_Message, frozen=True):
+class DatasetRequest(Message, frozen=True):
     name: str
     """`NAME`, or `NAME@VERSION`."""
     files: bool = False
     """True, when shown: list the files, too."""
 
 
-class DatasetFile(_Message, frozen=True):
+class DatasetFile(Message, frozen=True):
     name: str
     size_bytes: int = 0
     sha256: str = ""
 
 
-class DatasetChunk(_Message, frozen=True):
+class DatasetChunk(Message, frozen=True):
     """One chunk of an answer: first come the versions, then the files."""
 
     datasets: tuple[Dataset, ...] = ()
     files: tuple[DatasetFile, ...] = ()
 
 
-class DatasetProgress(_Message, frozen=True):
+class DatasetProgress(Message, frozen=True):
     """Progress of adding or verifying; the last message has the result."""
 
     files: int = 0

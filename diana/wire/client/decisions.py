@@ -1,12 +1,14 @@
-"""Messages of the client service about placements. See `model/views/decision.py` and `model/views/views.py` for the
-fields."""
+"""Messages of the client service about placements. See `model/views/decision.py` for the fields.
+
+The journal keeps those classes under the names they have there: they cannot be the messages themselves.
+"""
 
 from __future__ import annotations
 
-from diana.wire.client.base import Base as _Message
+from diana.wire.client.base import Message
 
 
-class SiteCost(_Message, frozen=True):
+class SiteCost(Message, frozen=True):
     site: str
     rejected: str = ""
     wait_s: float = 0.0
@@ -44,7 +46,7 @@ class SiteCost(_Message, frozen=True):
     near_miss: str = ""
 
 
-class PlannedPart(_Message, frozen=True):
+class PlannedPart(Message, frozen=True):
     site: str
     jobs: int = 0
     bytes_in: int = 0
@@ -61,21 +63,21 @@ class PlannedPart(_Message, frozen=True):
     cost: float = 0.0
 
 
-class CostWeight(_Message, frozen=True):
+class CostWeight(Message, frozen=True):
     """Weight of a term that is weighted."""
 
     term: str
     weight: float = 0.0
 
 
-class SiteCount(_Message, frozen=True):
+class SiteCount(Message, frozen=True):
     """Number of sites without a row of their own for one reason."""
 
     reason: str
     sites: int = 0
 
 
-class Decision(_Message, frozen=True):
+class Decision(Message, frozen=True):
     """A placement decision. `whole_s` -1: no single site can take the group whole."""
 
     plan: str = ""
@@ -98,18 +100,6 @@ class Decision(_Message, frozen=True):
     reasons: tuple[SiteCount, ...] = ()
     past_error: float = 0.0
     past_groups: int = 0
-
-
-class PartOutcome(_Message, frozen=True):
-    decision: int
-    site: str
-    jobs: int = 0
-    predicted_wait_s: float = 0.0
-    predicted_stage_in_s: float = 0.0
-    predicted_run_s: float = 0.0
-    predicted_end_s: float = 0.0
-    predicted_bytes_in: int = 0
-    started_s: float = 0.0
-    ended_s: float = 0.0
-    bytes_in: int = 0
-    over: bool = False
+    basis: str = ""
+    range_from: str = ""
+    moved: str = ""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from diana.wire.client.base import Base as _Message
+from diana.wire.client.base import Message
 
 
-class InviteRequest(_Message, frozen=True):
+class InviteRequest(Message, frozen=True):
     kind: str = ""
     """site, member, standby or user; empty: site."""
     name: str = ""
@@ -21,7 +21,7 @@ class InviteRequest(_Message, frozen=True):
     id: str = ""
 
 
-class OpenInvitation(_Message, frozen=True):
+class OpenInvitation(Message, frozen=True):
     id: str
     kind: str = ""
     name: str = ""
@@ -29,7 +29,7 @@ class OpenInvitation(_Message, frozen=True):
     expires_wall_s: float = 0.0
 
 
-class InviteResponse(_Message, frozen=True):
+class InviteResponse(Message, frozen=True):
     token: str = ""
     """The invitation itself, a secret: whoever has it may join."""
     kind: str = ""

@@ -8,68 +8,49 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from diana.wire.client.base import Base as _Message
-from diana.wire.client.control import CancelHeldRequest as CancelHeldRequest
-from diana.wire.client.control import CancelHeldResponse as CancelHeldResponse
-from diana.wire.client.control import CancelRequest as CancelRequest
-from diana.wire.client.control import CancelResponse as CancelResponse
-from diana.wire.client.control import HoldRequest as HoldRequest
-from diana.wire.client.control import HoldResponse as HoldResponse
-from diana.wire.client.control import MoveRequest as MoveRequest
-from diana.wire.client.control import MoveResponse as MoveResponse
-from diana.wire.client.control import ReleaseRequest as ReleaseRequest
-from diana.wire.client.control import ReleaseResponse as ReleaseResponse
-from diana.wire.client.control import RetryRequest as RetryRequest
-from diana.wire.client.control import RetryResponse as RetryResponse
-from diana.wire.client.dashboard import ActivityRequest as ActivityRequest
-from diana.wire.client.dashboard import ActivityResponse as ActivityResponse
-from diana.wire.client.dashboard import DashboardRequest as DashboardRequest
-from diana.wire.client.dashboard import DashboardResponse as DashboardResponse
-from diana.wire.client.datasets import Dataset as Dataset
-from diana.wire.client.datasets import DatasetAddRequest as DatasetAddRequest
-from diana.wire.client.datasets import DatasetChunk as DatasetChunk
-from diana.wire.client.datasets import DatasetFile as DatasetFile
-from diana.wire.client.datasets import DatasetProgress as DatasetProgress
-from diana.wire.client.datasets import DatasetRequest as DatasetRequest
-from diana.wire.client.datasets import DatasetsResponse as DatasetsResponse
-from diana.wire.client.decisions import CostWeight as CostWeight
-from diana.wire.client.decisions import Decision as Decision
-from diana.wire.client.decisions import PartOutcome as PartOutcome
-from diana.wire.client.decisions import PlannedPart as PlannedPart
-from diana.wire.client.decisions import SiteCost as SiteCost
-from diana.wire.client.decisions import SiteCount as SiteCount
-from diana.wire.client.enrol import InviteRequest as InviteRequest
-from diana.wire.client.enrol import InviteResponse as InviteResponse
-from diana.wire.client.enrol import OpenInvitation as OpenInvitation
-from diana.wire.client.links import LinkMap as LinkMap
-from diana.wire.client.links import LinksRequest as LinksRequest
-from diana.wire.client.links import LinkView as LinkView
-from diana.wire.client.links import NearSite as NearSite
-from diana.wire.client.operators import Banned as Banned
-from diana.wire.client.operators import LedgerResponse as LedgerResponse
-from diana.wire.client.operators import OperateRequest as OperateRequest
-from diana.wire.client.operators import OperateResponse as OperateResponse
-from diana.wire.client.peers import CheckResult as CheckResult
-from diana.wire.client.peers import Count as Count
-from diana.wire.client.peers import DoctorResponse as DoctorResponse
-from diana.wire.client.peers import MachineRow as MachineRow
-from diana.wire.client.peers import MetricsResponse as MetricsResponse
-from diana.wire.client.peers import PeerRow as PeerRow
-from diana.wire.client.peers import PeersResponse as PeersResponse
-from diana.wire.client.permits import Permit as Permit
-from diana.wire.client.permits import ToSign as ToSign
-from diana.wire.client.queues import LittlesCheck as LittlesCheck
-from diana.wire.client.queues import QueueClass as QueueClass
-from diana.wire.client.queues import QueueReadRequest as QueueReadRequest
-from diana.wire.client.queues import QueueUser as QueueUser
-from diana.wire.client.queues import QueueView as QueueView
-from diana.wire.client.queues import Waiting as Waiting
-from diana.wire.client.sites import Guarded as Guarded
-from diana.wire.client.sites import Site as Site
-from diana.wire.client.sites import SitesResponse as SitesResponse
+import msgspec
+
+from diana.model.views.group import GroupStatus, PartOutcome
+from diana.model.views.link import LinkMap
+from diana.model.views.queue import QueueView, Waiting
+from diana.wire.client.base import Message
+from diana.wire.client.control import (
+    CancelHeldRequest,
+    CancelHeldResponse,
+    CancelRequest,
+    CancelResponse,
+    HoldRequest,
+    HoldResponse,
+    MoveRequest,
+    MoveResponse,
+    ReleaseRequest,
+    ReleaseResponse,
+    RetryRequest,
+    RetryResponse,
+)
+from diana.wire.client.dashboard import ActivityRequest, ActivityResponse, DashboardRequest, DashboardResponse
+from diana.wire.client.datasets import (
+    DatasetAddRequest,
+    DatasetChunk,
+    DatasetProgress,
+    DatasetRequest,
+    DatasetsResponse,
+)
+from diana.wire.client.decisions import Decision
+from diana.wire.client.enrol import InviteRequest, InviteResponse
+from diana.wire.client.links import LinksRequest
+from diana.wire.client.operators import LedgerResponse, OperateRequest, OperateResponse
+from diana.wire.client.peers import (
+    DoctorResponse,
+    MetricsResponse,
+    PeersResponse,
+)
+from diana.wire.client.permits import Permit, ToSign
+from diana.wire.client.queues import QueueReadRequest
+from diana.wire.client.sites import SitesResponse
 
 
-class UploadedFile(_Message, frozen=True):
+class UploadedFile(Message, frozen=True):
     """A local file a job file names, by the path written there and the blob that now holds it."""
 
     path: str
@@ -78,14 +59,14 @@ class UploadedFile(_Message, frozen=True):
     executable: bool = False
 
 
-class Option(_Message, frozen=True):
+class Option(Message, frozen=True):
     """A command-line option that overrides the job file: name, array, max_parallel, sites, not_sites, on_crash, ..."""
 
     name: str
     value: str
 
 
-class SubmitRequest(_Message, frozen=True):
+class SubmitRequest(Message, frozen=True):
     content: bytes
     """The job file as the user wrote it."""
     format: str = "toml"
@@ -101,7 +82,7 @@ class SubmitRequest(_Message, frozen=True):
     """Permits, one per group, in the order of the job file."""
 
 
-class SubmittedGroup(_Message, frozen=True):
+class SubmittedGroup(Message, frozen=True):
     group: str
     name: str = ""
     jobs: int = 0
@@ -109,7 +90,7 @@ class SubmittedGroup(_Message, frozen=True):
     """Groups it waits for."""
 
 
-class SubmitResponse(_Message, frozen=True):
+class SubmitResponse(Message, frozen=True):
     group: str = ""
     """Id of the first of `groups`."""
     jobs: int = 0
@@ -122,7 +103,7 @@ class SubmitResponse(_Message, frozen=True):
     """Texts to sign. Nothing is submitted yet: submit again with `permits`."""
 
 
-class UploadRequest(_Message, frozen=True):
+class UploadRequest(Message, frozen=True):
     """One message of an upload, which is a stream; the first has `sha256`. Answered once, with an empty response, when
     the content is verified and durable."""
 
@@ -130,15 +111,15 @@ class UploadRequest(_Message, frozen=True):
     data: bytes = b""
 
 
-class Empty(_Message, frozen=True):
+class Empty(Message, frozen=True):
     pass
 
 
-class GroupRequest(_Message, frozen=True):
+class GroupRequest(Message, frozen=True):
     group: str
 
 
-class StatusRequest(_Message, frozen=True):
+class StatusRequest(Message, frozen=True):
     groups: tuple[str, ...] = ()
     """Groups asked for; empty: all the caller may see."""
     mine: bool = False
@@ -148,72 +129,19 @@ class StatusRequest(_Message, frozen=True):
     """Most groups in the answer: open ones before ended ones, newest first. 0: as many as an answer holds."""
 
 
-class SiteShare(_Message, frozen=True):
-    site: str
-    jobs: int = 0
-    staging: int = 0
-    queued: int = 0
-    running: int = 0
-    done: int = 0
-    failed: int = 0
-    state: str = ""
-    age_s: float = 0.0
-    held: int = 0
-    """Number of jobs that wait until they are released."""
-    level: str = ""
-    priority: float = 0.0
-
-
-class GroupStatus(_Message, frozen=True):
-    """See `model/views/views.py` for the fields."""
-
-    group: str
-    name: str = ""
-    owner: str = ""
-    state: str = ""
-    jobs: int = 0
-    unplaced: int = 0
-    staging: int = 0
-    queued: int = 0
-    running: int = 0
-    done: int = 0
-    failed: int = 0
-    cancelled: int = 0
-    held: int = 0
-    unreachable: int = 0
-    gathering: int = 0
-    final: bool = False
-    submitted_wall_s: float = 0.0
-    age_s: float = 0.0
-    first_start_s: float = 0.0
-    last_end_s: float = 0.0
-    bytes_moved: int = 0
-    shares: tuple[SiteShare, ...] = ()
-    note: str = ""
-    durability: int = 0
-    level: str = ""
-    priority: float = 0.0
-    after: tuple[str, ...] = ()
-    """Groups it waits for, or waited for."""
-    dataset: str = ""
-    """Name of the dataset its outputs are registered as once it is done."""
-    expected_end_s: float = 0.0
-    """Expected end by its plans, seconds after submission; negative: it has no plan yet."""
-
-
-class StatusResponse(_Message, frozen=True):
+class StatusResponse(Message, frozen=True):
     groups: tuple[GroupStatus, ...] = ()
     left_out: int = 0
     """Number of groups that were asked for and are left out."""
 
 
-class WaitRequest(_Message, frozen=True):
+class WaitRequest(Message, frozen=True):
     group: str
     timeout_s: float = 0.0
     """Seconds to wait; 0: for ever."""
 
 
-class ResultsRequest(_Message, frozen=True):
+class ResultsRequest(Message, frozen=True):
     """Request for results. The answer is a stream of chunks as they arrive; it ends when the group is final (or at
     once, without `follow`). With `outcome` it comes page by page in order of the jobs' indices; a page's chunks share
     one number, and those of one site stand together."""
@@ -231,19 +159,19 @@ class ResultsRequest(_Message, frozen=True):
     """With `outcome`: most jobs wanted; 0: all."""
 
 
-class OutputFile(_Message, frozen=True):
+class OutputFile(Message, frozen=True):
     index: int
     name: str
     size_bytes: int = 0
     sha256: str = ""
 
 
-class JobError(_Message, frozen=True):
+class JobError(Message, frozen=True):
     index: int
     text: str
 
 
-class ResultsChunk(_Message, frozen=True):
+class ResultsChunk(Message, frozen=True):
     """Columns: entry k of each belongs to job `indices[k]`. `outcomes` are names: DONE, FAILED, ..."""
 
     chunk: int = 0
@@ -261,13 +189,13 @@ class ResultsChunk(_Message, frozen=True):
     chosen: bool = False
 
 
-class LogsRequest(_Message, frozen=True):
+class LogsRequest(Message, frozen=True):
     job: str
     """Id of a job, `alpha-12.3`, or of a group, for the logs of all its jobs in order of their index."""
     failed: bool = False
 
 
-class LogsChunk(_Message, frozen=True):
+class LogsChunk(Message, frozen=True):
     job: str
     data: bytes = b""
     truncated: bool = False
@@ -278,7 +206,7 @@ class LogsChunk(_Message, frozen=True):
     """True if there is a log that cannot be had now; `error` says why."""
 
 
-class FetchRequest(_Message, frozen=True):
+class FetchRequest(Message, frozen=True):
     group: str
     pattern: str = ""
     """Shell pattern over output names; empty: all."""
@@ -288,7 +216,7 @@ class FetchRequest(_Message, frozen=True):
     """Jobs whose outputs the caller has already, as `0-7,12`; with `follow`."""
 
 
-class FetchChunk(_Message, frozen=True):
+class FetchChunk(Message, frozen=True):
     name: str
     size_bytes: int = 0
     data: bytes = b""
@@ -297,20 +225,20 @@ class FetchChunk(_Message, frozen=True):
     last: bool = False
 
 
-class PlannedGroup(_Message, frozen=True):
+class PlannedGroup(Message, frozen=True):
     name: str = ""
     jobs: int = 0
     decision: Decision | None = None
     waits_for: tuple[str, ...] = ()
 
 
-class PlanResponse(_Message, frozen=True):
+class PlanResponse(Message, frozen=True):
     decision: Decision | None = None
     needs_files: tuple[str, ...] = ()
     groups: tuple[PlannedGroup, ...] = ()
 
 
-class ExplainResponse(_Message, frozen=True):
+class ExplainResponse(Message, frozen=True):
     group: str = ""
     decisions: tuple[Decision, ...] = ()
     achieved_s: float = 0.0
@@ -318,9 +246,12 @@ class ExplainResponse(_Message, frozen=True):
     outcomes: tuple[PartOutcome, ...] = ()
     predicted_s: float = 0.0
     stays: tuple[str, ...] = ()
+    predicted_low_s: float = 0.0
+    predicted_high_s: float = 0.0
+    placed_s: float = 0.0
 
 
-class InfoResponse(_Message, frozen=True):
+class InfoResponse(Message, frozen=True):
     site: str
     vo: str = ""
     release: str = ""
@@ -343,7 +274,7 @@ class InfoResponse(_Message, frozen=True):
     """Role of the machine at its site, where two keep the journal."""
 
 
-class PromoteRequest(_Message, frozen=True):
+class PromoteRequest(Message, frozen=True):
     """Order to the leader: hand over to the standby. With `force`, to the standby: lead, because the other is dead for
     good. With `remove`, to the leader: count on no standby any more."""
 
@@ -351,11 +282,11 @@ class PromoteRequest(_Message, frozen=True):
     remove: bool = False
 
 
-class PromoteResponse(_Message, frozen=True):
+class PromoteResponse(Message, frozen=True):
     text: str
 
 
-class Failure(_Message, frozen=True):
+class Failure(Message, frozen=True):
     """Failure of a call, sent in place of a response. `code` as in `errors.py`."""
 
     code: str
@@ -364,8 +295,8 @@ class Failure(_Message, frozen=True):
 
 
 class Method(NamedTuple):
-    request: type[_Message]
-    response: type[_Message]
+    request: type[msgspec.Struct]
+    response: type[msgspec.Struct]
     streams_in: bool = False
     streams_out: bool = False
 

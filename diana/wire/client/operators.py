@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from diana.wire.client.base import Base as _Message
+from diana.model.views.ledger import Banned
+from diana.wire.client.base import Message
 
 
-class OperateRequest(_Message, frozen=True):
+class OperateRequest(Message, frozen=True):
     order: str
     """drain, undrain, ban, unban, remove-machine, go-on or set-policy."""
     name: str = ""
@@ -19,19 +20,12 @@ class OperateRequest(_Message, frozen=True):
     """Beginning and end of a drain, in seconds since 1970; beginning 0: now. Both 0: from now until an undrain."""
 
 
-class OperateResponse(_Message, frozen=True):
+class OperateResponse(Message, frozen=True):
     text: str = ""
     """One line about the order's result."""
 
 
-class Banned(_Message, frozen=True):
-    who: str
-    since_wall_s: float = 0.0
-    reason: str = ""
-    by: str = ""
-
-
-class LedgerResponse(_Message, frozen=True):
+class LedgerResponse(Message, frozen=True):
     values_json: str = ""
     """The VO's policy, settings by name; empty: none was set."""
     by: str = ""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from diana.wire.client.base import Base as _Message
+from diana.wire.client.base import Message
 
 
-class PeerRow(_Message, frozen=True):
+class PeerRow(Message, frozen=True):
     site: str
     state: str = ""
     """alive, suspect, unreachable, lost, left or banned."""
@@ -31,7 +31,7 @@ class PeerRow(_Message, frozen=True):
     """True if, seen from here, its address does not answer."""
 
 
-class MachineRow(_Message, frozen=True):
+class MachineRow(Message, frozen=True):
     machine: str
     role: str = ""
     """RootGrid, standby or member."""
@@ -46,12 +46,12 @@ class MachineRow(_Message, frozen=True):
     """Note on a standby: whether it has every acknowledged entry."""
 
 
-class Count(_Message, frozen=True):
+class Count(Message, frozen=True):
     what: str
     count: int = 0
 
 
-class PeersResponse(_Message, frozen=True):
+class PeersResponse(Message, frozen=True):
     site: str
     """The site that answers."""
     peers: tuple[PeerRow, ...] = ()
@@ -66,7 +66,7 @@ class PeersResponse(_Message, frozen=True):
     """Sites this one relays to."""
 
 
-class CheckResult(_Message, frozen=True):
+class CheckResult(Message, frozen=True):
     name: str
     state: str
     """ok, warn or fail."""
@@ -75,10 +75,10 @@ class CheckResult(_Message, frozen=True):
     """Advice to mend it; empty: none is needed."""
 
 
-class DoctorResponse(_Message, frozen=True):
+class DoctorResponse(Message, frozen=True):
     checks: tuple[CheckResult, ...] = ()
 
 
-class MetricsResponse(_Message, frozen=True):
+class MetricsResponse(Message, frozen=True):
     text: str = ""
     """Metrics in Prometheus's text format 0.0.4."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from diana.wire.client.base import Base as _Message
+from diana.wire.client.base import Message
 
 
-class Permit(_Message, frozen=True):
+class Permit(Message, frozen=True):
     """A user's signed statement: the owner asks for this spec at this site, once (`policy/trust/statement.py`)."""
 
     spec_sha256: str = ""
@@ -19,7 +19,7 @@ class Permit(_Message, frozen=True):
     signature: bytes = b""
 
 
-class ToSign(_Message, frozen=True):
+class ToSign(Message, frozen=True):
     spec: bytes = b""
     """Canonical bytes of the group's spec."""
     submission: str = ""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from diana.wire.client.base import Base as _Message
+from diana.wire.client.base import Message
 
 
-class Guarded(_Message, frozen=True):
+class Guarded(Message, frozen=True):
     group: str = ""
     """The group held back; empty: any group that is new there."""
     machine: str = ""
@@ -20,7 +20,7 @@ class Guarded(_Message, frozen=True):
     """The event that ends it, in words."""
 
 
-class Site(_Message, frozen=True):
+class Site(Message, frozen=True):
     site: str
     home: bool = False
     state: str = ""
@@ -45,5 +45,5 @@ class Site(_Message, frozen=True):
     """Number of further entries of the guard."""
 
 
-class SitesResponse(_Message, frozen=True):
+class SitesResponse(Message, frozen=True):
     sites: tuple[Site, ...] = ()

@@ -162,7 +162,7 @@ class SiteShare(_message.Message):
     def __init__(self, site: _Optional[str] = ..., jobs: _Optional[int] = ..., staging: _Optional[int] = ..., queued: _Optional[int] = ..., running: _Optional[int] = ..., done: _Optional[int] = ..., failed: _Optional[int] = ..., state: _Optional[str] = ..., age_s: _Optional[float] = ..., held: _Optional[int] = ..., level: _Optional[str] = ..., priority: _Optional[float] = ...) -> None: ...
 
 class GroupStatus(_message.Message):
-    __slots__ = ("group", "name", "owner", "state", "jobs", "unplaced", "staging", "queued", "running", "done", "failed", "cancelled", "held", "unreachable", "gathering", "final", "submitted_wall_s", "age_s", "first_start_s", "last_end_s", "bytes_moved", "shares", "note", "durability", "level", "priority", "after", "dataset", "expected_end_s")
+    __slots__ = ("group", "name", "owner", "state", "jobs", "unplaced", "staging", "queued", "running", "done", "failed", "cancelled", "held", "unreachable", "gathering", "final", "submitted_wall_s", "age_s", "first_start_s", "last_end_s", "bytes_moved", "shares", "note", "durability", "level", "priority", "after", "dataset", "expected_end_s", "expected_low_s", "expected_high_s")
     GROUP_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     OWNER_FIELD_NUMBER: _ClassVar[int]
@@ -192,6 +192,8 @@ class GroupStatus(_message.Message):
     AFTER_FIELD_NUMBER: _ClassVar[int]
     DATASET_FIELD_NUMBER: _ClassVar[int]
     EXPECTED_END_S_FIELD_NUMBER: _ClassVar[int]
+    EXPECTED_LOW_S_FIELD_NUMBER: _ClassVar[int]
+    EXPECTED_HIGH_S_FIELD_NUMBER: _ClassVar[int]
     group: str
     name: str
     owner: str
@@ -221,7 +223,9 @@ class GroupStatus(_message.Message):
     after: _containers.RepeatedScalarFieldContainer[str]
     dataset: str
     expected_end_s: float
-    def __init__(self, group: _Optional[str] = ..., name: _Optional[str] = ..., owner: _Optional[str] = ..., state: _Optional[str] = ..., jobs: _Optional[int] = ..., unplaced: _Optional[int] = ..., staging: _Optional[int] = ..., queued: _Optional[int] = ..., running: _Optional[int] = ..., done: _Optional[int] = ..., failed: _Optional[int] = ..., cancelled: _Optional[int] = ..., held: _Optional[int] = ..., unreachable: _Optional[int] = ..., gathering: _Optional[int] = ..., final: _Optional[bool] = ..., submitted_wall_s: _Optional[float] = ..., age_s: _Optional[float] = ..., first_start_s: _Optional[float] = ..., last_end_s: _Optional[float] = ..., bytes_moved: _Optional[int] = ..., shares: _Optional[_Iterable[_Union[SiteShare, _Mapping]]] = ..., note: _Optional[str] = ..., durability: _Optional[int] = ..., level: _Optional[str] = ..., priority: _Optional[float] = ..., after: _Optional[_Iterable[str]] = ..., dataset: _Optional[str] = ..., expected_end_s: _Optional[float] = ...) -> None: ...
+    expected_low_s: float
+    expected_high_s: float
+    def __init__(self, group: _Optional[str] = ..., name: _Optional[str] = ..., owner: _Optional[str] = ..., state: _Optional[str] = ..., jobs: _Optional[int] = ..., unplaced: _Optional[int] = ..., staging: _Optional[int] = ..., queued: _Optional[int] = ..., running: _Optional[int] = ..., done: _Optional[int] = ..., failed: _Optional[int] = ..., cancelled: _Optional[int] = ..., held: _Optional[int] = ..., unreachable: _Optional[int] = ..., gathering: _Optional[int] = ..., final: _Optional[bool] = ..., submitted_wall_s: _Optional[float] = ..., age_s: _Optional[float] = ..., first_start_s: _Optional[float] = ..., last_end_s: _Optional[float] = ..., bytes_moved: _Optional[int] = ..., shares: _Optional[_Iterable[_Union[SiteShare, _Mapping]]] = ..., note: _Optional[str] = ..., durability: _Optional[int] = ..., level: _Optional[str] = ..., priority: _Optional[float] = ..., after: _Optional[_Iterable[str]] = ..., dataset: _Optional[str] = ..., expected_end_s: _Optional[float] = ..., expected_low_s: _Optional[float] = ..., expected_high_s: _Optional[float] = ...) -> None: ...
 
 class StatusResponse(_message.Message):
     __slots__ = ("groups", "left_out")
@@ -546,7 +550,7 @@ class SiteCount(_message.Message):
     def __init__(self, reason: _Optional[str] = ..., sites: _Optional[int] = ...) -> None: ...
 
 class Decision(_message.Message):
-    __slots__ = ("plan", "reason", "whole_s", "split_s", "candidates", "parts", "decided_at_s", "model", "raw", "job_class", "declared_class", "weights", "subgroup_jobs", "expected_s", "low_s", "high_s", "rejected", "reasons", "past_error", "past_groups")
+    __slots__ = ("plan", "reason", "whole_s", "split_s", "candidates", "parts", "decided_at_s", "model", "raw", "job_class", "declared_class", "weights", "subgroup_jobs", "expected_s", "low_s", "high_s", "rejected", "reasons", "past_error", "past_groups", "basis", "range_from", "moved")
     PLAN_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
     WHOLE_S_FIELD_NUMBER: _ClassVar[int]
@@ -567,6 +571,9 @@ class Decision(_message.Message):
     REASONS_FIELD_NUMBER: _ClassVar[int]
     PAST_ERROR_FIELD_NUMBER: _ClassVar[int]
     PAST_GROUPS_FIELD_NUMBER: _ClassVar[int]
+    BASIS_FIELD_NUMBER: _ClassVar[int]
+    RANGE_FROM_FIELD_NUMBER: _ClassVar[int]
+    MOVED_FIELD_NUMBER: _ClassVar[int]
     plan: str
     reason: str
     whole_s: float
@@ -587,7 +594,10 @@ class Decision(_message.Message):
     reasons: _containers.RepeatedCompositeFieldContainer[SiteCount]
     past_error: float
     past_groups: int
-    def __init__(self, plan: _Optional[str] = ..., reason: _Optional[str] = ..., whole_s: _Optional[float] = ..., split_s: _Optional[float] = ..., candidates: _Optional[_Iterable[_Union[SiteCost, _Mapping]]] = ..., parts: _Optional[_Iterable[_Union[PlannedPart, _Mapping]]] = ..., decided_at_s: _Optional[float] = ..., model: _Optional[str] = ..., raw: _Optional[bool] = ..., job_class: _Optional[str] = ..., declared_class: _Optional[bool] = ..., weights: _Optional[_Iterable[_Union[CostWeight, _Mapping]]] = ..., subgroup_jobs: _Optional[int] = ..., expected_s: _Optional[float] = ..., low_s: _Optional[float] = ..., high_s: _Optional[float] = ..., rejected: _Optional[int] = ..., reasons: _Optional[_Iterable[_Union[SiteCount, _Mapping]]] = ..., past_error: _Optional[float] = ..., past_groups: _Optional[int] = ...) -> None: ...
+    basis: str
+    range_from: str
+    moved: str
+    def __init__(self, plan: _Optional[str] = ..., reason: _Optional[str] = ..., whole_s: _Optional[float] = ..., split_s: _Optional[float] = ..., candidates: _Optional[_Iterable[_Union[SiteCost, _Mapping]]] = ..., parts: _Optional[_Iterable[_Union[PlannedPart, _Mapping]]] = ..., decided_at_s: _Optional[float] = ..., model: _Optional[str] = ..., raw: _Optional[bool] = ..., job_class: _Optional[str] = ..., declared_class: _Optional[bool] = ..., weights: _Optional[_Iterable[_Union[CostWeight, _Mapping]]] = ..., subgroup_jobs: _Optional[int] = ..., expected_s: _Optional[float] = ..., low_s: _Optional[float] = ..., high_s: _Optional[float] = ..., rejected: _Optional[int] = ..., reasons: _Optional[_Iterable[_Union[SiteCount, _Mapping]]] = ..., past_error: _Optional[float] = ..., past_groups: _Optional[int] = ..., basis: _Optional[str] = ..., range_from: _Optional[str] = ..., moved: _Optional[str] = ...) -> None: ...
 
 class PartOutcome(_message.Message):
     __slots__ = ("decision", "site", "jobs", "predicted_wait_s", "predicted_stage_in_s", "predicted_run_s", "predicted_end_s", "predicted_bytes_in", "started_s", "ended_s", "bytes_in", "over")
@@ -640,7 +650,7 @@ class PlannedGroup(_message.Message):
     def __init__(self, name: _Optional[str] = ..., jobs: _Optional[int] = ..., decision: _Optional[_Union[Decision, _Mapping]] = ..., waits_for: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ExplainResponse(_message.Message):
-    __slots__ = ("group", "decisions", "achieved_s", "waiting", "outcomes", "predicted_s", "stays")
+    __slots__ = ("group", "decisions", "achieved_s", "waiting", "outcomes", "predicted_s", "stays", "predicted_low_s", "predicted_high_s", "placed_s")
     GROUP_FIELD_NUMBER: _ClassVar[int]
     DECISIONS_FIELD_NUMBER: _ClassVar[int]
     ACHIEVED_S_FIELD_NUMBER: _ClassVar[int]
@@ -648,6 +658,9 @@ class ExplainResponse(_message.Message):
     OUTCOMES_FIELD_NUMBER: _ClassVar[int]
     PREDICTED_S_FIELD_NUMBER: _ClassVar[int]
     STAYS_FIELD_NUMBER: _ClassVar[int]
+    PREDICTED_LOW_S_FIELD_NUMBER: _ClassVar[int]
+    PREDICTED_HIGH_S_FIELD_NUMBER: _ClassVar[int]
+    PLACED_S_FIELD_NUMBER: _ClassVar[int]
     group: str
     decisions: _containers.RepeatedCompositeFieldContainer[Decision]
     achieved_s: float
@@ -655,7 +668,10 @@ class ExplainResponse(_message.Message):
     outcomes: _containers.RepeatedCompositeFieldContainer[PartOutcome]
     predicted_s: float
     stays: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, group: _Optional[str] = ..., decisions: _Optional[_Iterable[_Union[Decision, _Mapping]]] = ..., achieved_s: _Optional[float] = ..., waiting: _Optional[_Iterable[_Union[_common_pb2.Waiting, _Mapping]]] = ..., outcomes: _Optional[_Iterable[_Union[PartOutcome, _Mapping]]] = ..., predicted_s: _Optional[float] = ..., stays: _Optional[_Iterable[str]] = ...) -> None: ...
+    predicted_low_s: float
+    predicted_high_s: float
+    placed_s: float
+    def __init__(self, group: _Optional[str] = ..., decisions: _Optional[_Iterable[_Union[Decision, _Mapping]]] = ..., achieved_s: _Optional[float] = ..., waiting: _Optional[_Iterable[_Union[_common_pb2.Waiting, _Mapping]]] = ..., outcomes: _Optional[_Iterable[_Union[PartOutcome, _Mapping]]] = ..., predicted_s: _Optional[float] = ..., stays: _Optional[_Iterable[str]] = ..., predicted_low_s: _Optional[float] = ..., predicted_high_s: _Optional[float] = ..., placed_s: _Optional[float] = ...) -> None: ...
 
 class QueueReadRequest(_message.Message):
     __slots__ = ("site",)

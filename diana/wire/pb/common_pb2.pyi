@@ -77,7 +77,7 @@ class Facts(_message.Message):
     def __init__(self, site: _Optional[str] = ..., indices: _Optional[_Iterable[int]] = ..., attempts: _Optional[_Iterable[int]] = ..., outcomes: _Optional[_Iterable[int]] = ..., exit_codes: _Optional[_Iterable[int]] = ..., started_s: _Optional[_Iterable[float]] = ..., ended_s: _Optional[_Iterable[float]] = ..., cpu_s: _Optional[_Iterable[float]] = ..., max_rss_bytes: _Optional[_Iterable[int]] = ..., log_segments: _Optional[_Iterable[str]] = ..., log_offsets: _Optional[_Iterable[int]] = ..., log_lengths: _Optional[_Iterable[int]] = ..., log_truncated: _Optional[_Iterable[bool]] = ..., outputs: _Optional[_Iterable[_Union[OutputFile, _Mapping]]] = ..., errors: _Optional[_Iterable[_Union[JobError, _Mapping]]] = ...) -> None: ...
 
 class QueueClass(_message.Message):
-    __slots__ = ("user", "processors", "queue", "level", "priority", "base", "ageing", "offset", "demoted", "allowance", "n", "jobs", "ready", "parts", "low_s", "high_s")
+    __slots__ = ("user", "processors", "queue", "level", "priority", "base", "ageing", "offset", "demoted", "allowance", "n", "jobs", "ready", "parts", "low_s", "high_s", "heavy")
     USER_FIELD_NUMBER: _ClassVar[int]
     PROCESSORS_FIELD_NUMBER: _ClassVar[int]
     QUEUE_FIELD_NUMBER: _ClassVar[int]
@@ -94,6 +94,7 @@ class QueueClass(_message.Message):
     PARTS_FIELD_NUMBER: _ClassVar[int]
     LOW_S_FIELD_NUMBER: _ClassVar[int]
     HIGH_S_FIELD_NUMBER: _ClassVar[int]
+    HEAVY_FIELD_NUMBER: _ClassVar[int]
     user: str
     processors: int
     queue: str
@@ -110,7 +111,8 @@ class QueueClass(_message.Message):
     parts: _containers.RepeatedScalarFieldContainer[str]
     low_s: float
     high_s: float
-    def __init__(self, user: _Optional[str] = ..., processors: _Optional[int] = ..., queue: _Optional[str] = ..., level: _Optional[str] = ..., priority: _Optional[float] = ..., base: _Optional[float] = ..., ageing: _Optional[float] = ..., offset: _Optional[float] = ..., demoted: _Optional[bool] = ..., allowance: _Optional[float] = ..., n: _Optional[int] = ..., jobs: _Optional[int] = ..., ready: _Optional[int] = ..., parts: _Optional[_Iterable[str]] = ..., low_s: _Optional[float] = ..., high_s: _Optional[float] = ...) -> None: ...
+    heavy: bool
+    def __init__(self, user: _Optional[str] = ..., processors: _Optional[int] = ..., queue: _Optional[str] = ..., level: _Optional[str] = ..., priority: _Optional[float] = ..., base: _Optional[float] = ..., ageing: _Optional[float] = ..., offset: _Optional[float] = ..., demoted: _Optional[bool] = ..., allowance: _Optional[float] = ..., n: _Optional[int] = ..., jobs: _Optional[int] = ..., ready: _Optional[int] = ..., parts: _Optional[_Iterable[str]] = ..., low_s: _Optional[float] = ..., high_s: _Optional[float] = ..., heavy: _Optional[bool] = ...) -> None: ...
 
 class QueueUser(_message.Message):
     __slots__ = ("user", "quota", "queued", "running", "queued_share", "quota_share", "served_share")
@@ -183,7 +185,7 @@ class QueueView(_message.Message):
     def __init__(self, site: _Optional[str] = ..., mode: _Optional[str] = ..., slots: _Optional[int] = ..., running: _Optional[int] = ..., claimed: _Optional[int] = ..., queued: _Optional[int] = ..., total_processors: _Optional[int] = ..., total_quota: _Optional[float] = ..., classes: _Optional[_Iterable[_Union[QueueClass, _Mapping]]] = ..., classes_left_out: _Optional[int] = ..., users: _Optional[_Iterable[_Union[QueueUser, _Mapping]]] = ..., littles: _Optional[_Union[LittlesCheck, _Mapping]] = ..., error_low: _Optional[float] = ..., error_high: _Optional[float] = ..., predictions: _Optional[int] = ...) -> None: ...
 
 class Waiting(_message.Message):
-    __slots__ = ("site", "jobs", "note", "part", "user", "processors", "queue", "level", "priority", "base", "ageing", "offset", "demoted", "n", "allowance", "demand", "quota", "total_quota", "ready", "job_threshold", "rises_to", "rises_after_s", "rises_at_n", "low_s", "high_s", "predictions", "mode")
+    __slots__ = ("site", "jobs", "note", "part", "user", "processors", "queue", "level", "priority", "base", "ageing", "offset", "demoted", "n", "allowance", "demand", "quota", "total_quota", "ready", "job_threshold", "rises_to", "rises_after_s", "rises_at_n", "low_s", "high_s", "predictions", "mode", "heavy")
     SITE_FIELD_NUMBER: _ClassVar[int]
     JOBS_FIELD_NUMBER: _ClassVar[int]
     NOTE_FIELD_NUMBER: _ClassVar[int]
@@ -211,6 +213,7 @@ class Waiting(_message.Message):
     HIGH_S_FIELD_NUMBER: _ClassVar[int]
     PREDICTIONS_FIELD_NUMBER: _ClassVar[int]
     MODE_FIELD_NUMBER: _ClassVar[int]
+    HEAVY_FIELD_NUMBER: _ClassVar[int]
     site: str
     jobs: int
     note: str
@@ -238,4 +241,5 @@ class Waiting(_message.Message):
     high_s: float
     predictions: int
     mode: str
-    def __init__(self, site: _Optional[str] = ..., jobs: _Optional[int] = ..., note: _Optional[str] = ..., part: _Optional[str] = ..., user: _Optional[str] = ..., processors: _Optional[int] = ..., queue: _Optional[str] = ..., level: _Optional[str] = ..., priority: _Optional[float] = ..., base: _Optional[float] = ..., ageing: _Optional[float] = ..., offset: _Optional[float] = ..., demoted: _Optional[bool] = ..., n: _Optional[int] = ..., allowance: _Optional[float] = ..., demand: _Optional[float] = ..., quota: _Optional[float] = ..., total_quota: _Optional[float] = ..., ready: _Optional[int] = ..., job_threshold: _Optional[int] = ..., rises_to: _Optional[str] = ..., rises_after_s: _Optional[float] = ..., rises_at_n: _Optional[float] = ..., low_s: _Optional[float] = ..., high_s: _Optional[float] = ..., predictions: _Optional[int] = ..., mode: _Optional[str] = ...) -> None: ...
+    heavy: str
+    def __init__(self, site: _Optional[str] = ..., jobs: _Optional[int] = ..., note: _Optional[str] = ..., part: _Optional[str] = ..., user: _Optional[str] = ..., processors: _Optional[int] = ..., queue: _Optional[str] = ..., level: _Optional[str] = ..., priority: _Optional[float] = ..., base: _Optional[float] = ..., ageing: _Optional[float] = ..., offset: _Optional[float] = ..., demoted: _Optional[bool] = ..., n: _Optional[int] = ..., allowance: _Optional[float] = ..., demand: _Optional[float] = ..., quota: _Optional[float] = ..., total_quota: _Optional[float] = ..., ready: _Optional[int] = ..., job_threshold: _Optional[int] = ..., rises_to: _Optional[str] = ..., rises_after_s: _Optional[float] = ..., rises_at_n: _Optional[float] = ..., low_s: _Optional[float] = ..., high_s: _Optional[float] = ..., predictions: _Optional[int] = ..., mode: _Optional[str] = ..., heavy: _Optional[str] = ...) -> None: ...

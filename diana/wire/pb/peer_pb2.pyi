@@ -26,7 +26,7 @@ class Envelope(_message.Message):
     def __init__(self, version: _Optional[int] = ..., sender: _Optional[str] = ..., receiver: _Optional[str] = ..., generation: _Optional[int] = ..., payload: _Optional[bytes] = ..., signature: _Optional[bytes] = ..., kept: _Optional[bool] = ...) -> None: ...
 
 class PeerMessage(_message.Message):
-    __slots__ = ("hello", "retry", "summary", "quote_request", "quote", "prepare", "prepared", "refused", "commit", "committed", "abort", "aborted", "lost", "progress", "result", "result_ack", "control", "control_ack", "queue_request", "queue_report", "gossip", "ledger_news", "met", "holdings", "surplus", "room_request", "room_grant", "renew", "renewed")
+    __slots__ = ("hello", "retry", "summary", "quote_request", "quote", "prepare", "prepared", "refused", "commit", "committed", "abort", "aborted", "lost", "progress", "result", "result_ack", "control", "control_ack", "queue_request", "queue_report", "gossip", "ledger_news", "met", "holdings", "surplus", "work_invited", "room_request", "room_grant", "renew", "renewed", "reserve", "turn_call")
     HELLO_FIELD_NUMBER: _ClassVar[int]
     RETRY_FIELD_NUMBER: _ClassVar[int]
     SUMMARY_FIELD_NUMBER: _ClassVar[int]
@@ -52,10 +52,13 @@ class PeerMessage(_message.Message):
     MET_FIELD_NUMBER: _ClassVar[int]
     HOLDINGS_FIELD_NUMBER: _ClassVar[int]
     SURPLUS_FIELD_NUMBER: _ClassVar[int]
+    WORK_INVITED_FIELD_NUMBER: _ClassVar[int]
     ROOM_REQUEST_FIELD_NUMBER: _ClassVar[int]
     ROOM_GRANT_FIELD_NUMBER: _ClassVar[int]
     RENEW_FIELD_NUMBER: _ClassVar[int]
     RENEWED_FIELD_NUMBER: _ClassVar[int]
+    RESERVE_FIELD_NUMBER: _ClassVar[int]
+    TURN_CALL_FIELD_NUMBER: _ClassVar[int]
     hello: Hello
     retry: Retry
     summary: Summary
@@ -81,11 +84,14 @@ class PeerMessage(_message.Message):
     met: Met
     holdings: Holdings
     surplus: Surplus
+    work_invited: WorkInvited
     room_request: RoomRequest
     room_grant: RoomGrant
     renew: Renew
     renewed: Renewed
-    def __init__(self, hello: _Optional[_Union[Hello, _Mapping]] = ..., retry: _Optional[_Union[Retry, _Mapping]] = ..., summary: _Optional[_Union[Summary, _Mapping]] = ..., quote_request: _Optional[_Union[QuoteRequest, _Mapping]] = ..., quote: _Optional[_Union[Quote, _Mapping]] = ..., prepare: _Optional[_Union[Prepare, _Mapping]] = ..., prepared: _Optional[_Union[Prepared, _Mapping]] = ..., refused: _Optional[_Union[Refused, _Mapping]] = ..., commit: _Optional[_Union[Commit, _Mapping]] = ..., committed: _Optional[_Union[Committed, _Mapping]] = ..., abort: _Optional[_Union[Abort, _Mapping]] = ..., aborted: _Optional[_Union[Aborted, _Mapping]] = ..., lost: _Optional[_Union[Lost, _Mapping]] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ..., result: _Optional[_Union[Result, _Mapping]] = ..., result_ack: _Optional[_Union[ResultAck, _Mapping]] = ..., control: _Optional[_Union[Control, _Mapping]] = ..., control_ack: _Optional[_Union[ControlAck, _Mapping]] = ..., queue_request: _Optional[_Union[QueueRequest, _Mapping]] = ..., queue_report: _Optional[_Union[QueueReport, _Mapping]] = ..., gossip: _Optional[_Union[Gossip, _Mapping]] = ..., ledger_news: _Optional[_Union[LedgerNews, _Mapping]] = ..., met: _Optional[_Union[Met, _Mapping]] = ..., holdings: _Optional[_Union[Holdings, _Mapping]] = ..., surplus: _Optional[_Union[Surplus, _Mapping]] = ..., room_request: _Optional[_Union[RoomRequest, _Mapping]] = ..., room_grant: _Optional[_Union[RoomGrant, _Mapping]] = ..., renew: _Optional[_Union[Renew, _Mapping]] = ..., renewed: _Optional[_Union[Renewed, _Mapping]] = ...) -> None: ...
+    reserve: Reserve
+    turn_call: TurnCall
+    def __init__(self, hello: _Optional[_Union[Hello, _Mapping]] = ..., retry: _Optional[_Union[Retry, _Mapping]] = ..., summary: _Optional[_Union[Summary, _Mapping]] = ..., quote_request: _Optional[_Union[QuoteRequest, _Mapping]] = ..., quote: _Optional[_Union[Quote, _Mapping]] = ..., prepare: _Optional[_Union[Prepare, _Mapping]] = ..., prepared: _Optional[_Union[Prepared, _Mapping]] = ..., refused: _Optional[_Union[Refused, _Mapping]] = ..., commit: _Optional[_Union[Commit, _Mapping]] = ..., committed: _Optional[_Union[Committed, _Mapping]] = ..., abort: _Optional[_Union[Abort, _Mapping]] = ..., aborted: _Optional[_Union[Aborted, _Mapping]] = ..., lost: _Optional[_Union[Lost, _Mapping]] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ..., result: _Optional[_Union[Result, _Mapping]] = ..., result_ack: _Optional[_Union[ResultAck, _Mapping]] = ..., control: _Optional[_Union[Control, _Mapping]] = ..., control_ack: _Optional[_Union[ControlAck, _Mapping]] = ..., queue_request: _Optional[_Union[QueueRequest, _Mapping]] = ..., queue_report: _Optional[_Union[QueueReport, _Mapping]] = ..., gossip: _Optional[_Union[Gossip, _Mapping]] = ..., ledger_news: _Optional[_Union[LedgerNews, _Mapping]] = ..., met: _Optional[_Union[Met, _Mapping]] = ..., holdings: _Optional[_Union[Holdings, _Mapping]] = ..., surplus: _Optional[_Union[Surplus, _Mapping]] = ..., work_invited: _Optional[_Union[WorkInvited, _Mapping]] = ..., room_request: _Optional[_Union[RoomRequest, _Mapping]] = ..., room_grant: _Optional[_Union[RoomGrant, _Mapping]] = ..., renew: _Optional[_Union[Renew, _Mapping]] = ..., renewed: _Optional[_Union[Renewed, _Mapping]] = ..., reserve: _Optional[_Union[Reserve, _Mapping]] = ..., turn_call: _Optional[_Union[TurnCall, _Mapping]] = ...) -> None: ...
 
 class Hello(_message.Message):
     __slots__ = ("site", "protocol", "release", "capabilities", "db_uuid", "generation", "boot_nonce", "term", "data_address", "seq")
@@ -230,7 +236,7 @@ class Gossip(_message.Message):
     def __init__(self, entries: _Optional[_Iterable[_Union[Summary, _Mapping]]] = ..., ages_s: _Optional[_Iterable[float]] = ..., rumours: _Optional[_Iterable[_Union[Rumour, _Mapping]]] = ..., digest: _Optional[_Iterable[_Union[Rumour, _Mapping]]] = ..., asks: _Optional[_Iterable[str]] = ..., asks_all: _Optional[bool] = ...) -> None: ...
 
 class QuoteRequest(_message.Message):
-    __slots__ = ("quote", "processors", "memory_bytes", "jobs", "refs", "gpus", "owner", "template", "work_s", "part", "urls", "raised", "software", "time_limit_s")
+    __slots__ = ("quote", "processors", "memory_bytes", "jobs", "refs", "gpus", "owner", "template", "work_s", "part", "urls", "raised", "software", "time_limit_s", "behind", "program", "group", "group_work_s", "group_bytes")
     QUOTE_FIELD_NUMBER: _ClassVar[int]
     PROCESSORS_FIELD_NUMBER: _ClassVar[int]
     MEMORY_BYTES_FIELD_NUMBER: _ClassVar[int]
@@ -245,6 +251,11 @@ class QuoteRequest(_message.Message):
     RAISED_FIELD_NUMBER: _ClassVar[int]
     SOFTWARE_FIELD_NUMBER: _ClassVar[int]
     TIME_LIMIT_S_FIELD_NUMBER: _ClassVar[int]
+    BEHIND_FIELD_NUMBER: _ClassVar[int]
+    PROGRAM_FIELD_NUMBER: _ClassVar[int]
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    GROUP_WORK_S_FIELD_NUMBER: _ClassVar[int]
+    GROUP_BYTES_FIELD_NUMBER: _ClassVar[int]
     quote: int
     processors: int
     memory_bytes: int
@@ -259,7 +270,12 @@ class QuoteRequest(_message.Message):
     raised: bool
     software: _containers.RepeatedScalarFieldContainer[str]
     time_limit_s: float
-    def __init__(self, quote: _Optional[int] = ..., processors: _Optional[int] = ..., memory_bytes: _Optional[int] = ..., jobs: _Optional[int] = ..., refs: _Optional[_Iterable[str]] = ..., gpus: _Optional[int] = ..., owner: _Optional[str] = ..., template: _Optional[str] = ..., work_s: _Optional[float] = ..., part: _Optional[int] = ..., urls: _Optional[_Iterable[str]] = ..., raised: _Optional[bool] = ..., software: _Optional[_Iterable[str]] = ..., time_limit_s: _Optional[float] = ...) -> None: ...
+    behind: bool
+    program: str
+    group: str
+    group_work_s: float
+    group_bytes: int
+    def __init__(self, quote: _Optional[int] = ..., processors: _Optional[int] = ..., memory_bytes: _Optional[int] = ..., jobs: _Optional[int] = ..., refs: _Optional[_Iterable[str]] = ..., gpus: _Optional[int] = ..., owner: _Optional[str] = ..., template: _Optional[str] = ..., work_s: _Optional[float] = ..., part: _Optional[int] = ..., urls: _Optional[_Iterable[str]] = ..., raised: _Optional[bool] = ..., software: _Optional[_Iterable[str]] = ..., time_limit_s: _Optional[float] = ..., behind: _Optional[bool] = ..., program: _Optional[str] = ..., group: _Optional[str] = ..., group_work_s: _Optional[float] = ..., group_bytes: _Optional[int] = ...) -> None: ...
 
 class LinkEstimate(_message.Message):
     __slots__ = ("site", "rtt_s", "bytes_per_s", "jitter_s", "loss", "error", "age_s", "backlog_bytes", "predictor", "samples")
@@ -286,7 +302,7 @@ class LinkEstimate(_message.Message):
     def __init__(self, site: _Optional[str] = ..., rtt_s: _Optional[float] = ..., bytes_per_s: _Optional[float] = ..., jitter_s: _Optional[float] = ..., loss: _Optional[float] = ..., error: _Optional[float] = ..., age_s: _Optional[float] = ..., backlog_bytes: _Optional[int] = ..., predictor: _Optional[str] = ..., samples: _Optional[int] = ...) -> None: ...
 
 class Quote(_message.Message):
-    __slots__ = ("quote", "rejected", "slots", "free_slots", "speed", "work_ahead_s", "files", "unknown_refs", "links", "cached", "run_low_s", "run_s", "run_high_s", "run_mean_s", "runs_seen", "wait_s", "wait_low_s", "wait_high_s", "jobs_ahead", "priority", "queued_jobs", "busy_fraction", "uplink_bytes_per_s", "near_miss", "part", "max_jobs", "reach", "software")
+    __slots__ = ("quote", "rejected", "slots", "free_slots", "speed", "work_ahead_s", "files", "unknown_refs", "links", "cached", "run_low_s", "run_s", "run_high_s", "run_mean_s", "runs_seen", "wait_s", "wait_low_s", "wait_high_s", "jobs_ahead", "priority", "queued_jobs", "busy_fraction", "uplink_bytes_per_s", "near_miss", "part", "max_jobs", "reach", "software", "reserves", "startable")
     QUOTE_FIELD_NUMBER: _ClassVar[int]
     REJECTED_FIELD_NUMBER: _ClassVar[int]
     SLOTS_FIELD_NUMBER: _ClassVar[int]
@@ -315,6 +331,8 @@ class Quote(_message.Message):
     MAX_JOBS_FIELD_NUMBER: _ClassVar[int]
     REACH_FIELD_NUMBER: _ClassVar[int]
     SOFTWARE_FIELD_NUMBER: _ClassVar[int]
+    RESERVES_FIELD_NUMBER: _ClassVar[int]
+    STARTABLE_FIELD_NUMBER: _ClassVar[int]
     quote: int
     rejected: str
     slots: int
@@ -343,7 +361,9 @@ class Quote(_message.Message):
     max_jobs: int
     reach: _containers.RepeatedScalarFieldContainer[str]
     software: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, quote: _Optional[int] = ..., rejected: _Optional[str] = ..., slots: _Optional[int] = ..., free_slots: _Optional[int] = ..., speed: _Optional[float] = ..., work_ahead_s: _Optional[float] = ..., files: _Optional[_Iterable[_Union[_common_pb2.DataFile, _Mapping]]] = ..., unknown_refs: _Optional[_Iterable[str]] = ..., links: _Optional[_Iterable[_Union[LinkEstimate, _Mapping]]] = ..., cached: _Optional[_Iterable[_Union[_common_pb2.DataFile, _Mapping]]] = ..., run_low_s: _Optional[float] = ..., run_s: _Optional[float] = ..., run_high_s: _Optional[float] = ..., run_mean_s: _Optional[float] = ..., runs_seen: _Optional[int] = ..., wait_s: _Optional[float] = ..., wait_low_s: _Optional[float] = ..., wait_high_s: _Optional[float] = ..., jobs_ahead: _Optional[int] = ..., priority: _Optional[float] = ..., queued_jobs: _Optional[int] = ..., busy_fraction: _Optional[float] = ..., uplink_bytes_per_s: _Optional[float] = ..., near_miss: _Optional[str] = ..., part: _Optional[int] = ..., max_jobs: _Optional[int] = ..., reach: _Optional[_Iterable[str]] = ..., software: _Optional[_Iterable[str]] = ...) -> None: ...
+    reserves: bool
+    startable: int
+    def __init__(self, quote: _Optional[int] = ..., rejected: _Optional[str] = ..., slots: _Optional[int] = ..., free_slots: _Optional[int] = ..., speed: _Optional[float] = ..., work_ahead_s: _Optional[float] = ..., files: _Optional[_Iterable[_Union[_common_pb2.DataFile, _Mapping]]] = ..., unknown_refs: _Optional[_Iterable[str]] = ..., links: _Optional[_Iterable[_Union[LinkEstimate, _Mapping]]] = ..., cached: _Optional[_Iterable[_Union[_common_pb2.DataFile, _Mapping]]] = ..., run_low_s: _Optional[float] = ..., run_s: _Optional[float] = ..., run_high_s: _Optional[float] = ..., run_mean_s: _Optional[float] = ..., runs_seen: _Optional[int] = ..., wait_s: _Optional[float] = ..., wait_low_s: _Optional[float] = ..., wait_high_s: _Optional[float] = ..., jobs_ahead: _Optional[int] = ..., priority: _Optional[float] = ..., queued_jobs: _Optional[int] = ..., busy_fraction: _Optional[float] = ..., uplink_bytes_per_s: _Optional[float] = ..., near_miss: _Optional[str] = ..., part: _Optional[int] = ..., max_jobs: _Optional[int] = ..., reach: _Optional[_Iterable[str]] = ..., software: _Optional[_Iterable[str]] = ..., reserves: _Optional[bool] = ..., startable: _Optional[int] = ...) -> None: ...
 
 class Authorisation(_message.Message):
     __slots__ = ("owner", "spec_sha256", "group", "expires_wall_s", "signer", "certificate", "signature", "signed_wall_s", "audience", "submission")
@@ -370,7 +390,7 @@ class Authorisation(_message.Message):
     def __init__(self, owner: _Optional[str] = ..., spec_sha256: _Optional[str] = ..., group: _Optional[str] = ..., expires_wall_s: _Optional[float] = ..., signer: _Optional[str] = ..., certificate: _Optional[bytes] = ..., signature: _Optional[bytes] = ..., signed_wall_s: _Optional[float] = ..., audience: _Optional[str] = ..., submission: _Optional[str] = ...) -> None: ...
 
 class Prepare(_message.Message):
-    __slots__ = ("subgroup", "epoch", "indices", "spec", "authorisation", "submitted_s", "files", "sources", "readers", "max_parallel", "attempt_base", "exported", "room", "unguarded", "origin_db_uuid", "origin_seq")
+    __slots__ = ("subgroup", "epoch", "indices", "spec", "authorisation", "submitted_s", "files", "sources", "readers", "max_parallel", "attempt_base", "exported", "room", "unguarded", "origin_db_uuid", "origin_seq", "behind")
     SUBGROUP_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     INDICES_FIELD_NUMBER: _ClassVar[int]
@@ -387,6 +407,7 @@ class Prepare(_message.Message):
     UNGUARDED_FIELD_NUMBER: _ClassVar[int]
     ORIGIN_DB_UUID_FIELD_NUMBER: _ClassVar[int]
     ORIGIN_SEQ_FIELD_NUMBER: _ClassVar[int]
+    BEHIND_FIELD_NUMBER: _ClassVar[int]
     subgroup: str
     epoch: int
     indices: _common_pb2.IndexSet
@@ -403,17 +424,26 @@ class Prepare(_message.Message):
     unguarded: bool
     origin_db_uuid: str
     origin_seq: int
-    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., indices: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., spec: _Optional[bytes] = ..., authorisation: _Optional[_Union[Authorisation, _Mapping]] = ..., submitted_s: _Optional[float] = ..., files: _Optional[_Iterable[_Union[_common_pb2.DataFile, _Mapping]]] = ..., sources: _Optional[_Iterable[_Union[SiteList, _Mapping]]] = ..., readers: _Optional[_Iterable[_Union[_common_pb2.IndexSet, _Mapping]]] = ..., max_parallel: _Optional[int] = ..., attempt_base: _Optional[int] = ..., exported: _Optional[bool] = ..., room: _Optional[int] = ..., unguarded: _Optional[bool] = ..., origin_db_uuid: _Optional[str] = ..., origin_seq: _Optional[int] = ...) -> None: ...
+    behind: bool
+    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., indices: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., spec: _Optional[bytes] = ..., authorisation: _Optional[_Union[Authorisation, _Mapping]] = ..., submitted_s: _Optional[float] = ..., files: _Optional[_Iterable[_Union[_common_pb2.DataFile, _Mapping]]] = ..., sources: _Optional[_Iterable[_Union[SiteList, _Mapping]]] = ..., readers: _Optional[_Iterable[_Union[_common_pb2.IndexSet, _Mapping]]] = ..., max_parallel: _Optional[int] = ..., attempt_base: _Optional[int] = ..., exported: _Optional[bool] = ..., room: _Optional[int] = ..., unguarded: _Optional[bool] = ..., origin_db_uuid: _Optional[str] = ..., origin_seq: _Optional[int] = ..., behind: _Optional[bool] = ...) -> None: ...
 
 class Surplus(_message.Message):
-    __slots__ = ("groups", "reason", "unfit")
+    __slots__ = ("groups", "reason", "unfit", "invited")
     GROUPS_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
     UNFIT_FIELD_NUMBER: _ClassVar[int]
+    INVITED_FIELD_NUMBER: _ClassVar[int]
     groups: _containers.RepeatedCompositeFieldContainer[SurplusGroup]
     reason: str
     unfit: bool
-    def __init__(self, groups: _Optional[_Iterable[_Union[SurplusGroup, _Mapping]]] = ..., reason: _Optional[str] = ..., unfit: _Optional[bool] = ...) -> None: ...
+    invited: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, groups: _Optional[_Iterable[_Union[SurplusGroup, _Mapping]]] = ..., reason: _Optional[str] = ..., unfit: _Optional[bool] = ..., invited: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class WorkInvited(_message.Message):
+    __slots__ = ("free_slots",)
+    FREE_SLOTS_FIELD_NUMBER: _ClassVar[int]
+    free_slots: int
+    def __init__(self, free_slots: _Optional[int] = ...) -> None: ...
 
 class SurplusGroup(_message.Message):
     __slots__ = ("group", "parts", "epochs", "jobs", "priority", "jobs_ahead", "ends_s", "processors_per_s", "data_elsewhere")
@@ -438,7 +468,7 @@ class SurplusGroup(_message.Message):
     def __init__(self, group: _Optional[str] = ..., parts: _Optional[_Iterable[str]] = ..., epochs: _Optional[_Iterable[int]] = ..., jobs: _Optional[_Iterable[int]] = ..., priority: _Optional[float] = ..., jobs_ahead: _Optional[int] = ..., ends_s: _Optional[float] = ..., processors_per_s: _Optional[float] = ..., data_elsewhere: _Optional[bool] = ...) -> None: ...
 
 class RoomRequest(_message.Message):
-    __slots__ = ("room", "jobs", "gain_s", "processors", "memory_bytes", "gpus", "owner", "template", "work_s", "urls", "software")
+    __slots__ = ("room", "jobs", "gain_s", "processors", "memory_bytes", "gpus", "owner", "template", "work_s", "urls", "software", "behind", "group_work_s", "group_bytes")
     ROOM_FIELD_NUMBER: _ClassVar[int]
     JOBS_FIELD_NUMBER: _ClassVar[int]
     GAIN_S_FIELD_NUMBER: _ClassVar[int]
@@ -450,6 +480,9 @@ class RoomRequest(_message.Message):
     WORK_S_FIELD_NUMBER: _ClassVar[int]
     URLS_FIELD_NUMBER: _ClassVar[int]
     SOFTWARE_FIELD_NUMBER: _ClassVar[int]
+    BEHIND_FIELD_NUMBER: _ClassVar[int]
+    GROUP_WORK_S_FIELD_NUMBER: _ClassVar[int]
+    GROUP_BYTES_FIELD_NUMBER: _ClassVar[int]
     room: int
     jobs: int
     gain_s: float
@@ -461,7 +494,62 @@ class RoomRequest(_message.Message):
     work_s: float
     urls: _containers.RepeatedScalarFieldContainer[str]
     software: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, room: _Optional[int] = ..., jobs: _Optional[int] = ..., gain_s: _Optional[float] = ..., processors: _Optional[int] = ..., memory_bytes: _Optional[int] = ..., gpus: _Optional[int] = ..., owner: _Optional[str] = ..., template: _Optional[str] = ..., work_s: _Optional[float] = ..., urls: _Optional[_Iterable[str]] = ..., software: _Optional[_Iterable[str]] = ...) -> None: ...
+    behind: bool
+    group_work_s: float
+    group_bytes: int
+    def __init__(self, room: _Optional[int] = ..., jobs: _Optional[int] = ..., gain_s: _Optional[float] = ..., processors: _Optional[int] = ..., memory_bytes: _Optional[int] = ..., gpus: _Optional[int] = ..., owner: _Optional[str] = ..., template: _Optional[str] = ..., work_s: _Optional[float] = ..., urls: _Optional[_Iterable[str]] = ..., software: _Optional[_Iterable[str]] = ..., behind: _Optional[bool] = ..., group_work_s: _Optional[float] = ..., group_bytes: _Optional[int] = ...) -> None: ...
+
+class Reserve(_message.Message):
+    __slots__ = ("group", "seq", "jobs", "share", "called", "processors", "submitted_s", "stage_s", "memory_bytes", "gpus", "owner", "template", "work_s", "time_limit_s", "urls", "software", "program", "group_work_s", "group_bytes")
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    SEQ_FIELD_NUMBER: _ClassVar[int]
+    JOBS_FIELD_NUMBER: _ClassVar[int]
+    SHARE_FIELD_NUMBER: _ClassVar[int]
+    CALLED_FIELD_NUMBER: _ClassVar[int]
+    PROCESSORS_FIELD_NUMBER: _ClassVar[int]
+    SUBMITTED_S_FIELD_NUMBER: _ClassVar[int]
+    STAGE_S_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_BYTES_FIELD_NUMBER: _ClassVar[int]
+    GPUS_FIELD_NUMBER: _ClassVar[int]
+    OWNER_FIELD_NUMBER: _ClassVar[int]
+    TEMPLATE_FIELD_NUMBER: _ClassVar[int]
+    WORK_S_FIELD_NUMBER: _ClassVar[int]
+    TIME_LIMIT_S_FIELD_NUMBER: _ClassVar[int]
+    URLS_FIELD_NUMBER: _ClassVar[int]
+    SOFTWARE_FIELD_NUMBER: _ClassVar[int]
+    PROGRAM_FIELD_NUMBER: _ClassVar[int]
+    GROUP_WORK_S_FIELD_NUMBER: _ClassVar[int]
+    GROUP_BYTES_FIELD_NUMBER: _ClassVar[int]
+    group: str
+    seq: int
+    jobs: int
+    share: int
+    called: int
+    processors: int
+    submitted_s: float
+    stage_s: float
+    memory_bytes: int
+    gpus: int
+    owner: str
+    template: str
+    work_s: float
+    time_limit_s: float
+    urls: _containers.RepeatedScalarFieldContainer[str]
+    software: _containers.RepeatedScalarFieldContainer[str]
+    program: str
+    group_work_s: float
+    group_bytes: int
+    def __init__(self, group: _Optional[str] = ..., seq: _Optional[int] = ..., jobs: _Optional[int] = ..., share: _Optional[int] = ..., called: _Optional[int] = ..., processors: _Optional[int] = ..., submitted_s: _Optional[float] = ..., stage_s: _Optional[float] = ..., memory_bytes: _Optional[int] = ..., gpus: _Optional[int] = ..., owner: _Optional[str] = ..., template: _Optional[str] = ..., work_s: _Optional[float] = ..., time_limit_s: _Optional[float] = ..., urls: _Optional[_Iterable[str]] = ..., software: _Optional[_Iterable[str]] = ..., program: _Optional[str] = ..., group_work_s: _Optional[float] = ..., group_bytes: _Optional[int] = ...) -> None: ...
+
+class TurnCall(_message.Message):
+    __slots__ = ("group", "call", "jobs")
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    CALL_FIELD_NUMBER: _ClassVar[int]
+    JOBS_FIELD_NUMBER: _ClassVar[int]
+    group: str
+    call: int
+    jobs: int
+    def __init__(self, group: _Optional[str] = ..., call: _Optional[int] = ..., jobs: _Optional[int] = ...) -> None: ...
 
 class RoomGrant(_message.Message):
     __slots__ = ("room", "jobs", "reason")
@@ -624,13 +712,14 @@ class ResultAck(_message.Message):
     def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., batch: _Optional[int] = ..., outputs_taken: _Optional[bool] = ..., origin_db_uuid: _Optional[str] = ..., origin_seq: _Optional[int] = ...) -> None: ...
 
 class Control(_message.Message):
-    __slots__ = ("subgroup", "epoch", "control_seq", "cancel", "hold", "recall", "anew", "origin_db_uuid", "origin_seq")
+    __slots__ = ("subgroup", "epoch", "control_seq", "cancel", "hold", "recall", "export", "anew", "origin_db_uuid", "origin_seq")
     SUBGROUP_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     CONTROL_SEQ_FIELD_NUMBER: _ClassVar[int]
     CANCEL_FIELD_NUMBER: _ClassVar[int]
     HOLD_FIELD_NUMBER: _ClassVar[int]
     RECALL_FIELD_NUMBER: _ClassVar[int]
+    EXPORT_FIELD_NUMBER: _ClassVar[int]
     ANEW_FIELD_NUMBER: _ClassVar[int]
     ORIGIN_DB_UUID_FIELD_NUMBER: _ClassVar[int]
     ORIGIN_SEQ_FIELD_NUMBER: _ClassVar[int]
@@ -640,10 +729,11 @@ class Control(_message.Message):
     cancel: _common_pb2.IndexSet
     hold: _common_pb2.IndexSet
     recall: _common_pb2.IndexSet
+    export: _common_pb2.IndexSet
     anew: bool
     origin_db_uuid: str
     origin_seq: int
-    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., control_seq: _Optional[int] = ..., cancel: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., hold: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., recall: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., anew: _Optional[bool] = ..., origin_db_uuid: _Optional[str] = ..., origin_seq: _Optional[int] = ...) -> None: ...
+    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., control_seq: _Optional[int] = ..., cancel: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., hold: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., recall: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., export: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., anew: _Optional[bool] = ..., origin_db_uuid: _Optional[str] = ..., origin_seq: _Optional[int] = ...) -> None: ...
 
 class ControlAck(_message.Message):
     __slots__ = ("subgroup", "epoch", "control_seq")

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 
-from diana.adapters.batch.systems.system import Refused, Unreachable
+from diana.adapters.batch.systems.system import BatchRefused, BatchUnreachable
 from diana.errors import one_line
 
 WAIT_S = 60.0
@@ -30,7 +30,7 @@ class Commands:
         `transient`."""
         program = shutil.which(argv[0], path=self.environment.get("PATH"))
         if program is None:
-            raise Refused(f"{argv[0]} is not in the PATH of the node; install it or correct the PATH", every=True)
+            raise BatchRefused(f"{argv[0]} is not in the PATH of the node; install it or correct the PATH", every=True)
         self.calls += 1
         try:
             done = subprocess.run(
@@ -44,12 +44,12 @@ class Commands:
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            raise Unreachable(f"{argv[0]} said nothing for {WAIT_S:g} s") from None
+            raise BatchUnreachable(f"{argv[0]} said nothing for {WAIT_S:g} s") from None
         except OSError as fault:
-            raise Unreachable(f"{program}: {fault.strerror}") from None
+            raise BatchUnreachable(f"{program}: {fault.strerror}") from None
         if done.returncode == 0:
             return done.stdout + done.stderr if errors_too else done.stdout
         words = one_line(done.stderr or done.stdout or f"exit {done.returncode}")[:_MOST_WORDS]
         if any(each in words for each in transient):
-            raise Unreachable(words)
-        raise Refused(words)
+            raise BatchUnreachable(words)
+        raise BatchRefused(words)

@@ -14,7 +14,7 @@ from diana.adapters.batch.settings import ClusterSettings
 from diana.adapters.batch.systems import gridengine_text as read
 from diana.adapters.batch.systems import task_ranges
 from diana.adapters.batch.systems.commands import Commands
-from diana.adapters.batch.systems.system import Array, Capacity, Refused, Seen, Unreachable
+from diana.adapters.batch.systems.system import Array, BatchRefused, BatchUnreachable, ClusterCapacity, Seen
 from diana.model.indexset import IndexSet
 
 _KEPT = ("SGE_ROOT", "SGE_CELL", "SGE_CLUSTER_NAME", "SGE_QMASTER_PORT", "SGE_EXECD_PORT")
@@ -79,7 +79,7 @@ class GridEngine:
         self._gpus_at: dict[str, int] = {}
         """Machine -> number of GPUs in all, as it declares them."""
 
-    def capacity(self) -> Capacity:
+    def capacity(self) -> ClusterCapacity:
         if not self._config:
             self._version = self._run("qconf", "-help").partition("\n")[0].strip()
             self._parallel = self._parallel_environments()
@@ -107,7 +107,7 @@ class GridEngine:
         none."""
         found = read.consumed(complexes, name)
         if not found:
-            raise Refused(f"it has no consumable {name!r} (qconf -sc), which {key} names", every=True)
+            raise BatchRefused(f"it has no consumable {name!r} (qconf -sc), which {key} names", every=True)
         return found
 
     def _licences(self) -> tuple[tuple[str, int], ...]:
@@ -127,7 +127,7 @@ class GridEngine:
     def _parallel_environments(self) -> list[str]:
         try:
             names = self._environments = self._run("qconf", "-spl").split()
-        except Refused:
+        except BatchRefused:
             # It has none.
             self._environments = []
             return []
@@ -137,7 +137,7 @@ class GridEngine:
         """Raise Refused if the operator named an MPI environment that is not there."""
         name = self._settings.mpi_environment
         if name and name not in self._environments:
-            raise Refused(
+            raise BatchRefused(
                 f"it has no parallel environment {name!r} (qconf -spl), which mpi_environment names", every=True
             )
 
@@ -161,7 +161,7 @@ class GridEngine:
             argv += ["-pe", self._settings.mpi_environment, str(array.processors)]
         elif array.processors > 1:
             if not self._parallel:
-                raise Refused(
+                raise BatchRefused(
                     "Grid Engine has no parallel environment with allocation_rule $pe_slots for jobs of several "
                     "processors; have the operator add one (qconf -ap)"
                 )
@@ -174,7 +174,7 @@ class GridEngine:
             argv += ["-l", f"mem_free={-(-array.memory_bytes // (2**20 * parts))}M"]
         if array.gpus:
             if not (name := self._settings.gpu_resource):
-                raise Refused(
+                raise BatchRefused(
                     "nobody said which consumable of Grid Engine is its GPUs; have the operator set gpu_resource"
                 )
             argv += ["-l", f"{name}={_each(array, name, self._gpus_by, array.gpus)}"]
@@ -187,11 +187,11 @@ class GridEngine:
             argv += ["-P", self._settings.account]
         try:
             said = self._run(*argv, *self._settings.options, array.script, transient=(*_TRANSIENT, *_FULL))
-        except Refused as refusal:
-            raise Refused(str(refusal), every=any(words in str(refusal) for words in _EVERY)) from None
+        except BatchRefused as refusal:
+            raise BatchRefused(str(refusal), every=any(words in str(refusal) for words in _EVERY)) from None
         job = re.search(r"^(\d+)(?:\.\S+)?\s*$", said, re.MULTILINE)
         if job is None:
-            raise Unreachable(f"qsub says {said.strip()!r}")
+            raise BatchUnreachable(f"qsub says {said.strip()!r}")
         return job[1]
 
     def listing(self) -> list[Seen]:
@@ -203,7 +203,7 @@ class GridEngine:
         for job in jobs:
             try:
                 found += read.past(self._run("qacct", "-j", job))
-            except Refused as refusal:
+            except BatchRefused as refusal:
                 # Its accounts are written some seconds after the end.
                 if "not found" not in str(refusal):
                     raise
@@ -213,7 +213,7 @@ class GridEngine:
         for some in task_ranges.write(tasks, _MOST_CANCELLED, read.FIRST):
             try:
                 self._run("qdel", ",".join(f"{job}.{each}" for each in some.split(",")))
-            except Refused as refusal:
+            except BatchRefused as refusal:
                 if not any(each in str(refusal) for each in _GONE):
                     raise
 
@@ -225,7 +225,7 @@ def _each(array: Array, name: str, taken_by: str, count: int) -> int:
     """Return the amount of a consumable as `qsub` is asked for it. Refused."""
     parts = array.processors if taken_by == "YES" else 1
     if count % parts:
-        raise Refused(
+        raise BatchRefused(
             f"its consumable {name} is counted by the slot: {count} for {array.processors} processors cannot be asked "
             "for; have the operator make it JOB (qconf -mc)"
         )

@@ -1,4 +1,4 @@
-"""Readers of what Grid Engine's commands print. Pure; anything that is not as expected is `Unreachable`."""
+"""Readers of what Grid Engine's commands print. Pure; anything that is not as expected is `BatchUnreachable`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from xml.etree import ElementTree
 
 from diana.adapters.batch.systems import task_ranges
-from diana.adapters.batch.systems.system import Capacity, Fate, Seen, Stage, Unreachable
+from diana.adapters.batch.systems.system import BatchUnreachable, ClusterCapacity, Fate, Seen, Stage
 from diana.model.indexset import IndexSet
 
 WHO = "Grid Engine"
@@ -27,7 +27,7 @@ _LIMIT = "37"
 def stage_of(state: str) -> Stage:
     """Return the stage of `qw`, `hqw`, `Eqw`, `r`, `t`, `Rr`, `dr`, `s`, `S`, `T` and combinations of them."""
     if not state.isalpha():
-        raise Unreachable(f"{WHO} shows the state {state!r}")
+        raise BatchUnreachable(f"{WHO} shows the state {state!r}")
     return Stage.WAITING if "q" in state else Stage.RUNNING
 
 
@@ -57,7 +57,7 @@ def _tasks(text: str) -> IndexSet:
     return task_ranges.read(text, WHO, FIRST) if text else IndexSet()
 
 
-def capacity(xml: str, config: str, version: str, ours: int, *, parallel: bool) -> Capacity:
+def capacity(xml: str, config: str, version: str, ours: int, *, parallel: bool) -> ClusterCapacity:
     """Read the capacity from `qstat -f -F mem_total -xml` without jobs and `qconf -sconf`. `ours`: slots our own
     jobs hold; `parallel`: a job may have more than one."""
     known = dict(re.findall(r"^(\w+)[ \t]+(\S+)", config, re.MULTILINE))
@@ -77,7 +77,7 @@ def capacity(xml: str, config: str, version: str, ours: int, *, parallel: bool) 
         for resource in queue.findall("resource"):
             if resource.get("name") == "mem_total":
                 memory = max(memory, _bytes(resource.text or ""))
-    return Capacity(
+    return ClusterCapacity(
         version=version,
         slots=sum(at_host.values()),
         others=max(0, sum(min(used[host], slots) for host, slots in at_host.items()) - ours),
@@ -158,11 +158,11 @@ def _tree(xml: str) -> ElementTree.Element:
     try:
         return ElementTree.fromstring(xml)
     except ElementTree.ParseError:
-        raise Unreachable(f"qstat says {xml[:100]!r}") from None
+        raise BatchUnreachable(f"qstat says {xml[:100]!r}") from None
 
 
 def _text(element: ElementTree.Element, name: str) -> str:
     found = element.findtext(name)
     if not found:
-        raise Unreachable(f"qstat tells no {name}")
+        raise BatchUnreachable(f"qstat tells no {name}")
     return found

@@ -12,7 +12,7 @@ from diana.adapters.batch.systems import htcondor_job
 from diana.adapters.batch.systems import htcondor_text as read
 from diana.adapters.batch.systems.commands import Commands
 from diana.adapters.batch.systems.htcondor_job import JOB_VARIABLE, TASK, TASK_VARIABLE, TOKEN
-from diana.adapters.batch.systems.system import Array, Capacity, Refused, Seen, Unreachable
+from diana.adapters.batch.systems.system import Array, BatchRefused, BatchUnreachable, ClusterCapacity, Seen
 from diana.model.indexset import IndexSet
 
 _TRANSIENT = (
@@ -82,11 +82,11 @@ class HTCondor:
         """The first oddity seen of jobs that carry a token and are none of ours."""
         self._version = self._limits = self._domain = ""
 
-    def capacity(self) -> Capacity:
+    def capacity(self) -> ClusterCapacity:
         if not self._version:
             version, domain = read.version(self._run("condor_version")), ""
             if int(version.partition(".")[0]) < _FIRST_VERSION:
-                raise Refused(f"HTCondor {version} is too old; diana speaks to {_FIRST_VERSION}.0 and later")
+                raise BatchRefused(f"HTCondor {version} is too old; diana speaks to {_FIRST_VERSION}.0 and later")
             limits = self._run("condor_config_val", "-schedd", *self._schedd, *read.LIMITS)
             if not htcondor_job.transfers(self._settings.options):
                 domain = self._run("condor_config_val", "FILESYSTEM_DOMAIN").strip()
@@ -95,7 +95,7 @@ class HTCondor:
         slots = self._run("condor_status", "-json", *_attributes(read.SLOT_ATTRIBUTES), "-constraint", read.NOT_DYNAMIC)
         has = read.capacity(slots, self._version, self._limits, self._domain, self._holding)
         if not has.slots and read.strangers(slots, self._domain):
-            raise Refused(
+            raise BatchRefused(
                 f"no machine of the pool is of this one's FILESYSTEM_DOMAIN, {self._domain}; set it alike on all that "
                 'share the data directory, or say options = ["should_transfer_files = IF_NEEDED"]'
             )
@@ -109,17 +109,17 @@ class HTCondor:
         argv = ["condor_submit", "-terse", *self._schedd, "-"]
         try:
             said = self.commands.run(argv, (*_TRANSIENT, *_FULL), told=told)
-        except Refused as refusal:
+        except BatchRefused as refusal:
             words = str(refusal)
             if refusal.every or any(each in words for each in _EVERY):
-                raise Refused(words, every=True) from None
+                raise BatchRefused(words, every=True) from None
             if not any(each in words for each in _NO):
                 self._doubt(array.token, words)
-            raise Refused(words) from None
+            raise BatchRefused(words) from None
         # First and last of its jobs.
         job = re.search(r"^(\d+)\.0 - \1\.\d+\s*$", said, re.MULTILINE)
         if job is None:
-            raise Unreachable(f"condor_submit says {said.strip()!r}")
+            raise BatchUnreachable(f"condor_submit says {said.strip()!r}")
         return job[1]
 
     def _doubt(self, token: str, words: str) -> None:
@@ -129,7 +129,7 @@ class HTCondor:
         for old in list(self._doubts)[:-_MOST_ARRAYS]:
             del self._doubts[old]
         if doubts < _MOST_DOUBTS:
-            raise Unreachable(words)
+            raise BatchUnreachable(words)
         del self._doubts[token]
 
     def listing(self) -> list[Seen]:
@@ -170,7 +170,7 @@ class HTCondor:
             some = " || ".join(f"{TASK} >= {a} && {TASK} < {b}" for a, b in ranges[at : at + _MOST_CANCELLED])
             try:
                 self._run("condor_rm", *self._schedd, "-constraint", f"ClusterId == {job} && ({some})")
-            except Refused as refusal:
+            except BatchRefused as refusal:
                 if not any(each in str(refusal) for each in _GONE):
                     raise
 

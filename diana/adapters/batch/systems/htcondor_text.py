@@ -1,4 +1,4 @@
-"""Readers of what HTCondor's commands print. Pure; anything that is not as expected is `Unreachable`."""
+"""Readers of what HTCondor's commands print. Pure; anything that is not as expected is `BatchUnreachable`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from diana.adapters.batch.systems.htcondor_job import TASK, TOKEN
-from diana.adapters.batch.systems.system import Capacity, Fate, Seen, Stage, Unreachable
+from diana.adapters.batch.systems.system import BatchUnreachable, ClusterCapacity, Fate, Seen, Stage
 from diana.errors import one_line
 from diana.model.indexset import IndexSet
 
@@ -42,9 +42,9 @@ def ads(text: str) -> list[Ad]:
     try:
         found = json.loads(text) if text.strip() else []
     except ValueError:
-        raise Unreachable(f"{WHO} says {text.strip()[:100]!r}") from None
+        raise BatchUnreachable(f"{WHO} says {text.strip()[:100]!r}") from None
     if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
-        raise Unreachable(f"{WHO} says {text.strip()[:100]!r}")
+        raise BatchUnreachable(f"{WHO} says {text.strip()[:100]!r}")
     return found
 
 
@@ -84,7 +84,7 @@ def _foreign(ad: Ad) -> str:
     for name in ("ClusterId", TASK):
         try:
             _number(ad, name)
-        except Unreachable as oddity:
+        except BatchUnreachable as oddity:
             return f"{oddity} with {TOKEN} = {one_line(str(ad[TOKEN]))[:60]!r}"
     return ""
 
@@ -111,7 +111,7 @@ def _shown(ad: Ad) -> Seen:
     if status == _COMPLETED:
         why, fate = _ended(ad)
         return Seen(job, token, IndexSet(), Stage.OVER, why, fate=fate)
-    raise Unreachable(f"{WHO} shows the JobStatus {status}")
+    raise BatchUnreachable(f"{WHO} shows the JobStatus {status}")
 
 
 def _ended(ad: Ad) -> tuple[str, Fate | None]:
@@ -138,7 +138,7 @@ def _evicted(ad: Ad) -> str:
     return f"evicted from {host}" if host else "evicted"
 
 
-def capacity(slots: str, version: str, limits: str, domain: str, ours: int) -> Capacity:
+def capacity(slots: str, version: str, limits: str, domain: str, ours: int) -> ClusterCapacity:
     """Read the capacity from `condor_status -json` with SLOT_ATTRIBUTES and NOT_DYNAMIC, and `condor_config_val` of
     LIMITS. `domain`: only machines of this FILESYSTEM_DOMAIN count; empty: all do. `ours`: processors our own jobs
     hold."""
@@ -160,7 +160,7 @@ def capacity(slots: str, version: str, limits: str, domain: str, ours: int) -> C
         memory = max(memory, _number(ad, "TotalSlotMemory" if partitionable else "Memory", 0) << 20)
         gpus, all_gpus = max(gpus, devices), all_gpus + devices
     each, owner, everybody = _limits(limits)
-    return Capacity(
+    return ClusterCapacity(
         version=version,
         slots=total,
         others=max(0, used - ours),
@@ -193,7 +193,7 @@ def version(text: str) -> str:
     """Read the version from `$CondorVersion: 23.9.6 2024-08-08 ... $`."""
     found = re.search(r"\$CondorVersion: (\d+\.\d+\S*)", text)
     if found is None:
-        raise Unreachable(f"condor_version says {text.strip()[:100]!r}")
+        raise BatchUnreachable(f"condor_version says {text.strip()[:100]!r}")
     return found[1]
 
 
@@ -202,7 +202,7 @@ def _number(ad: Ad, name: str, default: int | None = None) -> int:
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST_TASKS * 10:
         return value
     if default is None:
-        raise Unreachable(f"{WHO} tells {name} = {str(value)[:60]!r} of a job")
+        raise BatchUnreachable(f"{WHO} tells {name} = {str(value)[:60]!r} of a job")
     return default
 
 

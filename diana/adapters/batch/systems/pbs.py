@@ -9,7 +9,7 @@ from diana.adapters.batch.array.script import Dialect
 from diana.adapters.batch.settings import ClusterSettings
 from diana.adapters.batch.systems import pbs_text as read
 from diana.adapters.batch.systems.commands import Commands
-from diana.adapters.batch.systems.system import Array, Capacity, Refused, Seen, Unreachable
+from diana.adapters.batch.systems.system import Array, BatchRefused, BatchUnreachable, ClusterCapacity, Seen
 from diana.model.indexset import IndexSet
 
 _KEPT = ("PBS_CONF_FILE", "PBS_SERVER", "PBS_DEFAULT", "PBS_EXEC")
@@ -50,7 +50,7 @@ class Pbs:
         self.commands = Commands(environment, keeps=() if settings.config else _KEPT)
         self._holding = 0
 
-    def capacity(self) -> Capacity:
+    def capacity(self) -> ClusterCapacity:
         server, queues = self._run("qstat", "-Bf"), self._run("qstat", "-Qf")
         return read.capacity(self._run("pbsnodes", "-a"), server, queues, self._settings.partition, self._holding)
 
@@ -77,12 +77,12 @@ class Pbs:
         argv += ["-A", self._settings.account] if self._settings.account else []
         try:
             said = self._run(*argv, *self._settings.options, array.script, transient=(*_TRANSIENT, *_FULL))
-        except Refused as refusal:
+        except BatchRefused as refusal:
             every = refusal.every or any(words in str(refusal) for words in _EVERY)
-            raise Refused(str(refusal), every=every) from None
+            raise BatchRefused(str(refusal), every=every) from None
         job = said.strip().splitlines()[-1] if said.strip() else ""
         if not job[:1].isdecimal() or ("[]" in job) != (last > first):
-            raise Unreachable(f"qsub says {said.strip()!r}")
+            raise BatchUnreachable(f"qsub says {said.strip()!r}")
         return job
 
     def listing(self) -> list[Seen]:
@@ -94,7 +94,7 @@ class Pbs:
         for job in jobs:
             try:
                 found += read.past(self._run("qstat", "-x", "-f", "-t", job))
-            except Refused as refusal:
+            except BatchRefused as refusal:
                 # It keeps jobs that are over for a time, or not at all.
                 if not any(each in str(refusal) for each in _GONE):
                     raise
@@ -105,7 +105,7 @@ class Pbs:
         while some := list(islice(names, _MOST_CANCELLED)):
             try:
                 self._run("qdel", *some)
-            except Refused as refusal:
+            except BatchRefused as refusal:
                 if not any(each in str(refusal) for each in _GONE):
                     raise
 

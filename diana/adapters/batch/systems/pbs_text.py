@@ -1,4 +1,4 @@
-"""Readers of what PBS's commands print. Pure; anything that is not as expected is `Unreachable`."""
+"""Readers of what PBS's commands print. Pure; anything that is not as expected is `BatchUnreachable`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from diana.adapters.batch.systems import task_ranges
-from diana.adapters.batch.systems.system import Capacity, Fate, Seen, Stage, Unreachable
+from diana.adapters.batch.systems.system import BatchUnreachable, ClusterCapacity, Fate, Seen, Stage
 from diana.model.indexset import IndexSet
 
 WHO = "PBS"
@@ -35,7 +35,7 @@ def blocks(text: str, head: str = "") -> Iterator[Block]:
                 yield name, known
             name, known, last = line.removeprefix(head).strip(), {}, ""
             if head and not line.startswith(head):
-                raise Unreachable(f"{WHO} says {line[:100]!r}")
+                raise BatchUnreachable(f"{WHO} says {line[:100]!r}")
         elif " = " in line:
             last, _, value = line.strip().partition(" = ")
             known[last] = value
@@ -52,7 +52,7 @@ def listing(qstat: str) -> tuple[list[Seen], int]:
     for name, known in jobs:
         state = known.get("job_state", "")
         if state not in _WAITS | _RUNS | _OVER:
-            raise Unreachable(f"{WHO} shows the state {state!r}")
+            raise BatchUnreachable(f"{WHO} shows the state {state!r}")
         task = re.fullmatch(r"(\d+\[)(\d+)(\].*)", name)
         if task is not None and state in _RUNS and _is_ours(known):
             running.setdefault(task[1] + task[3], []).append(int(task[2]))
@@ -87,7 +87,7 @@ def _index(known: dict[str, str]) -> int:
     """Return the index of a task that was submitted alone: the number it was told (`pbs.Pbs.submit`)."""
     told = re.search(r"(?:^|,)PBS_ARRAY_INDEX=(\d+)(?:,|$)", known.get("Variable_List", ""))
     if told is None:
-        raise Unreachable(f"{WHO} does not tell a job's PBS_ARRAY_INDEX")
+        raise BatchUnreachable(f"{WHO} does not tell a job's PBS_ARRAY_INDEX")
     return int(told[1])
 
 
@@ -105,7 +105,7 @@ def past(qstat: str) -> list[Seen]:
     return found
 
 
-def capacity(nodes: str, server: str, queues: str, queue: str, ours: int) -> Capacity:
+def capacity(nodes: str, server: str, queues: str, queue: str, ours: int) -> ClusterCapacity:
     """Read the capacity from `pbsnodes -a`, `qstat -Bf` and `qstat -Qf`. `queue`: the one used; empty: the server's
     default. `ours`: processors our own jobs hold."""
     about = next((known for _, known in blocks(server, "Server: ")), {})
@@ -121,7 +121,7 @@ def capacity(nodes: str, server: str, queues: str, queue: str, ours: int) -> Cap
         widest, memory = max(widest, has), max(memory, _bytes(known.get("resources_available.mem", "")))
         gpus, all_gpus = max(gpus, devices), all_gpus + devices
     most = [_number(each.get("max_array_size", ""), 10_000) for each in (about, limits)]
-    return Capacity(
+    return ClusterCapacity(
         version=about.get("pbs_version", ""),
         slots=slots,
         others=max(0, used - ours),

@@ -13,7 +13,7 @@ from diana.adapters.batch.settings import ClusterSettings
 from diana.adapters.batch.systems import slurm_text as read
 from diana.adapters.batch.systems import task_ranges
 from diana.adapters.batch.systems.commands import Commands
-from diana.adapters.batch.systems.system import Array, Capacity, Refused, Seen, Unreachable
+from diana.adapters.batch.systems.system import Array, BatchRefused, BatchUnreachable, ClusterCapacity, Seen
 from diana.model.indexset import IndexSet
 
 _TRANSIENT = (
@@ -70,7 +70,7 @@ class Slurm:
         self._config = ""
         self._no_sacct = False
 
-    def capacity(self) -> Capacity:
+    def capacity(self) -> ClusterCapacity:
         if not self._config:
             self._config = self._run("scontrol", "show", "config")
         has = read.capacity(
@@ -92,13 +92,13 @@ class Slurm:
         numbers = re.match(r"(\d+)\.(\d+)", version)
         if numbers and (int(numbers[1]), int(numbers[2])) < _FIRST_VERSION:
             wanted = ".".join(map(str, _FIRST_VERSION))
-            raise Refused(f"Slurm {version} is too old; diana speaks to {wanted} and later")
+            raise BatchRefused(f"Slurm {version} is too old; diana speaks to {wanted} and later")
 
     def starts_in_s(self) -> float | None:
         argv = ["sbatch", "--test-only", "--ntasks=1", *self._partition, *self._chosen(), "--wrap=true"]
         try:
             return read.starts_in_s(self.commands.run(argv, _TRANSIENT, errors_too=True), time.time())
-        except (Refused, Unreachable):
+        except (BatchRefused, BatchUnreachable):
             # The obstacle that a job would meet is told when there is one.
             return None
 
@@ -126,11 +126,11 @@ class Slurm:
             argv.append("--licenses=" + ",".join(f"{name}:{count}" for name, count in array.licences))
         try:
             said = self._run(*argv, *self._chosen(), array.script, transient=(*_TRANSIENT, *_FULL))
-        except Refused as refusal:
-            raise Refused(str(refusal), every=any(words in str(refusal) for words in _EVERY)) from None
+        except BatchRefused as refusal:
+            raise BatchRefused(str(refusal), every=any(words in str(refusal) for words in _EVERY)) from None
         job = said.strip().partition(";")[0]
         if not job.isdecimal():
-            raise Unreachable(f"sbatch says {said.strip()!r}")
+            raise BatchUnreachable(f"sbatch says {said.strip()!r}")
         return job
 
     def listing(self) -> list[Seen]:
@@ -143,16 +143,16 @@ class Slurm:
         if not self._no_sacct:
             try:
                 return read.past(self._run("sacct", "-n", "-P", "-X", "-j", ",".join(jobs), "-o", read.SACCT_FORMAT))
-            except Refused:
+            except BatchRefused:
                 # It keeps no accounts: that does not change while it runs.
                 self._no_sacct = True
         path = self._completion_file()
         if path is None:
-            raise Unreachable("Slurm keeps neither accounts nor a file of completed jobs that can be read")
+            raise BatchUnreachable("Slurm keeps neither accounts nor a file of completed jobs that can be read")
         try:
             return read.completed(path.read_text(errors="replace"), jobs)
         except OSError as fault:
-            raise Unreachable(f"{path}: {fault.strerror}") from None
+            raise BatchUnreachable(f"{path}: {fault.strerror}") from None
 
     def _completion_file(self) -> Path | None:
         kind = re.search(r"^JobCompType\s*=\s*jobcomp/filetxt", self._config, re.MULTILINE)
@@ -166,7 +166,7 @@ class Slurm:
     def _cancelled(self, what: str) -> None:
         try:
             self._run("scancel", "--quiet", what)
-        except Refused as refusal:
+        except BatchRefused as refusal:
             if not any(each in str(refusal) for each in _GONE):
                 raise
 

@@ -1,4 +1,4 @@
-"""Readers of what Slurm's commands print. Pure; anything that is not as expected is `Unreachable`, with the line."""
+"""Readers of what Slurm's commands print. Pure; what is not as expected is `BatchUnreachable`, with the line."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from diana.adapters.batch.systems import task_ranges
-from diana.adapters.batch.systems.system import Capacity, Fate, Seen, Stage, Unreachable
+from diana.adapters.batch.systems.system import BatchUnreachable, ClusterCapacity, Fate, Seen, Stage
 from diana.model.indexset import IndexSet
 from diana.model.job.licences import is_name
 
@@ -54,7 +54,7 @@ def stage_of(state: str) -> Stage:
     """Return the stage of a state; any that is none of the states above is an end."""
     word = _word(state)
     if not word.replace("_", "").isalpha():
-        raise Unreachable(f"Slurm shows the state {state!r}")
+        raise BatchUnreachable(f"Slurm shows the state {state!r}")
     return Stage.WAITING if word in _WAITING else Stage.RUNNING if word in _RUNNING else Stage.OVER
 
 
@@ -80,7 +80,7 @@ def licences(text: str, names: Mapping[str, str]) -> tuple[tuple[str, int], ...]
     return tuple(sorted({**own, **{name: there[known] for name, known in names.items() if known in there}}.items()))
 
 
-def capacity(sinfo: str, config: str, ours: int) -> Capacity:
+def capacity(sinfo: str, config: str, ours: int) -> ClusterCapacity:
     """Read the capacity from `sinfo -h -o SINFO_FORMAT` and `scontrol show config`. `ours`: processors our own jobs
     hold. Machines of the default partition count, where the lines tell which one that is; those of several
     partitions count once."""
@@ -96,7 +96,7 @@ def capacity(sinfo: str, config: str, ours: int) -> Capacity:
             allocated, idle, _, _ = map(int, by_state.split("/"))
             wide, size, machines = int(each.rstrip("+")), int(mib.rstrip("+")), int(count)
         except ValueError:
-            raise Unreachable(f"sinfo says {'|'.join(line)!r}") from None
+            raise BatchUnreachable(f"sinfo says {'|'.join(line)!r}") from None
         if default and not partition.endswith("*"):
             continue
         longest_s.append(seconds(longest))
@@ -112,7 +112,7 @@ def capacity(sinfo: str, config: str, ours: int) -> Capacity:
         widest, memory = max(widest, wide), max(memory, size << 20 if size > 1 else 0)
         gpus, all_gpus = max(gpus, _gpus(gres)), all_gpus + machines * _gpus(gres)
     limit_s = max(longest_s, default=0.0)
-    return Capacity(
+    return ClusterCapacity(
         version=known.get("SLURM_VERSION", ""),
         slots=slots,
         others=max(0, used - ours),
@@ -142,7 +142,7 @@ def seconds(text: str) -> float:
         parts = [int(part) for part in clock.split(":")]
         whole = int(days) if days else 0
     except ValueError:
-        raise Unreachable(f"Slurm says {text!r} for a time") from None
+        raise BatchUnreachable(f"Slurm says {text!r} for a time") from None
     if days:
         # D-HH, D-HH:MM or D-HH:MM:SS
         parts += [0] * (3 - len(parts))
@@ -174,7 +174,7 @@ def listing(squeue: str) -> tuple[list[Seen], int]:
             job, which, state, name, processors, why = line.split("|", 5)
             width = int(processors)
         except ValueError:
-            raise Unreachable(f"squeue says {line!r}") from None
+            raise BatchUnreachable(f"squeue says {line!r}") from None
         if not name.startswith(NAME_PREFIX):
             continue
         stage, some = stage_of(state), tasks(which)

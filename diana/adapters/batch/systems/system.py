@@ -1,7 +1,7 @@
 """The interface of a batch system to a site, and the values that go to and fro (SPEC U7).
 
-Methods block and run in a thread of the cluster's own, one at a time. They raise `Refused`, in the batch system's
-own words, for orders that will not be taken however often they are tried, and `Unreachable` when it cannot be told
+Methods block and run in a thread of the cluster's own, one at a time. They raise `BatchRefused`, in the batch system's
+own words, for orders that will not be taken however often they are tried, and `BatchUnreachable` when it cannot be told
 whether an order was taken.
 """
 
@@ -17,7 +17,7 @@ from diana.errors import DianaError
 from diana.model.indexset import IndexSet
 
 
-class Refused(DianaError):
+class BatchRefused(DianaError):
     """A no of the batch system, in its own words, on one line. `every`: whatever the jobs, as things stand."""
 
     def __init__(self, words: str, *, every: bool = False) -> None:
@@ -25,11 +25,11 @@ class Refused(DianaError):
         self.every = every
 
 
-class Unreachable(DianaError):
+class BatchUnreachable(DianaError):
     """No answer of the batch system, or none that could be understood."""
 
 
-class Capacity(msgspec.Struct, frozen=True, kw_only=True):
+class ClusterCapacity(msgspec.Struct, frozen=True, kw_only=True):
     """The means of a cluster for this site's account, at one moment."""
 
     version: str
@@ -117,7 +117,7 @@ class BatchSystem(Protocol):
     """Name of the kind in the site file."""
     dialect: Dialect
 
-    def capacity(self) -> Capacity: ...
+    def capacity(self) -> ClusterCapacity: ...
 
     def starts_in_s(self) -> float | None:
         """Return its own estimate for a job of one processor that came now, seconds. None: it makes none."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from diana.adapters.batch.systems.system import Unreachable
+from diana.adapters.batch.systems.system import BatchUnreachable
 from diana.model.indexset import IndexSet
 
 
@@ -18,7 +18,7 @@ def read(text: str, who: str, first_task: int = 0) -> IndexSet:
             stride = int(step or 1)
             out.append(IndexSet.span(start, stop) if stride == 1 else IndexSet.of(range(start, stop, stride)))
         except ValueError:
-            raise Unreachable(f"{who} shows the tasks {text!r}") from None
+            raise BatchUnreachable(f"{who} shows the tasks {text!r}") from None
     return IndexSet.union(out)
 
 

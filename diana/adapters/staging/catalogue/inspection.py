@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from diana.adapters.staging.catalogue.catalogue import Catalogue, LocalFile, Registered
 from diana.adapters.staging.catalogue.manifests import entries
-from diana.adapters.staging.catalogue.registration import FoundFile, Stopped, hash_one
+from diana.adapters.staging.catalogue.registration import FoundFile, RegistrationStopped, hash_one
 from diana.errors import DianaError, UsageError
-from diana.model.data import Checked, DataFile, HeldDataset
+from diana.model.data import DataFile, HeldDataset, VerifyProgress
 from diana.model.ids import SiteId
 from diana.model.layout import DataDir
 
@@ -49,7 +49,9 @@ def files(data: DataDir, catalogue: Catalogue, name: str, version: int = 0) -> I
         yield [DataFile(f"dataset:{name}/{e.name}", e.size_bytes, e.sha256) for e in some]
 
 
-def verify(catalogue: Catalogue, registered: Registered, site: SiteId, stopping: threading.Event) -> Iterator[Checked]:
+def verify(
+    catalogue: Catalogue, registered: Registered, site: SiteId, stopping: threading.Event
+) -> Iterator[VerifyProgress]:
     """Blocks. Read every file again; the dataset counts as changed as long as one of its files does. Stopped."""
     done = size_bytes = bad = 0
     for page in catalogue.pages(registered.number):
@@ -60,7 +62,7 @@ def verify(catalogue: Catalogue, registered: Registered, site: SiteId, stopping:
             size_bytes += sum(file.size_bytes for file in some)
             told = lines[: max(0, MOST_TOLD - bad)]
             bad += len(lines)
-            yield Checked(done, size_bytes, tuple(told))
+            yield VerifyProgress(done, size_bytes, tuple(told))
     catalogue.note_changed(registered.number, bool(bad))
 
 
@@ -69,7 +71,7 @@ def _difference(registered: Registered, file: LocalFile, site: SiteId, stopping:
     name = f"dataset:{registered.dataset.name}/{file.name}"
     try:
         now = hash_one(FoundFile(file.name, file.root), stopping)
-    except Stopped:
+    except RegistrationStopped:
         raise
     except DianaError as fault:
         return f"{name}: {fault}"

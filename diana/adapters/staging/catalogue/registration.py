@@ -37,7 +37,7 @@ class FoundFile(NamedTuple):
     root: str
 
 
-class Stopped(Unreachable):
+class RegistrationStopped(Unreachable):
     """The end of the node; hashes computed so far are kept."""
 
 
@@ -200,6 +200,6 @@ def _sha256(file: io.RawIOBase, path: str, stopping: threading.Event) -> str:
     buffer = memoryview(bytearray(_READ_BYTES))
     while count := file.readinto(buffer):
         if stopping.is_set():
-            raise Stopped(f"{path}: the node stops while it is read; start it and tell it again")
+            raise RegistrationStopped(f"{path}: the node stops while it is read; start it and tell it again")
         digest.update(buffer[:count])
     return digest.hexdigest()

@@ -40,13 +40,23 @@ class _Wanted(NamedTuple):
 class UrlInputs:
     """Methods belong to the node's loop."""
 
-    def __init__(self, data: DataDir, catalogue: Catalogue, cache: Cache, urls: Urls, pool: Executor) -> None:
+    def __init__(
+        self,
+        data: DataDir,
+        catalogue: Catalogue,
+        cache: Cache,
+        urls: Urls,
+        pool: Executor,
+        places: asyncio.Semaphore,
+    ) -> None:
+        """`places`: one is taken while an order fetches from elsewhere."""
         self._data = data
         self._root = data.cached("00").parent.parent
         self._catalogue = catalogue
         self._cache = cache
         self._urls = urls
         self._pool = pool
+        self._places = places
         self._coming: dict[str, asyncio.Future[None]] = {}
 
     async def stage_in(self, order: StageIn) -> int:
@@ -93,7 +103,8 @@ class UrlInputs:
         try:
             what = shown(mine[0].url.text) + (f" and {len(mine) - 1} more" if len(mine) > 1 else "")
             await in_thread(self._pool, self._cache.make_room, sum(w.size_bytes for w in mine), what)
-            return await self._urls.bring(files)
+            async with self._places:
+                return await self._urls.bring(files)
         except (asyncio.CancelledError, LocalFault):
             # On a full disk an unfinished file is what must go first.
             await in_thread(self._pool, _discard, files)

@@ -1,0 +1,438 @@
+"""Turns of reserved work: jobs that their origin has bound to no site yet stand in the queues as any others do, inert.
+When they would start as soon as they could be here, their turn has come, and the origin is called.
+
+Volatile: a call is a request and no promise, and an origin tells a site that restarted again.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from math import inf
+from typing import NamedTuple
+
+from diana.engine.dispatch import capacity, forecast
+from diana.engine.guard import guard
+from diana.engine.guard.programs import Program
+from diana.engine.journal.state import Custody, CustodyKey
+from diana.engine.machines.requirements import PLAIN, Needs, about
+from diana.engine.messages.binding import Reserve, TurnCall
+from diana.engine.messages.messages import QuoteRequest
+from diana.engine.queue.entries import WHOLE, QueueEntry
+from diana.engine.site.context import Context
+from diana.engine.site.timers import SiteTimer
+from diana.model.ids import GroupId, SiteId, SubgroupId, group_of, origin_of
+from diana.model.job import software
+from diana.model.trust.principal import Principal
+from diana.policy.binding import horizon
+from diana.policy.queueing.forecast import Slots
+from diana.policy.queueing.heavy import GroupLoad
+from diana.policy.trust.authorise import Action, authorise
+
+ANSWER_S = 5.0
+"""Seconds until a call that was not answered is no longer counted."""
+LAND_S = 10.0
+"""Seconds for which jobs that were called and are not committed yet are counted as coming."""
+MOST_UNANSWERED = 3
+"""Calls in a row without an answer, after which the reservation is dropped."""
+MOST_VAIN = 3
+"""Calls in a row for which an origin kept its reservation and offered nothing, after which no room is kept for what it
+is called for, and it is called once in `LAND_S`: others are not held up by one that lies or is broken. Also the calls
+of one group that may be on their way at a time."""
+MOST_OF_ONE = 10_000
+"""Groups for which one origin may wait here at a time; more are not taken in."""
+MOST_JOBS = 10**12
+MOST_PROCESSORS = 1_000_000
+MOST_S = 1e9
+"""Bounds of what a peer may say of a group (`MOST_JOBS`, `MOST_PROCESSORS`, `MOST_S`)."""
+LOOKS = 64
+"""Reservations looked at after each event, best first."""
+MISSES = 8
+"""Reservations met whose turn is not yet, after which no more are looked at."""
+SOON_S = 0.25
+REST_S = 5.0
+"""Least and most seconds until the next look while nothing happens."""
+
+
+class Reserved:
+    """One group's reservation here."""
+
+    def __init__(self, origin: SiteId, told: Reserve) -> None:
+        self.origin = origin
+        self.told = told
+        self.calling = 0
+        """Jobs of calls that were not answered."""
+        self.called_s = -inf
+        self.last_call = 0
+        self.unanswered = 0
+
+    @property
+    def key(self) -> CustodyKey:
+        return (SubgroupId(self.told.group), 0)
+
+    def callable(self) -> int:
+        return max(0, self.told.jobs - self.calling)
+
+
+class ComingJobs(NamedTuple):
+    """Jobs that were called or offered and are not committed here yet."""
+
+    until_s: float
+    processors: int
+    work_s: float
+    """Processor-seconds."""
+
+
+class Turns:
+    """The reservations here, and what was called."""
+
+    def __init__(self) -> None:
+        self.reserved: dict[GroupId, Reserved] = {}
+        self.of_origin: dict[SiteId, set[GroupId]] = {}
+        self.calling: dict[GroupId, None] = {}
+        """Groups that were called for and whose origin has not answered."""
+        self.coming: dict[GroupId, list[ComingJobs]] = {}
+        """Group -> jobs that were called and not offered yet."""
+        self.arriving: dict[CustodyKey, ComingJobs] = {}
+        """Work that was offered here and is not committed."""
+        self.taken: dict[GroupId, dict[CustodyKey, None]] = {}
+        """Group -> work of it that was offered here since the boot; what is over goes now and then."""
+        self.taken_most = 64
+        """Groups in `taken` at which what is over goes."""
+        self.changed: set[GroupId] = set()
+        """Groups whose entry in the queues is renewed when the event at hand is through: until then others may look at
+        the order as it was settled."""
+        self.vain: dict[SiteId, int] = {}
+        """Origin -> calls in a row that brought no offer, though it still reserved."""
+        self.vain_call_s: dict[SiteId, float] = {}
+        """When such an origin was called last."""
+        self.calls = 0
+        self.changes = 0
+        """Version counter: rises when a reservation comes, changes or goes."""
+        self.stamp: tuple[int, ...] = ()
+        """The state of things at the last look."""
+
+
+# --- reservations ------------------------------------------------------------------------------------------
+
+
+def on_reserve(core: Context, sender: SiteId, told: Reserve) -> None:
+    """Take in the origin's word about a group, which may speak of its own groups alone. A lie about a user's jobs lasts
+    as long as the origin stays in touch, and moves others' turns here, no job."""
+    why = authorise(Principal.peer(sender), Action.OFFER, origin_of(told.group))
+    if why or not _sane(told):
+        core.warn(f"{sender} reserves for {told.group}: {why or 'makes no sense'}")
+        return
+    book = core.book(Turns)
+    old = book.reserved.get(told.group)
+    if old is not None and told.seq <= old.told.seq:
+        return
+    if not told.jobs:
+        drop(core, told.group)
+        return
+    if old is None:
+        some = book.of_origin.setdefault(sender, set())
+        if len(some) >= MOST_OF_ONE:
+            core.warn(f"{sender} waits here for {MOST_OF_ONE} groups: no more are taken in")
+            return
+        some.add(told.group)
+        core.parties.awaits(sender, told.group)
+        old = book.reserved[told.group] = Reserved(sender, told)
+    old.told = told
+    if told.called >= old.last_call:
+        # All that was called is on its way, and is counted as coming.
+        old.calling, old.unanswered = 0, 0
+        book.calling.pop(told.group, None)
+    book.changed.add(told.group)
+
+
+def _sane(told: Reserve) -> bool:
+    """True if no field is beyond what a group can have: sums over the queues stay finite, whatever a peer says."""
+    counts = 0 <= told.jobs <= MOST_JOBS and 0 <= told.share <= WHOLE * told.jobs
+    sizes = 1 <= told.processors <= MOST_PROCESSORS and 0 <= told.gpus <= MOST_PROCESSORS and told.memory_bytes >= 0
+    return counts and sizes and 0 <= told.stage_s <= MOST_S and 0 <= told.work_s <= MOST_S
+
+
+def drop(core: Context, group: GroupId) -> None:
+    book = core.book(Turns)
+    one = book.reserved.pop(group, None)
+    if one is None:
+        return
+    book.changes += 1
+    book.calling.pop(group, None)
+    book.of_origin[one.origin].discard(group)
+    core.parties.awaits_no_more(one.origin, group)
+    core.queues.remove(one.key)
+
+
+def parted(core: Context, site: SiteId) -> None:
+    """Drop the reservations of a site that is out of touch: nobody would answer a call. It tells again when it is
+    back."""
+    for group in sorted(core.book(Turns).of_origin.get(site, ())):
+        drop(core, group)
+
+
+def _stand(core: Context, one: Reserved) -> None:
+    """Put a reservation into the queues as it is now."""
+    told = one.told
+    core.book(Turns).changes += 1
+    core.queues.remove(one.key)
+    jobs = one.callable()
+    if not jobs:
+        return
+    asked = _like(told)
+    special = told.gpus or asked.software
+    core.queues.put(
+        QueueEntry(
+            one.key,
+            user=told.owner,
+            origin=one.origin,
+            processors=told.processors,
+            submitted_s=min(told.submitted_s, core.now),
+            jobs=jobs,
+            ready=0,
+            run_s=forecast.each_s(core, asked),
+            needs=Needs(told.gpus, tuple(sorted(set(asked.software))), about(told.memory_bytes)) if special else PLAIN,
+            # T is never 0 while something waits: the users' shares of it are taken.
+            unit=max(1, told.share // told.jobs),
+            reserved=True,
+            load=GroupLoad(told.group_work_s, told.group_bytes),
+        ),
+        core.now,
+    )
+
+
+def _like(told: Reserve) -> QuoteRequest:
+    return QuoteRequest(
+        quote=0,
+        processors=told.processors,
+        memory_bytes=told.memory_bytes,
+        gpus=told.gpus,
+        jobs=told.jobs,
+        refs=(),
+        owner=told.owner,
+        template=told.template,
+        work_s=told.work_s,
+        time_limit_s=told.time_limit_s,
+        urls=told.urls,
+        software=software.asked(told.software),
+        program=told.program,
+        group=told.group,
+    )
+
+
+# --- calls -------------------------------------------------------------------------------------------------
+
+
+def look(core: Context) -> list[TurnCall]:
+    """Call for the reserved jobs whose turn has come, best priority first. Return the calls to this site itself."""
+    book = core.book(Turns)
+    if book.changed:
+        for group in sorted(book.changed & book.reserved.keys()):
+            _stand(core, book.reserved[group])
+        book.changed.clear()
+        core.queues.settle(core.now)
+    if not book.reserved or core.drained() or not core.workers.slots():
+        return []
+    if _stamp(core) == book.stamp:
+        return []
+    _overdue(core)
+    core.queues.settle(core.now)
+    slots, given_s = forecast.slots_of(core)
+    untaken = capacity.untaken(core)
+    processors, work_s = _coming(core)
+    own: list[TurnCall] = []
+    next_s = REST_S
+    misses = 0
+    for entry in list(islice(core.queues.reservations(), LOOKS)):
+        one = book.reserved[GroupId(entry.key[0])]
+        if (entry.processors, entry.needs) in untaken or _called_enough(core, one):
+            continue
+        before, before_s = core.queues.here_before(entry, untaken)
+        due = _due(core, one, entry, slots, horizon.Ahead(before + processors, before_s + given_s + work_s))
+        next_s = min(next_s, due.next_s)
+        misses += not due.fits
+        if misses >= MISSES:
+            break
+        if not due.jobs:
+            continue
+        if _in_vain(book, one.origin):
+            book.vain_call_s[one.origin] = core.now
+        else:
+            processors += due.jobs * entry.processors
+            work_s += due.jobs * entry.processors * entry.run_s
+        call = _call(core, one, entry, due.jobs)
+        if one.origin == core.site:
+            own.append(call)
+        else:
+            core.send(one.origin, call)
+    # Calls changed what stands, and others look at it before anything arrives.
+    core.queues.settle(core.now)
+    book.stamp = _stamp(core)
+    if book.reserved:
+        core.after(SiteTimer("turns"), next_s)
+    return own
+
+
+class _Due(NamedTuple):
+    """The turn of one reservation."""
+
+    jobs: int
+    """Jobs to call for now."""
+    next_s: float
+    """Seconds until more may be due if nothing happens."""
+    fits: bool = True
+    """False if its turn has not come by what stands before it."""
+
+
+def _due(core: Context, one: Reserved, entry: QueueEntry, slots: Slots, ahead: horizon.Ahead) -> _Due:
+    peer = core.view.peers.get(one.origin)
+    until_s = horizon.seconds(one.told.stage_s, (peer.rtt_s or 0.0) if peer is not None else 0.0)
+    jobs = horizon.fitting(slots, entry.processors, entry.run_s, ahead, until_s)
+    if jobs:
+        more_s = until_s + horizon.batch_s(entry.run_s)
+        jobs = horizon.fitting(slots, entry.processors, entry.run_s, ahead, more_s)
+    if not jobs and entry.processors > 1 and not ahead.processors:
+        # Nothing waits before it: it is given its place here, and narrow jobs do not pass it for ever.
+        jobs = 1
+    if not jobs or capacity.rejection(core, _like(one.told), for_peer=one.origin != core.site):
+        return _Due(0, max(SOON_S, slots.starts_s(entry.processors, ahead.work_s) - until_s), fits=False)
+    jobs = min(one.callable(), max(jobs, horizon.chunk(one.told.share, WHOLE)))
+    guarded = _guarded(core, one.told.group, _like(one.told))
+    if guarded is None or guarded >= jobs:
+        return _Due(jobs, REST_S)
+    opens_s = guard.opens_s(core, one.told.group)
+    return _Due(guarded, max(SOON_S, opens_s - core.now) if opens_s is not None else REST_S)
+
+
+def _called_enough(core: Context, one: Reserved) -> bool:
+    """True if no more is called for now: calls are on their way, or the origin was called in vain."""
+    book = core.book(Turns)
+    if len(book.coming.get(one.told.group, ())) >= MOST_VAIN:
+        return True
+    return _in_vain(book, one.origin) and core.now - book.vain_call_s.get(one.origin, -inf) < LAND_S
+
+
+def _guarded(core: Context, group: GroupId, asked: QuoteRequest) -> int | None:
+    """Return how many jobs of the group the guard lets begin here now, beside those that are here or on their way;
+    None: no limit."""
+    program = Program(asked.owner, asked.program)
+    more = guard.room(core, group, program, asked.template, asked.jobs)
+    if more is None:
+        return None
+    coming = sum(one.processors for one in core.book(Turns).coming.get(group, ()))
+    return max(0, more - _waiting_of(core, group) - coming // max(1, asked.processors))
+
+
+def _waiting_of(core: Context, group: GroupId) -> int:
+    """Return how many jobs of the group are here, or offered, and given to no machine yet."""
+    book, custodies = core.book(Turns), core.state.custodies
+    mine = [key for key in book.taken.get(group, ()) if key in custodies]
+    if mine:
+        book.taken[group] = dict.fromkeys(mine)
+    else:
+        book.taken.pop(group, None)
+    some = (custodies[key] for key in mine)
+    return sum(len(one.pending if one.runnable else one.indices) for one in some)
+
+
+def _stamp(core: Context) -> tuple[int, ...]:
+    return core.state.seq, core.totals.runs.changes, core.book(Turns).changes, int(core.now / SOON_S)
+
+
+def _call(core: Context, one: Reserved, entry: QueueEntry, jobs: int) -> TurnCall:
+    book = core.book(Turns)
+    book.calls += 1
+    one.calling += jobs
+    one.called_s = core.now
+    book.calling[one.told.group] = None
+    one.last_call = (core.state.generation << 32) + book.calls
+    if one.origin != core.site and not _in_vain(book, one.origin):
+        # This site binds its own jobs before anything else happens; then they stand in the queues.
+        processors = jobs * entry.processors
+        coming = ComingJobs(core.now + LAND_S, processors, processors * entry.run_s)
+        book.coming.setdefault(one.told.group, []).append(coming)
+    _stand(core, one)
+    core.count("calls")
+    return TurnCall(group=one.told.group, call=one.last_call, jobs=jobs)
+
+
+def _overdue(core: Context) -> None:
+    """Count calls as lost that nobody answered; drop a reservation of which several were lost in a row."""
+    book = core.book(Turns)
+    for group in list(book.calling):
+        one = book.reserved[group]
+        if core.now - one.called_s <= ANSWER_S:
+            continue
+        del book.calling[group]
+        one.calling = 0
+        one.unanswered += 1
+        book.coming.pop(group, None)
+        if one.unanswered >= MOST_UNANSWERED:
+            drop(core, group)
+        else:
+            _stand(core, one)
+
+
+# --- jobs on their way ---------------------------------------------------------------------------------------
+
+
+def offered(core: Context, custody: Custody) -> None:
+    """Count work that was offered here, called or not, until it is committed or dropped."""
+    book, group = core.book(Turns), group_of(custody.subgroup)
+    book.vain.pop(custody.origin, None)
+    book.vain_call_s.pop(custody.origin, None)
+    resources = custody.spec.resources
+    processors = len(custody.indices) * resources.processors
+    book.arriving[custody.key] = ComingJobs(inf, processors, processors * core.run_book.expected_s(custody))
+    book.taken.setdefault(group, {})[custody.key] = None
+    if len(book.taken) > book.taken_most:
+        for name in list(book.taken):
+            _waiting_of(core, name)
+        book.taken_most = 64 + 2 * len(book.taken)
+    coming = book.coming.get(group, [])
+    while coming and processors > 0:
+        first = coming.pop(0)
+        left = first.processors - processors
+        processors -= first.processors
+        if left > 0:
+            coming.insert(0, ComingJobs(first.until_s, left, first.work_s * left / first.processors))
+    if not coming:
+        book.coming.pop(group, None)
+
+
+def _coming(core: Context) -> tuple[int, float]:
+    """(processors, processor-seconds) of jobs that were called or offered and are not committed yet."""
+    book, custodies = core.book(Turns), core.state.custodies
+    for key in [key for key in book.arriving if key not in custodies or custodies[key].runnable]:
+        del book.arriving[key]
+    for group in list(book.coming):
+        reserved = book.reserved.get(group)
+        if reserved is not None and any(one.until_s <= core.now for one in book.coming[group]):
+            book.vain[reserved.origin] = book.vain.get(reserved.origin, 0) + 1
+        book.coming[group] = [one for one in book.coming[group] if one.until_s > core.now]
+        if not book.coming[group]:
+            del book.coming[group]
+    every = [*book.arriving.values(), *(one for some in book.coming.values() for one in some)]
+    return sum(one.processors for one in every), sum(one.work_s for one in every)
+
+
+def _in_vain(book: Turns, origin: SiteId) -> bool:
+    return book.vain.get(origin, 0) >= MOST_VAIN
+
+
+def startable(core: Context, asked: QuoteRequest) -> int:
+    """Return how many of the asked jobs would start at once, behind all that stands here and is reserved, and as far as
+    the guard lets them begin."""
+    if core.drained() or not core.workers.slots():
+        return 0
+    untaken = capacity.untaken(core)
+    load = GroupLoad(asked.group_work_s, asked.group_bytes)
+    place = core.queues.prospect(asked.owner, asked.processors, asked.jobs, 0.0, untaken, load=load)
+    slots, given_s = forecast.slots_of(core)
+    processors, work_s = _coming(core)
+    each_s = forecast.each_s(core, asked)
+    ahead = horizon.Ahead(place.jobs_ahead + processors, place.work_ahead_s + given_s + work_s)
+    until_s = horizon.seconds(0.0, 0.0) + horizon.batch_s(each_s)
+    fitting = min(asked.jobs, horizon.fitting(slots, asked.processors, each_s, ahead, until_s))
+    guarded = _guarded(core, GroupId(asked.group), asked)
+    return fitting if guarded is None else min(fitting, guarded)

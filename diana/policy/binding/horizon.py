@@ -1,0 +1,56 @@
+"""The horizon of late binding: how long before its start a job is bound to a site, and how many jobs that is."""
+
+from __future__ import annotations
+
+from math import ceil, isfinite
+from typing import NamedTuple
+
+from diana.policy.queueing.forecast import Slots
+
+HAND_OVER_S = 1.0
+"""Seconds that a hand-over takes beside its messages: records are made durable, and written in batches."""
+ROUND_TRIPS = 3
+"""Round trips of a hand-over: call and offer, prepared and commit, and one for what is lost on the way."""
+BATCH_RUNS = 2
+SHORT_S = 10.0
+"""Jobs that run shorter than this are called in batches of `BATCH_RUNS` runs: a call brings several."""
+MOST_BATCH_S = 4.0
+CHUNKS = 16
+"""A call brings at least this part of what a site would get in all, so that a group of a million jobs is called in
+some hundred pieces. What is bound then lasts a sixteenth of what is left, so that the sites end together."""
+
+
+class Ahead(NamedTuple):
+    """The work that stands before a job."""
+
+    processors: float
+    """Processors of the jobs that would all start before it."""
+    work_s: float
+    """Processor-seconds of these jobs."""
+
+
+def seconds(stage_s: float, rtt_s: float) -> float:
+    """Return how long before its start a job is bound: the seconds until it can start at that site."""
+    return stage_s + HAND_OVER_S + ROUND_TRIPS * rtt_s
+
+
+def batch_s(run_s: float) -> float:
+    """Return the seconds beyond the horizon for which jobs are called too, once one of them is due. So short jobs come
+    several at a time, a few runs a processor."""
+    return min(MOST_BATCH_S, BATCH_RUNS * run_s) if run_s < SHORT_S else 0.0
+
+
+def fitting(slots: Slots, processors: int, run_s: float, ahead: Ahead, until_s: float) -> int:
+    """Return how many jobs of `processors` each would start within `until_s`, one after the other on each processor.
+
+    Jobs ahead take one start each, or as many as their work fills: long ones do not come twice on a processor.
+    """
+    if slots.starts_s(processors, 0.0) > until_s or not (isfinite(run_s) and isfinite(ahead.work_s)):
+        return 0
+    starts = slots.starts(run_s, 0.0, until_s) - ceil(min(ahead.processors, ahead.work_s / run_s))
+    return max(0, starts // processors)
+
+
+def chunk(share: int, whole: int) -> int:
+    """Return the least number of jobs that a call brings, where `share` / `whole` jobs are expected there in all."""
+    return share // (whole * CHUNKS)

@@ -1,0 +1,298 @@
+"""`site.toml`: good files read as meant, bad ones refused with one line that says where, what and the mend."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from diana.errors import UsageError
+from diana.model.ids import SiteId
+from diana.model.settings import Settings
+from diana.node.config.site_file import SiteConfig, host_port, is_loopback, load_config, parse_config
+from diana.node.config.text import config_text, write_config
+
+_GOOD = 'site = "alpha"\nvo = "lab"\n'
+
+
+def test_two_lines_are_a_whole_configuration() -> None:
+    config = parse_config(_GOOD)
+    assert config == SiteConfig(site=SiteId("alpha"), vo="lab")
+    assert (config.listen, config.zeroconf, config.settings) == ("127.0.0.1:7400", True, Settings())
+
+
+def test_every_key_is_read() -> None:
+    config = parse_config(
+        _GOOD + 'listen = "[::1]:0"\nadvertise = "alpha.example:7400"\npeers = ["b:1", "[::2]:2"]\nzeroconf = false\n'
+        'operators = ["root"]\n[settings]\nslots = 8\nspeed = 2\n[users]\nann = "a@lab"\n1000 = ""\n'
+    )
+    assert (config.listen, config.advertise, config.peers) == ("[::1]:0", "alpha.example:7400", ("b:1", "[::2]:2"))
+    assert (config.zeroconf, config.operators, config.users) == (False, ("root",), {"ann": "a@lab", "1000": ""})
+    assert (config.settings.slots, config.settings.speed) == (8, 2.0)
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [("0", ()), ("2", ("0", "1")), ("[1, 3]", ("1", "3")), ('["GPU-8932f937", "0"]', ("GPU-8932f937", "0"))],
+)
+def test_gpus_are_told_by_their_number_or_by_name(written: str, meant: tuple[str, ...]) -> None:
+    config = parse_config(f"{_GOOD}gpus = {written}")
+    assert config.gpus == meant
+    assert parse_config(config_text(config)) == config
+
+
+_BAD = [
+    ("site = ?", "site.toml: not TOML: Invalid value (at line 1, column 8); mend that line"),
+    ('vo = "lab"', 'site.toml:site: missing; add site = "NAME"'),
+    ('site = "alpha"', 'site.toml:vo: missing; add vo = "NAME"'),
+    (
+        'site = "Alpha"\nvo = "lab"',
+        "site.toml:site: 'Alpha' is no name; want 1 to 40 lower-case letters, digits and inner hyphens, a letter first",
+    ),
+    (
+        'site = "alpha"\nvo = "my lab"',
+        "site.toml:vo: 'my lab' is no name; want 1 to 40 lower-case letters, digits and inner hyphens, a letter first",
+    ),
+    ("site = 5\nvo = 'lab'", "site.toml:site: 5 is not a text; write it in quotes"),
+    (_GOOD + 'lisen = "x"', "site.toml:lisen: unknown key; did you mean listen?"),
+    (_GOOD + "slots = 4", "site.toml:slots: unknown key; it belongs under [settings] as settings.slots"),
+    (_GOOD + "slotz = 4", "site.toml:slotz: unknown key; did you mean settings.slots?"),
+    (
+        _GOOD + "xyzzy = 4",
+        "site.toml:xyzzy: unknown key; "
+        "known are advertise, clusters, gpus, listen, log_format, machine, maintenance, operators, peers, role, root, "
+        "root_jobs, run_as, run_as_program, settings, site, software, staging, traces, trust, users, vo, web, "
+        "witness, zeroconf",
+    ),
+    (
+        _GOOD + '[staging]\nurls = ["https"]',
+        "site.toml:staging.urls: https: no URL; want one such as https://host/file or s3://bucket/key",
+    ),
+    (
+        _GOOD + '[staging]\nurls = ["s3://bucket"]',
+        'site.toml:staging.urls: s3://bucket: would also match longer names; end it in a slash: "s3://bucket/"',
+    ),
+    (_GOOD + "gpus = -1", "site.toml:gpus: -1 is out of range; want 0 to 256"),
+    (
+        _GOOD + 'gpus = "2"',
+        'site.toml:gpus: \'2\' is no number of GPUs; write how many, as in 2, or their names, as in ["0", "2"]',
+    ),
+    (
+        _GOOD + "gpus = [0, true]",
+        'site.toml:gpus: [0, True] is no number of GPUs; write how many, as in 2, or their names, as in ["0", "2"]',
+    ),
+    (_GOOD + "gpus = [0, 1, 0]", "site.toml:gpus: '0' is no name of one GPU; want an index or a UUID, each once"),
+    (_GOOD + 'gpus = ["0,1"]', "site.toml:gpus: '0,1' is no name of one GPU; want an index or a UUID, each once"),
+    (_GOOD + "[staging]\nurl = []", "site.toml:staging.url: unknown key; did you mean staging.urls?"),
+    (_GOOD + "[settings]\nslot = 4", "site.toml:settings.slot: unknown key; did you mean settings.slots?"),
+    (
+        _GOOD + '[settings]\nslots = "4"',
+        "site.toml:settings.slots: '4' is not a whole number; write it without quotes and point",
+    ),
+    (
+        _GOOD + "[settings]\nslots = 4.5",
+        "site.toml:settings.slots: 4.5 is not a whole number; write it without quotes and point",
+    ),
+    (
+        _GOOD + "[settings]\nslots = true",
+        "site.toml:settings.slots: true is not a whole number; write it without quotes and point",
+    ),
+    (
+        _GOOD + "[settings]\nsummary_every_s = 60\nsuspect_after_s = 60",
+        "site.toml:settings.suspect_after_s = 60: sites that speak every summary_every_s = 60 would count as lost in "
+        "between; want more, as 360, or leave it out",
+    ),
+    (_GOOD + "[settings]\nslots = -1", "site.toml:settings.slots: -1 is out of range; want 0 to 1e+06"),
+    (_GOOD + "[settings]\nspeed = nan", "site.toml:settings.speed: nan is out of range; want 0.001 to 1000"),
+    (_GOOD + '[settings]\nspeed = "2"', "site.toml:settings.speed: '2' is not a number; write it without quotes"),
+    (
+        _GOOD + "[settings]\naccept_remote = 1",
+        "site.toml:settings.accept_remote: 1 is not true or false; write it without quotes",
+    ),
+    (
+        _GOOD + '[settings]\npriority_mode = "papr"',
+        'site.toml:settings.priority_mode: \'papr\' is not "default" or "paper"',
+    ),
+    (
+        _GOOD + '[settings.quotas]\n"a@lab" = "x"',
+        "site.toml:settings.quotas: {'a@lab': 'x'} is not a table of numbers; write NAME = 1.0 under a [heading]",
+    ),
+    (
+        _GOOD + '[settings.quotas]\n"a@lab" = -1',
+        "site.toml:settings.quotas.a@lab: -1.0 is out of range; want 1e-06 to 1e+12",
+    ),
+    (_GOOD + "settings = 4", "site.toml:settings: 4 is not a table; write it under a [heading]"),
+    (
+        _GOOD + '[traces]\nendpoint = "collector:4317"',
+        "site.toml:traces.endpoint: 'collector:4317' is no address of a collector; write \"http://HOST:PORT\"",
+    ),
+    (
+        _GOOD + '[traces]\nendpoint = "http://collector"',
+        "site.toml:traces.endpoint: 'http://collector' is no address of a collector; write \"http://HOST:PORT\"",
+    ),
+    (_GOOD + 'zeroconf = "yes"', "site.toml:zeroconf: 'yes' is not true or false; write it without quotes"),
+    (_GOOD + 'peers = "b:1"', 'site.toml:peers: \'b:1\' is not a list of texts; write ["...", "..."]'),
+    (_GOOD + "peers = [1]", 'site.toml:peers: [1] is not a list of texts; write ["...", "..."]'),
+    (_GOOD + 'peers = ["b"]', "site.toml:peers: 'b' is no address; write \"HOST:PORT\""),
+    (_GOOD + 'peers = ["b:0"]', "site.toml:peers: 'b:0' is no address; write \"HOST:PORT\""),
+    (_GOOD + 'listen = "7400"', "site.toml:listen: '7400' is no address; write \"HOST:PORT\""),
+    (_GOOD + 'listen = "::1:7400"', "site.toml:listen: '::1:7400' is no address; write \"HOST:PORT\""),
+    (_GOOD + 'listen = "h:65536"', "site.toml:listen: 'h:65536' is no address; write \"HOST:PORT\""),
+    (_GOOD + 'advertise = "h:0"', "site.toml:advertise: 'h:0' is no address; write \"HOST:PORT\""),
+    (
+        _GOOD + "users = [1]",
+        'site.toml:users: [1] is not a table of texts; write NAME = "..." under a [heading]',
+    ),
+    (
+        _GOOD + '[users]\nann = "ann"',
+        'site.toml:users.ann: \'ann\' is no principal of this VO; write "NAME@lab" or "" for nobody',
+    ),
+    (
+        _GOOD + '[users]\nann = "ann@other"',
+        'site.toml:users.ann: \'ann@other\' is no principal of this VO; write "NAME@lab" or "" for nobody',
+    ),
+    (
+        _GOOD + f'zeroconf = "{"x" * 99}"',
+        f"site.toml:zeroconf: '{'x' * 56}... is not true or false; write it without quotes",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "line"), _BAD)
+def test_a_bad_file_is_refused_in_one_line(text: str, line: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_config(text)
+    assert str(caught.value) == line
+    assert "\n" not in line
+
+
+def test_a_missing_file_says_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as caught:
+        load_config(tmp_path / "site.toml")
+    assert str(caught.value) == (
+        f"{tmp_path / 'site.toml'}: no such file; "
+        "make a site with diana init, or name the node's data directory with --data"
+    )
+
+
+def test_a_file_in_another_encoding_is_told(tmp_path: Path) -> None:
+    (tmp_path / "site.toml").write_bytes(b'site = "\xe4lpha"\n')
+    with pytest.raises(UsageError, match="not UTF-8 at byte 8; save it as UTF-8"):
+        load_config(tmp_path / "site.toml")
+
+
+@pytest.mark.parametrize("listen", ["0.0.0.0:7400", "[::]:7400", "192.0.2.1:7400", "alpha.example:7400"])
+def test_without_keys_anything_but_loopback_is_refused(tmp_path: Path, listen: str) -> None:
+    path = tmp_path / "site.toml"
+    path.write_text(_GOOD + f'listen = "{listen}"\n')
+    with pytest.raises(UsageError) as caught:
+        load_config(path)
+    assert str(caught.value) == (
+        f"{tmp_path / 'keys' / 'site.key'}: no such file; put its keys back from a backup made with --keys; or at "
+        "another site of the VO that is a signer: diana invite --site alpha --again, then here: diana join TOKEN "
+        f"--data {tmp_path}"
+    )
+    (tmp_path / "keys").mkdir()
+    for name in ("site.key", "site.pem", "vo.pem"):
+        (tmp_path / "keys" / name).write_text("")
+    assert load_config(path).listen == listen
+
+
+@pytest.mark.parametrize("listen", ["127.0.0.1:7400", "127.9.9.9:1", "[::1]:7400", "localhost:7400"])
+def test_without_keys_loopback_is_allowed(tmp_path: Path, listen: str) -> None:
+    (tmp_path / "site.toml").write_text(_GOOD + f'listen = "{listen}"\n')
+    assert load_config(tmp_path / "site.toml").listen == listen
+    assert is_loopback(listen)
+
+
+def test_local_accounts_speak_as_themselves_unless_the_table_says_otherwise() -> None:
+    config = parse_config(_GOOD + '[users]\nann = "anna@lab"\nguest = ""\n1007 = "bot@lab"\n')
+    assert config.owner_of(1000, "bob") == "bob@lab"
+    assert config.owner_of(1001, "ann") == "anna@lab"
+    assert config.owner_of(1002, "guest") == ""
+    assert config.owner_of(1007, "") == "bot@lab"
+    assert config.owner_of(1008, "") == ""
+
+
+def test_what_is_written_explains_every_key_and_reads_back() -> None:
+    text = config_text(SiteConfig(site=SiteId("alpha"), vo="lab"))
+    for field in msgspec.structs.fields(Settings):
+        assert f"\n#{field.name} = " in text or f"\n{field.name} = " in text
+    uncommented = "\n".join(
+        line.removeprefix("#") if line[:1] == "#" and line[1:2] != " " else line for line in text.split("\n")
+    )
+    assert parse_config(uncommented) == parse_config(text) == SiteConfig(site=SiteId("alpha"), vo="lab")
+
+
+_NAMES = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=12)
+
+
+@given(
+    operators=st.lists(_NAMES, max_size=3).map(tuple),
+    users=st.dictionaries(_NAMES, st.one_of(st.just(""), _NAMES.map(lambda name: f"{name}@lab")), max_size=3),
+    zeroconf=st.booleans(),
+    slots=st.integers(0, 1_000_000),
+    speed=st.floats(0.001, 1000.0),
+    keep_s=st.floats(0.0, 1e10),
+)
+def test_any_configuration_survives_writing_and_reading(
+    operators: tuple[str, ...], users: dict[str, str], zeroconf: bool, slots: int, speed: float, keep_s: float
+) -> None:
+    config = SiteConfig(
+        site=SiteId("alpha"),
+        vo="lab",
+        operators=operators,
+        users=users,
+        zeroconf=zeroconf,
+        settings=Settings(slots=slots, speed=speed, keep_s=keep_s),
+    )
+    assert parse_config(config_text(config)) == config
+
+
+def test_every_setting_of_a_site_is_written_and_read_back() -> None:
+    """A setting the file does not carry would silently stand at its default."""
+    for field in msgspec.structs.fields(Settings):
+        assert f"{field.name} = " in config_text(SiteConfig(site=SiteId("alpha"), vo="lab")), field.name
+    settings = Settings(priority_mode="paper", quotas={"a@lab": 1900.0, 'b"@lab': 0.5}, job_threshold=7)
+    config = SiteConfig(site=SiteId("alpha"), vo="lab", settings=settings)
+    assert parse_config(config_text(config)) == config
+
+
+def test_the_file_is_written_whole_and_for_the_owner_only(tmp_path: Path) -> None:
+    path = tmp_path / "site.toml"
+    path.write_text("old")
+    write_config(path, SiteConfig(site=SiteId("alpha"), vo="lab"))
+    assert load_config(path).site == "alpha"
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert [found.name for found in tmp_path.iterdir()] == ["site.toml"]
+
+
+@pytest.mark.parametrize(
+    ("address", "parts"),
+    [("h:1", ("h", 1)), ("127.0.0.1:0", ("127.0.0.1", 0)), ("[::1]:7400", ("::1", 7400))],
+)
+def test_addresses_are_taken_apart(address: str, parts: tuple[str, int]) -> None:
+    assert host_port(address) == parts
+
+
+@pytest.mark.parametrize("address", ["", ":1", "h", "h:", "h:x", "h:-1", "h:70000", "a b:1", "[x]:1", "h:²"])
+def test_what_is_no_address_is_refused(address: str) -> None:
+    with pytest.raises(ValueError):
+        host_port(address)
+
+
+@pytest.mark.parametrize(("uplink", "said"), [(0, 10e6), (4e6, 4e6), (80e6, 10e6)])
+def test_planners_do_not_count_on_more_than_the_stager_serves(uplink: float, said: float) -> None:
+    config = parse_config(f"{_GOOD}[settings]\nuplink_bytes_per_s = {uplink}\n[staging]\nrate_bytes_per_s = 10000000\n")
+    assert config.settings.uplink_bytes_per_s == said
+
+
+def test_a_member_without_root_looks_for_it_and_one_that_may_not_look_is_refused() -> None:
+    member = 'site = "alpha"\nvo = "lab"\nrole = "member"\nmachine = "m1"\n'
+    assert parse_config(member).root == ()
+    for lacks in (member + "zeroconf = false\n", member.replace("member", "standby")):
+        with pytest.raises(UsageError, match=r"root: missing; a (member|standby) dials its site: add root = "):
+            parse_config(lacks)

@@ -1,0 +1,174 @@
+"""The data directory on a real disk: one holder, tight modes, room for results."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from diana.adapters.datadir import OpenDataDir, file_system_of
+from diana.errors import StoreBusy, UsageError
+
+_ROOT = Path(__file__).parents[3]
+_HOLD = (
+    "import sys, time; from pathlib import Path; from diana.adapters.datadir import OpenDataDir\n"
+    "held = OpenDataDir(Path(sys.argv[1]), ballast_bytes=4096)\n"
+    "print('held', flush=True)\n"
+    "time.sleep(60)\n"
+)
+
+
+def _hold(root: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", _HOLD, str(root)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(_ROOT)},
+    )
+
+
+def test_two_processes_refuse_to_share_and_the_second_names_the_first(tmp_path: Path) -> None:
+    first = _hold(tmp_path / "d")
+    assert first.stdout is not None and first.stdout.readline() == "held\n"
+    try:
+        with pytest.raises(StoreBusy) as caught:
+            OpenDataDir(tmp_path / "d")
+        assert str(caught.value) == (
+            f"{tmp_path / 'd'}: in use by node process {first.pid}; stop it (kill {first.pid}) "
+            "or name another data directory"
+        )
+        second = _hold(tmp_path / "d")
+        _, err = second.communicate(timeout=20)
+        assert f"in use by node process {first.pid}" in err
+    finally:
+        first.send_signal(signal.SIGKILL)
+        first.communicate()
+    OpenDataDir(tmp_path / "d").close()
+
+
+def test_a_child_that_was_spawned_does_not_keep_the_lock(tmp_path: Path) -> None:
+    held = OpenDataDir(tmp_path / "d", ballast_bytes=4096)
+    child = subprocess.Popen(["sleep", "30"], close_fds=False)
+    try:
+        held.close()
+        OpenDataDir(tmp_path / "d", ballast_bytes=4096).close()
+    finally:
+        child.kill()
+        child.wait()
+
+
+def test_the_tree_is_closed_to_others_and_mended_where_it_was_open(tmp_path: Path) -> None:
+    root = tmp_path / "d"
+    (root / "keys").mkdir(parents=True)
+    (root / "keys").chmod(0o755)
+    OpenDataDir(root, ballast_bytes=4096).close()
+    modes = {str(path.relative_to(root)): path.stat().st_mode & 0o777 for path in root.rglob("*")}
+    assert modes.pop("control") == 0o750
+    assert modes.pop("lock") == modes.pop("ballast") == 0o600
+    assert set(modes.values()) == {0o700}
+    assert {"keys", "spawner", "logs", "jobs", "slots", "cache", "blobs"} <= set(modes)
+    assert root.stat().st_mode & 0o777 == 0o700
+
+
+def test_new_work_is_refused_below_either_bound_and_the_line_says_so(tmp_path: Path) -> None:
+    held = OpenDataDir(tmp_path / "d", least_free_fraction=0.0, least_free_bytes=1, ballast_bytes=4096)
+    assert held.low_space() == ""
+    held.close()
+    for bounds in ({"least_free_fraction": 1.0}, {"least_free_bytes": 1 << 60}):
+        held = OpenDataDir(tmp_path / "d", ballast_bytes=4096, **bounds)  # type: ignore[arg-type]
+        assert held.low_space().startswith(f"{tmp_path / 'd'}: {held.free_bytes() >> 20} MiB free, new work takes")
+        held.close()
+
+
+def test_the_ballast_is_real_blocks_given_up_once_and_laid_in_again(tmp_path: Path) -> None:
+    held = OpenDataDir(tmp_path / "d", least_free_fraction=0.0, least_free_bytes=1)
+    assert held.ballast.stat().st_blocks * 512 >= 16 << 20
+    assert held.release_ballast() == 16 << 20
+    assert held.release_ballast() == 0
+    assert held.restore_ballast()
+    assert held.ballast.stat().st_size == 16 << 20
+    held.close()
+
+
+def test_the_ballast_goes_when_hardly_more_is_left_and_comes_back_with_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = OpenDataDir(tmp_path / "d", least_free_fraction=0.0, least_free_bytes=1 << 20, ballast_bytes=8192)
+    for free, stays in ((1 << 19, True), (8191, False), (1 << 19, False), (1 << 21, True)):
+        low = "low" if free < 1 << 20 else ""
+        monkeypatch.setattr(held, "free_bytes", lambda free=free: free)
+        monkeypatch.setattr(held, "low_space", lambda low=low: low)
+        assert held.keep_room() == low
+        assert held.ballast.exists() == stays, free
+    held.close()
+
+
+def test_no_ballast_is_laid_in_where_space_is_low(tmp_path: Path) -> None:
+    held = OpenDataDir(tmp_path / "d", least_free_bytes=1 << 60)
+    assert not held.restore_ballast()
+    assert not held.ballast.exists()
+    held.close()
+
+
+def test_a_file_in_the_way_is_told_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "d").write_text("")
+    with pytest.raises(UsageError, match=r"d: File exists; name a data directory this account can write"):
+        OpenDataDir(tmp_path / "d")
+
+
+_MOUNTS = """\
+22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw
+40 22 0:35 / /home rw,relatime shared:9 - nfs4 server:/home rw
+41 40 0:36 / /home/local rw - xfs /dev/vdb rw
+42 22 0:37 / /with\\040space rw - cifs //server/share rw
+43 22 0:38 / /over rw - ext4 /dev/vdc rw
+44 43 0:39 / /over rw - fuse.sshfs host: rw
+nonsense
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        ("/var/diana", "ext4"),
+        ("/home", "nfs4"),
+        ("/home/ann/diana", "nfs4"),
+        ("/homes/ann", "ext4"),
+        ("/home/local/diana", "xfs"),
+        ("/with space/d", "cifs"),
+        ("/over/d", "fuse.sshfs"),
+    ],
+)
+def test_the_file_system_of_a_path_is_that_of_its_nearest_mount(path: str, kind: str) -> None:
+    assert file_system_of(Path(path), _MOUNTS) == kind
+
+
+def test_a_machine_that_does_not_say_is_believed() -> None:
+    assert file_system_of(Path("/x"), "") == ""
+
+
+def test_a_directory_that_cannot_be_seen_for_a_while_takes_no_new_work_and_one_that_was_moved_ends_its_node(
+    tmp_path: Path,
+) -> None:
+    home, away = tmp_path / "home", tmp_path / "away"
+    held = OpenDataDir(home / "d", least_free_fraction=0.0, least_free_bytes=1, ballast_bytes=4096)
+    assert held.keep_room() == ""
+    home.rename(away)
+    home.symlink_to(home)
+    assert held.keep_room().startswith(f"{home / 'd'}: Too many levels of symbolic links; new work is taken when")
+    home.unlink()
+    back = threading.Timer(0.3, away.rename, (home,))
+    back.start()
+    assert held.keep_room() == ""
+    back.join()
+    home.rename(away)
+    with pytest.raises(UsageError, match="moved or deleted while its node ran"):
+        held.keep_room()
+    assert not home.exists()
+    held.close()

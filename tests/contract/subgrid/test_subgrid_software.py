@@ -1,0 +1,69 @@
+"""A machine of a site is given no job that asks for what it does not offer: an older one would run it without."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from diana.adapters.lrm.software import Software
+from diana.adapters.lrm.spawner import protocol as spawner
+from diana.adapters.subgrid import protocol
+from diana.engine.journal.events import LrmReady
+from diana.model.facts import Outcome
+from diana.model.job.spec import GroupSpec, Resources
+from tests.contract.subgrid_builders import SubGridSite
+
+READY = GroupSpec(argv=("/bin/sh", "-c", 'test "$GREETING" = hello'), modules=("greeter",))
+
+
+def offered(site: SubGridSite) -> tuple[str, ...] | None:
+    """The engine's last news of the machine."""
+    return [event for event in site.events if isinstance(event, LrmReady)][-1].software
+
+
+async def test_a_member_runs_what_it_offers_and_is_not_given_the_rest(tmp_path: Path) -> None:
+    site = SubGridSite(tmp_path)
+    await site.up()
+    try:
+        site.start(READY, 0)
+        (refused,) = await site.ended(1)
+        assert refused.outcome is Outcome.NOT_STARTED
+        assert refused.error == "alpha-1.0 at site alpha: machine m1 has no module greeter"
+        told = site.readies()
+        assert offered(site) == ()
+        site.node.member.offer(Software(modules={"greeter": "export GREETING=hello"}))
+        await site.until(lambda: site.readies() > told)
+        assert offered(site) == ("module greeter",)
+        site.start(READY, 1)
+        await site.ended(2)
+        assert site.by_index()[1].outcome is Outcome.DONE
+    finally:
+        await site.down()
+
+
+async def test_a_member_tells_its_gpus_and_is_not_given_jobs_that_want_more(tmp_path: Path) -> None:
+    site = SubGridSite(tmp_path)
+    site.config = msgspec.structs.replace(site.config, gpus=("3",))
+    await site.up()
+    try:
+        ready = [event for event in site.events if isinstance(event, LrmReady)][-1]
+        assert (ready.gpus, ready.all_gpus) == (1, 1)
+        site.start(GroupSpec(argv=("/bin/sh", "-c", 'test "$DIANA_GPUS" = 3'), resources=Resources(gpus=1)), 0)
+        await site.ended(1)
+        assert site.by_index()[0].outcome is Outcome.DONE
+        site.start(GroupSpec(argv=("/bin/true",), resources=Resources(gpus=2)), 1)
+        await site.ended(2)
+        refused = site.by_index()[1]
+        assert refused.outcome is Outcome.NOT_STARTED
+        assert refused.error == "alpha-1.1 at site alpha: machine m1 has 1 of the 2 GPUs a job needs"
+    finally:
+        await site.down()
+
+
+def test_a_member_and_a_spawner_of_an_older_release_have_no_gpus() -> None:
+    """An older machine's message is shorter."""
+    (ready,) = protocol.from_member(msgspec.msgpack.encode([["Ready", 1, 4, 0, [], ["containers"]]]))
+    assert isinstance(ready, protocol.Ready) and ready.gpus == 0
+    welcome = spawner.decode(msgspec.msgpack.encode(["Welcome", 1, 4, [], True]))
+    assert isinstance(welcome, spawner.Welcome) and not welcome.hands_out

@@ -1,0 +1,164 @@
+"""Who may attach as a machine of a site, what it may read, whom a machine obeys (PROMISES 5.3, terms of section 2)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import grpc
+import msgspec
+import pytest
+import pytest_asyncio
+
+from diana.adapters.staging.refs import parse_ref
+from diana.adapters.subgrid import protocol
+from diana.adapters.subgrid.inputs import Grants
+from diana.adapters.trust import certificates
+from diana.model.data import DataFile
+from diana.model.ids import SubgroupId
+from diana.wire.pb import subgrid_pb2, subgrid_pb2_grpc
+from diana.wire.tls import load_credentials, open_channel
+from tests.contract.lrm_builders import SUBGROUP, shell
+from tests.contract.subgrid_builders import MEMBER, SubGridSite
+
+SHA = hashlib.sha256(b"x").hexdigest()
+
+
+@pytest_asyncio.fixture
+async def at(tmp_path: Path) -> AsyncIterator[SubGridSite]:
+    made = SubGridSite(tmp_path / "site")
+    await made.up()
+    yield made
+    await made.down()
+
+
+def hello(machine: str = "m9", **changes: Any) -> protocol.Hello:
+    said = protocol.Hello(protocol.VERSION, machine, "somebody", "0.1.0", 0, 4, 1 << 30)
+    return msgspec.structs.replace(said, **changes)
+
+
+async def greeted(at: SubGridSite, keys: Path, kind: str, said: protocol.Hello) -> protocol.FromRoot:
+    """The RootGrid's answer to whoever holds these keys."""
+    channel = open_channel(at.node.addresses()[0], "alpha", "vo", load_credentials(keys, kind))
+    try:
+        call: Any = subgrid_pb2_grpc.SubGridStub(channel).Attach()  # type: ignore[no-untyped-call]
+        await call.write(subgrid_pb2.SubGridFrame(messages=protocol.pack([protocol.encode_one(said)])))
+        answer = await call.read()
+        if answer is grpc.aio.EOF:
+            raise AssertionError(await call.details())
+        return protocol.from_root(answer.messages)[0]
+    finally:
+        await channel.close()
+
+
+def keys_of(at: SubGridSite, tmp_path: Path, kind: str, site: str = "alpha", machine: str = "m9") -> Path:
+    vo, out = at.keys.parent / "vo", tmp_path / f"{kind}-{site}-{machine}"
+    if kind == "member":
+        certificates.issue_member(vo, site, machine, out)
+    elif kind == "site":
+        certificates.issue_site(vo, site, out)
+    else:
+        certificates.issue_user(vo, machine, out)
+    return out
+
+
+async def test_a_member_attaches_under_its_own_name_and_no_other(at: SubGridSite, tmp_path: Path) -> None:
+    keys = keys_of(at, tmp_path, "member")
+    assert isinstance(await greeted(at, keys, "member", hello()), protocol.Welcome)
+    with pytest.raises(grpc.aio.AioRpcError) as refused:
+        await greeted(at, keys, "member", hello("m8"))
+    assert refused.value.code() is grpc.StatusCode.PERMISSION_DENIED
+    assert refused.value.details() == "member alpha/m9 may not attach what belongs to alpha/m8"
+
+
+@pytest.mark.parametrize(("kind", "site"), [("member", "beta"), ("site", "beta"), ("user", "alpha")])
+async def test_nobody_of_another_site_attaches_nor_does_a_user(
+    at: SubGridSite, tmp_path: Path, kind: str, site: str
+) -> None:
+    keys = keys_of(at, tmp_path, kind, site)
+    with pytest.raises(grpc.aio.AioRpcError) as refused:
+        await greeted(at, keys, kind, hello())
+    assert refused.value.code() is grpc.StatusCode.PERMISSION_DENIED
+
+
+async def test_a_machine_of_the_site_that_may_lead_attaches_with_the_sites_certificate(
+    at: SubGridSite, tmp_path: Path
+) -> None:
+    keys = keys_of(at, tmp_path, "site")
+    assert isinstance(await greeted(at, keys, "site", hello("m5")), protocol.Welcome)
+
+
+async def test_another_disk_under_a_known_name_is_refused_until_the_machine_is_given_up(
+    at: SubGridSite, tmp_path: Path
+) -> None:
+    # In touch under another identity.
+    refused = await greeted(at, keys_of(at, tmp_path, "member", machine=MEMBER), "member", hello(MEMBER))
+    assert isinstance(refused, protocol.Refused) and "diana site remove-machine m1" in refused.reason
+    # Away; the journal knows it, then an operator gives it up.
+    keys = keys_of(at, tmp_path, "member", machine="m9")
+    at.lrm.inner._known_as = {"m9": "another"}.get
+    refused = await greeted(at, keys, "member", hello("m9"))
+    assert isinstance(refused, protocol.Refused) and "diana site remove-machine m9" in refused.reason
+    at.lrm.inner._known_as = lambda _: ""
+    assert isinstance(await greeted(at, keys, "member", hello("m9")), protocol.Welcome)
+
+
+async def test_the_name_of_the_leading_machine_is_taken(at: SubGridSite, tmp_path: Path) -> None:
+    refused = await greeted(at, keys_of(at, tmp_path, "member", machine="main"), "member", hello("main"))
+    assert isinstance(refused, protocol.Refused) and "join it under another name" in refused.reason
+
+
+async def test_a_superseded_leader_gives_no_orders_and_the_machine_remembers_after_a_restart(at: SubGridSite) -> None:
+    at.term = 5
+    await at.restart_node()
+    assert at.node.member.term == 5
+    at.term = 4
+    readies = at.readies()
+    with pytest.raises(AssertionError):
+        await at.restart_node_within(1.5)
+    assert at.readies() == readies
+    at.term = 5
+    await at.restart_member()
+    assert at.node.member.term == 5
+
+
+async def test_a_leader_that_hears_of_a_higher_term_refuses(at: SubGridSite, tmp_path: Path) -> None:
+    refused = await greeted(at, keys_of(at, tmp_path, "member"), "member", hello(term=1))
+    assert isinstance(refused, protocol.Refused) and "somebody else leads the site" in refused.reason
+
+
+async def test_an_order_of_another_term_is_not_run_and_the_machine_is_greeted_anew(
+    at: SubGridSite, tmp_path: Path
+) -> None:
+    at.term = 3
+    await at.restart_node()
+    before = at.readies()
+    at.start(shell(f"touch {tmp_path / 'ran'}"), 0)
+    await at.until(lambda: at.readies() > before)
+    assert at.ready().known == ()
+    at.term_of_orders = 3
+    at.start(shell("true"), 1)
+    await at.ended(1)
+    assert {end.run.index for end in at.ends()} == {1} and not (tmp_path / "ran").exists()
+
+
+def test_a_machine_may_read_what_its_orders_name_and_nothing_else() -> None:
+    grants, subgroup = Grants(), SubgroupId("alpha-1/0")
+    other = hashlib.sha256(b"y").hexdigest()
+    grants.give(subgroup, [DataFile("dataset:parts/a", 3, SHA), DataFile("dataset:all", 9, other)])
+    assert grants.allow(parse_ref("dataset:parts/a"), SHA)
+    assert grants.allow(parse_ref("dataset:all/any/file"), "")
+    assert grants.allow(parse_ref(f"manifest:{other}"), "")
+    for ref, sha256 in (
+        ("dataset:parts/a", ""),
+        ("dataset:parts/b", other[::-1]),
+        ("dataset:all@2/x", ""),
+        (f"blob:{other[::-1]}", ""),
+        (f"output:{SUBGROUP}/1/x", SHA),
+        ("log:alpha-1/0-1.log", SHA),
+    ):
+        assert not grants.allow(parse_ref(ref), sha256), ref
+    grants.drop(subgroup)
+    assert not grants.allow(parse_ref("dataset:parts/a"), SHA)

@@ -1,0 +1,103 @@
+"""Bad input (SPEC section 6): messages for unknown transfers, from the wrong site, of old epochs, twice, garbled or
+oversized are ignored or refused as the protocol says, counted, never a crash (PROMISES 5.5, 5.6).
+
+`make test` says some thousand of them, `make wide` fifty thousand and DIANA_FULL=1 a million, fresh ones each time;
+DIANA_SEEDS_FROM=N says those of that run again.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import random
+from collections import Counter
+
+import pytest
+
+from diana.engine.journal import effects as fx
+from diana.engine.journal import events as ev
+from diana.engine.messages import messages as ms
+from diana.engine.messages.migration import RoomGrant, RoomRequest
+from diana.engine.site.complaints import ANOTHER_S, AT_ONCE
+from diana.model.ids import SubgroupId
+from tests.engine.builders import kinds
+from tests.engine.dispatch.test_licences import licensed, wanting
+from tests.engine.handing import PART, committed, receive, sent
+from tests.engine.hostile import NAMES, ODD_NAMES
+from tests.engine.hostile_life import live
+
+FULL = os.environ.get("DIANA_FULL") == "1"
+WORDS = 1000
+"""In one life: then there are new sites, new groups and another seed."""
+AMOUNTS = ((0, 1), (0, 0), (-1, 1), (2**30, -1), (2**50, 2**53 - 1))
+"""(bytes of memory, jobs)."""
+
+
+def fresh() -> int:
+    first = int(os.environ.get("DIANA_SEEDS_FROM") or random.SystemRandom().randrange(1_000, 10**9))
+    print(f"fresh seeds: DIANA_SEEDS_FROM={first}")
+    return first
+
+
+def said(first: int, words: int) -> Counter[str]:
+    tally: Counter[str] = Counter()
+    for seed in range(first, first + words // WORDS):
+        tally += live(seed, WORDS)
+    print(*(f"{count:>8,} {what}" for what, count in sorted(tally.items())), sep="\n")
+    return tally
+
+
+def test_a_site_that_lies_stops_starts_and_changes_nothing_that_is_not_its_own() -> None:
+    tally = said(fresh(), 3 * WORDS)
+    assert tally["refused by the codec"] > 0
+
+
+def test_who_floods_a_site_with_nonsense_fills_no_log_and_hides_nobody_else() -> None:
+    grid = committed(4, alpha=1, beta=4, gamma=4, delta=4)
+    alpha = grid["alpha"]
+    forged = ms.Committed(subgroup=PART, epoch=1)
+    told = sum(len(kinds(receive(alpha, "gamma", forged))) for _ in range(5000))
+    assert told == AT_ONCE
+    assert alpha.engine.counters["nonsense"] == 5000
+    assert kinds(receive(alpha, "delta", forged)) == ["Warn"]
+    grid.now += ANOTHER_S
+    assert kinds(receive(alpha, "gamma", forged)) == ["Warn"]
+    assert "4,980 more like this were not told" in alpha.warnings[-1]
+
+
+def test_words_of_placements_nobody_knows_are_counted_and_answered_at_most_to_their_sender() -> None:
+    grid = committed(4, alpha=1, beta=4, gamma=4)
+    alpha = grid["alpha"]
+    before = alpha.engine.snapshot()
+    for number, kind in enumerate((ms.Committed, ms.Prepared, ms.Lost), 1):
+        extra = {} if kind is ms.Committed else {"db_uuid": "x"} | ({"seq": 1} if kind is ms.Prepared else {})
+        effects = receive(alpha, "gamma", kind(subgroup=SubgroupId("alpha-9/9"), epoch=3, **extra))
+        assert all(isinstance(e, fx.Send) and e.to == "gamma" for e in effects)
+        assert alpha.engine.counters["late_words"] == number
+    assert alpha.engine.snapshot() == before
+
+
+@pytest.mark.parametrize("name", (*NAMES, *ODD_NAMES), ids=lambda name: ascii(name)[:30])
+def test_what_a_peer_asks_by_any_name_and_number_is_answered(name: str) -> None:
+    """Also at a cluster of MPI jobs, whose memory is divided among their processes."""
+    site, machines = licensed(a=4, cluster=8)
+    has = ("licence matlab 3", "licences", "mpi", "containers")
+    site.handle(ev.LrmReady(worker="cluster", session=2, slots=8, known=(), widest=4, memory_bytes=2**34, software=has))
+    machines.submit(wanting(8, matlab=1), 8)
+    for processors, gpus, (memory_bytes, jobs) in itertools.product((0, -1, 1, 5, 2**40), (0, -1, 1), AMOUNTS):
+        what = {"processors": processors, "gpus": gpus, "memory_bytes": memory_bytes, "jobs": jobs}
+        for software in ((name,), (name, "mpi"), ("licence matlab 1", name)):
+            asked = ms.QuoteRequest(quote=1, refs=(), work_s=10.0, software=software, **what)
+            (quote,) = sent(receive(site, "gamma", asked), ms.Quote)
+            assert isinstance(quote, ms.Quote) and len(str(quote)) < 2000
+            assert quote.rejected or (processors > 0 and min(gpus, memory_bytes) >= 0)
+            asked_room = RoomRequest(room=1, gain_s=1e6, owner="eve@vo", template="", software=software, **what)
+            assert len(sent(receive(site, "gamma", asked_room), RoomGrant)) == (min(processors, jobs) > 0)
+
+
+@pytest.mark.wide
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize("part", range(2))
+def test_so_it_is_under_many_seeds(part: int) -> None:
+    words = 500_000 if FULL else 25_000
+    said(fresh() + part * words // WORDS, words)
