@@ -341,11 +341,10 @@ def _stamp(core: Context) -> tuple[int, ...]:
 
 def _call(core: Context, one: Reserved, entry: QueueEntry, jobs: int) -> TurnCall:
     book = core.book(Turns)
-    book.calls += 1
     one.calling += jobs
     one.called_s = core.now
     book.calling[one.told.group] = None
-    one.last_call = (core.state.generation << 32) + book.calls
+    one.last_call = _next_call(core)
     if one.origin != core.site and not _in_vain(book, one.origin):
         # This site binds its own jobs before anything else happens; then they stand in the queues.
         processors = jobs * entry.processors
@@ -354,6 +353,23 @@ def _call(core: Context, one: Reserved, entry: QueueEntry, jobs: int) -> TurnCal
     _stand(core, one)
     core.count("calls")
     return TurnCall(group=one.told.group, call=one.last_call, jobs=jobs)
+
+
+def tell_stopped(core: Context) -> None:
+    """Tell origins of the groups whose jobs wait for a turn that the guard does not let come."""
+    book = core.book(Turns)
+    for group in sorted(core.book(guard.Guard).stopped & book.reserved.keys()):
+        one, why = book.reserved[group], guard.stopped_group(core, group)
+        if why and one.origin != core.site:
+            one.last_call = _next_call(core)
+            core.send(one.origin, TurnCall(group=group, call=one.last_call, jobs=0, stopped=why))
+
+
+def _next_call(core: Context) -> int:
+    """Return the number of a new call: the highest so far, over boots too."""
+    book = core.book(Turns)
+    book.calls += 1
+    return (core.state.generation << 32) + book.calls
 
 
 def _overdue(core: Context) -> None:

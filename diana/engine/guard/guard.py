@@ -296,8 +296,15 @@ def ended(core: Context, custody: Custody, facts: Facts, rows: list[int], *, ran
 def stopped(core: Context, custody: Custody) -> str:
     """Return why no more of its jobs start here, in one line; empty: they do."""
     name = group_of(custody.subgroup)
+    if custody.unguarded or not custody.pending:
+        return ""
+    return stopped_group(core, name)
+
+
+def stopped_group(core: Context, name: GroupId) -> str:
+    """Return why no more of the group's jobs start here, in one line; empty: they do."""
     b = core.book(Guard).here.get(name)
-    if b is None or custody.unguarded or name in core.book(Guard).lifted or not custody.pending:
+    if b is None or name in core.book(Guard).lifted:
         return ""
     return b.reason if b.stand in (Stand.PROBATION, Stand.BARRED) else ""
 
@@ -392,15 +399,30 @@ def on_stopped(core: Context, group: Group, subgroup: Subgroup, why: str) -> Non
         shun(core, group, subgroup.site, why[:MOST_REASON], core.now + core.state.settings.guard_pause_s)
 
 
+def on_stopped_group(core: Context, group: Group, site: SiteId, why: str) -> None:
+    """Shun a site for a group that waits for its turn there, by the site's own word. A lie costs the liar the group's
+    jobs."""
+    shun(core, group, site, why[:MOST_REASON], core.now + core.state.settings.guard_pause_s)
+
+
 def shun(core: Context, group: Group, site: SiteId, why: str, until_s: float) -> None:
-    """Send no more of the group there until `until_s`, and call back what waits there."""
+    """Send no more of the group there until `until_s`, and call back what waits there. Jobs that are bound to no site
+    are priced anew: nobody may be left for them."""
     known = core.book(Guard).shunned.setdefault(group.group, {})
     old = known.get(site)
+    if group.unplaced and (old is None or old.until_s <= core.now):
+        core.to_place.add(group.group)
     if old is None or old.until_s < until_s:
         # A pause that begins anew counts from the first: nothing went well between.
         known[site] = Shunned(until_s, why, old.since_s if old is not None else core.now)
     core.to_pull[(group.group, site)] = f"{site} fails them fast: {known[site].why}"
     core.notify(group.group)
+
+
+def shunned(core: Context, group: GroupId) -> str:
+    """Return which sites the group is kept away from because its jobs fail there, and why; empty: none."""
+    some = sorted(core.book(Guard).shunned.get(group, {}).items())
+    return "; ".join(f"{site} fails them fast: {one.why}" for site, one in some if one.until_s > core.now)
 
 
 def shuns(core: Context, group: GroupId | None, site: SiteId) -> bool:

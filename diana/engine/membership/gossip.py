@@ -4,7 +4,7 @@ by these; `membership/` spreads them beyond the streams at hand."""
 from __future__ import annotations
 
 from diana import __version__
-from diana.engine.dispatch import capacity, renewals
+from diana.engine.dispatch import capacity, renewals, turns
 from diana.engine.handover import destination, leases, machine_events, origin
 from diana.engine.journal.state import Step
 from diana.engine.membership import active, merge, spreading, suspicion, trust_ledger
@@ -164,6 +164,7 @@ def tell_all(core: Context) -> None:
     spreading.tell_own(core, summary(core, links.told_now(core)))
     spreading.others(core)
     destination.tell_progress(core)
+    turns.tell_stopped(core)
     pull_back.look(core)
     stranded.look(core)
     surplus.look(core)

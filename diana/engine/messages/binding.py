@@ -42,9 +42,11 @@ class Reserve(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TurnCall(msgspec.Struct, frozen=True, kw_only=True):
-    """Site to origin: the turn of so many jobs of the group has come here."""
+    """Site to origin: the turn of so many jobs of the group has come here, or none may begin here."""
 
     group: GroupId
     call: int
     """Number of the call; it rises with each, from boot to boot too."""
     jobs: int
+    stopped: str = ""
+    """Why the guard lets none begin here (`jobs` is 0 then); empty: it does."""

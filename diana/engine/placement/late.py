@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import msgspec
 
+from diana.engine.guard import guard
 from diana.engine.journal.state import Group
 from diana.engine.messages.binding import TurnCall
 from diana.engine.placement import foretelling, judging, parts, planning, reservations
@@ -129,7 +130,8 @@ def on_call(core: Context, sender: SiteId, call: TurnCall) -> None:
         some, left = left.take(size)
         chosen.append(splitting.PlacedPart(sender, some))
     if chosen:
-        reason = f"their turn came at {sender}"
+        failing = guard.shunned(core, group.group)
+        reason = f"their turn came at {sender}" + (f" ({failing})" if failing and waiting.new else "")
         decision = Decision(
             plan="whole",
             reason=reason,
@@ -139,8 +141,9 @@ def on_call(core: Context, sender: SiteId, call: TurnCall) -> None:
             parts=(),
             decided_at_s=core.now,
         )
-        if not group.decisions:
-            # None could start at once: the prices they wait by are kept with the first that do.
+        if waiting.new:
+            # The prices that they wait by now are kept with the first that are bound by them.
+            waiting.new = False
             decision = msgspec.structs.replace(waiting.told, reason=reason, parts=(), decided_at_s=core.now)
         plan = splitting.Plan(decision, tuple(chosen))
         parts.place(core, group, plan, 0, waiting.manifest, unguarded=False)

@@ -61,6 +61,8 @@ class WaitingGroup:
         """The prices it waits by, and the end foretold."""
         self.manifest = manifest
         self.seats = seats
+        self.new = True
+        """True until a decision with these prices is recorded."""
         self.lots = choice.lots(manifest.needs(draft.indices), draft.indices, seats)
         """The data that decide which jobs a call is given."""
 
@@ -96,10 +98,18 @@ def reserve(
 ) -> None:
     """Let the unplaced jobs of the group wait for their turn at these sites, and at no others any more. `told`: the
     prices it waits by; `again_s`: seconds until the group is priced again, if that is sooner than usual."""
-    core.book(Reservations).groups[group.group] = WaitingGroup(draft, manifest, seats, told)
+    groups = core.book(Reservations).groups
+    old, groups[group.group] = groups.get(group.group), WaitingGroup(draft, manifest, seats, told)
+    groups[group.group].new = not group.decisions or (old is not None and (old.new or old.seats.keys() != seats.keys()))
     core.after(GroupTimer("place", group.group), min(AGAIN_S, max(SOONEST_S, again_s)))
-    core.waiting_notes[group.group] = f"wait for their turn at {_named(seats)}"
+    _note(core, group)
     _tell_all(core, group)
+
+
+def _note(core: Context, group: Group) -> None:
+    """Let the group's status say where its jobs wait."""
+    waiting = core.book(Reservations).groups[group.group]
+    core.waiting_notes[group.group] = f"wait for their turn at {_named(waiting.seats)}"
 
 
 def _named(seats: Mapping[SiteId, Seat]) -> str:
@@ -124,10 +134,12 @@ def called(core: Context, sender: SiteId, call: TurnCall) -> tuple[Group, Waitin
     book = core.book(Reservations)
     waiting, group = book.groups.get(call.group), core.state.groups.get(call.group)
     told = book.told.get(call.group, {}).get(sender)
-    if group is None or told is None or call.jobs < 1 or call.call <= told.called:
+    if group is None or told is None or call.call <= told.called or not (call.jobs > 0 or call.stopped):
         core.count("late_calls")
         return None
     told.called = call.call
+    if call.stopped:
+        guard.on_stopped_group(core, group, sender, call.stopped)
     if waiting is None or sender not in waiting.seats or sender in core.view.banned:
         return None
     refused_until_s = core.view.refused.get(group.group, {}).get(sender, 0.0)
@@ -135,6 +147,8 @@ def called(core: Context, sender: SiteId, call: TurnCall) -> tuple[Group, Waitin
         # It waits there no more until the group is priced again, or the site would call again at once.
         del waiting.seats[sender]
         _tell(core, group, sender, 0)
+        return None
+    if call.stopped:
         return None
     left = _left(core, group)
     return group, waiting, choice.choose(left, call.jobs, sender, waiting.seats, waiting.lots)
@@ -146,6 +160,8 @@ def answered(core: Context, group: Group, sender: SiteId) -> None:
     if not told:
         return
     left = len(_left(core, group))
+    if left:
+        _note(core, group)
     known = max((one.jobs for site, one in told.items() if site != sender), default=0)
     if not left or left < TELL_PART * known:
         _tell_all(core, group)

@@ -542,14 +542,16 @@ class Reserve(_message.Message):
     def __init__(self, group: _Optional[str] = ..., seq: _Optional[int] = ..., jobs: _Optional[int] = ..., share: _Optional[int] = ..., called: _Optional[int] = ..., processors: _Optional[int] = ..., submitted_s: _Optional[float] = ..., stage_s: _Optional[float] = ..., memory_bytes: _Optional[int] = ..., gpus: _Optional[int] = ..., owner: _Optional[str] = ..., template: _Optional[str] = ..., work_s: _Optional[float] = ..., time_limit_s: _Optional[float] = ..., urls: _Optional[_Iterable[str]] = ..., software: _Optional[_Iterable[str]] = ..., program: _Optional[str] = ..., group_work_s: _Optional[float] = ..., group_bytes: _Optional[int] = ...) -> None: ...
 
 class TurnCall(_message.Message):
-    __slots__ = ("group", "call", "jobs")
+    __slots__ = ("group", "call", "jobs", "stopped")
     GROUP_FIELD_NUMBER: _ClassVar[int]
     CALL_FIELD_NUMBER: _ClassVar[int]
     JOBS_FIELD_NUMBER: _ClassVar[int]
+    STOPPED_FIELD_NUMBER: _ClassVar[int]
     group: str
     call: int
     jobs: int
-    def __init__(self, group: _Optional[str] = ..., call: _Optional[int] = ..., jobs: _Optional[int] = ...) -> None: ...
+    stopped: str
+    def __init__(self, group: _Optional[str] = ..., call: _Optional[int] = ..., jobs: _Optional[int] = ..., stopped: _Optional[str] = ...) -> None: ...
 
 class RoomGrant(_message.Message):
     __slots__ = ("room", "jobs", "reason")

@@ -67,7 +67,7 @@ def test_a_broken_job_alone_in_the_world_or_everywhere_fails_to_its_end_at_once(
 def test_what_waits_at_a_site_that_drains_runs_elsewhere(grid: Grid, starts: Starts) -> None:
     alpha, beta, _ = three(grid)
     with alpha.client() as client:
-        group = client.submit(starts.job(120, then=("sleep", "0.2"), not_sites=["alpha"])).group
+        group = client.submit(starts.job(120, then=("sleep", "0.2"), not_sites=["alpha"], bind="early")).group
         until(lambda: {"beta", "gamma"} <= starts.sites(), "both run", 30)
         diana(beta, "site", "drain", "--reason", "power cut")
         until(lambda: "power cut" in diana(alpha, "explain", group), "alpha calls them back", 20)
