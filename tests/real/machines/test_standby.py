@@ -22,6 +22,7 @@ JOB_S = "0.5" if FULL else "0.1"
 KILLS = 20 if FULL else 1
 STOPS = (5, 5, 5, 30, 30, 30, 120, 120, 120) if FULL else (30,)
 END_S = 900.0 if FULL else 60.0
+WAITING_JOBS = 120
 
 
 def alpha_with_standby(grid: Grid) -> tuple[Site, Site]:
@@ -65,6 +66,27 @@ def test_the_standby_takes_over_from_a_killed_leader_and_nothing_is_lost_or_doub
     assert durability(other) == 0
     with Client(credential=credential) as client:
         all_done(client, group, starts)
+
+
+def test_jobs_that_wait_for_their_turn_when_the_leader_dies_are_called_from_the_standby(
+    grid: Grid, starts: Starts
+) -> None:
+    """Reservations are volatile: the standby prices the group anew, and the sites hear of it from there (D3, D8)."""
+    leader, spare = alpha_with_standby(grid)
+    credential = user_of(grid, leader, spare)
+    job = starts.job(WAITING_JOBS, then=("sleep", "0.5"), bind="late")
+    job["resources"] = {"work": 20}
+    with Client(credential=credential) as client:
+        group = client.submit(job).group
+    with leader.client() as client:
+        starts.wait_for(12, END_S)
+        waited = client.status(group)[0].unplaced
+    leader.kill()
+    assert waited > WAITING_JOBS // 2
+    takes_over(spare)
+    with Client(credential=credential) as client:
+        until(lambda: 0 < client.status(group)[0].unplaced < waited, "they are called from the standby", 20.0)
+        all_done(client, group, starts, WAITING_JOBS)
 
 
 def test_a_standby_renews_its_certificate_through_the_leader_while_it_follows(grid: Grid) -> None:
