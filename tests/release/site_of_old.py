@@ -10,6 +10,9 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+from diana.adapters.lrm.spawner import identity
+from diana.adapters.lrm.spawner.claims import claimlog
+from diana.adapters.lrm.spawner.claims.records import Opened
 from tests.release.kept import FOLDER
 from tests.release.make_site import DATA, LISTEN
 
@@ -32,6 +35,16 @@ def put_up(data: Path, listen: str = LISTEN) -> None:
     # Whoever runs the tests is the owner of what was submitted there.
     config.write_text(text.replace("[users]", f'[users]\n{ACCOUNT} = "root@alpha-vo"'))
     _same_mark(data / "journal.mark")
+    _same_machine(data / "spawner" / "claims.log")
+
+
+def _same_machine(path: Path) -> None:
+    """The machine runs on, as when a node is upgraded: after a reboot each claim may have begun, and would be held."""
+    opened, *others = claimlog.read(path)
+    assert isinstance(opened, Opened)
+    opened.machine = identity.machine()
+    log = claimlog.ClaimLog(path, [opened, *others])
+    log.close()
 
 
 def _same_mark(path: Path) -> None:
