@@ -130,8 +130,8 @@ def on_call(core: Context, sender: SiteId, call: TurnCall) -> None:
         some, left = left.take(size)
         chosen.append(splitting.PlacedPart(sender, some))
     if chosen:
-        failing = guard.shunned(core, group.group)
-        reason = f"their turn came at {sender}" + (f" ({failing})" if failing and waiting.new else "")
+        failing = guard.shunned(core, group.group) if waiting.new else ""
+        reason = f"their turn came at {sender}" + (f" ({failing})" if failing else "")
         decision = Decision(
             plan="whole",
             reason=reason,

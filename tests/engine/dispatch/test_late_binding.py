@@ -207,7 +207,7 @@ def test_a_wide_job_gets_its_place_though_narrow_ones_wait_too() -> None:
 
 
 def test_a_site_with_a_full_call_of_a_large_group_calls_for_no_more_of_it() -> None:
-    """What it has is beyond the job threshold, and yet stands before what is still to be called."""
+    """Committed jobs beyond the job threshold stand before those that are still to be called."""
     made = grid()
     made["alpha"].submit(spec(1_000_000, work_s=4.0), 1_000_000)
     for _ in range(4):

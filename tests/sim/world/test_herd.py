@@ -24,9 +24,11 @@ def is_filled_and_not_flooded(seed: int) -> None:
     assert sum(idle.imported) >= slots, f"seed {seed}: the idle site got {sum(idle.imported)} jobs"
     busiest = max(sum(flow.imported) for name, flow in found.sites.items() if name != "idle")
     assert sum(idle.imported) > busiest, f"seed {seed}: a congested site got {busiest}"
-    # Two sites may grant room at the same moment: one job in ten there may start later than was promised.
-    late_there = found.late_at.get("idle", 0)
-    assert late_there <= 0.1 * sum(idle.imported) and not found.started_elsewhere, f"seed {seed}: {found.late_at}"
+    # A start is late by the travel of a message (milliseconds) at times, and by no more.
+    assert "idle" not in found.late_at or found.worst_start < 1.001, (
+        f"seed {seed}: {found.late_at}, {found.worst_start}"
+    )
+    assert not found.started_elsewhere
     # Two slots and a queue of its own: a congested site foretells its starts less well than an idle one.
     late = max(2, 0.05 * found.exported_jobs)
     assert found.started_late <= late, f"seed {seed}: {found.late_at}"
