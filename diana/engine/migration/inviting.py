@@ -71,6 +71,7 @@ def _idle_slots(core: Context) -> int:
 
 
 def _loaded(core: Context) -> list[LoadedPeer]:
+    """Return the peers that may be invited now, with the load they told."""
     pauses, out = core.book(MigrationBook).inviting, []
     for site in core.view.alive(core.now, core.state.settings.suspect_after_s):
         peer = core.view.peers[site]

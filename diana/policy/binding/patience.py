@@ -19,6 +19,8 @@ SAME_S = 1.0
 
 
 class AdmittedSites(NamedTuple):
+    """Sites that a group may wait at, and when that changes."""
+
     sites: frozenset[SiteId]
     """Sites that may have jobs now."""
     next_s: float
