@@ -29,7 +29,8 @@ def test_a_pair_whose_witness_is_not_there_yet_takes_it_once_it_comes_and_surviv
     spare = add_standby(grid, alpha, named)
     alpha.start()
     spare.launch()
-    until(lambda: durability(alpha) == 2, lambda: f"alpha has a standby in sync\n{alpha.story()}", IN_SYNC_S, 0.1)
+    told = lambda: f"alpha has a standby in sync\n{alpha.story()}\n{spare.story()}"  # noqa: E731
+    until(lambda: durability(alpha) == 2, told, IN_SYNC_S, 0.1)
     assert witness_of(alpha) == ""
     beta = grid.add("beta", 1)
     config = load_config(beta.paths.config)
