@@ -29,7 +29,7 @@ def test_jobs_queued_in_a_busy_cluster_move_to_another_site_and_every_job_runs_o
             lambda: any(row.site == beta.name and row.slots == CPUS for row in client.sites()), "Slurm is there", 30.0
         )
         until(lambda: all(bool(row.note) == (row.site == alpha.name) for row in client.sites()), "alpha drains", 30.0)
-        group = client.submit(starts.job(JOBS, then=["sleep", "10"])).group
+        group = client.submit(starts.job(JOBS, then=["sleep", "10"], bind="early")).group
         starts.wait_for(CPUS)
         until(lambda: queued() >= CPUS, "as many wait in Slurm as run", 30.0)
         grid.run(alpha, "site", "undrain", *data)
