@@ -14,16 +14,21 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 PYTEST ?=
 DEMO ?=
 BENCH ?=
+PEERS ?=
 SEEDS ?= 10000
 FIRST_SEED ?= 0
 KILLS ?= 200
 JOBS ?= 10000
 
+# Pytest compiles tests in a way of its own: once, and not in each of its processes, also where nothing compiled is to be kept.
+COMPILED := .venv/.tests-compiled
+unexport PYTHONDONTWRITEBYTECODE
+
 # Scenarios for real nodes; make test-compose ROUGH=my.toml runs another.
 ROUGH ?= scenarios/compose-rough.toml scenarios/compose-standby.toml
 CLUSTER_TESTS ?= not wide
 
-.PHONY: help setup demo test wide real test-web test-netns test-compose test-clusters image check docs bench torture proto lock clean
+.PHONY: help setup demo test wide real test-web test-netns test-compose test-clusters image check docs bench bench-peers torture proto lock clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | column -t -s '|' 2>/dev/null \
@@ -40,18 +45,26 @@ $(STAMP): requirements.lock pyproject.toml
 	@$(BIN)/python -m compileall -q diana
 	@touch $(STAMP)
 
+# In two halves side by side; a file that cannot be read is told by the tests themselves.
+collect = $(BIN)/python -m pytest --collect-only -qq -p no:cacheprovider $(1) >/dev/null 2>&1
+
+$(COMPILED): $(STAMP) $(shell find tests -name '*.py')
+	@$(call collect,tests/engine tests/policy tests/sim tests/protocol) & \
+	$(call collect,tests --ignore tests/engine --ignore tests/policy --ignore tests/sim --ignore tests/protocol); wait; touch $@
+
 demo: setup ## the main job: five sites on this machine, 200 jobs, one histogram in demo-out/
 	$(BIN)/diana demo $(DEMO)
 
-test: setup ## the rules, then single nodes and small grids, in under five minutes
-	$(BIN)/python -m pytest -n 3 --dist loadfile -m "not wide" --ignore tests/e2e --ignore tests/real --ignore tests/clusters --ignore tests/web tests $(PYTEST)
-	$(BIN)/python -m pytest -n 3 --dist loadfile tests/e2e $(PYTEST)
+test: setup $(COMPILED) ## the rules, then single nodes and small grids, in five minutes
+	$(BIN)/python -m tests.again -n 4 --dist loadfile -m "not wide" --ignore tests/e2e --ignore tests/real --ignore tests/clusters --ignore tests/web tests $(PYTEST)
+	$(BIN)/python -m tests.again -n 4 --dist loadfile tests/e2e $(PYTEST)
 
-wide: setup ## the same rules under more seeds and cases
-	$(BIN)/python -m pytest -n 2 --dist load -m wide --ignore tests/e2e --ignore tests/real --ignore tests/clusters --ignore tests/web tests $(PYTEST)
+wide: setup $(COMPILED) ## the same rules under more seeds and cases
+	$(BIN)/python -m pytest -n 2 --dist load --timeout 900 -m wide --ignore tests/e2e --ignore tests/real --ignore tests/clusters --ignore tests/web tests $(PYTEST)
 
-real: setup ## sites, members and standbys as real processes, killed, stopped, cut off (root, iproute2 and iptables for some)
-	$(BIN)/python -m pytest -n 3 --dist loadfile tests/real $(PYTEST)
+real: setup $(COMPILED) ## sites, members and standbys as real processes, killed, stopped, cut off, their syncs judged (root, iproute2, iptables, strace for some)
+	$(BIN)/python -m tests.again -n 4 --dist loadfile --timeout 400 -m "not alone" tests/real $(PYTEST)
+	$(BIN)/python -m pytest --timeout 400 -m alone tests/real $(PYTEST)
 
 test-netns: setup ## the scenarios of ROUGH on network namespaces (root; gets iproute2 and iptables from apt where they lack)
 	@$(call wanted,ip tc iptables,iproute2 iptables)
@@ -65,12 +78,12 @@ test-clusters: setup ## one array over real clusters: Slurm, Grid Engine; jobs i
 	@$(call wanted,slurmctld slurmd sbatch munged,slurm-wlm slurm-client munge)
 	@$(call wanted,sge_qmaster sge_execd qsub,gridengine-master gridengine-exec gridengine-client)
 	@$(call wanted,podman runc conmon busybox envml,podman runc conmon busybox-static environment-modules)
-	@$(call wanted,mpirun.mpich,mpich)
-	$(BIN)/python -m pytest -s --timeout 580 -m "$(CLUSTER_TESTS)" tests/clusters $(PYTEST)
+	@$(call wanted,mpirun.mpich mpicc.mpich,mpich libmpich-dev)
+	$(BIN)/python -m tests.again -s --timeout 580 -m "$(CLUSTER_TESTS)" tests/clusters $(PYTEST)
 
 test-web: setup ## the dashboard's pages in a real Chromium, over five sites (gets chromium from apt)
 	@$(call wanted,chromium,chromium)
-	$(BIN)/python -m pytest --timeout 240 tests/web $(PYTEST)
+	$(BIN)/python -m tests.again --timeout 240 tests/web $(PYTEST)
 
 image: setup ## the container image of docker-compose.yml, diana:latest; its base is made here where none can be pulled
 	@$(call wanted,dockerd docker docker-compose debootstrap,docker.io docker-compose debootstrap)
@@ -85,7 +98,7 @@ with-docker = docker version >/dev/null 2>&1 || { \
 	dockerd >/tmp/diana-dockerd.log 2>&1 </dev/null & daemon=$$!; trap 'kill $$daemon; wait $$daemon' EXIT; \
 	for try in $$(seq 100); do docker version >/dev/null 2>&1 && break; sleep 0.3; done; }
 
-check: setup ## lint, format, types, layers, proto compatibility
+check: setup ## lint, format, types (of tests too), layers, proto compatibility
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -101,8 +114,14 @@ docs: setup ## the documentation as a site in build/docs, every link checked (to
 bench: setup ## the figures of benchmarks/, beside a calibration of the same run
 	$(BIN)/python -m benchmarks.run $(BENCH)
 
+bench-peers: setup ## diana beside xargs, GNU parallel, HyperQueue, Ray, Dask, Parsl, Slurm, AccaSim and SimPy, in turns (root for some; PEERS='xargs ray --quick')
+	$(BIN)/python -m benchmarks.bench_peers $(PEERS)
+
 torture: setup ## faults by seed in the simulator, then kills, stops, cuts and a full disk among real processes (root)
 	$(BIN)/diana simulate scenarios/chaos.toml --seeds $(SEEDS) --first-seed $(FIRST_SEED) --report faults,coverage
+	$(BIN)/diana simulate scenarios/gangs.toml --seeds $$((($(SEEDS) + 2) / 3)) --first-seed $(FIRST_SEED) --report faults
+	$(BIN)/diana simulate scenarios/checkpoints.toml --seeds $$((($(SEEDS) + 9) / 10)) --first-seed $(FIRST_SEED) --report faults
+	$(BIN)/diana simulate scenarios/making-way.toml --seeds $$((($(SEEDS) + 9) / 10)) --first-seed $(FIRST_SEED) --report faults
 	@test $(KILLS) -eq 0 || DIANA_KILLS=$(KILLS) DIANA_JOBS=$(JOBS) $(BIN)/python -m pytest -q -s tests/real/grid/test_chaos.py $(PYTEST)
 
 proto: setup ## write diana/wire/pb from proto/
@@ -113,7 +132,7 @@ PIN = $(BIN)/pip-compile --quiet --upgrade --generate-hashes --allow-unsafe --st
 	--no-emit-index-url --no-emit-find-links --no-emit-trusted-host
 
 lock: setup ## pin the dependencies anew, with hashes
-	$(PIN) --extra dev --extra docs --extra snakemake --extra traces --extra urls --output-file requirements.lock pyproject.toml
+	$(PIN) --extra calls --extra charts --extra dev --extra docs --extra snakemake --extra top --extra traces --extra urls --output-file requirements.lock pyproject.toml
 	sed -i '/^#/d' requirements.lock
 	$(PIN) --extra traces --extra urls --build-deps-for wheel --constraint requirements.lock --output-file requirements-node.lock pyproject.toml
 	sed -i '/^#/d' requirements-node.lock

@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import gc
 import json
+import os
 import socket
 import tempfile
 import time
@@ -175,7 +176,8 @@ class _Member(BenchSite):
         self.data = data
         self._node = None
         self.client = Client(data=data)
-        init_site(data, name, vo_from=vo_from, slots=2, listen=f"127.0.0.1:{port}", peers=[f"127.0.0.1:{peer}"])
+        listen, peers, root_jobs = f"127.0.0.1:{port}", [f"127.0.0.1:{peer}"], os.getuid() == 0
+        init_site(data, name, vo_from=vo_from, slots=2, listen=listen, peers=peers, root_jobs=root_jobs)
 
 
 def _free_port() -> int:

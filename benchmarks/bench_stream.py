@@ -33,9 +33,10 @@ from diana.adapters.staging.stager import FileStager
 from diana.adapters.trust.certificates import issue_site, make_vo
 from diana.engine.journal.effects import StageIn
 from diana.engine.journal.events import Event, StageDone
-from diana.model.data import Dataset, Fetch
+from diana.model.data import Fetch
 from diana.model.ids import SiteId, SubgroupId
 from diana.model.layout import DataDir
+from diana.model.views.datasets import Dataset
 from diana.wire.pb import data_pb2_grpc
 from diana.wire.tls import load_credentials, open_channel, server_name
 

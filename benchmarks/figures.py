@@ -12,6 +12,7 @@ from typing import Any
 
 from benchmarks import bench_catalogue, bench_handover, bench_placement, bench_queues, bench_stream
 from benchmarks.bench_alternatives import alternatives
+from benchmarks.bench_calls import calls
 from benchmarks.calibration import timed, xargs_jobs_per_s
 from benchmarks.history import finish_at_random
 from benchmarks.site import BenchSite, cpu_s, resident_bytes
@@ -149,4 +150,5 @@ FIGURES = {
     "catalogue": catalogue,
     "handover": handover,
     "alternatives": alternatives,
+    "calls": calls,
 }

@@ -1,6 +1,6 @@
 """`make bench`: the figures, beside what the bare machine does in the same run.
 
-python -m benchmarks.run [p1 p2 p3 p4 p7 p8 p10 catalogue handover alternatives] [--rounds 5] [--json]
+python -m benchmarks.run [p1 p2 p3 p4 p7 p8 p10 catalogue handover alternatives calls] [--rounds 5] [--json]
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ class BenchSite:
         self.data = data
         self._node: subprocess.Popen[bytes] | None = None
         self.client = Client(data=data)
-        config = init_site(data, "bench", slots=slots, listen="127.0.0.1:0")
+        config = init_site(data, "bench", slots=slots, listen="127.0.0.1:0", root_jobs=os.getuid() == 0)
         settings = msgspec.structs.replace(config.settings, claim_ahead=claim_ahead)
         write_config(DataDir(data).config, msgspec.structs.replace(config, settings=settings))
 

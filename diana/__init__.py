@@ -5,4 +5,22 @@ nodes. Imports go one way: `engine` knows `policy` and `model`, and it knows no 
 first, the interfaces that a driver provides, then the package docstrings of `engine` and `node`; `errors.py` has the
 errors that cross layers."""
 
+from __future__ import annotations
+
+# As `typing` has it: type checkers know the name, and nobody else loads the module.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from diana.reporting import report
+
 __version__ = "0.2.0"
+
+__all__ = ["__version__", "report"]
+
+
+def __getattr__(name: str) -> object:
+    # Whoever wants the version alone, such as every verb, loads nothing else.
+    if name == "report":
+        from diana.reporting import report as found
+
+        return found
+    raise AttributeError(f"module 'diana' has no attribute {name!r}")

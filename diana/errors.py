@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from diana import __version__
 
 
@@ -57,6 +60,14 @@ class Unreachable(DianaError):
     exit_code = 4
 
 
+class NodeAway(Unreachable):
+    """The node that was called is not there, or went away during the call; it may come back."""
+
+
+class NodeLeft(NodeAway):
+    """The node took the call, and went away before it answered."""
+
+
 class Overloaded(DianaError):
     """The node has too much to do now; try again after `retry_after_s`."""
 
@@ -91,9 +102,29 @@ class StoreFailed(DianaError):
     """The disk refused to store something; never retried."""
 
 
+class StoreFull(StoreFailed):
+    """The disk has no room; nothing of it was stored, and the same may be stored once there is room."""
+
+
 class StoreNewer(DianaError):
     exit_code = 4
 
 
 class StoreBusy(UsageError):
     """Another node holds the data directory or its store."""
+
+
+_EXTRAS = {"calls": "cloudpickle", "charts": "matplotlib", "top": "textual"}
+"""Extras of the distribution, and the package that each is for."""
+
+
+@contextmanager
+def of_extra(extra: str, what: str) -> Iterator[None]:
+    """Import in here what an extra brings: where it is not installed, a UsageError says which one `what` wants."""
+    try:
+        yield
+    except ModuleNotFoundError as fault:
+        if (fault.name or "").partition(".")[0] != _EXTRAS[extra]:
+            raise
+        text = f"{what} wants the package {_EXTRAS[extra]}; pip install 'diana-grid[{extra}]'"
+        raise UsageError(text) from None

@@ -12,7 +12,20 @@ from typing import Literal, Protocol
 
 import msgspec
 
-from diana.engine.journal.effects import Contact, Gather, Kill, Lease, LookUp, Recall, RegisterOutputs, StageIn, Start
+from diana.engine.journal.effects import (
+    Contact,
+    Gather,
+    Go,
+    KillRuns,
+    LookUp,
+    RecallRuns,
+    RegisterOutputs,
+    RenewLease,
+    SaveRuns,
+    StageIn,
+    Start,
+    TellRoster,
+)
 from diana.engine.journal.events import Event, Run
 from diana.engine.messages.messages import Hello, Message
 from diana.engine.site.surroundings import Journal, Keyring
@@ -97,8 +110,9 @@ something, because an older copy was put back."""
 
 
 class Store(Protocol):
-    """The only keeper of durable state. Errors: `errors.StoreFailed` (then the node stops and says why),
-    `errors.StoreNewer` for a store of a later schema, `errors.StoreBusy` when another process holds it."""
+    """The only keeper of durable state. Errors: `errors.StoreFull` (nothing of it was stored: the same may be
+    tried again), `errors.StoreFailed` (then the node stops and says why), `errors.StoreNewer` for a store of a later
+    schema, `errors.StoreBusy` when another process holds it."""
 
     def load(self) -> Journal: ...
 
@@ -190,14 +204,26 @@ class LocalResourceManager(Protocol):
 
     def start(self, order: Start) -> None: ...
 
-    def lease(self, order: Lease) -> None:
+    def go(self, order: Go) -> None:
+        """Let jobs go that wait at the barrier; asked only of workers that offer `BARRIER`. Emits AtBarrier before."""
+        ...
+
+    def lease(self, order: RenewLease) -> None:
         """Set a lease; it is kept for every machine, and told again to one that is back."""
         ...
 
-    def kill(self, order: Kill) -> None: ...
+    def kill(self, order: KillRuns) -> None: ...
 
-    def recall(self, order: Recall) -> None:
+    def recall(self, order: RecallRuns) -> None:
         """Call jobs back; asked only of workers whose LrmReady says `recalls`."""
+        ...
+
+    def save(self, order: SaveRuns) -> None:
+        """Ask runs to save their state and stop; asked only of workers that offer `CHECKPOINT`."""
+        ...
+
+    def tell_roster(self, order: TellRoster) -> None:
+        """Tell components who of their gang computes; asked only of workers that offer `SPARES`."""
         ...
 
     def forget(self, runs: tuple[Run, ...]) -> None: ...

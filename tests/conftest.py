@@ -1,13 +1,57 @@
-"""Shared by all tests: fresh names for data directories, and hypothesis without time limits on a busy machine."""
+"""Shared by all tests: fresh names for data directories, hypothesis without time limits, one seed, one test of N."""
 
 from __future__ import annotations
+
+import gc
+import os
+import secrets
+import zlib
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 # A neighbour's load must not make a test of rules fail; how long things take is what benchmarks/ measures.
-settings.register_profile("diana", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# DIANA_EXAMPLES: cases of each property that names no number; every run draws others.
+cases = int(os.environ.get("DIANA_EXAMPLES", "40"))
+settings.register_profile("diana", deadline=None, max_examples=cases, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("diana")
+
+# Left in the environment, so that all processes of one run draw the same.
+os.environ.setdefault("DIANA_SEED", str(secrets.randbelow(1 << 24)))
+
+# Sites that tests make as root run their jobs as root; who makes one elsewhere is to say so.
+os.environ.setdefault("DIANA_ROOT_JOBS", "true")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--one-in", type=int, default=1, metavar="N", help="run one test of N, drawn by DIANA_SEED")
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    one_in = config.getoption("--one-in")
+    drawn = f", one test of {one_in} drawn by it" if one_in > 1 else ""
+    return f"DIANA_SEED={os.environ['DIANA_SEED']}{drawn}"
+
+
+def drawn(names: list[str], one_in: int, seed: str) -> set[str]:
+    """Return about one name of `one_in`: those that the seed draws, wherever the others stand."""
+    return {name for name in names if zlib.crc32(f"{seed} {name}".encode()) % one_in == 0}
+
+
+# Thousands of modules and tests that live to the end: no collection of garbage is to look at them again and again.
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if (one_in := config.getoption("--one-in")) > 1:
+        some = drawn([one.nodeid for one in items], one_in, os.environ["DIANA_SEED"])
+        config.hook.pytest_deselected(items=[one for one in items if one.nodeid not in some])
+        items[:] = [one for one in items if one.nodeid in some]
 
 
 @pytest.fixture(autouse=True)

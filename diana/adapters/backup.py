@@ -20,6 +20,7 @@ import msgspec
 
 from diana import __version__, errors
 from diana.adapters.durable import sync
+from diana.bounds import MOST_MANIFEST_BYTES, content_of
 from diana.model.layout import DataDir
 
 _KEYS = ("site.key", "site.pem", "signer.key", "signer.pem", "vo.pem", "vo.key", "revoked")
@@ -82,10 +83,10 @@ def back_up(data: Path, to: Path, *, keys: bool = False) -> BackupManifest:
 
 def read_manifest(folder: Path) -> BackupManifest:
     try:
-        manifest = msgspec.json.decode((folder / _MANIFEST).read_bytes(), type=BackupManifest)
+        manifest = msgspec.json.decode(content_of(folder / _MANIFEST, MOST_MANIFEST_BYTES), type=BackupManifest)
     except OSError as error:
         raise errors.UsageError(f"{folder / _MANIFEST}: {error.strerror}; name a folder `diana backup` made") from None
-    except msgspec.MsgspecError as error:
+    except (ValueError, RecursionError) as error:
         raise errors.UsageError(f"{folder / _MANIFEST}: {error}; the backup is damaged, take another") from None
     if manifest.format > _FORMAT:
         raise errors.UsageError(

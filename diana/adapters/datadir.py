@@ -85,9 +85,15 @@ class OpenDataDir:
         self._ballast_bytes = ballast_bytes
         self._lock_fd = -1
         try:
+            if self.paths.lock.exists():
+                # Whoever runs here already keeps its ballast.
+                self._take_lock()
+            self._make_room()
             self._make_tree()
             self._refuse_remote()
-            self._take_lock()
+            if self._lock_fd < 0:
+                self._take_lock()
+            self._sign_lock()
         except OSError as error:
             raise errors.UsageError(
                 f"{error.filename or root}: {error.strerror}; name a data directory this account can write"
@@ -137,7 +143,8 @@ class OpenDataDir:
 
     def _check_place(self) -> None:
         """Raise UsageError if the directory was moved or deleted; an OSError says nothing of that. A directory that
-        is missing only for a moment (a parent is mounted anew) was not moved."""
+        is missing only for a moment (a parent is mounted anew) was not moved. Who deletes it deletes what is in it
+        first, and the folder may stay because this node wrote into it."""
         for look in range(_LOOKS):
             if look:
                 time.sleep(_LOOK_EVERY_S)
@@ -145,12 +152,21 @@ class OpenDataDir:
                 there = os.stat(self.paths.root)
             except (FileNotFoundError, NotADirectoryError):
                 continue
-            if (there.st_dev, there.st_ino) == self._identity:
+            kept = os.fstat(self._lock_fd).st_nlink > 0 or self.paths.journal.exists()
+            if (there.st_dev, there.st_ino) == self._identity and kept:
                 return
+        if os.fstat(self._lock_fd).st_nlink:
+            mend = "start the node where it lies now"
+        else:
+            mend = "its files are gone, and `diana restore` puts a backup there"
         raise errors.UsageError(
-            f"{self.paths.root}: the data directory was moved or deleted while its node ran; "
-            "start the node where it lies now"
+            f"{self.paths.root}: the data directory was moved or deleted while its node ran; {mend}"
         )
+
+    def _make_room(self) -> None:
+        """Have a node begin on a disk that filled up while it was away: to answer, and to note what ended."""
+        if self.ballast.exists() and self.free_bytes() < self._ballast_bytes:
+            self.release_ballast()
 
     def release_ballast(self) -> int:
         """Give up the ballast so that results still land; return the bytes won."""
@@ -208,9 +224,12 @@ class OpenDataDir:
                 f"{self.paths.root}: in use by node process {holder}; stop it (kill {holder}) "
                 "or name another data directory"
             ) from None
-        os.ftruncate(fd, 0)
-        os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
         self._lock_fd = fd
+
+    def _sign_lock(self) -> None:
+        """Name this process in it, which wants room on the disk."""
+        os.ftruncate(self._lock_fd, 0)
+        os.pwrite(self._lock_fd, f"{os.getpid()}\n".encode(), 0)
 
 
 def _make(folder: Path, mode: int) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
+import sqlite3
 from pathlib import Path
 
 
@@ -23,6 +25,45 @@ def replace_durably(path: Path, content: bytes, mode: int = 0o600) -> None:
         beside.unlink(missing_ok=True)
         raise
     sync(path.parent)
+
+
+def fold_log(db: sqlite3.Connection) -> None:
+    """Write what earlier processes left in a database's log a second time, and sync it. One that died after an fsync
+    had failed leaves pages that every reader sees and that no later fsync brings onto the disk: they have to be written
+    anew before anybody speaks of them. In place at first, whoever reads the database meanwhile, and then into the
+    database's file, unless another process reads it for longer than the connection waits. Where there is no room, the
+    log stays as it is. No transaction may be open. OSError, sqlite3.Error."""
+    (path,) = (file for _, name, file in db.execute("PRAGMA database_list") if name == "main")
+    # Nobody may append to the log meanwhile: what was read before would be written over it.
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        _write_again(f"{path}-wal")
+    finally:
+        db.execute("ROLLBACK")
+    # Not before the log is safe: its file would be newer than what is left of the log after a power cut.
+    try:
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    except sqlite3.OperationalError as fault:
+        if fault.sqlite_errorcode != sqlite3.SQLITE_FULL:
+            raise
+
+
+def _write_again(path: str) -> None:
+    """Write each byte of a file over itself, and sync them. Nothing where it is not there, or there is no room."""
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return
+    try:
+        at = 0
+        while piece := os.pread(fd, 1 << 20, at):
+            at += os.pwrite(fd, piece, at)
+        os.fsync(fd)
+    except OSError as fault:
+        if fault.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+    finally:
+        os.close(fd)
 
 
 def sync(path: Path) -> None:

@@ -34,7 +34,9 @@ def __getattr__(name: str) -> object:
 
         return AsyncClient
     if name == "GridExecutor":
-        from diana.client.calls.executor import GridExecutor
+        from diana.errors import of_extra
 
+        with of_extra("calls", "GridExecutor"):
+            from diana.client.calls.executor import GridExecutor
         return GridExecutor
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

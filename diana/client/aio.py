@@ -14,9 +14,11 @@ from diana.client import steps
 from diana.client.results import JobResult, as_asked, by_index, rows
 from diana.client.where import data_folder
 from diana.errors import DianaError, UnknownCall, WaitTimedOut
+from diana.model.views.datasets import Dataset
 from diana.model.views.group import GroupStatus
 from diana.model.views.link import LinkMap
 from diana.model.views.queue import QueueView
+from diana.model.views.site import Site
 from diana.wire.client import messages as wire
 from diana.wire.client.control import (
     CancelHeldRequest,
@@ -30,15 +32,15 @@ from diana.wire.client.control import (
     RetryRequest,
 )
 from diana.wire.client.dashboard import ActivityRequest, ActivityResponse, DashboardRequest, DashboardResponse
-from diana.wire.client.datasets import Dataset, DatasetAddRequest, DatasetChunk, DatasetProgress, DatasetRequest
+from diana.wire.client.datasets import DatasetAddRequest, DatasetChunk, DatasetProgress, DatasetRequest
 from diana.wire.client.decisions import Decision
 from diana.wire.client.enrol import InviteRequest, InviteResponse, OpenInvitation
+from diana.wire.client.history import HistoryChunk, HistoryRequest
 from diana.wire.client.links import LinksRequest
 from diana.wire.client.operators import LedgerResponse, OperateRequest, OperateResponse
 from diana.wire.client.peers import CheckResult, DoctorResponse, MetricsResponse, PeersResponse
 from diana.wire.client.permits import Permit, ToSign
 from diana.wire.client.queues import QueueReadRequest
-from diana.wire.client.sites import Site
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -130,6 +132,19 @@ class AsyncClient:
         prepared = await asyncio.to_thread(steps.prepare, job, "", options, format, folder)
         return await self._run(steps.plans(prepared))
 
+    async def planned(
+        self,
+        job: steps.Job,
+        *,
+        options: Mapping[str, object] | None = None,
+        format: str | None = None,
+        folder: StrPath | None = None,
+    ) -> wire.PlanResponse:
+        """Plan a job file, and tell its author's `notes` too; the plan of an only group is `decision`, else `groups`
+        has each."""
+        prepared = await asyncio.to_thread(steps.prepare, job, "", options, format, folder)
+        return await self._run(steps.planned(prepared))
+
     async def cancel(self, target: str, *, dependents: bool = False) -> int:
         """Cancel `alpha-12`, `alpha-12.3` or `alpha-12.[3-9,12]`; returns the number of jobs concerned. `dependents`:
         also every group that waits for it (with the whole of a group only); else those are held until it is retried."""
@@ -148,20 +163,27 @@ class AsyncClient:
         return cast("HoldResponse", await self._call("Hold", HoldRequest(target=target)))
 
     async def move(self, target: str, to: str) -> MoveResponse:
-        """Move the target's jobs that have not started to the site `to`; the others run on (`started`)."""
+        """Move the target's jobs that have not started, or can save their state, to the site `to`; the others run on
+        (`started`)."""
         return cast("MoveResponse", await self._call("Move", MoveRequest(target=target, to=to)))
+
+    async def checkpoint(self, target: str) -> int:
+        """Have the target's jobs that run save their state and stop; each goes on from there where it is best. Returns
+        how many were asked. UsageError when the group has no `[checkpoint]`."""
+        return cast("int", (await self._call("Move", MoveRequest(target=target, to=""))).jobs)
 
     async def release(self, target: str) -> int:
         """Let held jobs start again; returns how many. UsageError when something named is not held."""
         return cast("int", (await self._call("Release", ReleaseRequest(target=target))).jobs)
 
     async def retry(
-        self, target: str, *, held: bool = False, cancelled: bool = False, unreachable: bool = False
+        self, target: str, *, held: bool = False, cancelled: bool = False, unreachable: bool = False, memory: str = ""
     ) -> int:
         """Try failed jobs again, with `held` those of unknown outcome, with `cancelled` those cancelled and with
         `unreachable` (for whole groups) those at sites out of reach too, where they may run on for a while; returns how
-        many. UsageError when there is none."""
-        request = RetryRequest(target=target, held=held, cancelled=cancelled, unreachable=unreachable)
+        many. With `memory` (`2x`, `8G`) only those that ran out of memory, each with so much more. UsageError when
+        there is none."""
+        request = RetryRequest(target=target, held=held, cancelled=cancelled, unreachable=unreachable, memory=memory)
         return cast("int", (await self._call("Retry", request)).jobs)
 
     # --- looking on ----------------------------------------------------------------------------------
@@ -236,9 +258,22 @@ class AsyncClient:
         request = wire.ResultsRequest(group=group, follow=follow, after=after, outcome=outcome, first=first, most=most)
         return self._wire.stream("Results", request)
 
-    def logs(self, job: str, *, failed: bool = False) -> AsyncIterator[wire.LogsChunk]:
-        """Logs of one job (`alpha-12.3`), or of a group's jobs in order of their index."""
-        return self._wire.stream("Logs", wire.LogsRequest(job=job, failed=failed))
+    def history_chunks(
+        self, from_wall_s: float = 0.0, to_wall_s: float = 0.0, *, grid: bool = False
+    ) -> AsyncIterator[HistoryChunk]:
+        """The site, then each group that was submitted there in the span and that the caller may read, with rows of its
+        jobs behind it. `to_wall_s`: 0: all. With `grid` each other site follows, or why it tells nothing."""
+        request = HistoryRequest(from_wall_s=from_wall_s, to_wall_s=to_wall_s, grid=grid)
+        return self._wire.stream("History", request)
+
+    def logs(
+        self, job: str, *, failed: bool = False, follow: bool = False, tail: int = 0, start: int = 0, attempt: int = 0
+    ) -> AsyncIterator[wire.LogsChunk]:
+        """Logs of one job (`alpha-12.3`), also while it runs, or of a group's jobs in order of their index. With
+        `follow` until the job, or the group, is over: a group's as its jobs end. `tail`: only so many lines of each,
+        the last. `start`, `attempt`: go on where an earlier answer ended."""
+        request = wire.LogsRequest(job=job, failed=failed, follow=follow, tail=tail, start=start, attempt=attempt)
+        return self._wire.stream("Logs", request)
 
     async def fetch(self, group: str, folder: StrPath, pattern: str = "", *, follow: bool = False) -> list[Path]:
         """Copy gathered outputs into `folder`, each verified and whole or not at all; the paths written. With `follow`
@@ -264,6 +299,7 @@ class AsyncClient:
         return self._wire.stream("Fetch", request)
 
     async def explain(self, group: str) -> wire.ExplainResponse:
+        """Why a group's jobs are where they are; of one job (`alpha-12.3`) also where it stands (`job`)."""
         return cast("wire.ExplainResponse", await self._call("Explain", wire.GroupRequest(group=group)))
 
     # --- the node ------------------------------------------------------------------------------------

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import tomllib
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from diana.bounds import MOST_KEY_BYTES, MOST_TOML_BYTES, content_of, toml_of
 from diana.errors import UsageError
 
 if TYPE_CHECKING:
@@ -35,11 +35,11 @@ def load_credential(folder: StrPath | None, address: str | None) -> Credential:
     base = os.fspath(folder)
     name = os.path.join(base, "credential.toml")
     try:
-        table: dict[str, Any] = tomllib.loads(_read(name).decode())
+        table: dict[str, Any] = toml_of(_read(name, MOST_TOML_BYTES).decode())
         values = {key: str(table[key]) for key in ("user", "vo", "site")}
         others = () if address else tuple(str(one) for one in table.get("addresses", ()))
         where = address or str(table.get("address") or others[0])
-    except (ValueError, KeyError, IndexError) as error:
+    except (ValueError, KeyError, IndexError, TypeError) as error:
         raise UsageError(f"{name}: {error}; it wants user, vo, site and address; make the credential again") from None
     for one in (where, *others):
         host, _, port = one.rpartition(":")
@@ -56,12 +56,13 @@ def load_credential(folder: StrPath | None, address: str | None) -> Credential:
     )
 
 
-def _read(path: str) -> bytes:
+def _read(path: str, most: int = MOST_KEY_BYTES) -> bytes:
     try:
-        with open(path, "rb") as file:
-            return file.read()
+        return content_of(path, most)
     except OSError as error:
         raise UsageError(
             f"credential {path}: {error.strerror}; name the folder diana join made for the user;"
             " an operator invites: diana invite --user NAME"
         ) from None
+    except ValueError as error:
+        raise UsageError(f"credential {path}: {error}; have the credential made again") from None

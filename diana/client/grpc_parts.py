@@ -9,7 +9,7 @@ import msgspec
 from google.protobuf.message import DecodeError
 
 from diana.client.credential import Credential
-from diana.errors import Denied, DianaError, Overloaded, UnknownCall, Unreachable
+from diana.errors import Denied, DianaError, NodeAway, Overloaded, UnknownCall, Unreachable
 from diana.wire import peer_codec
 from diana.wire.client.failures import error_of
 from diana.wire.client.messages import METHODS, Failure
@@ -67,7 +67,7 @@ def error_from(error: Any, credential: Credential) -> DianaError:
     text = f"node {credential.address} of site {credential.site}"
     status, details = error.code(), error.details() or ""
     if status is grpc.StatusCode.UNAVAILABLE:
-        return Unreachable(f"{text} does not answer ({details}); check the address, its certificate, and that it runs")
+        return NodeAway(f"{text} does not answer ({details}); check the address, its certificate, and that it runs")
     if status is grpc.StatusCode.RESOURCE_EXHAUSTED:
         return Overloaded(f"{text} is overloaded ({details}); try again shortly")
     if status is grpc.StatusCode.DEADLINE_EXCEEDED:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from diana.wire.pb import enrol_pb2
 from diana.wire.renewal import SIGN, is_answer, is_due, request_again
+from diana.wire.unreadable import UNREADABLE
 
 if TYPE_CHECKING:
     from diana.client.credential import Credential
@@ -29,7 +30,7 @@ def due(credential: Credential) -> enrol_pb2.SignRequest | None:
         if not is_due(credential.certificate, now_s):
             return None
         return request_again(credential.certificate, credential.key, now_s)
-    except ValueError:
+    except UNREADABLE:
         return None
 
 

@@ -25,6 +25,7 @@ def permit(credential: Credential, what: ToSign, now_wall_s: float | None = None
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
     from diana.errors import UsageError
+    from diana.wire.unreadable import UNREADABLE
 
     owner = f"{credential.user}@{credential.vo}"
     if what.owner != owner or what.audience != credential.site:
@@ -36,8 +37,12 @@ def permit(credential: Credential, what: ToSign, now_wall_s: float | None = None
     expires_wall_s = signed_wall_s + VALID_S
     digest = hashlib.sha256(what.spec).hexdigest()
     body = signed_bytes(owner, digest, what.submission, expires_wall_s, signed_wall_s, what.audience)
-    key = load_pem_private_key(credential.key, None)
-    assert isinstance(key, ec.EllipticCurvePrivateKey)
+    try:
+        key = load_pem_private_key(credential.key, None)
+    except UNREADABLE:
+        key = None
+    if not isinstance(key, ec.EllipticCurvePrivateKey):
+        raise UsageError(f"credential {credential.folder}: user.key is no readable key of ECDSA; have it made again")
     return Permit(
         spec_sha256=digest,
         submission=what.submission,

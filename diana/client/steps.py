@@ -143,14 +143,18 @@ def submit(
     return response
 
 
+def planned(prepared: PreparedSubmission) -> Generator[MethodCall | FileUpload, Any, PlanResponse]:
+    """The whole answer; an only group stands in `decision`."""
+    response: PlanResponse = yield from _with_files("Plan", prepared)
+    if not response.groups and response.decision is None:
+        raise DianaError("the node answered a plan without a decision")
+    return response
+
+
 def plans(prepared: PreparedSubmission) -> Generator[MethodCall | FileUpload, Any, tuple[PlannedGroup, ...]]:
     """Each group of the file, as written; the name of an only one is left out."""
-    response: PlanResponse = yield from _with_files("Plan", prepared)
-    if response.groups:
-        return response.groups
-    if response.decision is None:
-        raise DianaError("the node answered a plan without a decision")
-    return (PlannedGroup(decision=response.decision),)
+    response = yield from planned(prepared)
+    return response.groups or (PlannedGroup(decision=response.decision),)
 
 
 def plan(prepared: PreparedSubmission) -> Generator[MethodCall | FileUpload, Any, Decision]:
@@ -195,9 +199,10 @@ def described(local: str, path: str, asked_by: str) -> UploadedFile:
                 raise UsageError(f"{asked_by}: file {path}: is no regular file; name a file")
             sha256 = hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
-        raise UsageError(
-            f"{asked_by}: file {path}: {error.strerror} (looked for {local}); mend its name, or make it"
-        ) from None
+        looked = f" (looked for {local})" if local != path else ""
+        mend = {PermissionError: "make it readable for this account", IsADirectoryError: "name the files in it"}
+        how = mend.get(type(error), "mend its name, or make it")
+        raise UsageError(f"{asked_by}: file {path}: {error.strerror}{looked}; {how}") from None
     executable = bool(info.st_mode & stat.S_IXUSR)
     return UploadedFile(path=path, sha256=sha256, size_bytes=info.st_size, executable=executable)
 

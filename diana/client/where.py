@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from diana.errors import Denied, DianaError, Unreachable
+from diana.errors import Denied, DianaError, NodeAway, NodeLeft, Unreachable
 
 if TYPE_CHECKING:
     StrPath = str | os.PathLike[str]
@@ -33,11 +33,11 @@ def cannot_connect(data: str, error: OSError) -> DianaError:
             f"no site in {data}; make one with: diana init NAME --data {data}, or diana join;"
             " or name another with --data"
         )
-    return Unreachable(f"no node answers at {data}; start one with: diana node --data {data}")
+    return NodeAway(f"no node answers at {data}; start one with: diana node --data {data}")
 
 
-def went_away(data: str) -> Unreachable:
-    return Unreachable(f"the node at {data} went away during the call; see `diana node --data {data}` and its node.log")
+def went_away(data: str) -> NodeLeft:
+    return NodeLeft(f"the node at {data} went away during the call; see `diana node --data {data}` and its node.log")
 
 
 def too_slow(data: str, seconds: float) -> Unreachable:

@@ -6,7 +6,7 @@ import json
 import shutil
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -20,7 +20,7 @@ from diana.demo.grid import DemoGrid, fresh_folder
 from diana.demo.job import Sample, make_samples, write_job
 from diana.demo.show import DemoProgress
 from diana.demo.sums import ResultTally, spread
-from diana.errors import DianaError
+from diana.errors import DianaError, UsageError, of_extra
 from diana.model.views.group import GroupStatus
 from diana.model.words import counted
 from diana.wire.client.decisions import Decision
@@ -153,11 +153,20 @@ def _result(client: Client, home: str, status: GroupStatus, samples: list[Sample
     }
     (folder / "result.json").write_text(json.dumps(result, indent=2) + "\n", encoding="ascii")
     if "counts" in merged:
-        from diana.demo.plot import draw
-
-        note = f"{counted(status.done, 'job')} at {counted(len(result['sites']), 'site')} in {status.last_end_s:.1f} s"
-        draw(folder / "histogram.png", merged["low"], merged["high"], merged["counts"], result["sites"], note)
+        _draw(folder, merged, result, status)
     return result
+
+
+def _draw(folder: Path, merged: Mapping[str, Any], result: dict[str, Any], status: GroupStatus) -> None:
+    """Draw the picture; where the package for it is not installed the result says so, and all else is shown."""
+    note = f"{counted(status.done, 'job')} at {counted(len(result['sites']), 'site')} in {status.last_end_s:.1f} s"
+    try:
+        with of_extra("charts", "the picture"):
+            from diana.demo.plot import draw
+
+            draw(folder / "histogram.png", merged["low"], merged["high"], merged["counts"], result["sites"], note)
+    except UsageError as missing:
+        result["no_picture"] = str(missing)
 
 
 def _merged(path: Path) -> dict[str, Any]:
@@ -213,4 +222,7 @@ def _report(result: dict[str, Any], folder: Path, progress: DemoProgress) -> Non
     )
     if result["note"] and not _good(result):
         progress.line(f"group {result['group']} {result['state']}: {result['note']}")
-    progress.line(f"see {folder / 'histogram.png'}, result.json and job.toml beside it")
+    if "no_picture" in result:
+        progress.line(f"see {folder / 'result.json'} and job.toml beside it; {result['no_picture']}")
+    else:
+        progress.line(f"see {folder / 'histogram.png'}, result.json and job.toml beside it")

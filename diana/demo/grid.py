@@ -67,7 +67,9 @@ class DemoGrid:
             # Each is told of those before it; one dialled connection serves both sides.
             peers = [other.address for other in self.sites[:k]]
             vo_from = self.home.data if k else None
-            init_site(site.data, site.name, None if k else "demo", vo_from, site.slots, site.address, peers)
+            vo = None if k else "demo"
+            root_jobs = os.getuid() == 0
+            init_site(site.data, site.name, vo, vo_from, site.slots, site.address, peers, root_jobs=root_jobs)
         for site in self.sites:
             command = [sys.executable, "-m", "diana.cli", "node", "--data", str(site.data), "--no-zeroconf"]
             log = os.open(site.data / "stdout.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)

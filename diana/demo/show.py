@@ -9,6 +9,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.live import Live
+from rich.markup import escape
 from rich.table import Table
 
 from diana.model.views.group import GroupStatus
@@ -38,7 +39,7 @@ class DemoProgress:
 
     def tell(self, text: str) -> None:
         """Tell one line of what happens."""
-        self._console.print(f"[dim]{time.monotonic() - self._start_s:5.1f} s[/dim]  {text}", soft_wrap=True)
+        self._console.print(f"[dim]{time.monotonic() - self._start_s:5.1f} s[/dim]  {escape(text)}", soft_wrap=True)
 
     def show(self, status: GroupStatus) -> None:
         if self._console.is_terminal:
@@ -80,4 +81,4 @@ class DemoProgress:
         self._console.print(table)
 
     def line(self, text: str) -> None:
-        self._console.print(text, soft_wrap=True)
+        self._console.print(text, soft_wrap=True, markup=False)

@@ -3,24 +3,45 @@ object."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, assert_never
 
 from diana.engine.data import datasets, outputs
 from diana.engine.data.output_datasets import Registrations
 from diana.engine.data.outputs import Gathers
 from diana.engine.data.stage_book import StageBook
-from diana.engine.dispatch import dispatch, maintenance, promised_capacity, renewals, turns
+from diana.engine.dispatch import claim_book, claimed_ahead, dispatch, maintenance, promised_capacity, renewals, turns
 from diana.engine.dispatch.capacity import Capacity, PromisedCapacity
+from diana.engine.dispatch.claim_book import ClaimBook
 from diana.engine.dispatch.lease_book import LeaseBook
 from diana.engine.dispatch.predictions import Predictions
 from diana.engine.dispatch.turns import Turns
-from diana.engine.groups import chains, completion, retry, submit
+from diana.engine.dispatch.way_book import WayBook
+from diana.engine.dispatch.wide_places import WidePlaces
+from diana.engine.groups import chains, completion, gang_closing, retry, submit
 from diana.engine.guard import guard
 from diana.engine.guard.guard import Guard
 from diana.engine.guard.machine_guard import MachineGuard
-from diana.engine.handover import destination, drain, execution, inputs, leases, machine_events
+from diana.engine.handover import (
+    availability,
+    claims,
+    destination,
+    drain,
+    execution,
+    gang_attempts,
+    inputs,
+    leases,
+    machine_events,
+    making_way,
+    own_runs,
+    rosters,
+    saving,
+    steps,
+)
 from diana.engine.handover import origin as handover_origin
+from diana.engine.handover.availability import Attendance
+from diana.engine.handover.gang_book import GangAttempts
+from diana.engine.handover.own_runs import UnknownRuns
 from diana.engine.journal import codec, fold, records
 from diana.engine.journal import effects as fx
 from diana.engine.journal import events as ev
@@ -29,17 +50,19 @@ from diana.engine.membership import contacts, gossip, merge, spreading, trust_le
 from diana.engine.membership.table import MembershipTable
 from diana.engine.membership.trust_ledger import TrustBook
 from diana.engine.messages import binding as bm
+from diana.engine.messages import exchange as xm
 from diana.engine.messages import leases as lm
 from diana.engine.messages import messages as ms
 from diana.engine.messages import migration as mm
 from diana.engine.messages import recovery as rm
 from diana.engine.messages.messages import Summary
-from diana.engine.migration import inviting, moves
+from diana.engine.migration import inviting, metascheduling, moves, rescheduling, swaps
 from diana.engine.migration import origin as migration_origin
 from diana.engine.migration.stranded import Stranded
 from diana.engine.migration.table import MigrationBook
-from diana.engine.placement import control, late, pull_back, quote_round, recall, reservations
+from diana.engine.placement import control, gang_queues, late, pull_back, quote_round, recall, reservations
 from diana.engine.placement.draft import Drafts
+from diana.engine.placement.gang_queues import GangQueues
 from diana.engine.placement.pull_back import PullBack
 from diana.engine.placement.reservations import Reservations
 from diana.engine.queue.queues import Queues
@@ -48,10 +71,12 @@ from diana.engine.recovery.stocktaking import Stocktaking
 from diana.engine.site import dependencies, journal_doubt, links
 from diana.engine.site.context import Context
 from diana.engine.site.dependencies import Dependencies
+from diana.engine.site.harm import HarmBook
 from diana.engine.site.journal_doubt import JournalDoubt
 from diana.engine.site.timers import (
     BatchTimer,
     CustodyTimer,
+    GangTimer,
     GroupTimer,
     MachineTimer,
     PartTimer,
@@ -63,14 +88,15 @@ from diana.engine.site.timers import (
 from diana.engine.site.view import PeerView
 from diana.engine.views import answers, queries
 from diana.engine.views.queries import OpenQueries
-from diana.model.data import Dataset
-from diana.model.ids import MAIN_MACHINE, GroupId, SiteId, group_of
+from diana.model.data import RegisteredDataset
+from diana.model.ids import MAIN_MACHINE, GroupId, SiteId, SubgroupId, group_of
 from diana.model.job.urls import DEFAULT_ALLOWED
 from diana.model.views.views import Invitations
 
 if TYPE_CHECKING:
     from diana.engine.site.surroundings import Journal, Keyring
     from diana.model.settings import Settings
+    from diana.policy.allocation.ahead import Lookout, Outlook
 
 HOUSEKEEPING_S = 600.0
 
@@ -85,9 +111,16 @@ class Engine:
     def __init__(self, site: SiteId, state: SiteState, keyring: Keyring, now: float) -> None:
         self.core = Context(site, state, keyring, now)
         self.core.keep(
+            Attendance(),
             Capacity(),
+            ClaimBook(),
+            WayBook(),
+            WidePlaces(),
             Dependencies(),
             Drafts(),
+            GangAttempts(),
+            UnknownRuns(),
+            GangQueues(),
             Gathers(),
             Guard(),
             JournalDoubt(),
@@ -102,6 +135,12 @@ class Engine:
             Reservations(),
             Registrations(),
             StageBook(),
+            steps.StepBook(),
+            rosters.RosterBook(),
+            swaps.SwapBook(),
+            rescheduling.ContractBook(),
+            metascheduling.MetaBook(),
+            HarmBook(),
             Stocktaking(),
             Stranded(),
             TrustBook(state.settings),
@@ -117,7 +156,13 @@ class Engine:
         state = decode_state(journal.snapshot, by) if journal.snapshot is not None else SiteState()
         for stored in journal.records:
             fold.apply(state, codec.decode(stored, by), site)
-        return cls(site, state, keyring, max(now, journal.at_s))
+        engine = cls(site, state, keyring, max(now, journal.at_s))
+        engine.core.last_written_s = journal.at_s
+        return engine
+
+    def look_ahead_by(self, look: Callable[[Lookout], Outlook] | None) -> None:
+        """Let `look`, a function of what it is given, roll placements of new groups forward; None: none are."""
+        self.core.look_ahead = look
 
     def start(
         self,
@@ -132,19 +177,25 @@ class Engine:
         machine: str = MAIN_MACHINE,
         term: int = 0,
         address: str = "",
+        seal_key: bytes = b"",
+        process: str = "",
     ) -> list[fx.Effect]:
         """Open the next boot generation. `restored`: the store is a backup put back (PROMISES section 4, restore).
         `newest`: the store surely lacks nothing that it once held; else jobs wait until their origins spoke.
         `urls`: beginnings of the URLs jobs may read here; `software`: what they may ask for. `machine`: the one this
         node runs on, whose slots the settings tell. `term`: of the site's leadership, 0 without a standby. `address`:
-        where peers reach it; empty: it can only dial out."""
+        where peers reach it; empty: it can only dial out. `seal_key`: a secret for the site's seals, taken where the
+        journal has none yet; empty: none are made. `process`: identity of the node's process, which one that begins
+        anew keeps."""
         core = self.core
         core.term = term
         doubt = core.book(JournalDoubt)
         doubt.newest = newest and not restored
         doubt.unproven = doubt.doubted = not newest and not restored
         doubt.unsure = doubt.unproven and bool(core.state.peers)
-        doubt.knew = frozenset(core.state.peers)
+        doubt.seq = self.boot_seq
+        if core.state.seal_key:
+            doubt.showing = frozenset(site for site, known in core.state.peers.items() if known.sealing)
         core.allowed_urls = urls
         core.workers.site_offers(software)
         core.persist(
@@ -154,21 +205,28 @@ class Engine:
                 db_uuid=db_uuid,
                 restored=restored,
                 first_group=journal_doubt.first_group(core, db_uuid) if restored else 0,
+                seal_key=b"" if core.state.seal_key else seal_key,
             )
         )
         self._settings(settings)
         trust_ledger.apply(core)
         machine_events.begin(core, machine)
+        availability.begin(core, process)
         maintenance.look(core)
         journal_doubt.begin(core)
         gossip.begin(core, address)
+        core.book(ClaimBook).host = address.rpartition(":")[0].strip("[]")
         core.after(SiteTimer("housekeeping"), HOUSEKEEPING_S)
         for key in sorted(core.state.custodies):
             held = core.state.custodies[key]
-            if held.runnable:
+            if claim_book.stands(held):
+                core.book(ClaimBook).older.add(key)
+            if held.runnable or held.spec.is_gang:
                 inputs.begin(core, held)
         leases.begin(core)
         renewals.begin(core)
+        gang_attempts.begin(core)
+        saving.begin(core)
         handover_origin.resend_all(core)
         destination.say_again(core)
         outputs.resume_all(core)
@@ -176,6 +234,11 @@ class Engine:
         core.to_check.update(core.state.groups)
         core.to_place.update(core.state.groups)
         return self._done()
+
+    @property
+    def boot_seal(self) -> bytes:
+        """Seal of the word that the journal had `boot_seq` records before this boot."""
+        return self.core.seal_at(self.boot_seq)
 
     @property
     def generation(self) -> int:
@@ -212,11 +275,24 @@ class Engine:
         """True if the worker has jobs whose ends are not told."""
         return bool(self.core.totals.runs.held_by(worker))
 
+    def runs_elsewhere(self, machine: str, subgroup: SubgroupId, epoch: int, indices: Iterable[int]) -> bool:
+        """True if any of these jobs runs on another machine of the site than the one named."""
+        custody = self.core.state.custodies.get((subgroup, epoch))
+        return custody is not None and bool(execution.elsewhere(custody, machine, indices))
+
+    def run_of(self, subgroup: SubgroupId, epoch: int, index: int) -> tuple[str, int] | None:
+        """Return the worker that the job was given to, and the attempt; None: it is with none."""
+        custody = self.core.state.custodies.get((subgroup, epoch))
+        attempt = custody.running.get(index) if custody is not None else None
+        if custody is None or attempt is None:
+            return None
+        return execution.worker_of(custody, index), attempt
+
     def gave_up(self, machine: str) -> bool:
         """True if an operator removed that machine of the site."""
         return outputs.machine_gone(self.core, machine)
 
-    def missed_datasets(self, registered: Iterable[Dataset]) -> list[ev.AddDataset | ev.RemoveDataset]:
+    def missed_datasets(self, registered: Iterable[RegisteredDataset]) -> list[ev.AddDataset | ev.RemoveDataset]:
         """Return the events by which the state takes in datasets that the catalogue has and it lacks, and the other way
         round."""
         return datasets.missed(self.core, registered)
@@ -269,12 +345,14 @@ class Engine:
         """Handle one event: the only mutator. The effects' order is binding (`journal/effects.py`)."""
         core = self.core
         core.now = max(core.now, now)
+        core.order = None
         match event:
             case ev.Tick():
                 for key in core.timers.pop_due(core.now):
                     self._due(key)
             case ev.JobsEnded():
                 execution.on_jobs_ended(core, event)
+                own_runs.on_ended(core, event)
             case ev.Received():
                 core.speaker = event.sender
                 if event.sender == core.site:
@@ -337,10 +415,26 @@ class Engine:
                 links.on_measured(core, event)
             case ev.LrmSized():
                 machine_events.on_sized(core, event)
+            case ev.ScratchSeen():
+                machine_events.on_scratch(core, event)
             case ev.LrmReady():
                 machine_events.on_ready(core, event)
+            case ev.AtBarrier():
+                claims.on_barrier(core, event)
+            case ev.HostsMet():
+                claims.on_reached(core, event)
+            case ev.RunsSeen():
+                guard.seen(core, event)
+            case ev.StepsReported():
+                steps.on_steps(core, event)
             case ev.LrmLost():
                 machine_events.on_lost(core, event)
+            case ev.PairStands():
+                availability.pair_stands(core, event)
+            case ev.LeadLeft():
+                availability.lead_left(core, event)
+            case ev.HandOverFailed():
+                availability.hand_over_failed(core, event)
             case ev.MachineRemoved():
                 machine_events.remove(core, event)
             case ev.SettingsLoaded():
@@ -368,26 +462,40 @@ class Engine:
         core = self.core
         if core.book(TrustBook).policy_changed:
             self._settings(core.book(TrustBook).own_settings)
-        self._settle_groups()
-        dispatch.dispatch(core)
+        self._settle()
         while own := turns.look(core):
             for call in own:
                 late.on_call(core, core.site, call)
-            self._settle_groups()
-            dispatch.dispatch(core)
+            self._settle()
         core.speaker = SiteId("")
         out, core.effects = core.effects, []
         return out
 
+    def _settle(self) -> None:
+        """Settle groups and give machines their work, until this site has no more to say to itself."""
+        core = self.core
+        while True:
+            while core.own_words:
+                words, core.own_words = core.own_words, []
+                for message in words:
+                    self._received(core.site, message)
+            self._settle_groups()
+            dispatch.dispatch(core)
+            making_way.look(core)
+            if not core.own_words:
+                return
+
     def _settle_groups(self) -> None:
         """Price groups, close those that are complete, and tell the sites where others wait how much is left."""
         core = self.core
-        while core.to_pull or core.to_place or core.to_check or core.touched:
+        while core.to_pull or core.to_place or core.to_check or core.touched or core.book(GangAttempts).broken:
+            gang_closing.settle(core)
             pull_back.settle(core)
             for name in sorted(core.to_place):
                 core.to_place.discard(name)
-                if name in core.state.groups:
-                    quote_round.replace(core, core.state.groups[name])
+                group = core.state.groups.get(name)
+                if group is not None and not metascheduling.stays_back(core, group):
+                    quote_round.replace(core, group)
             for name in sorted(core.to_check):
                 core.to_check.discard(name)
                 if name in core.state.groups:
@@ -434,10 +542,12 @@ class Engine:
                 stocktaking.on_met(core, sender, message)
             case rm.Holdings():
                 stocktaking.on_holdings(core, sender, message)
-            case ms.Prepare() | ms.Commit() | ms.Abort() | ms.Control() | ms.ResultAck():
+            case ms.Prepare() | ms.GangClaim() | ms.Commit() | ms.Abort() | ms.Control() | ms.ResultAck():
                 destination.on_order(core, sender, message)
             case (
                 ms.Prepared()
+                | ms.GangClaimed()
+                | ms.GangYield()
                 | ms.Refused()
                 | ms.Committed()
                 | ms.Aborted()
@@ -447,6 +557,8 @@ class Engine:
                 | ms.ControlAck()
             ):
                 handover_origin.on_report(core, sender, message)
+            case xm.GangRoster():
+                rosters.on_roster(core, sender, message)
             case _:
                 assert_never(message)
 
@@ -454,7 +566,11 @@ class Engine:
         if event.ticket in self.core.book(Gathers).moving:
             outputs.on_gathered(self.core, event)
         elif event.ticket in self.core.book(StageBook).tickets:
+            key, _ = self.core.book(StageBook).tickets[event.ticket]
             inputs.on_staged(self.core, event)
+            custody = self.core.state.custodies.get(key)
+            if custody is not None:
+                destination.staged(self.core, custody)
 
     def _looked_up(self, event: ev.LookedUp) -> None:
         then = self.core.lookups.pop(event.ticket, None)
@@ -499,6 +615,22 @@ class Engine:
             case GroupTimer("guard", _):
                 # A site on probation may try one more: the look at what to start, which ends each event, does that.
                 core.workers.look_again()
+            case PartTimer("claim", part):
+                gang_attempts.claim_again(core, part)
+            case GangTimer("claims-over", group, gang):
+                gang_attempts.over(core, group, gang)
+            case GangTimer("save-over", group, gang):
+                gang_closing.save_over(core, group, gang)
+            case CustodyTimer("claim", part, epoch):
+                claims.lapse(core, (part, epoch))
+            case CustodyTimer("save", part, epoch):
+                saving.due(core, (part, epoch))
+            case CustodyTimer("closing", part, epoch):
+                saving.closing(core, (part, epoch))
+            case CustodyTimer("claim-waits", part, epoch):
+                claims.waits_on(core, (part, epoch))
+            case CustodyTimer("make-way", part, epoch):
+                making_way.too_late(core, (part, epoch))
             case PartTimer("offer-over", part):
                 handover_origin.offer_over(core, part)
             case CustodyTimer("prepared", part, epoch):
@@ -507,9 +639,15 @@ class Engine:
                 destination.result_due(core, part, epoch, batch)
             case MachineTimer("machine", name):
                 machine_events.not_expected(core, name)
+            case SiteTimer("availability"):
+                availability.due(core)
+            case SiteTimer("gangs"):
+                gang_queues.due(core)
             case SiteTimer("turns"):
                 # The look at whose turn has come, which ends each event, does it.
                 pass
+            case SiteTimer("claims"):
+                claimed_ahead.look(core)
             case SiteTimer("maintenance"):
                 maintenance.look(core)
             case CustodyTimer("flush", part, epoch):
@@ -526,7 +664,7 @@ class Engine:
         self.core.book(TrustBook).own_settings, self.core.book(TrustBook).policy_changed = settings, False
         settings = trust_ledger.effective(self.core, settings)
         if settings != self.core.state.settings:
-            self.core.persist(records.SettingsChanged(settings=settings))
+            self.core.persist(records.SettingsChanged(settings=settings, at_s=self.core.now))
         leases.configured(self.core)
         machine_events.configured(self.core)
         self.core.line.configure(self.core.state.settings.migration_window_s, self.core.now)
@@ -536,6 +674,11 @@ class Engine:
         core.after(SiteTimer("housekeeping"), HOUSEKEEPING_S)
         guard.tidy(core)
         pull_back.tidy(core)
+        steps.tidy(core)
+        rosters.tidy(core)
+        swaps.tidy(core)
+        rescheduling.tidy(core)
+        metascheduling.tidy(core)
         settings = core.state.settings
         for name in dependencies.expirable(core, settings.keep_s):
             dependencies.forget(core, core.state.groups[name])

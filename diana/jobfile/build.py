@@ -3,24 +3,48 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
+from diana.jobfile import package
 from diana.jobfile.collect import clash
+from diana.jobfile.gang import (
+    check_gang_saves,
+    components,
+    expressions,
+    flexible,
+    gang_level,
+    gang_placement,
+    mapper,
+    runner,
+    search,
+)
+from diana.jobfile.parsed import SentFile
 from diana.jobfile.raw import RawInput, RawJob, RawResources, Scalar
 from diana.jobfile.software import modules, software_name
 from diana.jobfile.sweeps import text_of
-from diana.jobfile.units import duration_s, size_bytes
+from diana.jobfile.units import duration_s, size_bytes, split_command
 from diana.jobfile.urls import check_output_url, default_path, url_input
 from diana.model.ids import site_id
+from diana.model.job.checkpoint import FOLDER, LEAST_EVERY_S, MOST_PATHS, MOST_WAIT_S
 from diana.model.job.licences import check as check_licences
-from diana.model.job.spec import GroupSpec, InputFile, Outputs, Resources, Sweep
+from diana.model.job.spec import (
+    CheckpointSpec,
+    ComponentSpec,
+    ContractSpec,
+    GroupSpec,
+    InputFile,
+    Outputs,
+    Resources,
+    RetryRules,
+    Sweep,
+)
 from diana.model.job.sweep import Parameters
 from diana.model.job.template import GIVEN, Template, compile_template, is_name, unknown_name
 from diana.model.job.urls import is_url
+from diana.policy.requirements.group import GroupRequirements
 
 MOST_NAME = 200
 
@@ -28,18 +52,6 @@ N = TypeVar("N", int, float)
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _DATASET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,119}\Z")
-_SHELL = frozenset({"|", "||", "&", "&&", ">", ">>", "<", "2>", "2>&1", "&>"})
-
-
-class SentFile(Protocol):
-    """A local file the client has sent, as the wire's `UploadedFile`."""
-
-    @property
-    def sha256(self) -> str: ...
-    @property
-    def size_bytes(self) -> int: ...
-    @property
-    def executable(self) -> bool: ...
 
 
 class AllowedNames(msgspec.Struct, frozen=True):
@@ -76,6 +88,7 @@ def build_spec(
     argv, argv_key = _argv(raw)
     for word in argv:
         names.check(word, argv_key)
+    program = package.program(raw, argv[0] if argv and not group.script else "")
     spec = GroupSpec(
         name=_name(group.name or default_name or (argv[0].rpartition("/")[2] if argv else "script")),
         argv=argv,
@@ -89,21 +102,51 @@ def build_spec(
         stderr=_path(group.stderr, "group.stderr", names) if group.stderr else "",
         resources=_resources(raw.resources),
         sweep=sweep,
-        inputs=_inputs(raw.inputs, files, names),
+        inputs=_inputs(raw.inputs, files, names) + package.builds(raw, program, files),
+        builds=tuple(sorted(raw.package.builds)),
+        program=program,
         outputs=_outputs(raw, sweep, parameters, names),
         sites=_sites(group.sites, "group.sites"),
         not_sites=_sites(group.not_sites, "group.not_sites"),
+        requirements=expressions(group.requirements),
+        link_requirements=expressions(group.link_requirements),
+        set_requirements=expressions(group.set_requirements),
+        rank=group.rank.strip(),
         on_crash=group.on_crash,
         on_site_lost=group.on_site_lost,
+        preemptible=group.preemptible,
+        retries=group.retries if isinstance(group.retries, int) else 0,
+        retry=_retry_rules(raw),
+        cwd=_cwd(raw),
         max_parallel=group.max_parallel,
         job_class=group.job_class,
         max_subgroup=group.max_subgroup,
         division=group.division,
         bind=group.bind,
         log_limit_bytes=_unit(size_bytes, group.log_limit, "group.log_limit"),
+        components=components(raw),
+        spares=raw.gang.spares,
+        flexible=flexible(raw),
+        gang_placement=gang_placement(raw),
+        runner=runner(raw),
+        gang_level=gang_level(raw),
+        mapper=mapper(raw),
+        search=search(raw),
+        checkpoint=_checkpoint(raw, names),
+        contract=_contract(raw),
     )
+    if spec.builds and any(file.path in (program, "builds") for file in spec.inputs):
+        raise ValueError(f"package.program: {program!r} is an input's path, too; give that another path")
+    if spec.requires or any(each.requirements for each in spec.components):
+        GroupRequirements(spec)
+    for at, each in enumerate(spec.components):
+        for word in each.argv:
+            names.check(word, f"components[{at}].command")
+        if each.requirements:
+            _check_component(spec, each, f"components[{at}]")
     if spec.sites and not set(spec.sites) - set(spec.not_sites):
         raise ValueError("group.not_sites: leaves out every site of group.sites; keep at least one")
+    check_gang_saves(spec)
     if spec.stdout and spec.stdout == spec.stderr:
         raise ValueError("group.stderr: the same file as group.stdout; name another, or join them in the command")
     return spec
@@ -131,18 +174,12 @@ def raw_input(item: str | RawInput) -> RawInput:
     return RawInput(url=item) if isinstance(item, str) else item
 
 
-def split_command(text: str, key: str) -> tuple[str, ...]:
-    """Split words as a shell does. ValueError for text that only a shell would understand."""
+def _check_component(spec: GroupSpec, component: ComponentSpec, key: str) -> None:
+    alone = msgspec.structs.replace(spec, requirements=component.requirements, components=())
     try:
-        words = tuple(shlex.split(text))
+        GroupRequirements(alone)
     except ValueError as error:
-        raise ValueError(f"{key}: {str(error).lower()}; close the quotation, or write a list of words") from None
-    for word in words:
-        if word in _SHELL:
-            raise ValueError(
-                f'{key}: {word!r} needs a shell and there is none; write a script, or a list: ["sh", "-c", "..."]'
-            )
-    return words
+        raise ValueError(str(error).replace("group.requirements", f"{key}.requirements", 1)) from None
 
 
 def _argv(raw: RawJob) -> tuple[tuple[str, ...], str]:
@@ -216,6 +253,46 @@ def _resources(raw: RawResources) -> Resources:
     )
 
 
+MOST_CWD = 4096
+"""Characters of a path."""
+
+
+def _cwd(raw: RawJob) -> str:
+    """Jobs that begin in a folder of the site's read and leave their files there."""
+    cwd, group = raw.group.cwd, raw.group
+    if not cwd:
+        return ""
+    if not cwd.startswith("/") or not cwd.isprintable() or len(cwd) > MOST_CWD:
+        raise ValueError(f"group.cwd: {cwd[:80]!r} is no absolute path; write one that is the same at its sites")
+    beside = {
+        "inputs": raw.inputs,
+        "outputs.collect": raw.outputs.collect,
+        "group.directory": group.directory,
+        "group.stdout": group.stdout,
+        "group.stderr": group.stderr,
+        "group.container": group.container,
+        "package": raw.package.builds,
+    }
+    if key := next((key for key, value in beside.items() if value), ""):
+        raise ValueError(f"{key}: does not go with group.cwd, as its jobs work in a folder of the site's; keep one")
+    return cwd
+
+
+def _retry_rules(raw: RawJob) -> RetryRules | None:
+    rules = raw.group.retries
+    if isinstance(rules, int):
+        return None
+    if rules.out_of_memory and raw.resources.memory in ("", 0):
+        raise ValueError("group.retries.out_of_memory: the job names no memory; write resources.memory, such as 2G")
+    return RetryRules(
+        failed=rules.failed,
+        timed_out=rules.timed_out,
+        out_of_memory=rules.out_of_memory,
+        factor=rules.factor,
+        pause_s=_unit(duration_s, rules.pause, "group.retries.pause"),
+    )
+
+
 def _unit(read: Callable[[Any], N], value: str | float, key: str) -> N:
     try:
         return read(value)
@@ -272,6 +349,8 @@ def _outputs(raw: RawJob, sweep: Sweep, parameters: Parameters | None, names: Al
     listed = [out.collect] if isinstance(out.collect, str) else out.collect
     key = "outputs.collect"
     collect = tuple(_path(text, key, names) for text in listed)
+    if any(text.split("/")[0] == FOLDER for text in collect):
+        raise ValueError(f"{key}: names in {FOLDER}/ are kept for checkpoints; write another")
     if len(set(collect)) < len(collect):
         raise ValueError(f"{key}: names one file twice; remove one of them")
     if collect and parameters is not None:
@@ -304,6 +383,50 @@ def _outputs(raw: RawJob, sweep: Sweep, parameters: Parameters | None, names: Al
     if size and not collect:
         raise ValueError("outputs.size: there is nothing to gather; name the jobs' files in outputs.collect")
     return Outputs(collect=collect, to=out.to, merge=merge, dataset=out.dataset, size_bytes=size)
+
+
+def _checkpoint(raw: RawJob, names: AllowedNames) -> CheckpointSpec | None:
+    written = raw.checkpoint
+    if written is None:
+        return None
+    if raw.group.mpi or raw.group.container or raw.gang.runner == "mpi":
+        other = "group.mpi" if raw.group.mpi else "group.container" if raw.group.container else "gang.runner"
+        raise ValueError(f"checkpoint: jobs with {other} are not asked to save yet; remove one of the two")
+    if raw.group.cwd:
+        raise ValueError("checkpoint: group.cwd: files there are not a job's own; remove one of the two")
+    listed = [written.paths] if isinstance(written.paths, str) else written.paths
+    paths = tuple(_path(text, "checkpoint.paths", names) for text in listed)
+    if not 1 <= len(paths) <= MOST_PATHS or len(set(paths)) < len(paths):
+        raise ValueError(f"checkpoint.paths: want 1 to {MOST_PATHS} different files that are a job's whole state")
+    restart, key = written.restart, "checkpoint.restart"
+    words = split_command(restart, key) if isinstance(restart, str) else tuple(restart)
+    for word in words:
+        names.check(word, key)
+    if restart and not (words and words[0]):
+        raise ValueError(f"{key}: empty; write a program and its arguments, or leave it out")
+    wait_s = _unit(duration_s, written.wait, "checkpoint.wait")
+    if not 0 < wait_s <= MOST_WAIT_S:
+        raise ValueError(f"checkpoint.wait: {written.wait!r}: want more than 0 s and at most {MOST_WAIT_S:.0f} s")
+    every_s = _unit(duration_s, written.every, "checkpoint.every")
+    if every_s and not LEAST_EVERY_S <= every_s <= MOST_WAIT_S:
+        raise ValueError(
+            f"checkpoint.every: {written.every!r}: want {LEAST_EVERY_S:.0f} s to {MOST_WAIT_S:.0f} s, or leave it out"
+        )
+    return CheckpointSpec(paths=paths, signal=written.signal, restart=words, wait_s=wait_s, every_s=every_s)
+
+
+def _contract(raw: RawJob) -> ContractSpec | None:
+    written = raw.contract
+    if written is None:
+        return None
+    if raw.components or raw.flexible is not None:
+        raise ValueError("contract: gangs report no progress yet; remove it, or the components")
+    low, high = written.tolerance
+    if not 0 <= low < 1 < high <= 1000:
+        raise ValueError(f"contract.tolerance: [{low:g}, {high:g}]: want one below 1 and one above, such as [0.7, 1.3]")
+    if written.yields and raw.checkpoint is None:
+        raise ValueError("contract.yields: a job that yields saves its state; write [checkpoint], or remove it")
+    return ContractSpec(tolerance=(low, high), window=written.window, move=written.move, yields=written.yields)
 
 
 def _sites(names: list[str], key: str) -> tuple[str, ...]:

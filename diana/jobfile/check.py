@@ -22,7 +22,12 @@ def missing_command(spec: GroupSpec, path: str) -> str | None:
         return None
     if spec.script:
         return _missing_interpreter(spec.script)
-    template = compile_template(spec.argv[0])
+    firsts = dict.fromkeys((spec.argv[0], *(each.argv[0] for each in spec.components if each.argv)))
+    return next((line for first in firsts if (line := _missing(spec, first, path))), None)
+
+
+def _missing(spec: GroupSpec, first: str, path: str) -> str | None:
+    template = compile_template(first)
     if template.names:
         return None
     command = template.render({})
@@ -34,7 +39,7 @@ def missing_command(spec: GroupSpec, path: str) -> str | None:
             if _runnable(command)
             else f"command {command}: {_why(command)} on this machine; mend the path, {_SKIP}"
         )
-    if _among_inputs(spec, command):
+    if spec.cwd or _among_inputs(spec, command):
         return None
     name = os.path.basename(command)
     return (
@@ -65,6 +70,8 @@ def _missing_interpreter(script: str) -> str | None:
 def _among_inputs(spec: GroupSpec, command: str) -> bool:
     """True if the command is an input, or below one that may be a directory, or may be one whose name varies."""
     name = os.path.normpath(command)
+    if name == spec.program:
+        return True
     for file in spec.inputs:
         template = compile_template(file.path)
         if template.names:

@@ -11,14 +11,14 @@ import graphlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from diana.jobfile.options import SHORT, apply
+from diana.jobfile.options import INPUT, SHORT, apply
 from diana.jobfile.parsed import ParsedJob, Waits
 from diana.jobfile.problems import below, got, nearest
 from diana.model.data import newest_of
 from diana.model.ids import GroupId, is_group_id
 
 MOST_GROUPS = 1000
-_SECTIONS = ("sweep", "resources", "inputs", "outputs")
+_SECTIONS = ("sweep", "resources", "inputs", "outputs", "components", "flexible", "gang", "package")
 _FOR_ALL = (
     *("group.after", "group.sites", "group.not_sites", "group.on_crash", "group.on_site_lost", "group.class"),
     "group.environment.",
@@ -57,7 +57,7 @@ def members(data: Mapping[str, Any], options: Mapping[str, str]) -> list[tuple[s
 def _with_options(alone: dict[str, Any], options: Mapping[str, str]) -> dict[str, Any]:
     for option in options:
         path = SHORT.get(option, option)
-        if "." in path and not path.startswith((*_FOR_ALL, "resources.")):
+        if option == INPUT or ("." in path and not path.startswith((*_FOR_ALL, "resources."))):
             raise ValueError(f"option {option}: the file holds several groups; write it into the one that is meant")
     written = alone["group"].get("after")
     out = apply(alone, options)

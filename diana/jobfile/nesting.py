@@ -1,31 +1,19 @@
-"""Bounds on how deep a job file is, and how long once its aliases are written out, kept before a parser builds it.
+"""Bounds on how deep a YAML file is, and how long once its aliases are written out, kept before a parser builds it.
 
-libyaml's composer descends on the stack of C, where nothing stops it but the end of the process; aliases name a
-thousand things in a line; and the keys of TOML cost the square of their dots.
+libyaml's composer descends on the stack of C, where nothing stops it but the end of the process, and aliases name a
+thousand things in a line.
 """
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import yaml
 
-MOST_DEPTH = 64
-"""Levels; a job file has five."""
+from diana.bounds import MOST_DEPTH, TOO_DEEP
+
 MOST_ALIASED = 1 << 20
 """Characters and nodes that the aliases of one file stand for."""
-
-TOO_DEEP = f"nested too deeply; want at most {MOST_DEPTH} levels"
-
-_PART = r"""(?:[A-Za-z0-9_-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')[ \t]*+"""
-_DEEP_KEY = re.compile(rf"(?:^|[\[{{,])[ \t]*+(?:{_PART}\.[ \t]*+){{{MOST_DEPTH}}}", re.MULTILINE)
-
-
-def check_keys(text: str) -> str:
-    """Why the keys of a TOML text are too much; empty: they are not."""
-    found = _DEEP_KEY.search(text)
-    return f"line {text.count(chr(10), 0, found.end()) + 1}: {TOO_DEEP}" if found else ""
 
 
 class _Open:

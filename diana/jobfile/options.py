@@ -14,15 +14,21 @@ SHORT = {
     "name": "group.name",
     "after": "group.after",
     "max_parallel": "group.max_parallel",
+    "retries": "group.retries",
+    "notify": "group.notify",
     "sites": "group.sites",
     "not_sites": "group.not_sites",
+    "rank": "group.rank",
     "on_crash": "group.on_crash",
     "on_site_lost": "group.on_site_lost",
+    "preemptible": "group.preemptible",
+    "runner": "gang.runner",
     "class": "group.class",
     "container": "group.container",
     "modules": "group.modules",
     "mpi": "group.mpi",
     "directory": "group.directory",
+    "cwd": "group.cwd",
     "stdout": "group.stdout",
     "stderr": "group.stderr",
     "array": "sweep.array",
@@ -41,6 +47,14 @@ SHORT = {
 }
 """Options by their short names; any key of the model may also be given by its full one (`resources.memory`)."""
 
+WHOLE = ("components", "flexible")
+"""Options that stand for a whole section of the file."""
+INPUT = "input"
+"""Option whose lines are added to the file's inputs."""
+
+REQUIRE = "require"
+"""Option that adds requirements to those of the file, one a line."""
+
 _TABLES = {
     "resources.licences": ", such as resources.licences.NAME=1",
     "group.environment": ", such as group.environment.NAME=TEXT",
@@ -51,6 +65,16 @@ def apply(data: dict[str, Any], options: Mapping[str, str]) -> dict[str, Any]:
     """`data` with the options put over it; UsageError for one that names no key. `data` itself stays as it is."""
     out = dict(data)
     for name, text in options.items():
+        if name == REQUIRE:
+            out["group"] = {**_table(out, "group"), "requirements": _required(out, text)}
+            continue
+        if name in WHOLE:
+            out[name] = int(text) if name == "flexible" and text.isdecimal() and len(text) < 19 else text
+            continue
+        if name == INPUT:
+            written = out.get("inputs", [])
+            out["inputs"] = [*written, *text.splitlines()] if isinstance(written, list) else written
+            continue
         path = SHORT.get(name, name if "." in name else "")
         kind = _kind_of(path)
         if kind is None:
@@ -60,6 +84,9 @@ def apply(data: dict[str, Any], options: Mapping[str, str]) -> dict[str, Any]:
             # Two keys name one thing: the option replaces the one the file has.
             out["resources"] = {k: v for k, v in _table(out, "resources").items() if k not in ("cpus", "processors")}
         section, _, key = path.partition(".")
+        if path == "group.retries" and "=" in text:
+            out[section] = {**_table(out, section), key: _rules(text)}
+            continue
         if key.startswith("environment."):
             table = dict(_table(out, section))
             table["environment"] = {**_table(table, "environment"), key.partition(".")[2]: text}
@@ -72,8 +99,27 @@ def apply(data: dict[str, Any], options: Mapping[str, str]) -> dict[str, Any]:
     return out
 
 
+def _rules(text: str) -> dict[str, Any]:
+    """`failed=1,out_of_memory=2,factor=1.5,pause=30s` as a table; what does not fit is left for the check."""
+    table: dict[str, Any] = {}
+    for part in text.split(","):
+        name, _, value = part.strip().partition("=")
+        try:
+            table[name] = float(value) if name == "factor" else int(value)
+        except ValueError:
+            table[name] = value
+    return table
+
+
+def _required(data: dict[str, Any], text: str) -> Any:
+    """Return the requirements of the file and these; a value that is neither text nor list is left for the check."""
+    there = _table(data, "group").get("requirements", [])
+    more = [line.strip() for line in text.splitlines() if line.strip()]
+    return [*([there] if isinstance(there, str) else there), *more] if isinstance(there, str | list) else there
+
+
 def _mend(name: str) -> str:
-    known = [*SHORT, *_full_names()]
+    known = [*SHORT, REQUIRE, *_full_names()]
     near = nearest(name, known)
     short = f"{nearest('', list(SHORT))}, or a key of the job file with its section, such as resources.gpus"
     return near if near.startswith("did you mean") else short

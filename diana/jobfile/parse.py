@@ -8,16 +8,19 @@ from typing import Any
 import msgspec
 
 from diana.errors import UsageError, one_line
-from diana.jobfile.build import SentFile, build_spec, local_path, raw_input
+from diana.jobfile.build import build_spec, local_path, raw_input
 from diana.jobfile.dag import members, waits
+from diana.jobfile.gang import components, flexible
 from diana.jobfile.options import apply
-from diana.jobfile.parsed import ParsedFile, ParsedJob
+from diana.jobfile.package import AskModel, no_models, with_model
+from diana.jobfile.parsed import ParsedFile, ParsedJob, SentFile
 from diana.jobfile.problems import checked
 from diana.jobfile.raw import RawJob
 from diana.jobfile.read import FORMATS, read_data, read_text
 from diana.jobfile.script import MOST_SCRIPT_BYTES, array_environment, script_data
-from diana.jobfile.sweeps import BuiltSweep, array_bounds, build_sweep
+from diana.jobfile.sweeps import BuiltSweep, array_bounds, build_sweep, with_ranks
 from diana.jobfile.urls import check_count
+from diana.model.job.notices import checked_targets
 from diana.model.job.spec import GroupSpec
 from diana.model.job.sweep import Parameters, refs_of
 
@@ -33,12 +36,14 @@ def parse_file(
     files: Mapping[str, SentFile],
     put_blob: Callable[[bytes], str],
     read_blob: Callable[[str], bytes],
+    model: AskModel = no_models,
 ) -> ParsedFile:
     """Check a job file of one group or several; `format` is toml, yaml, json or script.
 
     `options` override its keys (see `jobfile/options.py`); `files` are the local files sent so far, by the name
     written in the job file; `put_blob` keeps the rows of a sweep and gives their SHA-256 (called last, when all else
-    is in order), `read_blob` gives the content of a sent file. UsageError: one line, beginning with `source_name`.
+    is in order), `read_blob` gives the content of a sent file, `model` the equations of a model that is installed here.
+    UsageError: one line, beginning with `source_name`.
     """
     rows: list[bytes] = []
 
@@ -47,36 +52,36 @@ def parse_file(
         return ""
 
     try:
-        tables, options = _tables(content, format, source_name, options)
+        tables, options, notes = _tables(content, format, source_name, options)
         groups = []
         for name, table in tables:
             try:
-                groups.append(_parse(apply(table, options), source_name, files, put_later, read_blob))
-            except ValueError as error:
+                groups.append(_parse(apply(table, options), source_name, files, put_later, read_blob, model))
+            except (ValueError, OverflowError) as error:
                 raise ValueError(f"group {name}: {error}" if len(tables) > 1 else str(error)) from None
         needs = tuple(dict.fromkeys(path for group in groups for path in group.needs_files))
         if needs or any(not group.jobs for group in groups):
             return ParsedFile(groups=(), needs_files=needs)
         found = waits(groups)
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         raise UsageError(f"{source_name}: {one_line(str(error))}") from None
     for content in rows:
         put_blob(content)
-    return ParsedFile(groups=tuple(groups), waits=found)
+    return ParsedFile(groups=tuple(groups), waits=found, notes=tuple(f"{source_name}: {note}" for note in notes))
 
 
 def _tables(
     content: bytes, format: str, source: str, options: Mapping[str, str]
-) -> tuple[list[tuple[str, dict[str, Any]]], Mapping[str, str]]:
-    """(groups by name, each as a file of one group; options still to be put over them)."""
+) -> tuple[list[tuple[str, dict[str, Any]]], Mapping[str, str], tuple[str, ...]]:
+    """(groups by name, each as a file of one group; options still to be put over them; what the author is told)."""
     check_format(format, source)
     if format == "script":
-        data, options = script_data(read_text(content, source), options)
-        return [("", data)], options
+        data, options, notes = script_data(read_text(content, source), options)
+        return [("", data)], options, notes
     data = read_data(content, format, source)
     if isinstance(data.get("group"), list):
-        return members(data, options), {}
-    return [("", data)], options
+        return members(data, options), {}, ()
+    return [("", data)], options, ()
 
 
 def check_format(format: str, source: str) -> None:
@@ -90,18 +95,21 @@ def _parse(
     files: Mapping[str, SentFile],
     put_blob: Callable[[bytes], str],
     read_blob: Callable[[str], bytes],
+    model: AskModel,
 ) -> ParsedJob:
     raw = checked(data)
     if "sweep" in data and not raw.sweep:
         raise ValueError("sweep: empty; name a value, such as x = [1, 2], or leave [sweep] out")
     needs = tuple(path for path in _local_files(raw) if path not in files)
-    built = _built_sweep(raw, files, read_blob)
+    built = with_ranks(_built_sweep(raw, files, read_blob), components(raw), flexible(raw))
     table_to_come = "from" in raw.sweep and built.sweep.table is None
     parameters = None if table_to_come else Parameters(built.sweep, built.rows)
     script = _script(raw, files, read_blob)
     spec = build_spec(raw, built.sweep, parameters, script, files, _default_name(source), _array_variables(raw, built))
     if built.max_parallel and not spec.max_parallel:
         spec = msgspec.structs.replace(spec, max_parallel=built.max_parallel)
+    if raw.package.model and not needs:
+        spec = with_model(spec, raw, model)
     if needs or parameters is None:
         return ParsedJob(spec=GroupSpec(), jobs=0, refs=(), needs_files=needs)
     refs = refs_of(spec, parameters)
@@ -112,7 +120,16 @@ def _parse(
     check_count(ref for ref, _ in refs)
     if built.content:
         put_blob(built.content)
-    return ParsedJob(spec=spec, jobs=parameters.size, refs=refs, after=tuple(raw.group.after))
+    return ParsedJob(
+        spec=spec, jobs=parameters.size, refs=refs, after=tuple(raw.group.after), notify=_notify(raw.group.notify)
+    )
+
+
+def _notify(written: str | list[str]) -> tuple[str, ...]:
+    try:
+        return checked_targets(written.split(",") if isinstance(written, str) else written)
+    except ValueError as error:
+        raise ValueError(f"group.notify: {error}") from None
 
 
 def _local_files(raw: RawJob) -> list[str]:
@@ -131,6 +148,7 @@ def _local_files(raw: RawJob) -> list[str]:
         # A placeholder here is refused later, with its reason.
         if local and "{" not in local:
             out.append(local)
+    out += (path for path in raw.package.builds.values() if path and not path.endswith("/"))
     return list(dict.fromkeys(out))
 
 

@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import msgspec
 
 from diana.model.ids import GroupId
 from diana.model.indexset import IndexSet
 from diana.model.job.spec import GroupSpec
+
+
+class SentFile(Protocol):
+    """A local file the client has sent, as the wire's `UploadedFile`."""
+
+    @property
+    def sha256(self) -> str: ...
+    @property
+    def size_bytes(self) -> int: ...
+    @property
+    def executable(self) -> bool: ...
 
 
 class Waits(msgspec.Struct, frozen=True):
@@ -29,6 +42,8 @@ class ParsedJob(msgspec.Struct, frozen=True, kw_only=True):
     """Local files, as written, whose content is needed first; the other fields then mean nothing."""
     after: tuple[str, ...] = ()
     """Groups it is to come after, as written."""
+    notify: tuple[str, ...] = ()
+    """Targets that are told when it is over."""
 
 
 class ParsedFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,3 +53,5 @@ class ParsedFile(msgspec.Struct, frozen=True, kw_only=True):
     waits: tuple[Waits, ...] = ()
     needs_files: tuple[str, ...] = ()
     """Local files needed first, as in `ParsedJob`, of all groups."""
+    notes: tuple[str, ...] = ()
+    """Notes to its author, a line each."""

@@ -49,7 +49,7 @@ def _in_struct(value: dict[Any, Any], kind: inspect.StructType, path: str) -> st
     fields = {field.encode_name: field for field in kind.fields}
     for key in value:
         if key not in fields:
-            return f"{below(path, key)}: unknown key; {nearest(str(key), list(fields))}"
+            return f"{below(path, key)}: unknown key; {_home(str(key)) or nearest(str(key), list(fields))}"
     for name, field in fields.items():
         if name in value:
             line = problem(value[name], field.type, below(path, name))
@@ -58,6 +58,17 @@ def _in_struct(value: dict[Any, Any], kind: inspect.StructType, path: str) -> st
         elif field.required:
             return f"{below(path, name)}: missing; write it"
     return None
+
+
+def _home(key: str) -> str:
+    """Where a key that stands in another place belongs; empty: nowhere, or in more than one."""
+    homes = []
+    for table in MODEL.fields if isinstance(MODEL, inspect.StructType) else ():
+        kinds = [plain(one) for one in table.type.types] if isinstance(table.type, inspect.UnionType) else [table.type]
+        for kind in map(plain, kinds):
+            if isinstance(kind, inspect.StructType) and key in (field.encode_name for field in kind.fields):
+                homes.append(table.encode_name)
+    return f"it belongs under [{homes[0]}]" if len(homes) == 1 else ""
 
 
 def _in_dict(value: dict[Any, Any], kind: inspect.DictType, path: str) -> str | None:

@@ -18,8 +18,22 @@ Size = Annotated[
     Meta(description='Bytes, or text with a unit: "500M", "8G". K, M, G, T are powers of 1024, KB.. of 1000.'),
 ]
 Duration = Annotated[
-    str | int | float, Meta(description='Seconds, or text with units: "90s", "30m", "1h30m", "2d", "1:30:00".')
+    str | int | float, Meta(description='Seconds, or text: "90", "90s", "30m", "1h30m", "2d", "1:30:00".')
 ]
+
+
+class RawRetries(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How often failed jobs are tried again by themselves, by how they failed."""
+
+    failed: Annotated[int, Meta(ge=0, le=100, description="Those that failed otherwise than by the two below.")] = 0
+    timed_out: Annotated[int, Meta(ge=0, le=100, description="Those that took longer than `time`.")] = 0
+    out_of_memory: Annotated[
+        int, Meta(ge=0, le=100, description="Those that used more than `memory`; they get `factor` times as much.")
+    ] = 0
+    factor: Annotated[float, Meta(gt=1, le=1000, description="What their memory is multiplied by, each time.")] = 2.0
+    pause: Annotated[
+        Duration, Meta(description="Before the first time; twice as long before each further one, an hour at most.")
+    ] = 0
 
 
 class RawGroup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -56,8 +70,26 @@ class RawGroup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     directory: Annotated[
         bool, Meta(description="Give each job a directory of its own even when it has neither inputs nor outputs.")
     ] = False
+    cwd: Annotated[
+        str,
+        Meta(
+            description="Absolute path of a folder that is at the sites already, in which each command begins. Such"
+            " jobs have no inputs and outputs here."
+        ),
+    ] = ""
     stdout: Annotated[str, Meta(description="A file of its own, below the job's directory. Template.")] = ""
     stderr: Annotated[str, Meta(description="A file of its own, below the job's directory. Template.")] = ""
+    retries: Annotated[
+        Annotated[int, Meta(ge=0, le=100)] | RawRetries,
+        Meta(
+            description="How often jobs that failed are tried again by themselves, once the others have ended: a"
+            " number, or a table by how they failed."
+        ),
+    ] = 0
+    notify: Annotated[
+        str | list[str],
+        Meta(description="Told when the group is over: https://HOST/PATH, mail:NAME@HOST, or several of them."),
+    ] = ""
     max_parallel: Annotated[int, Meta(ge=0, description="Jobs running at once over all sites; 0: no limit.")] = 0
     on_crash: Annotated[
         Literal["hold", "rerun"],
@@ -67,8 +99,31 @@ class RawGroup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         Literal["hold", "rerun"],
         Meta(description="Jobs at a site that fell silent: wait for it or for you, or run again elsewhere."),
     ] = "hold"
+    preemptible: Annotated[
+        bool,
+        Meta(
+            description="A running job may be ended for a gang that waits for its processors; it goes on from its"
+            " checkpoint, or begins anew."
+        ),
+    ] = False
     sites: Annotated[list[str], Meta(description="Only these sites.")] = []
     not_sites: Annotated[list[str], Meta(description="None of these sites.")] = []
+    requirements: Annotated[
+        str | list[str],
+        Meta(description='Expressions that hold at each site that gets jobs, such as "site.memory_bytes >= 8e9".'),
+    ] = []
+    link_requirements: Annotated[
+        str | list[str],
+        Meta(description='Expressions that hold for the link from the site of submission: "link.rtt_s < 0.05".'),
+    ] = []
+    set_requirements: Annotated[
+        str | list[str],
+        Meta(description='Expressions that hold for all sites with jobs of the group together: "size(set) <= 4".'),
+    ] = []
+    rank: Annotated[
+        str,
+        Meta(description="A number: sites where it is highest get the jobs that can start at once."),
+    ] = ""
     job_class: Annotated[
         Literal["", "compute", "data", "both"],
         Meta(description="What the jobs mostly need; left out: judged from their inputs and work."),
@@ -86,7 +141,15 @@ class RawGroup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             " placed, so that they run on while the site of submission is away; left out: as that site's `binding`."
         ),
     ] = ""
-    log_limit: Annotated[Size, Meta(description="Log bytes kept per job.")] = "1M"
+    log_limit: Annotated[Size, Meta(description="Log bytes kept per job, half of its beginning, half of its end.")] = (
+        "1M"
+    )
+
+
+_MEMORY = (
+    'Memory that a job may use with all its children: bytes, or text with a unit such as "500M" or "8G". A job that '
+    "uses more is ended, with the outcome OUT_OF_MEMORY."
+)
 
 
 class RawResources(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -94,7 +157,7 @@ class RawResources(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     cpus: Annotated[Count | None, Meta(description="Processors per job.")] = None
     processors: Annotated[Count | None, Meta(description="The same as `cpus`.")] = None
-    memory: Annotated[Size, Meta(description='Memory per job: bytes, or text with a unit such as "500M" or "8G".')] = 0
+    memory: Annotated[Size, Meta(description=_MEMORY)] = 0
     time: Annotated[Duration, Meta(description="Limit; a job that runs longer is ended.")] = 0
     gpus: Annotated[int, Meta(ge=0, description="GPUs per job, which it has for itself.")] = 0
     licences: Annotated[
@@ -143,6 +206,166 @@ class RawOutputs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     size: Annotated[Size, Meta(description="Estimated size of what one job leaves; helps the placement.")] = 0
 
 
+class RawComponent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Components of each job that are alike; all components of a job run at one time, wherever they are."""
+
+    name: Annotated[str, Meta(description="For people and for other components.")] = ""
+    count: Annotated[Count, Meta(description="So many of them.")] = 1
+    cpus: Annotated[Count, Meta(description="Processors of each, at one site.")] = 1
+    gpus: Annotated[int, Meta(ge=0, description="GPUs of each.")] = 0
+    site: Annotated[str, Meta(description="The site it has to run at; left out: any.")] = ""
+    requirements: Annotated[
+        str | list[str], Meta(description="Expressions that hold at its site, beside those of the group.")
+    ] = []
+    command: Annotated[
+        str | list[str], Meta(description="Words to run in place of the group's command. Templates.")
+    ] = ""
+
+
+class RawFlexible(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A job of so many processors that may be divided into components."""
+
+    cpus: Annotated[Count, Meta(description="Processors in all.")]
+    min_cpus: Annotated[Count, Meta(description="Least processors of a component.")] = 1
+    max_components: Annotated[int, Meta(ge=0, description="Most components; 0: 8.")] = 0
+    splits: Annotated[
+        list[list[int]], Meta(description="The only divisions allowed, the preferred ones first: [[48, 24], [36, 36]].")
+    ] = []
+
+
+class RawGang(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Rules for jobs of several components."""
+
+    placement: Annotated[
+        Literal["", "worst-fit", "close-to-files", "cluster-min", "flexible-min", "grads"],
+        Meta(
+            description="Where the components go: `worst-fit` (the emptiest sites), `close-to-files`, `cluster-min`"
+            " (few sites), `flexible-min` (the same, and divides), `grads` (where `package.model` foretells the first"
+            " end). Left out: `grads` for jobs with a model, `flexible-min` for flexible ones, `close-to-files` for"
+            " those with inputs, else `worst-fit`."
+        ),
+    ] = ""
+    runner: Annotated[
+        Literal["env", "mpi", "none"],
+        Meta(
+            description="`env`: each component runs the command, and finds the others by its environment. `mpi`: the"
+            " command is one MPI job over all components, with a process on each of their processors. `none`: as `env`,"
+            " for components that do not talk to each other: nobody looks whether they could."
+        ),
+    ] = "env"
+    level: Annotated[
+        Literal["", "super-high", "high", "low", "super-low"],
+        Meta(description="Queue in which they wait for a place beside other gangs of their origin. Left out: `low`."),
+    ] = ""
+    spares: Annotated[
+        int,
+        Meta(
+            description="Components that are started beside those named and stand by: where a component is slow, its"
+            " program exchanges it for one of them. Components are alike then; at most one spare for each."
+        ),
+    ] = 0
+
+
+class RawMapper(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The division of a job's data among its components."""
+
+    kind: Annotated[
+        Literal["equal", "time-balance"],
+        Meta(
+            description="`equal`: each processor has as much as any other; `time-balance`: all components end at one"
+            " time, by the model, as far as memory lets them."
+        ),
+    ] = "equal"
+    items: Annotated[str | int, Meta(description="Items of data in all: a number, or an expression such as `nx * ny`.")]
+    item_bytes: Annotated[
+        str | int, Meta(description="Memory that one item takes, bytes; the same. 0: none that counts.")
+    ] = 0
+
+
+class RawPackage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A program of one's own that has a build for each kind of machine."""
+
+    builds: Annotated[
+        dict[str, str],
+        Meta(description="Local file by platform, as `uname -m` names it: x86_64, aarch64. Each is uploaded."),
+    ] = {}
+    program: Annotated[
+        str,
+        Meta(description="Name of the build in the job's directory; left out: the command's first word, without `./`."),
+    ] = ""
+    model: Annotated[
+        dict[str, str | bool],
+        Meta(
+            description="Equations: `time_s`, the last, is the seconds one job runs at a site; it may use those before."
+            " Or `plugin`: the name of a model that the operator of the site of submission installed. Or `learned`:"
+            " true, to fit one over processors and sites to past runs of the program. Of jobs with"
+            " components: the seconds one component runs, by its `component.share` of the data and more."
+        ),
+    ] = {}
+    mapper: RawMapper | None = None
+    search: Annotated[
+        Literal["", "annealing"],
+        Meta(
+            description="`annealing`: the machines of a job with components are sought by annealing, too, which"
+            " supposes nothing of the program; left out: by the resource-aware search alone."
+        ),
+    ] = ""
+
+
+class RawCheckpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The way in which each job saves its state when it is asked to, and goes on from it elsewhere."""
+
+    paths: Annotated[
+        str | list[str],
+        Meta(
+            description="Files below the job's directory that are its whole state; all of them, or it saved none. In a"
+            " gang each names {component}."
+        ),
+    ] = []
+    signal: Annotated[
+        Literal["USR1", "USR2", "TERM", "INT", "HUP"],
+        Meta(description="Signal that asks it: it writes its files and ends with exit code 85."),
+    ] = "USR1"
+    restart: Annotated[
+        str | list[str],
+        Meta(
+            description="Command that goes on from the files, which lie where they were saved; left out: the group's"
+            " own, which finds DIANA_CHECKPOINT in its environment. Template."
+        ),
+    ] = ""
+    wait: Annotated[
+        Duration,
+        Meta(description="A job that does not heed the signal for so long, such as in its first moments, runs on."),
+    ] = 60
+    every: Annotated[
+        Duration,
+        Meta(
+            description="A job that has run for so long is asked by its site, so that a lost site costs no more; 0: it"
+            " is asked only when it is to go elsewhere."
+        ),
+    ] = 0
+
+
+class RawContract(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The progress that each job reports (`diana report`) is held against the run time that was foretold of it."""
+
+    tolerance: Annotated[
+        tuple[float, float],
+        Meta(description="Achieved over foretold time, least and most: beyond, the contract is violated."),
+    ] = (0.7, 1.3)
+    window: Annotated[int, Meta(ge=1, le=100, description="Reports that the mean is taken over.")] = 5
+    move: Annotated[
+        bool, Meta(description="A job too slow goes, with its [checkpoint], where it would end sooner by enough.")
+    ] = True
+    yields: Annotated[
+        bool,
+        Meta(
+            description="A job may be stopped, with its [checkpoint], where a shorter one that was submitted at the"
+            " same site waits for its processors; it goes on after that."
+        ),
+    ] = False
+
+
 class RawMember(RawGroup, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One of several groups of a job file, its sections inside it. It serves the published schema only: each group that
     is read is checked as a `RawJob`."""
@@ -153,6 +376,14 @@ class RawMember(RawGroup, frozen=True, kw_only=True, forbid_unknown_fields=True)
     resources: RawResources = RawResources()
     inputs: list[str | RawInput] = []
     outputs: RawOutputs = RawOutputs()
+    components: Annotated[str | list[RawComponent], Meta(description="As in a file of one group.")] = []
+    flexible: Annotated[
+        Annotated[int, Meta(ge=1)] | RawFlexible | None, Meta(description="As in a file of one group.")
+    ] = None
+    gang: RawGang = RawGang()
+    package: RawPackage = RawPackage()
+    checkpoint: RawCheckpoint | None = None
+    contract: RawContract | None = None
 
 
 class RawFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -176,3 +407,15 @@ class RawJob(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     resources: RawResources = RawResources()
     inputs: list[str | RawInput] = []
     outputs: RawOutputs = RawOutputs()
+    components: Annotated[
+        str | list[RawComponent],
+        Meta(description='Components of each job, which run at one time or not at all: "3x8", or tables.'),
+    ] = []
+    flexible: Annotated[
+        Annotated[int, Meta(ge=1)] | RawFlexible | None,
+        Meta(description="Instead of components: processors in all, which the placement divides."),
+    ] = None
+    gang: RawGang = RawGang()
+    package: RawPackage = RawPackage()
+    checkpoint: RawCheckpoint | None = None
+    contract: RawContract | None = None

@@ -9,15 +9,15 @@ from typing import Any
 import msgspec
 import yaml
 
+from diana.bounds import MOST_JOB_FILE_BYTES, TOO_DEEP, deep_key
 from diana.errors import UsageError
-from diana.jobfile.nesting import TOO_DEEP, check_events, check_keys
+from diana.jobfile.nesting import check_events
 
 FORMATS = ("toml", "yaml", "json", "script")
-MOST_BYTES = 64 << 20
 
 
 def read_text(content: bytes, source: str) -> str:
-    if len(content) > MOST_BYTES:
+    if len(content) > MOST_JOB_FILE_BYTES:
         raise UsageError(
             f"{source}: {len(content) >> 20} MiB; put rows into a CSV file named by sweep.from (at most 64 MiB)"
         )
@@ -41,7 +41,7 @@ def read_data(content: bytes, format: str, source: str) -> dict[str, Any]:
 
 
 def _toml(text: str, source: str) -> Any:
-    if why := check_keys(text):
+    if why := deep_key(text):
         raise UsageError(f"{source}: {why}")
     try:
         return tomllib.loads(text) or None
@@ -49,6 +49,9 @@ def _toml(text: str, source: str) -> Any:
         raise UsageError(f"{source}: {_toml_place(str(error), text)}; mend the TOML there") from None
     except RecursionError:
         raise UsageError(f"{source}: {TOO_DEEP}") from None
+    except ValueError:
+        # Python converts no longer ones, and tells no line.
+        raise UsageError(f"{source}: a number of more than 4,300 digits; write it shorter, or as text") from None
 
 
 def _toml_place(error: str, text: str) -> str:

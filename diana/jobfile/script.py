@@ -1,6 +1,8 @@
 """A script as a job file: `#DIANA` lines, and the `#SBATCH` lines everybody already has, at its top.
 
-An `#SBATCH` option outside the subset is refused by name: a limit silently dropped costs more than a line edited.
+An `#SBATCH` option that means nothing here (a partition, an account, mail) is passed over, which is said. Any other
+outside the subset is refused by name: a limit silently dropped costs more than a line edited. A line `#SBATCH hetjob`
+begins the next component of a job of several: each runs the script, with processors and GPUs of its own.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ _LINE = re.compile(r"#(DIANA|SBATCH)(?:\s+(.*))?\Z")
 _SHORT = {
     "-a": "--array",
     "-J": "--job-name",
+    "-D": "--chdir",
     "-c": "--cpus-per-task",
     "-n": "--ntasks",
     "-N": "--nodes",
@@ -25,13 +28,24 @@ _SHORT = {
     "-G": "--gpus",
     "-o": "--output",
     "-e": "--error",
+    "-p": "--partition",
+    "-A": "--account",
+    "-q": "--qos",
 }
+_PASSED_OVER = frozenset({"--partition", "--account", "--qos", "--mail-type", "--mail-user", "--comment", "--wckey"})
+"""Options of a cluster's own that say nothing of what a job needs."""
+_SEPARATORS = frozenset({"hetjob", "packjob"})
+"""Lines between the components of a job; the latter is Slurm's older word."""
+_OF_COMPONENTS = frozenset({"--ntasks", "--cpus-per-task", "--nodes", "--gpus", "--mem", "--mem-per-cpu"})
+"""Options that each component of a job says for itself; all others are above the first separator."""
+_FLAGS_PASSED_OVER = frozenset({"--requeue", "--no-requeue", "--parsable", "--verbose", "--quiet"})
+"""The same, of options without a value."""
 _PATTERN = {"%j": "{group}", "%A": "{group}", "%a": "{array}", "%%": "%"}
 
 
-def script_data(text: str, arguments: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the job file's data for a script, and the options its lines give. `arguments` are the command line's
-    options, which override the lines. ValueError names the line."""
+def script_data(text: str, arguments: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, str], tuple[str, ...]]:
+    """Return the job file's data for a script, the options its lines give, and what the author is to be told.
+    `arguments` are the command line's options, which override the lines. ValueError names the line."""
     if not text.startswith("#!"):
         raise ValueError('line 1: a script begins with "#!" and its interpreter, such as "#!/bin/sh"; add that line')
     if len(text.encode()) > MOST_SCRIPT_BYTES:
@@ -48,14 +62,16 @@ def script_data(text: str, arguments: Mapping[str, str]) -> tuple[dict[str, Any]
                 if found[1] == "DIANA":
                     options.update(_diana(words))
                 else:
-                    slurm.take(words)
+                    slurm.take(words, number)
             except ValueError as error:
                 raise ValueError(f"line {number}: {error}") from None
     group: dict[str, Any] = {"script": text, **slurm.group}
     data: dict[str, Any] = {"group": group, "resources": slurm.resources()}
-    if slurm.files:
-        data["outputs"] = {"collect": list(dict.fromkeys(slurm.files))}
-    return data, {**slurm.options, **options, **arguments}
+    if components := slurm.components():
+        data["components"] = components
+    passed = ", ".join(f"{name} (line {number})" for name, number in slurm.passed_over.items())
+    notes = (f"passed over, as it means nothing here: #SBATCH {passed}",) if passed else ()
+    return data, {**slurm.options, **options, **arguments}, notes
 
 
 def _diana(words: list[str]) -> dict[str, str]:
@@ -75,19 +91,38 @@ def _diana(words: list[str]) -> dict[str, str]:
     return out
 
 
+_SLURM_VARIABLES = {
+    "SLURM_JOB_ID": "{group}.{index}",
+    "SLURM_JOB_NUM_NODES": "1",
+    "SLURM_NNODES": "1",
+    "SLURM_NTASKS": "1",
+    "SLURM_CPUS_PER_TASK": "1",
+}
+"""Variables that scripts for Slurm look at; their values are templates. On a real Slurm its own stand."""
+
+
 class _Slurm:
     """Collects `#SBATCH` options as they come."""
 
     def __init__(self) -> None:
         self.group: dict[str, Any] = {}
         self.options: dict[str, str] = {}
-        self.files: list[str] = []
+        self.passed_over: dict[str, int] = {}
+        """Options that mean nothing here, and their lines."""
         self._resources: dict[str, Any] = {}
         self._tasks = 1
         self._cpus = 1
         self._memory_per_cpu = 0
+        self._before: list[tuple[int, int, int]] = []
+        """Components above the last separator: processors, GPUs, bytes of memory."""
 
-    def take(self, words: list[str]) -> None:
+    def take(self, words: list[str], line: int) -> None:
+        if words and words[0] in _SEPARATORS:
+            if len(words) > 1:
+                raise ValueError(f"#SBATCH {words[0]}: stands on a line of its own; write {words[1]} on the next one")
+            self._next()
+            return
+        self.group.setdefault("environment", {}).update(_SLURM_VARIABLES | self.group.get("environment", {}))
         waiting = list(words)
         while waiting:
             word = waiting.pop(0)
@@ -95,7 +130,17 @@ class _Slurm:
             if not word.startswith("--") and word[:2] in _SHORT:
                 name, equals, value = word[:2], word[2:], word[2:]
             name = _SHORT.get(name, name)
+            if name in _FLAGS_PASSED_OVER and not equals:
+                self.passed_over[name] = line
+                continue
             act = self._acts().get(name)
+            if name in _PASSED_OVER:
+                self.passed_over[name] = line
+                act = _nothing
+            elif self._before and name not in _OF_COMPONENTS:
+                raise ValueError(f"#SBATCH {name}: is of the whole job; move it above the first #SBATCH hetjob")
+            if act is None and not name.startswith("-"):
+                raise ValueError(f"#SBATCH: {name!r} belongs to no option; put quotes around a value of several words")
             if act is None:
                 known = ", ".join(sorted(self._acts()))
                 raise ValueError(
@@ -110,10 +155,48 @@ class _Slurm:
             except ValueError as error:
                 raise ValueError(f"#SBATCH {name}: {error}") from None
 
+    def _next(self) -> None:
+        """Begin another component; it begins with Slurm's defaults, as there."""
+        self._before.append(self._one())
+        self._tasks, self._cpus, self._memory_per_cpu = 1, 1, 0
+        for key in ("gpus", "memory"):
+            self._resources.pop(key, None)
+
+    def _one(self) -> tuple[int, int, int]:
+        cpus = self._tasks * self._cpus
+        return cpus, self._resources.get("gpus", 0), self._resources.get("memory", self._memory_per_cpu * cpus)
+
+    def components(self) -> list[dict[str, Any]]:
+        """Return the components that separators made; none: it is an ordinary job."""
+        every = [*self._before, self._one()] if self._before else []
+        return [{"cpus": cpus, "gpus": gpus} for cpus, gpus, _ in every]
+
+    def _of_components(self) -> dict[str, Any]:
+        every = [*self._before, self._one()]
+        memory = {size for _, _, size in every}
+        if len(memory) > 1:
+            told = ", ".join(f"{size >> 20} MiB" for _, _, size in every)
+            raise ValueError(f"#SBATCH --mem: {told}: components have one limit here; give all the same")
+        variables = self.group.setdefault("environment", {})
+        for name in ("SLURM_NTASKS", "SLURM_CPUS_PER_TASK"):
+            # They would be the same for all components.
+            variables.pop(name, None)
+        variables["SLURM_HET_SIZE"] = str(len(every))
+        whole = {key: value for key, value in self._resources.items() if key not in ("gpus", "memory")}
+        return {**whole, **({"memory": size} if (size := memory.pop()) else {})}
+
     def resources(self) -> dict[str, Any]:
+        """Return what each job needs; of a job of several components, the limits that all of them share."""
+        if self._before:
+            return self._of_components()
         out = dict(self._resources)
         if self._tasks * self._cpus > 1:
             out["cpus"] = self._tasks * self._cpus
+        if variables := self.group.get("environment"):
+            if variables.get("SLURM_CPUS_PER_TASK") == "1":
+                variables["SLURM_CPUS_PER_TASK"] = str(self._cpus)
+            if variables.get("SLURM_NTASKS") == "1":
+                variables["SLURM_NTASKS"] = str(self._tasks)
         if self._memory_per_cpu and "memory" not in out:
             out["memory"] = self._memory_per_cpu * self._tasks * self._cpus
         return out
@@ -132,6 +215,7 @@ class _Slurm:
             "--export": self._export,
             "--output": self._output,
             "--error": self._error,
+            "--chdir": self._chdir,
         }
 
     def _array(self, value: str) -> None:
@@ -178,8 +262,11 @@ class _Slurm:
     def _error(self, value: str) -> None:
         self.group["stderr"] = self._file(value)
 
+    def _chdir(self, value: str) -> None:
+        self.group["cwd"] = value
+
     def _file(self, value: str) -> str:
-        """Return Slurm's file name pattern as a template; the file is collected, since it would be lost otherwise."""
+        """Return Slurm's file name pattern as a template. The file comes home by itself, also when the job failed."""
         text = value.replace("{", "{{").replace("}", "}}")
 
         def one(found: re.Match[str]) -> str:
@@ -189,9 +276,11 @@ class _Slurm:
                 raise ValueError(f"{value!r}: {found[0]} is not understood; want %A, %a, %j or %x")
             return _PATTERN[found[0]]
 
-        template = re.sub(r"%.", one, text)
-        self.files.append(template)
-        return template
+        return re.sub(r"%.", one, text)
+
+
+def _nothing(_: str) -> None:
+    """Act on an option that is passed over."""
 
 
 def _count(value: str) -> int:

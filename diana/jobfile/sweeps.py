@@ -10,8 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from diana.jobfile.units import listed, spans
-from diana.model.job.spec import Axis, Sweep, Table
-from diana.model.job.sweep import Rows, axis_size, encode_rows, sweep_size
+from diana.model.job.gang import COMPONENT
+from diana.model.job.spec import Axis, ComponentSpec, FlexibleSpec, Sweep, Table
+from diana.model.job.sweep import Rows, axis_size, encode_rows, sweep_names, sweep_size
 from diana.model.job.template import GIVEN, is_name
 
 MOST_JOBS = 1_000_000_000
@@ -65,6 +66,26 @@ def build_sweep(raw: Mapping[str, object], csv_text: str | None, csv_name: str) 
     if sweep_size(sweep) > MOST_JOBS:
         raise ValueError(f"sweep: {sweep_size(sweep)} jobs; at most {MOST_JOBS} make one group, submit it in pieces")
     return BuiltSweep(sweep=sweep, rows=rows, content=content, max_parallel=parallel)
+
+
+def with_ranks(
+    built: BuiltSweep, components: Sequence[ComponentSpec], flexible: FlexibleSpec | None = None
+) -> BuiltSweep:
+    """Return the sweep with the components' ranks as its fastest value, so that each component is an index of its own.
+    ValueError names the key."""
+    count = flexible.most if flexible is not None else sum(each.count for each in components)
+    if not count:
+        return built
+    sweep = built.sweep
+    if COMPONENT in sweep_names(sweep):
+        raise ValueError(f"sweep.{COMPONENT}: it is the rank of a component within its gang; name the value otherwise")
+    sweep = msgspec.structs.replace(sweep, axes=(*sweep.axes, Axis(name=COMPONENT, start=0, stop=count)))
+    if sweep_size(sweep) > MOST_JOBS:
+        raise ValueError(
+            f"components: {sweep_size(sweep)} with those of all jobs; at most {MOST_JOBS} make one group, submit it in "
+            "pieces"
+        )
+    return msgspec.structs.replace(built, sweep=sweep)
 
 
 def text_of(value: object) -> str:

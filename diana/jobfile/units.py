@@ -1,9 +1,10 @@
-"""Sizes, durations and index ranges as people write them. Every function raises ValueError with the mend."""
+"""Sizes, durations, index ranges and commands as people write them. Every function raises ValueError with the mend."""
 
 from __future__ import annotations
 
 import math
 import re
+import shlex
 from typing import NamedTuple
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([kKMGTP])(i?B?|B)?|B)?\Z")
@@ -11,9 +12,11 @@ _POWERS = {"k": 1, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5}
 _DURATION = re.compile(
     r"(?:(\d+(?:\.\d+)?)d)?\s*(?:(\d+(?:\.\d+)?)h)?\s*(?:(\d+(?:\.\d+)?)m(?:in)?)?\s*(?:(\d+(?:\.\d+)?)s)?\Z"
 )
+_SECONDS = re.compile(r"[0-9]{1,18}(?:\.[0-9]{1,18})?\Z")
 _CLOCK = re.compile(r"(?:(\d+)-)?(\d+)(?::(\d{1,2}))?(?::(\d{1,2}))?\Z")
 _RANGE = re.compile(r"\s*(\d{1,18})(?:-(\d{1,18})(?::(\d{1,18}))?)?\s*\Z")
 
+_SHELL = frozenset({"|", "||", "&", "&&", ">", ">>", "<", "2>", "2>&1", "&>"})
 MOST_BYTES = 1 << 60
 LONGEST_S = 1e9
 MOST_LISTED = 100_000
@@ -38,12 +41,12 @@ def size_bytes(value: str | int, bare: str = "B") -> int:
 
 
 def duration_s(value: str | float) -> float:
-    """`1h30m`, `90s`, `1:30:00` or a number of seconds -> seconds."""
-    if not isinstance(value, str):
+    """`1h30m`, `90s`, `1:30:00` or a number of seconds, as text too -> seconds."""
+    if not isinstance(value, str) or _SECONDS.match(value.strip()):
         seconds = float(value)
     else:
         text = value.strip()
-        found = _DURATION.match(text) if text and not text.isdecimal() else None
+        found = _DURATION.match(text) if text else None
         clock = _CLOCK.match(text) if ":" in text else None
         if found:
             days, hours, minutes, rest = (float(part or 0) for part in found.groups())
@@ -57,11 +60,15 @@ def duration_s(value: str | float) -> float:
     return seconds
 
 
+MOST_TIME = 40
+"""Characters; a time of a thousand years has fewer."""
+
+
 def slurm_time_s(text: str) -> float:
     """Read a duration as sbatch does: minutes, minutes:seconds, hours:minutes:seconds,
     days-hours[:minutes[:seconds]]."""
     found = _CLOCK.match(text.strip())
-    if not found:
+    if not found or len(text) > MOST_TIME:
         raise ValueError(f"{text!r} is no time; write MINUTES, MM:SS, HH:MM:SS or DAYS-HH:MM:SS")
     days, first, second, third = (int(part) if part else None for part in found.groups())
     assert first is not None  # The pattern demands it.
@@ -107,3 +114,17 @@ def listed(parts: list[IndexRange]) -> list[int]:
             f"more than {MOST_LISTED} indices in a list of ranges; write one range, or list the rows in a CSV file"
         )
     return list(dict.fromkeys(index for part in parts for index in range(*part)))
+
+
+def split_command(text: str, key: str) -> tuple[str, ...]:
+    """Split words as a shell does. ValueError for text that only a shell would understand."""
+    try:
+        words = tuple(shlex.split(text))
+    except ValueError as error:
+        raise ValueError(f"{key}: {str(error).lower()}; close the quotation, or write a list of words") from None
+    for word in words:
+        if word in _SHELL:
+            raise ValueError(
+                f'{key}: {word!r} needs a shell and there is none; write a script, or a list: ["sh", "-c", "..."]'
+            )
+    return words

@@ -10,6 +10,7 @@ import msgspec
 from diana.model.data import DataFile
 from diana.model.ids import SiteId, SubgroupId
 from diana.model.indexset import IndexSet
+from diana.model.job.checkpoint import SavedJob
 
 
 class Assignment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -35,6 +36,13 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """True if a move gives them a site without a raise: they wait there as work that comes now, however old it is."""
     unguarded: bool = False
     """True if they are run however many fail at once: their failures are their own, or nobody else takes them."""
+    processors: int = 0
+    """Processors of each of these components, as a flexible gang was divided; 0: as the spec says."""
+
+    saved: tuple[SavedJob, ...] = ()
+    """Checkpoints from which some of these jobs go on; their files are among `files`."""
+    memory_bytes: int = 0
+    """Memory of each job in place of its spec's: they ran out of that before. 0: as the spec says."""
 
     def assigned(self, *without: str) -> dict[str, Any]:
         """Return the fields of the assignment by name, `without` some, for another class that holds it."""

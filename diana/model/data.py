@@ -27,7 +27,7 @@ class Fetch(msgspec.Struct, frozen=True, array_like=True):
     sources: tuple[SiteId, ...]
 
 
-class Dataset(msgspec.Struct, frozen=True, kw_only=True):
+class RegisteredDataset(msgspec.Struct, frozen=True, kw_only=True):
     """A dataset as its site announces it: a named, immutable list of files that lives there. The site's catalogue lists
     the files themselves."""
 
@@ -43,21 +43,6 @@ class Dataset(msgspec.Struct, frozen=True, kw_only=True):
     def unit(self) -> DataFile:
         """The whole dataset as one unit of data."""
         return DataFile(f"dataset:{self.name}", self.size_bytes, self.digest)
-
-
-class HeldDataset(msgspec.Struct, frozen=True, array_like=True):
-    """A dataset as it stands at one site, for those who look."""
-
-    name: str
-    version: int
-    """0: a replica of another site's."""
-    files: int
-    """-1: not counted."""
-    size_bytes: int
-    digest: str
-    state: str
-    """registered; changed (since it was registered); cached (a replica that may be evicted); partial (the same, not
-    whole yet)."""
 
 
 class VerifyProgress(msgspec.Struct, frozen=True, array_like=True):

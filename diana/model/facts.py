@@ -33,6 +33,33 @@ class Outcome(IntEnum):
     """Ended, or never started, because the lease it was to run under was over; its site tries again under another."""
     UNBEGUN = 10
     """Called back before it began, and it never will: it waits again at its site and is told to nobody else."""
+    CHECKPOINTED = 11
+    """Saved its state and stopped when it was asked to: it has no result, and goes on from there as a new attempt."""
+    MADE_WAY = 12
+    """Ended by its site for a gang, as its group says it may be: it has no result, and runs again as a new attempt."""
+    UNRESTORED = 13
+    """Not started: a file of the checkpoint it was to go on from is not there as it was saved. It has no result, and is
+    placed anew without that checkpoint."""
+
+
+OUT_OF_MEMORY = "OUT_OF_MEMORY"
+"""Name of a failure for too much memory, where outcomes have names. In facts it is FAILED, as every release reads it,
+and its error says so."""
+_TOO_MUCH = ": out of memory: it used "
+
+
+def out_of_memory(job: str, used_bytes: int, limit_bytes: int) -> str:
+    """Return the error of a job that was ended since it used more memory than it may."""
+    used = f"{job}{_TOO_MUCH}{_mib(used_bytes)} with its children, memory is {_mib(limit_bytes)}"
+    return f"{used}; diana retry --memory 2x {job.partition('.')[0]} gives such jobs twice as much"
+
+
+def was_out_of_memory(outcome: int, error: str) -> bool:
+    return outcome == Outcome.FAILED and _TOO_MUCH in error
+
+
+def _mib(size_bytes: int) -> str:
+    return f"{size_bytes / (1 << 20):,.0f} MiB" if size_bytes >= 10 << 20 else f"{size_bytes / (1 << 20):.1f} MiB"
 
 
 class OutputFile(msgspec.Struct, frozen=True, array_like=True):
@@ -71,6 +98,19 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     log_truncated: list[bool]
     outputs: list[OutputFile] = []
     errors: list[JobError] = []
+
+
+MOST_SECONDS = 1e11
+"""Three thousand years, beyond which no honest clock counts; sums and logarithms of what is within stay finite."""
+
+
+def impossible(facts: Facts) -> str:
+    """Return why no machine can have measured that; empty: one can."""
+    for column in (facts.started_s, facts.ended_s, facts.cpu_s):
+        # No comparison holds of what is not a number.
+        if not all(-MOST_SECONDS <= second <= MOST_SECONDS for second in column):
+            return "times that no clock shows"
+    return ""
 
 
 class FactsKey(msgspec.Struct, frozen=True, order=True):

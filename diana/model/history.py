@@ -32,6 +32,7 @@ def template_key(spec: GroupSpec) -> str:
         (need.processors, need.memory_bytes, need.gpus, need.work_s),
         *((spec.container, spec.modules) if spec.container or spec.modules else ()),
         *(("mpi",) if spec.mpi else ()),
+        *((spec.runner,) if spec.runner else ()),
     )
     return sha256(msgspec.msgpack.encode(what)).hexdigest()[:16]
 
@@ -62,6 +63,11 @@ class RunTimes(msgspec.Struct):
     def find(self, template: str, user: str) -> Quantiles | None:
         sketch = self.sketches.get(f"{template} {user}")
         return sketch.quantiles() if sketch is not None and sketch.buckets else None
+
+    def ratios(self, template: str, user: str) -> Quantiles | None:
+        """Return what is known of numbers that lie close together, such as achieved over predicted seconds."""
+        sketch = self.sketches.get(f"{template} {user}")
+        return sketch.finer_quantiles() if sketch is not None and sketch.buckets else None
 
     def mean_s(self, template: str, user: str) -> float | None:
         sketch = self.sketches.get(template + " " + user)

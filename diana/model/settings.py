@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Literal, get_args
 
@@ -25,7 +26,14 @@ MOST_BYTES_PER_S = 1e13
 """Highest rate accepted in a setting; no link is faster."""
 
 
+_DOMAIN = re.compile(r"[A-Za-z0-9.-]{0,253}")
+
+MOST_SLOTS = 1_000_000
+"""Slots of a site, or of one of its machines."""
 MOST_TURN_S = 3600.0
+GANG_SCANS = ("super-high", "high", "low", "super-low", "higher", "lower")
+"""Names in `gang_scans`."""
+MOST_SCANS = 100
 SILENT_TURNS = 6
 """Number of turns (`summary_every_s`) within which every peer that is not gone reports on itself."""
 
@@ -45,18 +53,26 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Processors jobs may hold here at once; 0: this site only submits."""
     memory_bytes: int = 0
     """Memory one job may ask for at most; 0: not known, jobs are not refused for it."""
+    domain: str = ""
+    """Name that requirements know this site by, such as cs.example.edu; empty: none."""
     speed: float = 1.0
     """Speed of a processor here relative to the reference: 2.0 runs a job in half the time."""
     claim_ahead: int = 0
-    """Jobs given to the LRM beyond the free slots; 0: twice the slots, of jobs of at most `QUICK_S`. A claimed job
-    starts there, unless it is called back before it began."""
+    """Jobs given to the LRM beyond the free slots; 0: twice the slots, of jobs of at most `QUICK_S`, and half a
+    second's work of those that were seen to be shorter (`machines.py`). A claimed job starts there, unless it is called
+    back before it began."""
     accept_remote: bool = True
+    history_for: Literal["nobody", "operators", "users"] = "nobody"
+    """Role of those at other sites who are told this site's history: operators get everybody's groups; with users, a
+    user gets their own as well."""
     max_queued_jobs: int = 50_000_000
     """Jobs this site holds for others and itself before it refuses more."""
     user_max_queued: int = 0
     """Jobs one user may have waiting here, held ones included; 0: no limit."""
     user_max_running: int = 0
     """Jobs one user may have running here; 0: no limit."""
+    package_users: tuple[str, ...] = ("*",)
+    """VO principals whose packages run here, programs with builds of their own; "*": everybody's."""
     licences: dict[str, int] = {}
     """Name -> number of licences that jobs on this site's machines, clusters left out, may have at once."""
     default_work_s: float = 1.0
@@ -126,6 +142,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     invite_work_s: float = 10.0
     """Seconds between two invitations of one peer, while this site has idle slots and nothing waits here; 0: it invites
     nobody."""
+    elect: bool = False
+    """True: the leading machine hands over by itself to a standby that is more available; False: it proposes that."""
     guard_jobs: int = 10
     """Jobs of a group that may fail fast at a site before it gets no more of them (SPEC U10); 0: no guard, it gets more
     whatever fails."""
@@ -137,6 +155,20 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds a placement waits for quotes before it decides with those it has."""
     offer_wait_s: float = 10.0
     """Seconds an offer may stay unanswered before it is taken back."""
+    claim_wait_s: float = 120.0
+    """Seconds for which a gang holds processors in its first try while components lack theirs; then it gives them up,
+    and tries again later, each time for twice as long."""
+    claim_share: float = 0.5
+    """Share of this site's processors that gangs of one other site may hold while they wait for components elsewhere.
+    One gang may always hold what it needs."""
+    gang_scan_s: float = 5.0
+    """Seconds between two scans of the placement queues, where several groups of gangs wait here for a place (SPEC
+    K4)."""
+    gang_scans: dict[str, int] = {}
+    """Number of scans in a round, where not the usual one: of each queue within its half of the round (`super-high` 1,
+    `high` 2, `low` 1, `super-low` 1), and of the halves (`higher` 1, `lower` 1)."""
+    gang_promote_tries: int = 0
+    """Tries without a place after which a group of gangs rises by one queue; 0: none does."""
     resend_first_s: float = 0.5
     resend_most_s: float = 15.0
     result_batch_s: float = 0.05
@@ -167,7 +199,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         ranges: tuple[tuple[str, float, float], ...] = (
-            ("slots", 0, 1_000_000),
+            ("slots", 0, MOST_SLOTS),
             ("memory_bytes", 0, 2**60),
             ("speed", 1e-3, 1e3),
             ("claim_ahead", 0, 1_000_000),
@@ -200,6 +232,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             ("guard_pause_s", 1.0, 86400),
             ("quote_wait_s", 0.01, 3600),
             ("offer_wait_s", 0.1, 86400),
+            ("claim_wait_s", 1.0, 86400),
+            ("claim_share", 0, 1),
+            ("gang_scan_s", 0.1, 86400),
+            ("gang_promote_tries", 0, 1_000_000),
             ("resend_first_s", 0.01, 3600),
             ("resend_most_s", 0.01, 86400),
             ("result_batch_s", 0.0, 60),
@@ -217,6 +253,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             value = getattr(self, key)
             if not low <= value <= high:
                 raise ValueError(f"{key} = {value}: want {low:g} to {high:g}")
+        if not _DOMAIN.fullmatch(self.domain):
+            raise ValueError(
+                f"domain = {self.domain[:60]!r}: want letters, digits, '-' and '.', such as cs.example.edu"
+            )
         if self.placement not in get_args(Placement):
             raise ValueError(f"placement = {self.placement!r}: want one of {', '.join(get_args(Placement))}")
         if self.cost_model not in ("turnaround", "paper"):
@@ -234,6 +274,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             least = 1e-9 if name in COST_WEIGHTS[:5] else 0.0
             if not least <= weight < 1e9:
                 raise ValueError(f"cost_weights.{name} = {weight}: want {least:g} to 1e+09")
+        for user in self.package_users:
+            if user != "*" and not 0 < user.find("@") < len(user) - 1:
+                raise ValueError(f'package_users = {user[:60]!r}: want NAME@VO, or "*" for everybody')
+        for name, scans in self.gang_scans.items():
+            if name not in GANG_SCANS:
+                raise ValueError(f"gang_scans.{name}: no such queue; want one of {', '.join(GANG_SCANS)}")
+            if not 1 <= scans <= MOST_SCANS:
+                raise ValueError(f"gang_scans.{name} = {scans}: want 1 to {MOST_SCANS}; a queue is never left out")
         licences.check(self.licences, "licences", least=0)
         for user, quota in self.quotas.items():
             if not 1e-6 <= quota <= 1e12:

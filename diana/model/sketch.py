@@ -92,6 +92,22 @@ class Sketch(msgspec.Struct, array_like=True, dict=True):
         weight, sum_s = self.buckets[bucket]
         return sum_s / weight
 
+    def finer(self, part: float) -> float:
+        """The same by the edges of the buckets, as if each one's samples lay evenly between them: nearer where samples
+        are close together, and off by as much where they are equal. Of one bucket it is the mean."""
+        if len(self.buckets) == 1:
+            return self.quantile(part)
+        left = part * sum(weight for weight, _ in self.buckets.values())
+        for bucket in sorted(self.buckets):
+            weight = self.buckets[bucket][0]
+            if left <= weight:
+                break
+            left -= weight
+        return float(GROWTH ** (bucket - 1 + min(1.0, left / weight)))
+
+    def finer_quantiles(self) -> Quantiles:
+        return Quantiles(self.finer(0.1), self.finer(0.5), self.finer(0.9), self.mean(), self.seen)
+
     def mean(self) -> float:
         return self._mean
 

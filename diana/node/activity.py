@@ -6,10 +6,13 @@ They are in memory alone, some 100 kB, and begin with the node's start.
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
 
 from diana.errors import DianaError
 from diana.model.views.views import Info
@@ -21,14 +24,55 @@ COARSE_EVERY = 30
 """One fine sample of so many goes into the coarse row."""
 COARSE = 576
 
-_Row = tuple[float, int, int, int, int, int, int, int]
+_Row = tuple[float, int, int, int, int, int, int, int, float, float, float, float]
+
+
+class MachineUse(NamedTuple):
+    """Parts of a machine that are in use, 0 to 1."""
+
+    cpu: float = 0.0
+    memory: float = 0.0
+    disk: float = 0.0
+
+
+class MachineWatch:
+    """Tell how busy this machine's processors were since the last look, and how full its memory and a disk are.
+    `proc`: the kernel's own account. A part that cannot be told is 0."""
+
+    def __init__(self, folder: Path, proc: Path = Path("/proc")) -> None:
+        self._folder, self._proc = folder, proc
+        self._busy = self._all = 0
+
+    def look(self) -> MachineUse:
+        cpu = memory = disk = 0.0
+        with suppress(OSError, ValueError, IndexError):
+            ticks = [int(word) for word in (self._proc / "stat").read_text().split("\n", 1)[0].split()[1:9]]
+            # The fourth and fifth stand for idle, and idle until a disk answers.
+            total, busy = sum(ticks), sum(ticks) - ticks[3] - ticks[4]
+            if self._all and total > self._all:
+                cpu = (busy - self._busy) / (total - self._all)
+            self._busy, self._all = busy, total
+        with suppress(OSError, ValueError, IndexError, KeyError):
+            rows = (line.split(":") for line in (self._proc / "meminfo").read_text().splitlines())
+            kilobytes = {name: int(rest.split()[0]) for name, rest in rows}
+            memory = 1 - kilobytes["MemAvailable"] / kilobytes["MemTotal"]
+        with suppress(OSError, ZeroDivisionError):
+            room = os.statvfs(self._folder)
+            disk = 1 - room.f_bavail / room.f_blocks
+        return MachineUse(*(min(1.0, max(0.0, part)) for part in (cpu, memory, disk)))
 
 
 class Activity:
-    """`look` asks the engine; a sample it cannot give now is left out."""
+    """`look` asks the engine; a sample it cannot give now is left out. `machine` tells how the machine is used."""
 
-    def __init__(self, look: Callable[[], Awaitable[Info]], wall_s: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        look: Callable[[], Awaitable[Info]],
+        machine: Callable[[], MachineUse] = MachineUse,
+        wall_s: Callable[[], float] = time.time,
+    ) -> None:
         self._look = look
+        self._machine = machine
         self._wall_s = wall_s
         self._fine: deque[_Row] = deque(maxlen=FINE)
         self._coarse: deque[_Row] = deque(maxlen=COARSE)
@@ -51,6 +95,8 @@ class Activity:
             info.jobs_done,
             info.jobs_exported,
             info.jobs_imported,
+            info.queue_wait_s,
+            *self._machine(),
         )
         if len(self._fine) == FINE and self._seen % COARSE_EVERY == 0:
             self._coarse.append(self._fine[0])
@@ -65,7 +111,7 @@ class Activity:
         rows = rows[known + 1 :] if known is not None else [row for row in rows if row[0] > after_wall_s]
         if not rows:
             return ActivityResponse()
-        at, slots, used, queued, running, done, exported, imported = zip(*rows, strict=True)
+        at, slots, used, queued, running, done, exported, imported, wait_s, cpu, memory, disk = zip(*rows, strict=True)
         return ActivityResponse(
             at_wall_s=at,
             slots=slots,
@@ -75,4 +121,8 @@ class Activity:
             done=done,
             exported=exported,
             imported=imported,
+            queue_wait_s=wait_s,
+            cpu_share=cpu,
+            memory_share=memory,
+            disk_share=disk,
         )

@@ -6,7 +6,9 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import secrets
 import signal
+import time
 import uuid
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
@@ -16,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from diana import __version__
 from diana.adapters.datadir import OpenDataDir
 from diana.adapters.lrm.local import LocalLrm
+from diana.adapters.lrm.software import here
 from diana.adapters.tasks import end, keep_up
 from diana.engine.engine import Engine
 from diana.engine.journal import effects as fx
@@ -23,21 +26,25 @@ from diana.engine.journal import events as ev
 from diana.engine.messages.messages import Hello
 from diana.errors import DianaError, UsageError
 from diana.model.ids import SiteId
+from diana.model.job.software import BARRIER, CHECKPOINT, SPARES
 from diana.model.layout import DataDir
 from diana.node.config.maintenance import Announcer
-from diana.node.config.running_as import check_jobs_accounts
+from diana.node.config.running_as import OwnersAccounts, OwnersInputs, accounts_of, check_jobs_accounts
 from diana.node.config.site_file import SiteConfig, limits_of, load_config, overridden, want_keys
 from diana.node.disk_space import watch_room
-from diana.node.ending import AGAIN, Stop, again, report
+from diana.node.ending import AGAIN, Stop, again, report, this_process
 from diana.node.loop.clock import SiteClock
 from diana.node.node_log import log_to
 from diana.node.old_copies import is_newest, renamed
 from diana.node.pair.follower import Leadership, is_paired, serve_pair
+from diana.policy.trust import seals
+from diana.ports import Journal
 
 if TYPE_CHECKING:
     from diana.node.linking import Links
     from diana.node.loop.release import Adapters
     from diana.node.loop.runner import Runner
+    from diana.node.pair.electing import Electing
 
 BIND_S = 3.0
 """Most seconds that a stop waits until jobs that waited for their turn are bound to sites: less than half of the whole
@@ -94,6 +101,10 @@ async def _serve(
     return 0 if code == AGAIN and node.ends else code
 
 
+def _nobody_to_lead(order: fx.HandOver) -> None:
+    _log.error("there is no standby that %s could be", order.to)
+
+
 class _Node:
     """One run of a node: what was built, in the order it is taken down again (by the exit stack)."""
 
@@ -110,6 +121,7 @@ class _Node:
         self.address = ""
         self._stop = Stop()
         self.runner: Runner
+        self.electing: Electing | None = None
 
     async def start(self, stack: AsyncExitStack) -> None:
         from diana.adapters.trust.keyring import FileKeyring
@@ -118,6 +130,7 @@ class _Node:
         from diana.node.linking import Links, told_address
         from diana.node.loop.release import Release
         from diana.node.loop.runner import Runner
+        from diana.node.notify.notices import Notices, told_of
         from diana.node.pair.choosing_witness import ChoosingWitness
         from diana.node.traces.sending import follow
         from diana.node.trusting import Refusals
@@ -148,22 +161,36 @@ class _Node:
         journal = store.load()
         clock = SiteClock(journal.at_s)
         engine = Engine.restore(journal, site=config.site, keyring=keyring, now=clock.now_s())
-        newest = is_newest(store, paths.journal, self.pair is not None)
+        newest = is_newest(store, paths, config.site, engine.state.next_group, self.pair is not None)
+        self._next_group = engine.state.next_group
         nonce, restored = uuid.uuid4().hex, bool(store.meta("restored_from"))
         db_uuid = store.meta("db_uuid")
-        effects = engine.start(
-            config.settings,
-            boot_nonce=nonce,
-            db_uuid=db_uuid,
-            restored=restored,
-            newest=newest,
-            urls=config.staging.urls,
-            software=config.software.offered(),
-            address=told,
-            machine=config.machine,
-            term=self.term(),
-        )
-        self.runner = Runner(engine, thread, clock, journal.records, self.pair)
+
+        def begin(engine: Engine, restored: bool) -> list[fx.Effect]:
+            return engine.start(
+                config.settings,
+                boot_nonce=nonce,
+                db_uuid=db_uuid,
+                restored=restored,
+                newest=newest,
+                seal_key=secrets.token_bytes(seals.KEY_BYTES),
+                urls=config.staging.urls,
+                software=(*config.software.offered(), here(), BARRIER, CHECKPOINT, SPARES),
+                address=told,
+                machine=config.machine,
+                term=self.term(),
+                process=this_process(),
+            )
+
+        def remake(journal: Journal) -> Engine:
+            engine = Engine.restore(journal, site=config.site, keyring=keyring, now=clock.now_s())
+            # That the store was put back is among its records since the first start.
+            begin(engine, False)
+            return engine
+
+        effects = begin(engine, restored)
+        thread.make_room = self.opened.release_ballast
+        self.runner = Runner(engine, thread, clock, journal.records, self.pair, remake)
         stack.push_async_callback(self.runner.close)
         # Before any machine is ready: nothing starts that would outlast a window.
         self.announcer = Announcer(config.maintenance, clock.now_s, self.runner.emit_own)
@@ -180,10 +207,16 @@ class _Node:
             seq=engine.boot_seq,
             term=self.term(),
             data_address=told,
+            former=engine.state.former,
+            begun=engine.state.begun,
+            seal=engine.boot_seal,
         )
         links = Links(paths=paths, config=config, port=port, hello=hello, emit=self.runner.emit_peer)
         links.transport.note_refused = self.refusals.note_peer
-        left = follow(stack, config, self.runner, clock)
+        links.transport.note_word = self.refusals.note_word
+        traced = follow(stack, config, self.runner, clock)
+        self.notices = Notices(paths.notices, paths.keys, config.vo, config.notify, clock.now_s, time.time)
+        left = told_of(traced, lambda effects: self.notices.saw(effects, self.runner.group))
         adapters = await self._adapters(stack, server, links, left, clock)
         release = Release(config.site, paths, thread, self.runner.callers, adapters)
         # Before the engine gives orders again: none of them may change the catalogue meanwhile.
@@ -203,10 +236,15 @@ class _Node:
             # Nobody hears of this boot before it is on both disks.
             await self.lead.open(self.runner.seq)
             ChoosingWitness(config, paths, self.pair, self._dialled).begin(stack)
+            if self.electing is not None:
+                self.electing.begin(stack)
         await self._clients(stack, server, port)
+        self.notices.begin(engine.state.groups.values())
+        stack.push_async_callback(end, keep_up(self.notices.run, "notices"))
 
     def _start_anew(self, db_uuid: str) -> None:
-        if renamed(self.store, db_uuid, self.pair is not None):
+        site = self.config.site
+        if renamed(self.store, db_uuid, self.paths, site, self._next_group, self.pair is not None):
             self.again = True
             self._stop.set()
 
@@ -262,8 +300,10 @@ class _Node:
     ) -> Adapters:
         from diana.adapters.grpc.server import peer_identity
         from diana.adapters.link_probe import LinkProbe, ProbeService
+        from diana.adapters.reach import Reacher
         from diana.adapters.staging.catalogue.holdings import DataReader
         from diana.adapters.staging.stager import FileStager
+        from diana.node.api.live_logs import running_logs
         from diana.node.loop.release import Adapters
         from diana.node.member.subgrid import SubGrid
         from diana.wire.pb import data_pb2_grpc
@@ -291,11 +331,16 @@ class _Node:
             allowed_urls=config.staging.urls,
         )
         stack.push_async_callback(self.stager.close)
+        if config.run_as:
+            self.stager.deliver_by(OwnersAccounts(accounts_of(config), runner.owner_of))
+            self.stager.read_by(OwnersInputs(accounts_of(config)))
         merging = None
         if self.pair is not None:
+            from diana.node.pair.electing import Electing
             from diana.node.pair.elsewhere import beside
             from diana.node.pair.merging import Merging
 
+            self.electing = Electing(self.pair, runner.emit_own)
             self.stager.stand_beside(beside(self.pair, runner.given_up))
             merging = Merging(config.site, self.stager, runner.outputs_of, runner.emit_own, clock.now_s, runner.retried)
             stack.push_async_callback(merging.stop)
@@ -318,13 +363,17 @@ class _Node:
             known_as=runner.known_as,
             leaders=self._leaders,
             holds_as=runner.holds_as,
+            elsewhere=runner.elsewhere,
             paired=self.pair is not None,
         )
         self.subgrid.attach(server)
         self.stager.holdings.member_may_read = self.subgrid.lrm.may_read
+        self.stager.show_running(running_logs(runner.run_of, self.subgrid.lrm))
         stack.push_async_callback(links.stop)
         stack.push_async_callback(probe.stop)
         self.probe = probe
+        reacher = Reacher(runner.emit_own)
+        stack.push_async_callback(reacher.close)
         return Adapters(
             transport=transport,
             lrm=self.subgrid.lrm,
@@ -332,8 +381,11 @@ class _Node:
             heed=self.subgrid.lrm.heed,
             trust=self._revoked,
             start_anew=self._start_anew,
+            distrusted=self.refusals.note_word,
             merges=merging,
             left=left,
+            hand_over=self.electing.hand_over if self.electing else _nobody_to_lead,
+            reach=reacher.look,
         )
 
     async def _clients(self, stack: AsyncExitStack, server: Any, port: int) -> None:
@@ -380,7 +432,10 @@ class _Node:
             pair=self.pair,
             machine=config.machine,
             metrics=self.metrics,
+            notices=self.notices,
+            keyring=self.keyring,
         )
+        self.stager.show_past(api.teller(self.keyring, self.runner.settings).tell)
         trusts = self.keyring.distrust_user
         await open_dashboard(stack, config, paths, api, self.thread, users, trusts, must=self.lead is None)
         add_client_service(server, api, users)
@@ -403,7 +458,8 @@ class _Node:
             loop.add_signal_handler(number, self._end)
         loop.add_signal_handler(signal.SIGHUP, self._reload)
         running = asyncio.create_task(self.runner.run())
-        watching = asyncio.create_task(watch_room(self.opened, self.thread, self.audit, self.runner.emit_own))
+        scratch = self.subgrid.local.look_at_disk
+        watching = asyncio.create_task(watch_room(self.opened, self.thread, self.audit, self.runner.emit_own, scratch))
         stopping = asyncio.create_task(self._stop.wait())
         await asyncio.wait({running, stopping, watching}, return_when=asyncio.FIRST_COMPLETED)
         # Also where it ends by itself.
@@ -443,7 +499,11 @@ class _Node:
         except DianaError as error:
             _log.error("settings kept as they were: %s", error)
             return
-        self.runner.emit_own(ev.SettingsLoaded(config.settings, config.staging.urls, config.software.offered()))
+        self.runner.emit_own(
+            ev.SettingsLoaded(
+                config.settings, config.staging.urls, (*config.software.offered(), here(), BARRIER, CHECKPOINT, SPARES)
+            )
+        )
         self.announcer.use(config.maintenance)
         self.subgrid.local.set_slots(config.settings.slots)
         self.subgrid.use(config.software)

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
+from diana.adapters.lrm.spawner.identity import machine, start_ticks
 from diana.errors import DianaError
 
 LONGEST_STOP_S = 8.0
@@ -76,6 +77,12 @@ def _chain(work: Any) -> Iterator[str]:
             return
         yield f"{frame.f_code.co_qualname} ({os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno})"
         work = getattr(work, "cr_await", None) or getattr(work, "ag_await", None) or getattr(work, "gi_yieldfrom", None)
+
+
+def this_process() -> str:
+    """Return the identity of this process, which it keeps when it becomes a new one (`again`)."""
+    here, pid = machine(), os.getpid()
+    return f"{here.boot_id}:{here.pid_namespace}:{here.init_ticks}:{pid}:{start_ticks(pid)}"
 
 
 def again() -> NoReturn:

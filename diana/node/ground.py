@@ -48,7 +48,7 @@ class Ground:
             return
         self.server, self.port = make_server(listen, paths.keys, keyring.distrust, **asked)
         stack.push_async_callback(self.server.stop, 2.0)
-        store = SqliteStore(paths.journal)
+        store = SqliteStore(paths.journal, paths.mark_twin)
         stack.callback(store.close)
         refuse_alone(store, paths, site)
         self.thread = StoreThread(store)

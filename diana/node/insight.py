@@ -25,6 +25,7 @@ _COUNTS = {
     "dropped_unlinked": "messages dropped, no stream",
     "dropped_full": "messages dropped, queue full",
     "dropped_unreached": "messages dropped, not reached in time",
+    "slowed": "times a peer was read no further for a while",
     "retries_sent": "told to send less",
     "retries_received": "asked to send less",
     "refused_peers": "peers refused",
@@ -68,6 +69,14 @@ class NodeInsight:
             witness=self._pair.pair.witness.partition("@")[0] if self._pair else "",
             relayed_by=self._links.offering.standing(),
             relays_to=self._links.offers.sites(),
+            to_lead=found.to_lead,
+            why_to_lead=found.why_to_lead,
+            to_stand_by=found.to_stand_by,
+            forecast_error=found.forecast_error,
+            forecasts=found.forecasts,
+            ranges_held=found.ranges_held,
+            ranges=found.ranges,
+            elects=found.elects,
         )
 
     async def examine(self, found: Peers) -> tuple[CheckResult, ...]:
@@ -164,4 +173,10 @@ class NodeInsight:
             used_slots=row.used_slots,
             jobs=row.jobs,
             note=note,
+            scratch_bytes=row.scratch_bytes,
+            scratch_free_bytes=row.scratch_free_bytes,
+            availability=max(0.0, row.availability),
+            known_s=row.known_s,
+            here_s=row.here_s,
+            goings=row.goings,
         )

@@ -7,12 +7,18 @@ import logging
 import re
 import sys
 from datetime import UTC, datetime
+from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
 Format = Literal["text", "json"]
+
+MOST_BYTES = 32 << 20
+"""Bytes of node.log, or of node.out when a node begins, after which it is put aside."""
+KEPT = 2
+"""Logs put aside that are kept: node.log.1, the newest, and so on."""
 
 _PART = re.compile(r"(?<![\w/.-])([a-z][a-z0-9-]*-[0-9]+)/[0-9]+(?![\w/.])")
 """A part of a group, alpha-12/0; a file's path has more around it."""
@@ -22,7 +28,7 @@ _JOB = re.compile(r"(?<![\w/.-])([a-z][a-z0-9-]*-[0-9]+)\.([0-9]+)(?![\w/.-])")
 
 def log_to(path: Path, form: Format = "text", site: str = "", machine: str = "") -> None:
     """`site` and `machine`: what every JSON object says it is of."""
-    handler = _Handler(path)
+    handler = _Handler(path, maxBytes=MOST_BYTES, backupCount=KEPT)
     text = logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
     handler.setFormatter(_Json(site, machine) if form == "json" else text)
     handler.addFilter(_is_news)
@@ -31,9 +37,9 @@ def log_to(path: Path, form: Format = "text", site: str = "", machine: str = "")
     root.addHandler(handler)
 
 
-class _Handler(logging.FileHandler):
-    """Writes the log; a line for which the disk has no room waits for the next one. The reason why a node ends goes to
-    standard error too."""
+class _Handler(RotatingFileHandler):
+    """Writes the log, and begins another when it has grown; a line for which the disk has no room waits for the next
+    one. The reason why a node ends goes to standard error too."""
 
     def handleError(self, record: logging.LogRecord) -> None:
         if not isinstance(sys.exc_info()[1], OSError):

@@ -1,33 +1,80 @@
-"""A journal that lacks what it once held, for an older copy was put back: known by the mark beside it before any peer
-is met, or by the word of a peer (`engine/site/journal_doubt.py`). Either way the store takes another name, and what is
-not over is held. What two machines keep is judged by their own rules (`replica`), and put back by an operator alone."""
+"""A journal that lacks what it once held, for an older copy was put back or its end was lost: known by the marks, or by
+groups that the audit trail says were accepted, before any peer is met; or by the word of a peer
+(`engine/site/journal_doubt.py`). Either way the store takes another name, what is not over is held, and what is known
+to be gone is said. What two machines keep is judged by their own rules (`replica`), and put back
+by an operator alone."""
 
 from __future__ import annotations
 
 import logging
+import time
 import uuid
-from pathlib import Path
 
+import msgspec
+
+from diana.model.layout import DataDir
+from diana.model.words import counted
+from diana.node.ways_in import audit
 from diana.ports import Store, call_restored
 
 _log = logging.getLogger("diana.node")
 
+LOST = "lost"
+"""Key in the store of the last `LostGroups`."""
+_MOST_NAMED = 12
 
-def is_newest(store: Store, journal: Path, paired: bool) -> bool:
-    """Before the engine starts: whether the store surely has all it ever had. One that surely has not is renamed."""
+
+class LostGroups(msgspec.Struct, frozen=True):
+    """Groups that were accepted here and went with the end of a journal."""
+
+    wall_s: float
+    count: int
+    text: str
+
+
+def is_newest(store: Store, paths: DataDir, site: str, next_group: int, paired: bool) -> bool:
+    """Before the engine starts: whether the store surely has all it ever had. One that surely has not is renamed.
+    `next_group`: the number of the next group, as the journal has it."""
     if paired:
         store.trust()
         return True
-    if store.standing() == "older":
+    older = store.standing() == "older"
+    if not older and audit.last_accepted(paths.audit, site) >= next_group:
+        # The trail is written after the journal is synced.
+        _log.warning("%s names groups that %s does not have", paths.audit, paths.journal)
+        older = True
+    if older:
         call_restored(store, uuid.uuid4().hex)
-        _log.warning("%s is an older copy; what is not over is held, see docs/operators.md", journal)
-    return store.standing() == "newest"
+        _log.warning("%s is an older copy; what is not over is held, see docs/operators.md", paths.journal)
+        say_lost(store, paths, site, next_group)
+    return not older and store.standing() == "newest"
 
 
-def renamed(store: Store, db_uuid: str, paired: bool) -> bool:
+def renamed(store: Store, db_uuid: str, paths: DataDir, site: str, next_group: int, paired: bool) -> bool:
     """At a peer's word: whether the node is to start anew."""
     if paired:
         _log.critical("the journals of both machines are older copies; restore a backup, see docs/operators.md")
         return False
     call_restored(store, db_uuid)
+    say_lost(store, paths, site, next_group)
     return True
+
+
+def say_lost(store: Store, paths: DataDir, site: str, next_group: int) -> None:
+    """Tell the operator which groups were accepted that the journal does not have, as far as the audit trail says."""
+    names = sorted({name for name in audit.accepted(paths.audit) if _number(name, site) >= next_group}, key=_by_number)
+    if not names:
+        return
+    listed = ", ".join(names[:_MOST_NAMED]) + (f" and {len(names) - _MOST_NAMED} more" if names[_MOST_NAMED:] else "")
+    text = f"{counted(len(names), 'group')} accepted and gone with the end of the journal: {listed}"
+    store.set_meta(LOST, msgspec.json.encode(LostGroups(time.time(), len(names), text)).decode())
+    _log.warning("%s; their users must submit them again", text)
+
+
+def _number(name: str, site: str) -> int:
+    prefix, _, number = name.rpartition("-")
+    return int(number) if prefix == site and number.isdecimal() else -1
+
+
+def _by_number(name: str) -> int:
+    return int(name.rpartition("-")[2])

@@ -53,6 +53,11 @@ class Refusals:
         if self.audit is not None:
             self.audit.note("peer", "peer-stream", decision="denied", reason=why, where=where, unproven=True)
 
+    def note_word(self, site: SiteId, why: str) -> None:
+        """Note a word of a peer that was not believed. Its certificate was verified, so it is its own word."""
+        if self.audit is not None:
+            self.audit.note(f"site:{site}", "peer-word", decision="ignored", reason=why, role="peer")
+
 
 class Reaching(Protocol):
     refuses: Callable[[SiteId], str]

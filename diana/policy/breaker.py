@@ -7,8 +7,9 @@ round; when too many fail fast it is put on probation, where one job at a time i
 does well opens the ramp again. Whatever happens, the jobs that failed fast there and those not proven stay within 2 %
 of the group, or 10 jobs if that is more, plus as many as did well or ran long enough.
 
-A breaker is an immutable value of a few numbers: each event gives a new one. Nothing in it is per job. The bound holds
-only as far as ends are told soon: a job that failed at once counts as proven if its end is told later than `fast_s`.
+A breaker is an immutable value of a few numbers: each event gives a new one. Nothing in it is per job. Time proves jobs
+only where starts and ends are told at once: a job that failed at once counts as proven if its end is told later than
+`fast_s`. Where they are told late, as by a batch system, only what was seen to run so long is proven (`seen`).
 """
 
 from __future__ import annotations
@@ -146,6 +147,8 @@ class Breaker(msgspec.Struct, frozen=True, kw_only=True):
     """Jobs that ever did well."""
     lost: int = 0
     """Jobs that ever failed fast."""
+    seen: int = 0
+    """Those of `out`, besides `running`, that were seen to run too long to fail fast any more, as of the last look."""
     streak: int = 0
     """Jobs that did well since the ramp last began."""
     recent_ended: float = 0.0
@@ -166,9 +169,9 @@ class Breaker(msgspec.Struct, frozen=True, kw_only=True):
     def proven(self, now: float) -> int:
         """Number of running jobs that have run too long to fail fast any more."""
         if not self.running:
-            return 0
+            return self.seen
         recent = sum(jobs for began_s, jobs in self.starts if began_s + self._reach_s() > now)
-        return max(0, self.running - recent)
+        return max(0, self.running - recent) + self.seen
 
     def _reach_s(self) -> float:
         """Seconds after which an entry of `starts` is proven: it also holds jobs that started up to a step later."""
@@ -245,6 +248,7 @@ def ended(b: Breaker, ends: EndCounts, now: float, settings: BreakerSettings) ->
         b,
         out=max(0, b.out - ends.total),
         running=min(max(0, b.running - ends.total), max(0, b.out - ends.total)),
+        seen=max(0, b.seen - ends.total),
         good=b.good + ends.good,
         lost=b.lost + ends.fast,
         credit=0 if ends.fast else b.credit,

@@ -94,7 +94,7 @@ def mark(site: str) -> int:
 
 
 def drawn(of: Sequence[_T], count: int, seed: int) -> list[_T]:
-    """Draw `count` different members of `of` (or all), each equally likely; the same seed draws the same."""
+    """Draw `count` different members of `of` (or all, or none), each equally likely; the same seed draws the same."""
     pool = list(of)
     if len(pool) <= count:
         return pool
@@ -102,7 +102,7 @@ def drawn(of: Sequence[_T], count: int, seed: int) -> list[_T]:
         seed = _mixed(seed + at)
         other = at + seed % (len(pool) - at)
         pool[at], pool[other] = pool[other], pool[at]
-    return pool[:count]
+    return pool[: max(0, count)]
 
 
 def _mixed(z: int) -> int:

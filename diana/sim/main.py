@@ -8,13 +8,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TextIO
 
-from diana.sim.experiments import fanout, patience
+from msgspec import structs
+
+from diana.sim.experiments import fanout, gang_tables, patience, program_tables
 from diana.sim.experiments.failure import failure, smaller
 from diana.sim.experiments.shrink import LIMIT_S
 from diana.sim.report.report import Report, selected
 from diana.sim.report.table import table
 from diana.sim.scenario import scenario as sc
 from diana.sim.scenario.comparison import AS_IT_IS, plan
+from diana.sim.specs.gang_spec import GangTables
+from diana.sim.specs.program_spec import ProgramTables
 
 MOST_REFUSALS = 5
 """Refusals told one by one."""
@@ -40,6 +44,10 @@ def run(
     a wrong scenario."""
     out = out or sys.stdout
     scenario = sc.reporting(sc.load(Path(path)), keys)
+    if scenario.gangs is not None:
+        return _gang_tables(scenario.gangs, as_json, out)
+    if scenario.grads is not None:
+        return _program_tables(scenario.grads, seeds, as_json, out)
     comparing = scenario.compare is not None and (not keys or "compare" in keys)
     if comparing or html is not None:
         from diana.sim.experiments import instrument
@@ -72,6 +80,23 @@ def run(
     chosen = selected(reports, scenario.report)
     out.write(json.dumps(chosen, indent=2) + "\n" if as_json else table(chosen))
     return 1 if failed else 0
+
+
+def _gang_tables(tables: GangTables, as_json: bool, out: TextIO) -> int:
+    told = gang_tables.answers(tables)
+    out.write(json.dumps(told, indent=2) + "\n" if as_json else gang_tables.text(told))
+    wrong = gang_tables.differences(tables)
+    for line in (*gang_tables.doubts(tables), *wrong):
+        print(line, file=sys.stderr)
+    return 1 if wrong else 0
+
+
+def _program_tables(tables: ProgramTables, seeds: int, as_json: bool, out: TextIO) -> int:
+    told, wrong = program_tables.answers(structs.replace(tables, seeds=seeds or tables.seeds))
+    out.write(json.dumps(told, indent=2) + "\n" if as_json else program_tables.text(told))
+    for line in wrong:
+        print(line, file=sys.stderr)
+    return 1 if wrong else 0
 
 
 def refusals(report: Report) -> list[str]:

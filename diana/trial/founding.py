@@ -49,7 +49,8 @@ class Founding:
         ground, first = self._ground, self._first
         slots = str(self._specs[first.site].slots)
         data = ("--data", str(first.data))
-        ground.say(first, "init", first.site, "--vo", self._vo, "--listen", first.address, "--slots", slots, *data)
+        words = ("init", first.site, "--vo", self._vo, "--listen", first.address, "--slots", slots)
+        ground.say(first, *words, *_root_jobs(), *data)
         self._configure(first)
         self._start([first])
         others = [machine for machine in ground.machines if machine.role == "site" and machine is not first]
@@ -73,6 +74,7 @@ class Founding:
     def _join(self, machine: NodeProcess, inviter: NodeProcess) -> None:
         token = inviter.client.invite(machine.role, machine.name, address=inviter.address).token
         words = ["join", token, machine.name, "--data", str(machine.data), "--slots", str(self._slots(machine))]
+        words += _root_jobs()
         if machine.role != "member":
             words += ["--listen", machine.address]
         if advertised := self._advertised(machine):
@@ -198,6 +200,11 @@ def _write(spec: DatasetSpec, folder: Path) -> None:
         with (folder / f"f{k}").open("wb") as file:
             file.write(hashlib.sha256(f"{spec.name}/f{k}".encode()).digest()[: spec.file_bytes])
             file.truncate(spec.file_bytes)
+
+
+def _root_jobs() -> tuple[str, ...]:
+    """The option by which whoever runs a scenario as root lets its jobs run as root."""
+    return ("--root-jobs",) if os.getuid() == 0 else ()
 
 
 def _software(offered: tuple[str, ...]) -> Software:

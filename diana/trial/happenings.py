@@ -85,6 +85,11 @@ class Happenings:
                 for pair in pairs:
                     self._cuts.setdefault(pair, []).append(event)
                 self._ground.cut([pair for pair in pairs if len(self._cuts[pair]) == 1])
+            case "drain" | "undrain":
+                for site in sites:
+                    self.leader(site).client.operate(event.kind)
+            case "load" | "slots":
+                raise AssertionError("a plan has none")
             case "heal":
                 self._mend([pair for pair in self._cuts if not sites or not set(sites).isdisjoint(pair)])
 
@@ -94,6 +99,9 @@ class Happenings:
             for pair in cut:
                 self._cuts[pair] = [one for one in self._cuts[pair] if one is not event]
             self._mend([pair for pair in cut if not self._cuts[pair]])
+        if event.kind == "drain":
+            for site in event.sites:
+                self.leader(site).client.operate("undrain")
         for machine in self._ground.machines:
             if self._stopped.get(machine.called) is event:
                 del self._stopped[machine.called]

@@ -30,6 +30,7 @@ MAKE_S = 900.0
 _BASE_HAS = "python3,python3-venv,python3-pip,iproute2,iptables,ca-certificates,procps"
 _LOCK = "requirements-node.lock"
 _COPIED = ("Dockerfile", _LOCK, "pyproject.toml", "README.md", "LICENSE")
+_FOLDERS = ("diana", "scenarios")
 
 Tell = Callable[[str], None]
 
@@ -72,7 +73,8 @@ def _ask_docker() -> None:
 def _digest() -> str:
     """Digest of all that goes into the image, so that another source tree gets another image."""
     found = hashlib.sha256()
-    for path in (*(TREE / name for name in _COPIED), *sorted((TREE / "diana").rglob("*"))):
+    below = (path for name in _FOLDERS for path in sorted((TREE / name).rglob("*")))
+    for path in (*(TREE / name for name in _COPIED), *below):
         if path.is_file() and path.suffix != ".pyc":
             found.update(f"{path.relative_to(TREE)}\0".encode() + path.read_bytes() + b"\0")
     return found.hexdigest()[:12]
@@ -135,7 +137,8 @@ def context(tell: Tell) -> Iterator[Path]:
         root = Path(folder)
         for name in _COPIED:
             shutil.copy(TREE / name, root / name)
-        shutil.copytree(TREE / "diana", root / "diana", ignore=shutil.ignore_patterns("__pycache__"))
+        for name in _FOLDERS:
+            shutil.copytree(TREE / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
         try:
             shutil.copytree(_wheels(root / _LOCK, tell), root / "wheels")
         except DianaError as error:

@@ -62,6 +62,10 @@ def playable(scenario: Scenario, seed: int, where: str) -> Scenario:
         raise UsageError(f"{where}: faults: are drawn in the simulator alone; say what is to happen in [[events]]")
     if scenario.transfers:
         raise UsageError(f"{where}: transfers: real nodes move only what jobs want; leave [[transfers]] out")
+    if any(event.kind == "load" for event in scenario.events):
+        raise UsageError(f"{where}: events: load: real machines are loaded by real processes; use diana simulate")
+    if any(event.kind == "slots" for event in scenario.events):
+        raise UsageError(f"{where}: events: slots: real nodes read site.toml once; use diana simulate")
     machines = sum(1 + len(site.machines) + site.standby for site in scenario.sites)
     if machines > MOST_MACHINES:
         raise UsageError(f"{where}: {machines} machines: at most {MOST_MACHINES} real nodes; use diana simulate")

@@ -17,7 +17,7 @@ import msgspec
 
 from diana.model.ids import GroupId, SiteId, SubgroupId, is_group_id, site_id
 from diana.model.indexset import IndexSet
-from diana.wire import BadMessage
+from diana.wire import BadMessage, maxima
 
 Convert = Callable[[Any], Any]
 
@@ -110,11 +110,24 @@ class Mapper:
         if descriptor is None:
             raise LookupError(f"{proto.DESCRIPTOR.full_name} has no field {info.name}: add it and run {_GENERATE}")
         hint = _without_none(hint)
+        most = self._most(proto.DESCRIPTOR.name, info.name, hint, descriptor)
         encode, decode = self._converters(info.name, hint, descriptor)
+        decode = _bounded(decode, most, descriptor.is_repeated) if most is not None else decode
+        if self._checked and info.name in maxima.COUNTS.get(proto.DESCRIPTOR.name, ()):
+            decode = _counted(decode)
         presence = descriptor.message_type is not None and not descriptor.is_repeated
         required = info.default is msgspec.NODEFAULT and info.default_factory is msgspec.NODEFAULT
         nonzero = info.default is not msgspec.NODEFAULT and bool(info.default)
         return _Field(info.name, encode, decode, presence, required, nonzero)
+
+    def _most(self, message: str, name: str, hint: Any, descriptor: Any) -> maxima.Most | None:
+        """Return the maxima of a peer's field; None: it holds one number, or a message."""
+        if not self._checked or (hint not in _TEXTS and not descriptor.is_repeated):
+            return None
+        most = maxima.FIELDS.get(f"{message}.{name}")
+        if most is None:
+            raise LookupError(f"no maximum of {message}.{name}: add it to diana/wire/maxima.py")
+        return most
 
     def _converters(self, name: str, hint: Any, descriptor: Any) -> tuple[Convert | None, Convert | None]:
         origin = typing.get_origin(hint)
@@ -183,6 +196,47 @@ def _without_none(hint: Any) -> Any:
     if isinstance(hint, NewType) and hint not in (SiteId, GroupId, SubgroupId):
         hint = hint.__supertype__
     return hint
+
+
+_TEXTS = (str, bytes, SiteId, GroupId, SubgroupId)
+
+
+def _bounded(decode: Convert | None, most: maxima.Most, repeated: bool) -> Convert:
+    """Apply maxima before a value is converted, so that what is cut costs nothing."""
+    then = decode or (lambda value: value)
+    text, items, cut = most
+
+    def one(value: Any) -> Any:
+        if len(value) > text:
+            if not cut:
+                raise ValueError(f"{len(value)} long, at most {text}")
+            value = value[:text]
+        return then(value)
+
+    def many(values: Any) -> Any:
+        if len(values) > items:
+            if not cut:
+                raise ValueError(f"{len(values)} items, at most {items}")
+            values = values[:items]
+        if text and any(isinstance(value, str) and len(value) > text for value in values):
+            if not cut:
+                raise ValueError(f"a text of more than {text} characters")
+            values = [value[:text] for value in values]
+        return then(values)
+
+    return many if repeated else one
+
+
+def _counted(decode: Convert | None) -> Convert:
+    then = decode or (lambda value: value)
+
+    def run(value: Any) -> Any:
+        most = value if isinstance(value, int) else max(value, default=0)
+        if most > maxima.MOST_COUNTED:
+            raise ValueError(f"{most} is more than anybody counts")
+        return then(value)
+
+    return run
 
 
 def _each(check: Callable[[str], Any]) -> Convert:

@@ -15,14 +15,11 @@ from google.protobuf.message import DecodeError
 
 from diana.engine.messages.messages import Gossip, Hello, Message, Prepare, Retry
 from diana.model.facts import Facts, Outcome
-from diana.wire import BadMessage, mapping
+from diana.wire import BadMessage, mapping, maxima
+from diana.wire.maxima import MAX_MESSAGE_BYTES
 from diana.wire.pb import client_pb2, common_pb2, peer_pb2
 
 PeerMessage = Message | Hello | Retry
-
-MAX_MESSAGE_BYTES = (4 << 20) - (4 << 10)
-"""Largest payload encoded or decoded: with its envelope it fits a gRPC message of 4 MiB. Larger contents travel in
-several messages."""
 
 _T = TypeVar("_T", bound=msgspec.Struct)
 
@@ -82,6 +79,7 @@ def decode_message(data: bytes) -> PeerMessage:
     """Inverse of `encode_message`; BadMessage for anything else."""
     if len(data) > MAX_MESSAGE_BYTES:
         raise BadMessage(f"{len(data)} bytes, at most {MAX_MESSAGE_BYTES} are read")
+    maxima.scan(data, peer_pb2.PeerMessage.DESCRIPTOR)
     try:
         outer = peer_pb2.PeerMessage.FromString(data)
     except DecodeError:

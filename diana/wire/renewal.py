@@ -12,6 +12,7 @@ from cryptography.x509.oid import NameOID
 
 from diana.wire.pb import enrol_pb2
 from diana.wire.tls import identity_in
+from diana.wire.unreadable import UNREADABLE
 
 SIGN = "/diana.v1.Enrol/Sign"
 _CONTEXT = b"diana renewal 1\0"
@@ -30,15 +31,16 @@ def proven(key: ec.EllipticCurvePublicKey, request: bytes, signature: bytes) -> 
 
 
 def is_due(chain: bytes, wall_s: float) -> bool:
-    """True once half of the validity of a PEM chain's first certificate is over, while it is still valid. ValueError
-    for a text that is no certificate."""
+    """True once half of the validity of a PEM chain's first certificate is over, while it is still valid. One of
+    `UNREADABLE` for a text that is no certificate."""
     leaf = x509.load_pem_x509_certificate(chain)
     first, last = leaf.not_valid_before_utc.timestamp(), leaf.not_valid_after_utc.timestamp()
     return first + last < 2.0 * wall_s and wall_s < last
 
 
 def request_again(chain: bytes, key_pem: bytes, wall_s: float) -> enrol_pb2.SignRequest:
-    """Make the request for the same name and key. ValueError for files that are not a key and its certificate."""
+    """Make the request for the same name and key. One of `UNREADABLE` for files that are not a key and its
+    certificate."""
     named = identity_in(x509.load_pem_x509_certificate(chain))
     key = load_pem_private_key(key_pem, password=None)
     if not isinstance(key, ec.EllipticCurvePrivateKey) or not named.kind:
@@ -60,6 +62,6 @@ def is_answer(old: bytes, new: bytes) -> bool:
     """True if `new` names the same identity as `old`, for the same key. TLS has verified the signer that answered."""
     try:
         before, after = x509.load_pem_x509_certificate(old), x509.load_pem_x509_certificate(new)
-    except ValueError:
+        return identity_in(before) == identity_in(after) and before.public_key() == after.public_key()
+    except UNREADABLE:
         return False
-    return identity_in(before) == identity_in(after) and before.public_key() == after.public_key()

@@ -21,6 +21,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from diana.errors import UsageError
 from diana.model.ids import SiteId
 from diana.model.trust.identity import NOBODY, Identity, dns_names, parse_uri
+from diana.wire.unreadable import UNREADABLE
 
 MAX_GRPC_BYTES = 4 << 20
 """Largest gRPC message either way."""
@@ -90,9 +91,9 @@ def _belong(credentials: Credentials) -> bool:
     try:
         key = load_pem_private_key(credentials.key, password=None)
         certificate = x509.load_pem_x509_certificate(credentials.certificate)
-    except (ValueError, TypeError):
+        return bool(key.public_key() == certificate.public_key())
+    except UNREADABLE:
         return False
-    return bool(key.public_key() == certificate.public_key())
 
 
 def parse_identity(uris: list[str]) -> Identity:
@@ -106,7 +107,7 @@ def parse_identity(uris: list[str]) -> Identity:
 def identity_in(certificate: x509.Certificate) -> Identity:
     try:
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except x509.ExtensionNotFound:
+    except UNREADABLE:
         return NOBODY
     return parse_identity(names.get_values_for_type(x509.UniformResourceIdentifier))
 
@@ -216,7 +217,7 @@ async def learn_leaf(address: str) -> x509.Certificate:
             writer.transport.abort()
     try:
         return x509.load_der_x509_certificate(der or b"")
-    except ValueError:
+    except UNREADABLE:
         raise OSError("it shows no certificate") from None
 
 

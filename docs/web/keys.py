@@ -21,10 +21,18 @@ from msgspec import inspect as types
 
 JOB_TITLES = {
     "RawGroup": "[group]",
+    "RawRetries": "[group.retries]",
     "RawResources": "[resources]",
     "RawInput": "[[inputs]]",
     "RawOutputs": "[outputs]",
     "RawMember": "[[group]]",
+    "RawComponent": "[[components]]",
+    "RawFlexible": "[flexible]",
+    "RawGang": "[gang]",
+    "RawMapper": "[package.mapper]",
+    "RawPackage": "[package]",
+    "RawCheckpoint": "[checkpoint]",
+    "RawContract": "[contract]",
 }
 JOB_HEAD = """# Job file: every key
 

@@ -18,7 +18,7 @@ from diana.adapters.staging.limits import StagingLimits
 from diana.adapters.staging.stager import FileStager
 from diana.engine.journal.effects import Gather, LookUp, StageIn
 from diana.engine.journal.events import Event, LookedUp, StageDone
-from diana.model.data import DataFile, Dataset, Fetch
+from diana.model.data import DataFile, Fetch, RegisteredDataset
 from diana.model.facts import Facts, FactsKey, OutputFile
 from diana.model.ids import GroupId, SiteId, SubgroupId, group_of
 from diana.model.layout import DataDir
@@ -45,7 +45,7 @@ def write(path: Path, data: bytes) -> Path:
 
 
 class Held(NamedTuple):
-    dataset: Dataset
+    dataset: RegisteredDataset
     files: tuple[DataFile, ...]
 
 
@@ -90,7 +90,7 @@ class TestSite:
     async def register(self, name: str, paths: list[Path], *, new_version: bool = False) -> Held:
         return self.held(await self.stager.register(name, paths, new_version=new_version))
 
-    def held(self, dataset: Dataset) -> Held:
+    def held(self, dataset: RegisteredDataset) -> Held:
         """The dataset with its files, each as a unit of its own."""
         with closing(Catalogue(self.data.catalogue)) as catalogue:
             found = catalogue.by_digest(dataset.digest)
@@ -98,8 +98,8 @@ class TestSite:
             rows = [file for page in catalogue.pages(found.number) for file in page]
         return Held(dataset, tuple(DataFile(f"dataset:{dataset.name}/{f.name}", f.size_bytes, f.sha256) for f in rows))
 
-    async def look_up(self, *refs: str) -> LookedUp:
-        self.stager.look_up(LookUp(ticket=self.ticket(), refs=refs))
+    async def look_up(self, *refs: str, owner: str = "") -> LookedUp:
+        self.stager.look_up(LookUp(ticket=self.ticket(), refs=refs, owner=owner))
         return await asyncio.wait_for(self.looked.get(), 10.0)
 
     async def serve(self, port: int = 0) -> int:
@@ -135,11 +135,11 @@ class TestSite:
         self._ticket += 1
         return self._ticket
 
-    async def done(self, within_s: float = 20.0) -> StageDone:
+    async def done(self, within_s: float = 60.0) -> StageDone:
         return await asyncio.wait_for(self.events.get(), within_s)
 
-    async def stage(self, *files: Fetch, subgroup: SubgroupId = SUBGROUP) -> StageDone:
-        self.stager.stage_in(StageIn(ticket=self.ticket(), subgroup=subgroup, files=files))
+    async def stage(self, *files: Fetch, subgroup: SubgroupId = SUBGROUP, owner: str = "") -> StageDone:
+        self.stager.stage_in(StageIn(ticket=self.ticket(), subgroup=subgroup, files=files, owner=owner))
         return await self.done()
 
     async def gather(self, source: SiteId, key: FactsKey, facts: Facts, to: Path | str = "") -> StageDone:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from diana.adapters.batch.settings import ClusterSettings
-from diana.adapters.lrm.software import Software
+from diana.adapters.lrm.software import Software, here
 from diana.adapters.lrm.spawner.protocol import UNREADY_EXIT, UNREADY_FILE
 from diana.model.ids import SubgroupId
 from diana.model.job.spec import GroupSpec, Resources
@@ -75,12 +75,13 @@ def test_a_site_offers_it_where_it_has_a_launcher_and_a_cluster_by_its_own_alone
     site = Software(container="podman", modules={"root": "true"}, mpi="mpirun -n {n}")
     assert site.offered() == ("containers", "module root", "mpi")
     assert Software(container="singularity", mpi="mpirun {n}").offered() == ("containers", "mpi", "mpi in containers")
-    assert ClusterSettings().offer(Software(modules={"root": "true"}), ()) == ("module root", "licences")
-    assert ClusterSettings().offer(site, [("matlab", 2)])[2:] == ("licence matlab 2", "licences")
-    assert ClusterSettings(mpi="srun").offer(Software(), ()) == ("mpi", "licences")
+    assert ClusterSettings().offer(Software(modules={"root": "true"}), ()) == ("module root", here(), "licences")
+    assert ClusterSettings().offer(site, [("matlab", 2)])[3:] == ("licence matlab 2", "licences")
+    assert ClusterSettings(mpi="srun").offer(Software(), ()) == ("mpi", here(), "licences")
     assert ClusterSettings(mpi="srun", software=Software(container="apptainer")).offer(site, ()) == (
         "containers",
         "mpi",
         "mpi in containers",
+        here(),
         "licences",
     )

@@ -7,6 +7,8 @@ import os
 import time
 from pathlib import Path
 
+import pytest
+
 from diana.adapters.staging.limits import StagingLimits
 from diana.engine.journal.effects import StageIn
 from diana.model.ids import SubgroupId
@@ -70,6 +72,7 @@ async def test_the_same_file_wanted_by_many_at_once_is_fetched_once(tmp_path: Pa
         assert sum(e.bytes_moved for e in ends) == len(content)
 
 
+@pytest.mark.wide
 async def test_two_thousand_small_files_come_in_one_stream_quickly(tmp_path: Path) -> None:
     async with grid(tmp_path, "alpha", "beta") as (alpha, beta):
         for number in range(2000):
@@ -110,6 +113,14 @@ async def test_when_no_source_has_it_the_error_names_file_and_sites(tmp_path: Pa
         assert "not registered at site beta" in done.error and "\n" not in done.error
         nowhere = await alpha.stage(fetch("dataset:none/a.bin", b"abc", "alpha"))
         assert "no other site has it" in nowhere.error or "not registered" in nowhere.error
+        assert (done.spoilt, nowhere.spoilt) == ("dataset:none/a.bin", "dataset:none/a.bin")
+
+
+async def test_a_source_that_is_away_has_spoilt_nothing(tmp_path: Path) -> None:
+    async with grid(tmp_path, "alpha", "beta") as (alpha, beta):
+        await beta.stop_serving()
+        done = await alpha.stage(fetch("dataset:none/a.bin", b"abc", "beta"))
+        assert done.error and not done.spoilt
 
 
 async def test_a_file_changed_since_registration_is_refused_by_name(tmp_path: Path) -> None:

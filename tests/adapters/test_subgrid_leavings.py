@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from diana.adapters.subgrid.delivery import Delivery, LogSegments
 from diana.adapters.subgrid.ends import EndBook, as_they_lie, leavings
-from diana.adapters.subgrid.protocol import Batch, decode_batch, encode_batch
+from diana.adapters.subgrid.protocol import DeliveredRuns, decode_batch, encode_batch
 from diana.engine.journal.events import JobsEnded, Run
 from diana.model.facts import Facts, Outcome, OutputFile
 from diana.model.ids import GroupId, SiteId, SubgroupId
@@ -74,7 +74,7 @@ def root_at(folder: Path) -> DataDir:
 
 
 def deliver(data: DataDir, told: Facts, chunks: Iterator[bytes], machine: str = "m1") -> Facts:
-    batch = decode_batch(encode_batch(Batch(1, 1, PART, 1, told)))
+    batch = decode_batch(encode_batch(DeliveredRuns(1, 1, PART, 1, told)))
     taking = Delivery(data, ALPHA, LogSegments(data.logs_root, machine), batch)
     try:
         for chunk in chunks:
@@ -156,7 +156,7 @@ def test_fewer_or_more_bytes_than_named_are_refused(tmp_path: Path, chunks: list
 
 def test_columns_of_unequal_length_are_refused() -> None:
     with pytest.raises(ValueError):
-        decode_batch(encode_batch(Batch(1, 1, PART, 1, facts(2, cpu_s=[0.0]))))
+        decode_batch(encode_batch(DeliveredRuns(1, 1, PART, 1, facts(2, cpu_s=[0.0]))))
 
 
 def test_an_output_that_vanished_fails_its_job_and_no_other(tmp_path: Path) -> None:
@@ -205,4 +205,4 @@ def test_a_large_batch_travels_in_pieces_that_fit_a_message() -> None:
     outputs = [OutputFile(index, f"o{index}-{n}", 1, "0" * 64) for index in range(4000) for n in range(4)]
     pieces = EndBook().add(JobsEnded(subgroup=PART, epoch=1, facts=facts(4000, outputs=outputs)))
     assert sum(len(piece.facts.indices) for piece in pieces) == 4000
-    assert max(len(encode_batch(Batch(1, 1, PART, 1, piece.facts))) for piece in pieces) < 2 << 20
+    assert max(len(encode_batch(DeliveredRuns(1, 1, PART, 1, piece.facts))) for piece in pieces) < 2 << 20

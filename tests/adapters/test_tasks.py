@@ -13,7 +13,7 @@ import pytest
 from diana.adapters import tasks
 from diana.adapters.subgrid import protocol
 from diana.adapters.subgrid.lrm import SubGridLrm
-from diana.engine.journal.effects import Kill, Lease, Start
+from diana.engine.journal.effects import KillRuns, RenewLease, Start
 from diana.engine.journal.events import Event, JobsEnded, Run
 from diana.model.ids import SiteId, SubgroupId
 from diana.model.indexset import IndexSet
@@ -152,9 +152,9 @@ class Own:
 
     def start(self, order: Start) -> None: ...
 
-    def lease(self, order: Lease) -> None: ...
+    def lease(self, order: RenewLease) -> None: ...
 
-    def kill(self, order: Kill) -> None: ...
+    def kill(self, order: KillRuns) -> None: ...
 
     def forget(self, runs: tuple[Run, ...]) -> None:
         self.forgotten += runs

@@ -17,6 +17,7 @@ class ClusterSite(RealSite):
     """Its slots are limited to what a test asks for."""
 
     worker = "cluster"
+    brief_s = 3.0
 
     def __init__(self, root: Path, settings: ClusterSettings) -> None:
         self.data = DataDir(root)
@@ -35,8 +36,7 @@ class ClusterSite(RealSite):
         await self.lrm.connect()
         await self.until(lambda: self.readies() > 0)
 
-    async def restart_node(self) -> None:
-        await self.lrm.close()
+    async def node_up(self) -> None:
         before = self.readies()
         self.lrm = self._cluster()  # type: ignore[assignment]
         await self.lrm.connect()

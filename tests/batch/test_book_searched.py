@@ -13,7 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from diana.adapters.batch.array.barrier import GO, LATE, Barrier
 from diana.adapters.batch.array.ending import Ending
+from diana.adapters.batch.array.folder import LOST, RECALLED
 from diana.adapters.batch.array.script import Dialect
 from diana.adapters.batch.book import Book
 from diana.adapters.batch.portions import NO_LIMIT, Limit
@@ -46,6 +48,7 @@ KINDS = (
     "ledger refuses",
 )
 GIVEN_BACK = "given back"
+CHOICES = ("give", "submit", "look", "ask", "kill", "take back", "recall", "go")
 
 
 class Rough:
@@ -61,6 +64,8 @@ class Rough:
         self.executed: Counter[tuple[Path, int]] = Counter()
         self.finished: set[tuple[Path, int]] = set()
         self.struck: Counter[str] = Counter()
+        self.waits: set[tuple[Path, int]] = set()
+        """Tasks at their barriers."""
 
     def strikes(self, fault: str) -> bool:
         if self.rng.random() >= self.faults.get(fault, 0.0):
@@ -119,7 +124,11 @@ class Rough:
                 del self.tasks[name]
         elif self.strikes("requeue"):
             # What ran is killed, and the task starts again some day.
+            self.waits.discard((folder, task))
             self.tasks[name] = (token, folder, Stage.WAITING)
+        elif (folder, task) in self.waits:
+            if self.leaves(folder, task):
+                del self.tasks[name]
         else:
             del self.tasks[name]
             if not self.strikes("machine lost"):
@@ -137,7 +146,32 @@ class Rough:
             return False
         os.write(fd, f"{job} machine\n".encode())
         os.close(fd)
-        self.executed[folder, task] += 1
+        if Barrier(folder).there():
+            (folder / "held" / str(task)).write_text("20000 machine\n.\n")
+            self.waits.add((folder, task))
+        else:
+            self.executed[folder, task] += 1
+        return True
+
+    def leaves(self, folder: Path, task: int) -> bool:
+        """True if a task leaves its barrier for good; one that was let go executes its command."""
+        at = Barrier(folder)
+        try:
+            if self.rng.random() < 0.03:
+                at.close(task, LATE)
+            word = at.word(task)
+            if word is None:
+                return False
+            self.waits.discard((folder, task))
+            self.struck[word.why] += 1
+            if word.why == GO:
+                self.executed[folder, task] += 1
+                return False
+            if not self.strikes("machine lost"):
+                (folder / "end" / str(task)).write_text("0 b\n0m0.0s 0m0.0s\n0m0.1s 0m0.0s\n.\n")
+        except FileNotFoundError:
+            # Given up meanwhile, its folder is gone.
+            self.waits.discard((folder, task))
         return True
 
 
@@ -183,7 +217,8 @@ def token_of(folder: Path) -> str:
     return f"{folder.parent.name}.{folder.name}"
 
 
-def search(root: Path, seed: int) -> Rough:
+def search(root: Path, seed: int, *, holds: bool = False) -> Rough:
+    """`holds`: the jobs are components of gangs."""
     rng = random.Random(seed)
     system = Rough(rng, {kind: rng.choice((0.0, 0.0, 0.1, 0.4)) for kind in KINDS})
     crash, forget = rng.choice((0.0, 0.05, 0.2)), rng.random()
@@ -197,8 +232,13 @@ def search(root: Path, seed: int) -> Rough:
     given, cancelled, indices = 0, set[int](), dict[str, list[int]]()
     jobs = rng.randint(5, 30)
 
+    gone: set[Run] = set()
+    """Runs that were let go."""
+
     def give(some: list[int]) -> None:
-        book.give(order(some, [attempts[index] + 1 for index in some]))
+        wanted = order(some, [attempts[index] + 1 for index in some])
+        wanted.barrier_s = time.time() + 1e6 if holds else 0.0
+        book.give(wanted)
         attempts.update(some)
         last = book.ledger.arrays()[-1]
         indices[last.token] = last.order.indices
@@ -209,7 +249,14 @@ def search(root: Path, seed: int) -> Rough:
         for _ in range(rng.randint(0, 6)):
             system.step()
         try:
-            match rng.choice(("give", "submit", "look", "ask", "kill", "take back", "recall")):
+            match rng.choice(
+                ("give", "submit", "look", "ask", "kill", "take back", "recall", *(["go"] if holds else []))
+            ):
+                case "go":
+                    for one in book.at_barrier(new=False):
+                        with suppress(FileNotFoundError):
+                            if rng.random() < 0.7 and one.barrier.let_go(one.task, ()):
+                                gone.add(one.run)
                 case "give" if given < jobs:
                     some = list(range(given, min(jobs, given + rng.randint(1, 8))))
                     give(some)
@@ -243,6 +290,7 @@ def search(root: Path, seed: int) -> Rough:
         for _, _, facts in told:
             for index, attempt, outcome in zip(facts.indices, facts.attempts, facts.outcomes, strict=True):
                 if outcome == Outcome.UNBEGUN:
+                    assert Run(PART, 1, index, attempt) not in gone, f"seed {seed}: {index} was let go"
                     if attempt == attempts[index] and index not in again and index not in outcomes:
                         again.append(index)
                         system.struck[GIVEN_BACK] += 1
@@ -278,13 +326,14 @@ def search(root: Path, seed: int) -> Rough:
     return system
 
 
-def searched(root: Path, seeds: Iterable[int]) -> Counter[str]:
+def searched(root: Path, seeds: Iterable[int], *, holds: bool = False) -> Counter[str]:
     struck: Counter[str] = Counter()
     for seed in seeds:
-        struck.update(search(root / str(seed), seed).struck)
+        struck.update(search(root / str(seed), seed, holds=holds).struck)
     return struck
 
 
+@pytest.mark.wide
 def test_every_run_is_executed_once_at_most_and_comes_to_an_end(tmp_path: Path) -> None:
     struck = searched(tmp_path, (*range(10), *range(SEED, SEED + 2)))
     assert all(struck[kind] for kind in (*KINDS, GIVEN_BACK, "history asked")), struck
@@ -295,3 +344,9 @@ def test_every_run_is_executed_once_at_most_and_comes_to_an_end(tmp_path: Path) 
 def test_so_it_is_under_many_seeds(first: int, tmp_path: Path) -> None:
     struck = searched(tmp_path, range(SEED + 1000 + 60 * first, SEED + 1060 + 60 * first))
     assert all(struck[kind] > 5 for kind in KINDS), struck
+
+
+@pytest.mark.wide
+def test_a_component_is_executed_only_if_it_was_let_go_and_what_was_is_never_told_unbegun(tmp_path: Path) -> None:
+    struck = searched(tmp_path, (*range(4), *range(SEED + 2000, SEED + 2004)), holds=True)
+    assert all(struck[word] for word in (GO, LATE, RECALLED, LOST)), struck

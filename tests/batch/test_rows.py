@@ -23,7 +23,7 @@ from diana.adapters.batch.settings import ClusterSettings
 from diana.adapters.lrm.collect import OutputCollector
 from diana.adapters.lrm.spawner.protocol import Order
 from diana.adapters.subgrid.delivery import LogSegments
-from diana.engine.journal.effects import Lease
+from diana.engine.journal.effects import RenewLease
 from diana.engine.journal.events import LrmLost, LrmReady, Run
 from diana.errors import StoreFailed
 from diana.model.facts import Facts, Outcome
@@ -162,7 +162,7 @@ async def test_a_cluster_that_another_machine_took_over_is_lost_once_and_never_r
     assert isinstance(ready, LrmReady)
     with book(tmp_path / "spare", shared, ready.identity):
         for _ in range(5):
-            lrm.lease(Lease(origin=SiteId("beta"), until_s=1.0))
+            lrm.lease(RenewLease(origin=SiteId("beta"), until_s=1.0))
             await asyncio.sleep(0.2)
     await lrm.close()
     assert [type(event) for event in told] == [LrmReady, LrmLost]

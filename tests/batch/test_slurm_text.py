@@ -126,3 +126,15 @@ def test_licences_go_by_the_names_jobs_use_and_others_by_their_own() -> None:
     assert read.licences(text, {}) == (("matlab", 4), ("mdcs@flex", 3))
     assert read.licences(text, {"toolbox": "mdcs@flex", "none": "no@such"}) == (("matlab", 4), ("toolbox", 3))
     assert read.licences("No licenses configured in Slurm.\n", {}) == ()
+
+
+def test_a_line_that_nobody_could_read_is_no_answer() -> None:
+    with pytest.raises(BatchUnreachable, match="Slurm says a line of more than 16,384 characters"):
+        read.licences("LicenseName=a Total=1\n" + "x" * 20_000, {})
+
+
+def test_more_than_there_can_be_is_no_answer() -> None:
+    with pytest.raises(BatchUnreachable):
+        read.capacity(SINFO.replace("64000", "9" * 30), CONFIG, 0)
+    with pytest.raises(BatchUnreachable):
+        read.listing("7|0-9999999999:2|PENDING|diana.a.1|4|None\n")

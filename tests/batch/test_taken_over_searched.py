@@ -236,6 +236,7 @@ def searched(root: Path, seeds: Iterable[int]) -> Counter[str]:
     return struck
 
 
+@pytest.mark.wide
 def test_every_run_is_executed_once_at_most_whoever_takes_over_from_whom(tmp_path: Path) -> None:
     struck = searched(tmp_path, (0, 3, 7, 9, 12, 14, *range(SEED, SEED + 2)))
     wanted = ("taken over", "restarted", "arrays taken over", "refused by the seal", "given back")

@@ -83,7 +83,7 @@ class Zsh:
     def __exit__(self, *exc: object) -> None:
         self.terminal.__exit__()
 
-    def completed(self, line: str, within_s: float = 20.0) -> list[str]:
+    def completed(self, line: str, within_s: float = 60.0) -> list[str]:
         """Words offered for the last one of this line, which may be empty."""
         self._told.write_text("")
         self.terminal.press(line + _ASKED)

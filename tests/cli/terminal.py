@@ -57,14 +57,14 @@ class Terminal:
         self.raw += some
         return bool(some)
 
-    def until(self, words: str, within_s: float = 20.0) -> None:
+    def until(self, words: str, within_s: float = 60.0) -> None:
         """Waits until the screen, from here on, shows the words."""
         start, end_s = len(self.raw), time.monotonic() + within_s
         while words not in CONTROL.sub("", self.raw[start:].decode(errors="replace")):
             assert time.monotonic() < end_s, f"no {words!r} within {within_s:g} s: {self.text()[-2000:]}"
             assert self.read() or words in self.text(), f"it ended without {words!r}: {self.text()[-2000:]}"
 
-    def ended(self, within_s: float = 20.0) -> int:
+    def ended(self, within_s: float = 60.0) -> int:
         """Its exit code."""
         end_s = time.monotonic() + within_s
         while self.read() and time.monotonic() < end_s:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from diana.cli.groups.decisions import show_decision, show_outcomes
+from diana.model.views.decision import SiteCount
 from diana.model.views.group import PartOutcome
-from diana.wire.client.decisions import CostWeight, Decision, PlannedPart, SiteCost, SiteCount
+from diana.wire.client.decisions import CostWeight, Decision, PlannedPart, SiteCost
 from diana.wire.client.messages import ExplainResponse
 
 DECISION = Decision(

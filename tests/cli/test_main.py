@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import socket
 import subprocess
 import sys
+import tempfile
+import threading
 from pathlib import Path
 
 import pytest
@@ -14,8 +18,8 @@ from diana.cli import main as cli
 from diana.cli.groups import follow, work
 from diana.cli.shared import faults, parsing
 
-WITHOUT_JSON = ("node", "top", "completion")
-"""Verbs that run until they are stopped, that need a terminal, that are for a shell."""
+WITHOUT_JSON = ("node", "top", "completion", "report")
+"""Verbs that run until they are stopped, that need a terminal, that are for a shell, that say nothing."""
 
 
 def run(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -124,6 +128,26 @@ def test_a_node_that_is_not_running_is_exit_code_4(
     assert f"diana node --data {tmp_path}" in one_line(capsys.readouterr().err)
 
 
+def test_a_node_that_goes_while_it_is_asked_to_stop_has_stopped(capsys: pytest.CaptureFixture[str]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "site.toml").write_text("")
+        (Path(folder) / "control").mkdir()
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(f"{folder}/control/diana.sock")
+            listener.listen()
+
+            def goes() -> None:
+                caller, _ = listener.accept()
+                caller.recv(1)
+                caller.close()
+
+            gone = threading.Thread(target=goes)
+            gone.start()
+            assert cli.main(["stop", "--data", folder]) == 0
+            gone.join(30)
+    assert capsys.readouterr().out == "the node has ended; it was stopping already\n"
+
+
 def failing_with(error: BaseException) -> parsing.Command:
     def fail(args: object) -> int:
         raise error
@@ -167,6 +191,40 @@ def test_a_fault_of_ours_is_one_line_that_names_a_file_with_the_evidence(
     assert evidence.stat().st_mode & 0o777 == 0o600
 
 
+def test_a_path_that_was_named_and_cannot_be_used_is_no_fault_of_ours(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from diana.cli.groups import look
+
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.delenv("DIANA_DATA", raising=False)
+    closed = PermissionError(errno.EACCES, "Permission denied", "/srv/one/two/site.toml")
+    monkeypatch.setitem(look.COMMANDS, "sites", failing_with(closed))
+    for words in (
+        ["--data", "/srv/one/two"],
+        ["--data=/srv/one/two"],
+        ["/srv/one/two/job.toml"],
+        ["/srv/one/two/site.toml/a"],
+    ):
+        # Its own options do not matter here.
+        assert faults.report(closed, ["sites", *words]) == 2, words
+        line = one_line(capsys.readouterr().err)
+        assert line.startswith("diana: /srv/one/two/site.toml: Permission denied; name another path, or have"), words
+    monkeypatch.setenv("DIANA_DATA", "/srv/one/two")
+    assert cli.main(["sites"]) == 2
+    file = NotADirectoryError(errno.ENOTDIR, "Not a directory", "/srv/one/two/x")
+    assert faults.report(file, ["sites"]) == 2
+    assert capsys.readouterr().err.endswith("two/x: Not a directory; name another path\n")
+    # A path that nobody named, a node's own, another fault.
+    for error, words in (
+        (closed, ["sites", "--data", "/srv/another"]),
+        (closed, ["node", "--data", "/srv/one/two"]),
+        (FileNotFoundError(errno.ENOENT, "No such file", "/srv/one/two/x"), ["sites", "--data", "/srv/one/two"]),
+    ):
+        monkeypatch.delenv("DIANA_DATA", raising=False)
+        assert faults.report(error, words) == faults.INTERNAL
+
+
 def test_an_interrupt_is_exit_code_130(monkeypatch: pytest.MonkeyPatch) -> None:
     from diana.cli.groups import look
 
@@ -192,7 +250,8 @@ def test_the_module_runs_as_the_command_does() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "value_s"), [("90", 90), ("90s", 90), ("1.5m", 90), ("2h", 7200), ("1d", 86400), ("250ms", 0.25)]
+    ("text", "value_s"),
+    [("90", 90), ("90s", 90), ("1.5m", 90), ("2h", 7200), ("1d", 86400), ("250ms", 0.25), ("1h30m", 5400)],
 )
 def test_durations_read_as_people_write_them(text: str, value_s: float) -> None:
     assert parsing.duration_s(text) == value_s

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from diana.cli.groups.decisions import show_decision
@@ -14,15 +14,16 @@ from diana.cli.groups.work import guessed_format
 from diana.cli.shared import output
 from diana.client.results import JobResult
 from diana.model.views.group import GroupStatus, SiteShare
+from diana.model.views.site import Guarded
 from diana.wire.client.decisions import Decision, PlannedPart, SiteCost
-from diana.wire.client.sites import Guarded
 
 
+@example(9_909, 10_091, 0)
 @given(st.integers(0, 10**7), st.integers(0, 10**7), st.integers(0, 10**7))
 def test_a_bar_keeps_its_width_and_is_full_only_at_the_end(done: int, failed: int, left: int) -> None:
     drawn = output.bar([(done, "#"), (failed, "x")], done + failed + left)
     assert len(drawn) == 20
-    assert left == 0 or drawn.endswith(".")
+    assert drawn.endswith(".") == (left > 0 or not done + failed)
     assert done == 0 or drawn.startswith("#")
 
 

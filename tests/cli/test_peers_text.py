@@ -6,8 +6,8 @@ import pytest
 
 from diana.cli.groups import look
 from diana.cli.sites import doctor, peers
+from diana.model.views.site import Site
 from diana.wire.client.peers import CheckResult, Count, DoctorResponse, MachineRow, PeerRow, PeersResponse
-from diana.wire.client.sites import Site
 
 BETA = PeerRow(
     site="beta", state="alive", link="out", streams=2, held="both", address="10.0.0.2:7400", rtt_s=0.0021, age_s=1.0,
@@ -41,18 +41,31 @@ def test_a_row_says_how_a_site_is_linked_and_when_it_was_heard_of(capsys: pytest
 
 def test_machines_stand_below_with_the_standby_and_its_witness(capsys: pytest.CaptureFixture[str]) -> None:
     machines = (
-        MachineRow(machine="main", role="RootGrid", state="here", away_s=-1.0, slots=4, used_slots=1, jobs=1),
-        MachineRow(machine="m2", role="member", state="away", away_s=75.0, slots=8, jobs=1200),
+        MachineRow(
+            **{"machine": "main", "role": "RootGrid", "state": "here", "away_s": -1.0, "slots": 4, "used_slots": 1},
+            **{"jobs": 1, "scratch_bytes": 200 * 10**9, "scratch_free_bytes": 150 * 10**9},
+            **{"availability": 0.9612, "known_s": 1000.0, "here_s": 998.0, "goings": 4.2},
+        ),
+        MachineRow(
+            **{"machine": "m2", "role": "member", "state": "away", "away_s": 75.0, "slots": 8, "jobs": 1200},
+            **{"scratch_bytes": 100 * 10**9, "scratch_free_bytes": -1},
+        ),
         MachineRow(machine="spare", role="standby", state="here", away_s=-1.0, note="in sync"),
     )
-    peers.show(PeersResponse(site="alpha", machines=machines, witness="beta", relayed_by=("hub",), relays_to=("far",)))
-    none, _, head, main, m2, spare, witness, by, to, counts = shown(capsys)
+    more = {
+        "relays_to": ("far",),
+        "to_lead": "spare",
+        "why_to_lead": "spare is more available than main: 99.0 % against 96.1 %",
+    }
+    peers.show(PeersResponse(site="alpha", machines=machines, witness="beta", relayed_by=("hub",), **more))
+    none, _, head, main, m2, spare, witness, ought, by, to, counts = shown(capsys)
     assert none == "no other site is known; let one in with: diana invite"
-    assert head == "MACHINE ROLE STATE SLOTS FREE JOBS STANDBY"
-    assert main == "main RootGrid here 4 3 1 -"
-    assert m2 == "m2 member away for 1m15s 8 - 1,200 -"
-    assert spare == "spare standby here 0 0 0 in sync"
+    assert head == "MACHINE ROLE STATE SLOTS FREE JOBS SCRATCH WAS HERE GOINGS AVAILABLE STANDBY"
+    assert main == "main RootGrid here 4 3 1 150.0 GB of 200.0 GB 99.8 % 4 96.1 % -"
+    assert m2 == "m2 member away for 1m15s 8 - 1,200 ? of 100.0 GB - - - -"
+    assert spare == "spare standby here 0 0 0 - - - - in sync"
     assert witness == "witness of the standby: beta"
+    assert ought == f"{more['why_to_lead']}; hand over with: diana site promote"
     assert by == "hub: cannot dial this site, relay to it"
     assert to == "far: reached through this site"
     assert counts == "since the node started: nothing dropped, refused or retried"

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from diana.cli.groups.look import _status_row
-from diana.cli.groups.queue import littles_line, predictions_line, show_queue, show_waiting, waiting_lines
+from diana.cli.groups.queue import littles_line, predictions_line, show_plainly, show_queue, show_waiting, waiting_lines
 from diana.model.views.group import GroupStatus
 from diana.model.views.queue import LittlesCheck, QueueClass, QueueUser, QueueView, Waiting
 
@@ -49,6 +49,34 @@ def test_the_queue_is_shown_level_by_level(capsys: pytest.CaptureFixture[str]) -
     assert "bob@vo      1      10        4        100.0%          100.0%         25.0%" in lines
 
 
+def test_plainly_told_the_queue_has_no_numbers_of_the_paper(capsys: pytest.CaptureFixture[str]) -> None:
+    show_plainly(QUEUE)
+    said = capsys.readouterr().out
+    assert said.splitlines()[0] == "alpha: 4 running in 4 slots, 10 jobs wait"
+    row = next(line for line in said.splitlines() if "alpha-3" in line)
+    assert row.split() == [
+        "later",
+        "10",
+        "bob@vo",
+        "1",
+        "30.0",
+        "s",
+        "to",
+        "2m00s",
+        "1",
+        "not",
+        "ready",
+        "to",
+        "start,",
+        "waited",
+        "long",
+        "alpha-3",
+    ]
+    assert not {"Q3", "-0.150", "Pr", "Little's"} & set(said.split())
+    show_plainly(QueueView(site="alpha", slots=2, running=1))
+    assert capsys.readouterr().out == "alpha: 1 running in 2 slots, nothing waits\n"
+
+
 def test_littles_law_and_the_basis_of_predictions_are_one_line_each() -> None:
     assert littles_line(QUEUE.littles) == (
         "Little's law over 10m00s: N = 3 jobs, R W = 0.5/s x 6.0 s = 3, deviation +0 (300 came, 300 left)"
@@ -87,8 +115,11 @@ def test_jobs_of_which_only_the_reason_is_known_are_one_line(capsys: pytest.Capt
     show_waiting([away, Waiting(site="", jobs=1, note="not placed yet")])
     shown = capsys.readouterr().out
     assert shown == "\n3 jobs wait at beta: beta does not answer just now\n\n1 job waits: not placed yet\n"
+    assert waiting_lines(Waiting(site="", jobs=2, note="wait for their turn at beta")) == [
+        "2 jobs wait for their turn at beta"
+    ]
 
 
 def test_status_has_a_column_for_the_level() -> None:
-    assert "Q2 0.459" in _status_row(GroupStatus(group="alpha-1", jobs=2, level="Q2", priority=0.4586466))
-    assert _status_row(GroupStatus(group="alpha-1", jobs=2))[4] == "-"
+    assert "Q2 0.459" in _status_row(GroupStatus(group="alpha-1", jobs=2, level="Q2", priority=0.4586466), gangs=False)
+    assert _status_row(GroupStatus(group="alpha-1", jobs=2), gangs=False)[4] == "-"

@@ -6,14 +6,15 @@ import pytest
 
 from diana.cli.shared import output
 from diana.cli.top import orders, tables
+from diana.cli.top.logs import likely_job, plain_lines
 from diana.cli.top.reading import SHOWN
 from diana.cli.top.story import Cells, Failures, story
 from diana.model.views.group import GroupStatus
 from diana.model.views.queue import QueueClass, QueueUser, QueueView, Waiting
+from diana.model.views.site import Site
 from diana.wire.client import messages as wire
 from diana.wire.client.decisions import Decision, PlannedPart, SiteCost
 from diana.wire.client.peers import MachineRow, PeerRow, PeersResponse
-from diana.wire.client.sites import Site
 
 HOSTILE = "[red]x[/red]\x1b[2J\x07‮"
 
@@ -135,3 +136,16 @@ def test_what_can_be_done_to_a_group_is_asked_for_by_what_it_has() -> None:
     assert orders.question("again", group("a-1", held=1, failed=2)) == ("release", "Release 1 held job of a-1?")
     assert orders.question("again", group("a-1", failed=2)) == ("retry", "Try 2 failed jobs of a-1 again?")
     assert orders.question("again", group("a-1")) is None
+
+
+def test_the_log_that_opens_is_of_a_job_that_failed_or_that_probably_runs() -> None:
+    assert likely_job(group("alpha-1", done=3, cancelled=1), 7) == 7
+    assert likely_job(group("alpha-1", done=3, cancelled=1), None) == 4
+    assert likely_job(group("alpha-1", done=10), None) == 9
+    assert likely_job(group("alpha-1", done=10, final=True), None) == 0
+
+
+def test_what_was_written_for_a_terminal_reads_as_it_does_there() -> None:
+    assert plain_lines("\x1b[1;31mred\x1b[0m\tx\r\n 10 %\r 20 %\r\n") == "red     x\n 20 %\n"
+    assert plain_lines(" 10 %\r 20 %") == " 20 %"
+    assert plain_lines("\x1b[2J\x07‮evil") == "?[2J??evil"

@@ -6,7 +6,7 @@ import pytest
 
 from diana.cli.groups.users import MOST_ASKED, chosen_sites, show_users
 from diana.cli.shared.shapes import UserRow, UsersShown
-from diana.wire.client.sites import Site
+from diana.model.views.site import Site
 
 
 def test_of_a_thousand_busy_sites_those_with_the_most_jobs_are_asked() -> None:

@@ -134,6 +134,8 @@ class Book:
                 if what == "explain":
                     return views.Explanation(group=group, decisions=(), achieved_s=-1.0)
                 return self.groups[group]
+            case Ask(what="job"):
+                return views.JobPlace(site=None)
             case Ask(what="info"):
                 return views.Info(
                     site=HOME, db_uuid="u", generation=3, groups=len(self.groups), queued_jobs=0, running_jobs=0

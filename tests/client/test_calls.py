@@ -47,7 +47,7 @@ def carried_out(group: CallGroup, index: int, folder: Path, version: str = THIS)
 def outcomes(group: CallGroup, index: int, folder: Path) -> list[packing.Outcome]:
     ran = carried_out(group, index, folder)
     assert ran.returncode == 0, ran.stderr
-    return packing.outcomes((folder / remote.FOLDER / f"result-{index}").read_bytes(), f"alpha-1.{index}")
+    return packing.outcomes((folder / f"{remote.RESULT}{index}").read_bytes(), f"alpha-1.{index}")
 
 
 def test_a_job_calls_its_own_entry_of_the_payload_without_cloudpickle_or_diana_installed(tmp_path: Path) -> None:
@@ -120,7 +120,7 @@ def test_another_python_says_so_in_one_line_that_names_both(tmp_path: Path) -> N
     ran = carried_out(packed((pow, [(2, 3)])), 0, tmp_path, version="3.7")
     assert ran.returncode == 1 and ran.stderr.count("\n") == 1
     assert f"packed by Python 3.7, and {sys.executable} here is Python {THIS}; install python3.7" in ran.stderr
-    assert not list((tmp_path / remote.FOLDER).glob("result-*"))
+    assert not list(tmp_path.glob(f"{remote.RESULT}*"))
 
 
 def test_the_usual_command_takes_the_python_of_the_same_version_else_python3_which_may_refuse(tmp_path: Path) -> None:
@@ -201,6 +201,7 @@ def test_single_calls_become_one_group_and_a_cancelled_one_is_not_among_them() -
     assert not futures[0].cancel(), "it is not for this test's node to say"
 
 
+@pytest.mark.wide
 def test_plenty_of_calls_do_not_wait_for_more() -> None:
     waiting = WaitingCalls()
     for _ in range(MOST_CALLS):
@@ -216,3 +217,14 @@ def test_the_client_brings_no_cloudpickle_until_an_executor_is_asked_for() -> No
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert out == "set()\nFalse True\n"
+
+
+def test_calls_that_were_packed_apart_are_one_jobs_work_and_their_time_is_told(tmp_path: Path) -> None:
+    group = CallGroup("test", whole=True)
+    apart = b"".join(packing.packed_calls(pow, [((k, 2), {})]) for k in range(4))
+    group.add(GridFuture(lambda future: False), packing.Call(packing.packed_function(pow), apart))
+    group.payload.finish()
+    assert carried_out(group, 0, tmp_path).returncode == 0
+    data = (tmp_path / f"{remote.RESULT}0").read_bytes()
+    assert [outcome.result() for outcome in packing.outcomes(data, "alpha-1.0")] == [0, 1, 4, 9]
+    assert 0 < (packing.spent_s(data, "alpha-1.0") or 0) < 5

@@ -62,7 +62,7 @@ class Streams:
 def file(index: int, damaged: bool = False) -> FetchChunk:
     data = outcome(index)
     sha256 = hashlib.sha256(b"" if damaged else data).hexdigest()
-    name = f"{remote.FOLDER}/result-{index}"
+    name = f"{remote.RESULT}{index}"
     return FetchChunk(name=name, size_bytes=len(data), data=data, sha256=sha256, last=True)
 
 
@@ -89,7 +89,7 @@ def followed(group: CallGroup, node: Streams, patience_s: float = 0.5) -> list[G
     return futures
 
 
-AWAY = Unreachable("output _diana/result-2 is on machine b, which is away; fetch it when that is back")
+AWAY = Unreachable("output _diana_result-2 is on machine b, which is away; fetch it when that is back")
 
 
 def test_an_outcome_on_a_machine_that_stays_away_ends_its_future_and_is_not_asked_for_without_end(
@@ -120,7 +120,7 @@ def test_jobs_that_ran_did_not_get_cancelled_although_others_were(group: CallGro
     """Two withdrawn before; the third ran, and its output was lost."""
     futures = [group.open[index] for index in range(3)]
     group.end_cancelled(IndexSet.span(0, 2))
-    followed(group, Streams([row(2)], ([], DianaError("output _diana/result-2 was changed")), cancelled=2))
+    followed(group, Streams([row(2)], ([], DianaError("output _diana_result-2 was changed")), cancelled=2))
     assert futures[0].cancelled() and futures[1].cancelled()
     with pytest.raises(JobFailed, match=r"alpha-1\.2: output .* was changed"):
         futures[2].result(0)
@@ -128,7 +128,7 @@ def test_jobs_that_ran_did_not_get_cancelled_although_others_were(group: CallGro
 
 def test_jobs_that_others_cancelled_before_they_started_are_told_from_one_that_ran(group: CallGroup) -> None:
     began_s = time.monotonic()
-    futures = followed(group, Streams([row(1)], ([], DianaError("output _diana/result-1 is lost")), cancelled=2))
+    futures = followed(group, Streams([row(1)], ([], DianaError("output _diana_result-1 is lost")), cancelled=2))
     for index in (0, 2):
         with pytest.raises(CancelledError):
             futures[index].result(0)

@@ -170,7 +170,7 @@ def test_the_last_result_that_does_not_come_in_time_has_its_call_withdrawn() -> 
 
     group, futures = sent(1)
     with pytest.raises(TimeoutError):
-        next(executor._results(Drives(), group, futures, time.monotonic()))  # type: ignore[arg-type]
+        next(executor._results(Drives(), [group], futures, None, time.monotonic()))  # type: ignore[arg-type]
     assert abandoned == [group]
 
 
@@ -195,7 +195,7 @@ def full(*_: object) -> None:
 
 def test_a_full_disk_leaves_no_folder_behind_whenever_it_is_met(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr("os.symlink", full)
+        patch.setattr(packing, "open", full, raising=False)
         with pytest.raises(OSError, match="No space left"):
             CallGroup("pow", whole=True)
     assert not list(folder.iterdir())

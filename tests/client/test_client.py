@@ -258,7 +258,7 @@ def test_logs_are_stretches_of_segments_newest_attempt_first(client: Client, nod
     assert list(logs)[:3] == ["alpha-1.0", "alpha-1.1", "alpha-1.2"]
     assert b"1 of 4 jobs has not ended" in logs["alpha-1"]
     assert set(log_text(client, "alpha-1", failed=True)) == {"alpha-1.2", "alpha-1"}
-    assert b"has not ended" in log_text(client, "alpha-1.3")["alpha-1.3"]
+    assert b"no log yet: is not placed yet" in log_text(client, "alpha-1.3")["alpha-1.3"]
     with pytest.raises(errors.UsageError, match="jobs 0 to 3"):
         log_text(client, "alpha-1.4")
 

@@ -253,7 +253,7 @@ async def test_a_client_in_use_follows_to_the_machine_that_leads_now(remote: Rem
     try:
         with Client(credential=ann) as client:
             # What it was connected to when that one led.
-            client._wire._made = grpc.secure_channel(f"127.0.0.1:{port}", *parts_of(client))  # type: ignore[union-attr]
+            client._wire._made = grpc.secure_channel(f"127.0.0.1:{port}", *parts_of(client))  # type: ignore[attr-defined]
             sites = await asyncio.to_thread(client.sites)
     finally:
         await server.stop(0)
@@ -261,5 +261,5 @@ async def test_a_client_in_use_follows_to_the_machine_that_leads_now(remote: Rem
 
 
 def parts_of(client: Client) -> tuple[grpc.ChannelCredentials, list[tuple[str, object]]]:
-    credential = client._wire._credential  # type: ignore[union-attr]
+    credential = client._wire._credential  # type: ignore[attr-defined]
     return credentials_of(credential), options_of(credential)

@@ -19,16 +19,12 @@ from tests.clusters.condor_site import HTCondorSite
 from tests.clusters.gridengine_site import GridEngineSite
 from tests.clusters.programs import missing
 from tests.clusters.slurm_site import SlurmSite
-from tests.e2e.conftest import SEED, chance, grid, starts
+from tests.e2e.conftest import chance, grid, starts
 from tests.e2e.grid import Grid, Site
 
 __all__ = ["chance", "grid", "starts"]
 
 Clustered = Callable[..., Site]
-
-
-def pytest_report_header() -> str:
-    return f"clusters: DIANA_SEED={SEED}"
 
 
 def folder(name: str) -> Path:

@@ -199,7 +199,7 @@ def _no_limits() -> str:
     return "".join(f"{soft}_{what} INFINITY\n" for what in _LIMITS for soft in "sh")
 
 
-def _until(happened: object, what: str, within_s: float = 20.0) -> None:
+def _until(happened: object, what: str, within_s: float = 60.0) -> None:
     by_s = time.monotonic() + within_s
     while not happened():  # type: ignore[operator]
         assert time.monotonic() < by_s, f"not within {within_s:g} s: {what}"

@@ -73,7 +73,7 @@ class SlurmSite:
         # Its daemon runs as another account, and wants every folder above its socket passable.
         for folder in (root, *root.parents):
             with suppress(PermissionError):
-                folder.chmod(folder.stat().st_mode | 0o011)
+                folder.chmod(folder.stat().st_mode | 0o011)  # type: ignore[attr-defined]
         key = root / "munge.key"
         key.write_bytes(os.urandom(128))
         key.chmod(0o600)
@@ -136,7 +136,7 @@ class SlurmSite:
             if "JobHeldUser" in why or "JobHeldAdmin" in why:
                 self.run("scontrol", "release", job, check=False)
 
-    def until_idle(self, within_s: float = 30.0) -> None:
+    def until_idle(self, within_s: float = 60.0) -> None:
         by_s = time.monotonic() + within_s
         while True:
             state = self.run("sinfo", "-h", "-o", "%T", "-p", "main", check=False).strip()

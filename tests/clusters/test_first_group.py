@@ -38,6 +38,7 @@ def test_four_commands_of_a_plain_account_bring_an_array_through_slurm(slurm: Sl
         "HOME": str(home),
         "SLURM_CONF": str(slurm.config),
         "DIANA_DATA": str(home / "diana"),
+        "DIANA_ROOT_JOBS": "true",
     }
     account, become = plain_account(environment)
     shutil.chown(home, account)

@@ -13,6 +13,7 @@ from diana.model.facts import Outcome
 from diana.model.job.spec import Resources
 from tests.batch.cluster_builders import ClusterSite
 from tests.batch.conforming import *  # noqa: F403
+from tests.batch.holding import *  # noqa: F403
 from tests.clusters.gridengine_site import GridEngineSite
 from tests.contract.lrm.test_lrm_conformance import Site
 from tests.contract.lrm_builders import shell

@@ -101,7 +101,7 @@ async def test_slurm_is_told_which_licences_a_job_holds_and_tells_how_many_there
     cluster: Cluster, slurm: SlurmSite, tmp_path: Path
 ) -> None:
     at, marks = await cluster(licences={"toolbox": "mdcs@flex"}), tmp_path / "marks"
-    assert at.ready().software == ("licence matlab 2", "licence toolbox 3", "licences")
+    assert {"licence matlab 2", "licence toolbox 3", "licences"} <= set(at.ready().software or ())
     others = subprocess.Popen(
         ["srun", "--licenses=matlab:1", "-n1", "sleep", "4"], env={**slurm.environment}, stderr=subprocess.DEVNULL
     )

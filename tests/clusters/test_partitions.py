@@ -56,18 +56,19 @@ def test_a_share_bounds_what_is_held_and_processors_are_left_free(grid: Grid, st
             until(lambda: slots(client) == 4, "half of eight", 30.0)
             by_hand = slurm.run("sbatch", "--parsable", "-n5", "-o", "/dev/null", "--wrap=sleep 60").strip()
             until(lambda: slots(client) == 1, "two stay free beside the other's five", 30.0)
-            group = client.submit(starts.job(6, then=["sleep", "0.5"])).group
+            group = client.submit(starts.job(4, then=["sleep", "3"])).group
             most, before = 0, set[str]()
 
             def over() -> bool:
                 nonlocal most, before
                 held = set(slurm.run("squeue", "-h", "-r", "-t", "R,PD", "-o", "%i").split())
-                # A task is told to be over before Slurm has put it away: what stands in two looks is held.
+                # A task is told to be over before Slurm has put it away: what stands in two looks, a second and a half
+                # apart, is held.
                 most, before = max(most, len(held & before) - 1), held
                 (status,) = client.status(group)
-                return status.done == 6
+                return status.done == 4
 
-            until(over, "all are done", 60.0)
+            until(over, "all are done", 60.0, 1.5)
             assert most == 1
     finally:
         slurm.run("scancel", by_hand, check=False)

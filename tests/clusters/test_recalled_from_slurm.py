@@ -18,7 +18,7 @@ def test_jobs_queued_in_a_busy_cluster_move_to_another_site_and_every_job_runs_o
     grid.join()
     grid.start()
     grid.meet()
-    data = ("--data", str(alpha.data))
+    data, go = ("--data", str(alpha.data)), grid.root / "go"
     grid.run(alpha, "site", "drain", *data)
 
     def queued() -> int:
@@ -29,7 +29,8 @@ def test_jobs_queued_in_a_busy_cluster_move_to_another_site_and_every_job_runs_o
             lambda: any(row.site == beta.name and row.slots == CPUS for row in client.sites()), "Slurm is there", 30.0
         )
         until(lambda: all(bool(row.note) == (row.site == alpha.name) for row in client.sites()), "alpha drains", 30.0)
-        group = client.submit(starts.job(JOBS, then=["sleep", "10"], bind="early")).group
+        waits = ["sh", "-c", 'while ! test -e "$0"; do sleep 0.2; done', str(go)]
+        group = client.submit(starts.job(JOBS, then=waits, bind="early")).group
         starts.wait_for(CPUS)
         until(lambda: queued() >= CPUS, "as many wait in Slurm as run", 30.0)
         grid.run(alpha, "site", "undrain", *data)
@@ -37,6 +38,7 @@ def test_jobs_queued_in_a_busy_cluster_move_to_another_site_and_every_job_runs_o
         assert starts.count() == CPUS
         print(grid.run(beta, "move", "--data", str(beta.data), group, "--to", alpha.name).stdout)
         until(lambda: not queued(), "nothing of it waits in Slurm any more", 20.0)
+        go.touch()
         client.wait(group, timeout_s=120.0)
     assert not starts.doubled()
     assert Counter(start.site for start in starts.all()) == {beta.name: CPUS, alpha.name: JOBS - CPUS}

@@ -13,6 +13,7 @@ from diana.model.facts import Outcome
 from diana.model.job.spec import Resources
 from tests.batch.cluster_builders import ClusterSite
 from tests.batch.conforming import *  # noqa: F403
+from tests.batch.holding import *  # noqa: F403
 from tests.clusters.slurm_site import SlurmSite
 from tests.contract.lrm.test_lrm_conformance import Site
 from tests.contract.lrm_builders import shell
@@ -46,6 +47,16 @@ async def test_jobs_that_want_gpus_have_them_to_themselves(site: Site) -> None:
     at.start(shell("true", resources=Resources(gpus=3)), 9)
     (end,) = [end for end in await at.ended(6) if end.run.index == 9]
     assert end.error.endswith("on cluster cluster a job has at most 2 GPUs, it wants 3")
+
+
+async def test_variables_that_slurm_sets_are_its_own(site: Site) -> None:
+    at = await site()
+    given = (("SLURM_JOB_ID", "{group}.{index}"), ("SLURM_NNODES", "7"), ("SLURM_ARRAY_TASK_ID", "{index}"))
+    at.start(shell("echo $SLURM_JOB_ID $SLURM_NNODES $SLURM_ARRAY_TASK_ID", environment=given), 0, 5)
+    await at.ended(2)
+    for index, end in at.by_index().items():
+        job, nodes, task = at.log(end).split()
+        assert (job.isdecimal(), nodes, task) == (True, "1", str(index))
 
 
 @pytest.fixture(autouse=True)

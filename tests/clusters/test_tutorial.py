@@ -76,7 +76,7 @@ def test_the_tutorial_does_what_it_shows(slurm: SlurmSite, namespace: str) -> No
         home,
         f"{program(home)}:{search_path()}",
         around=within(namespace),
-        environment={"SLURM_CONF": str(slurm.config)},
+        environment={"SLURM_CONF": str(slurm.config), "DIANA_ROOT_JOBS": "true"},
     )
     try:
         assert shell.play(PAGE) > 10

@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from diana.adapters.lrm.local import LocalLrm
-from diana.engine.journal.effects import Kill, Recall, Start
-from diana.engine.journal.events import Event, JobsEnded, LrmLost, LrmReady, Run
+from diana.engine.journal.effects import Go, KillRuns, RecallRuns, SaveRuns, Start
+from diana.engine.journal.events import AtBarrier, Event, JobsEnded, LrmLost, LrmReady, Run, StepsReported
 from diana.model.facts import Outcome
 from diana.model.ids import SiteId, SubgroupId
 from diana.model.indexset import IndexSet
 from diana.model.job.spec import Axis, GroupSpec, Sweep
+from diana.model.kept_log import LiveLog
 from diana.model.layout import DataDir
 
 ALPHA = SiteId("alpha")
@@ -68,6 +69,8 @@ class RealSite:
     """The embedded LRM with its spawner, over a data directory of its own."""
 
     worker = ""
+    brief_s = 0.5
+    """Seconds in which a job that is started is held, and little more."""
 
     def __init__(self, root: Path, slots: int = 2) -> None:
         self.data = DataDir(root)
@@ -94,6 +97,7 @@ class RealSite:
         directory: str = "",
         session: int = 0,
         lease: str = "",
+        barrier_s: float = 0.0,
     ) -> None:
         self.lrm.start(
             Start(
@@ -107,25 +111,72 @@ class RealSite:
                 attempts=tuple((index, attempt) for index in indices) if attempt != 1 else (),
                 directory=directory,
                 lease=lease,
+                barrier_s=barrier_s,
             )
         )
 
+    def go(self, *indices: int, environment: tuple[tuple[str, str], ...] = (), size: int = 1) -> None:
+        order = Go(
+            worker=self.worker,
+            subgroup=SUBGROUP,
+            epoch=1,
+            indices=IndexSet.of(indices),
+            environment=environment,
+            size=size,
+        )
+        self.lrm.go(order)
+
+    def at_barrier(self) -> set[int]:
+        """The runs that were told to stand at the barrier."""
+        told = [event for event in self.events if isinstance(event, AtBarrier)]
+        return {run.index for event in told for run in event.runs}
+
     def kill(self, *indices: int) -> None:
-        self.lrm.kill(Kill(worker=self.worker, subgroup=SUBGROUP, epoch=1, indices=IndexSet.of(indices)))
+        self.lrm.kill(KillRuns(worker=self.worker, subgroup=SUBGROUP, epoch=1, indices=IndexSet.of(indices)))
 
     def recall(self, *indices: int) -> None:
-        self.lrm.recall(Recall(worker=self.worker, subgroup=SUBGROUP, epoch=1, indices=IndexSet.of(indices)))
+        self.lrm.recall(RecallRuns(worker=self.worker, subgroup=SUBGROUP, epoch=1, indices=IndexSet.of(indices)))
+
+    def save(self, *indices: int, signal: str = "USR1", wait_s: float = 10.0) -> None:
+        some = IndexSet.of(indices)
+        order = SaveRuns(worker=self.worker, subgroup=SUBGROUP, epoch=1, indices=some, signal=signal, wait_s=wait_s)
+        self.lrm.save(order)
+
+    def saved(self) -> dict[int, list[str]]:
+        """The files that were told of, by the job's index."""
+        facts = [event.facts for event in self.events if isinstance(event, JobsEnded)]
+        out: dict[int, list[str]] = {}
+        for one in facts:
+            for file in one.outputs:
+                out.setdefault(file.index, []).append(file.name)
+        return out
+
+    def steps(self) -> list[tuple[int, float, float]]:
+        """The reports that were told: (index, done, total)."""
+        told = [event.steps for event in self.events if isinstance(event, StepsReported)]
+        return [(index, done, total) for some in told for index, _, _, done, total in some]
 
     def forget(self, *ends: Told) -> None:
         self.lrm.forget(tuple(end.run for end in ends))
 
-    async def until(self, happened: Callable[[], bool], within_s: float = 10.0) -> None:
+    async def log_of(self, index: int, start: int = 0, most: int = 1 << 18, attempt: int = 1) -> LiveLog:
+        return await self.lrm.look_at_log(Run(SUBGROUP, 1, index, attempt), start, most)
+
+    async def shows(self, index: int, wanted: Callable[[LiveLog], bool], within_s: float = 60.0) -> LiveLog:
+        """The log of a run as soon as it is as wanted."""
+        by_s = time.monotonic() + within_s
+        while not wanted(log := await self.log_of(index)):
+            assert time.monotonic() < by_s, log
+            await asyncio.sleep(0.02)
+        return log
+
+    async def until(self, happened: Callable[[], bool], within_s: float = 60.0) -> None:
         by_s = time.monotonic() + within_s
         while not happened():
             assert time.monotonic() < by_s, f"did not happen within {within_s} s; events: {self.events}"
             await asyncio.sleep(0.005)
 
-    async def ended(self, count: int, within_s: float = 10.0) -> list[Told]:
+    async def ended(self, count: int, within_s: float = 60.0) -> list[Told]:
         """The ends of at least `count` different runs."""
         await self.until(lambda: len({end.run for end in self.ends()}) >= count, within_s)
         return self.ends()
@@ -148,7 +199,13 @@ class RealSite:
 
     async def restart_node(self) -> None:
         """The node dies and comes back; its LRM lives on."""
+        await self.node_down()
+        await self.node_up()
+
+    async def node_down(self) -> None:
         await self.lrm.close()
+
+    async def node_up(self) -> None:
         self.lrm = self._new()
         await self.lrm.connect()
 

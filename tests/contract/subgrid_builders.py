@@ -10,7 +10,7 @@ import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -21,8 +21,9 @@ from diana.adapters.subgrid.lrm import SubGridLrm
 from diana.adapters.subgrid.service import SubGridService
 from diana.adapters.trust import certificates
 from diana.adapters.trust.keyring import FileKeyring
-from diana.engine.journal.effects import Kill, Lease, Recall, Start
+from diana.engine.journal.effects import Go, KillRuns, RecallRuns, RenewLease, SaveRuns, Start, TellRoster
 from diana.engine.journal.events import Run
+from diana.model.kept_log import LiveLog
 from diana.model.layout import DataDir
 from diana.model.settings import Settings
 from diana.node.config.site_file import SiteConfig
@@ -51,14 +52,23 @@ class _AtMember:
     def start(self, order: Start) -> None:
         self.inner.start(msgspec.structs.replace(order, worker=MEMBER, term=self._term()))
 
-    def lease(self, order: Lease) -> None:
+    def lease(self, order: RenewLease) -> None:
         self.inner.lease(order)
 
-    def kill(self, order: Kill) -> None:
+    def kill(self, order: KillRuns) -> None:
         self.inner.kill(msgspec.structs.replace(order, worker=MEMBER))
 
-    def recall(self, order: Recall) -> None:
+    def recall(self, order: RecallRuns) -> None:
         self.inner.recall(msgspec.structs.replace(order, worker=MEMBER))
+
+    def save(self, order: SaveRuns) -> None:
+        self.inner.save(msgspec.structs.replace(order, worker=MEMBER))
+
+    def tell_roster(self, order: TellRoster) -> None:
+        self.inner.tell_roster(msgspec.structs.replace(order, worker=MEMBER))
+
+    def go(self, order: Go) -> None:
+        self.inner.go(msgspec.structs.replace(order, worker=MEMBER))
 
     def forget(self, runs: tuple[Run, ...]) -> None:
         self.inner.forget(runs)
@@ -68,6 +78,10 @@ class SubGridSite(RealSite):
     """`restart_node` restarts the RootGrid, `lose_lrm` kills the member's spawner."""
 
     lrm: Any
+
+    async def log_of(self, index: int, start: int = 0, most: int = 1 << 18, attempt: int = 1) -> LiveLog:
+        run = Run(SUBGROUP, 1, index, attempt)
+        return cast("LiveLog", await self.lrm.inner.look_at_log(MEMBER, run, start, most))
 
     def __init__(self, root: Path, slots: int = 2, term: int = 0) -> None:
         self.keys, member_keys = make_keys(root / "keys")
@@ -129,10 +143,16 @@ class SubGridSite(RealSite):
         await self.restart_node_within(10.0)
 
     async def restart_node_within(self, within_s: float) -> None:
-        before = self.readies()
+        await self.node_down()
+        await self.node_up(within_s)
+
+    async def node_down(self) -> None:
         # What was said last is on its way.
         await asyncio.sleep(0.2)
         await self._stop_serving()
+
+    async def node_up(self, within_s: float = 60.0) -> None:
+        before = self.readies()
         self.lrm = self._new()
         self.node.found_root(await self._serve())
         await self.until(lambda: self.readies() > before, within_s)

@@ -95,7 +95,7 @@ class Network(Protocol):
 
     async def remove(self, site: Site) -> None: ...
 
-    async def until(self, true: Callable[[], bool], within_s: float = 10.0) -> None:
+    async def until(self, true: Callable[[], bool], within_s: float = 60.0) -> None:
         """Let time pass until the condition holds; AssertionError when it does not."""
         ...
 
@@ -106,7 +106,7 @@ class Network(Protocol):
     async def close(self) -> None: ...
 
 
-async def wait_until(true: Callable[[], bool], within_s: float = 10.0) -> None:
+async def wait_until(true: Callable[[], bool], within_s: float = 60.0) -> None:
     async def poll() -> None:
         while not true():
             await asyncio.sleep(0.01)
@@ -180,7 +180,7 @@ class GrpcNetwork:
         await site.transport.stop()
         await self._servers.pop(id(site)).stop(None)
 
-    async def until(self, true: Callable[[], bool], within_s: float = 10.0) -> None:
+    async def until(self, true: Callable[[], bool], within_s: float = 60.0) -> None:
         await wait_until(true, within_s)
 
     async def settle(self) -> None:
@@ -210,7 +210,7 @@ class SimulatedNetwork:
         del self._up[site.address]
         self.network.node_down(SiteId(site.address))
 
-    async def until(self, true: Callable[[], bool], within_s: float = 10.0) -> None:
+    async def until(self, true: Callable[[], bool], within_s: float = 60.0) -> None:
         end_s = self.clock.now_s + within_s
         while not true():
             assert self.clock.now_s < end_s, f"did not come true within {within_s} s"
@@ -271,7 +271,7 @@ class Host(Site):
         self.links = links
         self.server = server
 
-    async def ping(self, site: str, within_s: float = 5.0) -> str:
+    async def ping(self, site: str, within_s: float = 60.0) -> str:
         """Name that the probe at the other end of the data channel gives itself; empty: nobody answers."""
         channel = self.links.channel_for(SiteId(site))
         if channel is None:

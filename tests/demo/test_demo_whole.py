@@ -39,6 +39,7 @@ def test_a_small_demo_does_every_job_once_and_matches_and_leaves_no_process(tmp_
     assert processes_of(out) == []
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_demo_stops_its_nodes(tmp_path: Path, number: signal.Signals) -> None:
     out = tmp_path / "out"

@@ -74,7 +74,9 @@ def test_the_page_of_the_job_file_has_types_defaults_and_meanings_of_the_model()
     assert "| `division` | whole number 0 to 1000000 | `0` |" in page
     assert re.search(r"^\| `url` \| text \| must be given \| `dataset:NAME`", page, re.MULTILINE)
     assert [line for line in page.splitlines() if line.startswith("## ")] == [
-        *("## [group]", "## [sweep]", "## [resources]", "## [[inputs]]", "## [outputs]", "## [[group]]"),
+        *("## [group]", "## [sweep]", "## [group.retries]", "## [resources]", "## [[inputs]]", "## [outputs]"),
+        *("## [[components]]", "## [flexible]", "## [gang]", "## [package]", "## [package.mapper]"),
+        *("## [checkpoint]", "## [contract]", "## [[group]]"),
     ]
 
 

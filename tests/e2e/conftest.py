@@ -4,19 +4,13 @@ from __future__ import annotations
 
 import os
 import random
-import time
 from collections.abc import Iterator
 
 import pytest
 
 from tests.e2e.grid import Grid, Starts
 
-# Left in the environment, so that all workers of one run draw from the same.
-SEED = int(os.environ.setdefault("DIANA_SEED", str(time.time_ns() % 1_000_000)))
-
-
-def pytest_report_header() -> str:
-    return f"e2e: DIANA_SEED={SEED}"
+SEED = int(os.environ["DIANA_SEED"])
 
 
 @pytest.fixture

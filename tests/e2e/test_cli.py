@@ -15,7 +15,7 @@ import pytest
 from diana.node.config.setup import init_user
 from tests.cli.shells import completed, make_program
 from tests.cli.terminal import Terminal
-from tests.e2e.grid import Grid, Site
+from tests.e2e.grid import Grid, Site, until
 
 pytestmark = pytest.mark.e2e
 DIANA = [sys.executable, "-m", "diana.cli"]
@@ -81,7 +81,43 @@ def test_why_jobs_failed_is_told_beside_their_logs(alpha: Site) -> None:
     )
     silent = submitted(alpha, "--", "true")
     told = subprocess.run([*command, f"{silent}.0"], capture_output=True, text=True, timeout=60, check=True)
-    assert (told.stdout, told.stderr) == ("", f"diana: {silent}.0: wrote nothing so far\n")
+    assert (told.stdout, told.stderr) == ("", f"diana: {silent}.0: wrote nothing to its log\n")
+
+
+def test_a_job_has_the_files_and_variables_that_the_command_line_names(
+    alpha: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a b.txt").write_text("one ")
+    (tmp_path / "c.txt").write_text("two ")
+    monkeypatch.setenv("COLOUR", "{blue}")
+    monkeypatch.setenv("SHAPE", "round")
+    show = "cat 'a b.txt' c.txt; echo $MODE $COLOUR $SHAPE"
+    words = ("--input", "a b.txt", "c.txt", "--env", "MODE={x}", "--env", "COLOUR", "--", "sh", "-c", show)
+    group = submitted(alpha, *words, cwd=tmp_path)
+    assert diana(alpha, "logs", f"{group}.0") == "one two {x} {blue}\n"
+    everything = submitted(alpha, "--export", "ALL", "--", "sh", "-c", "echo $COLOUR $SHAPE $DIANA_SITE")
+    assert diana(alpha, "logs", f"{everything}.0") == "{blue} round alpha\n"
+    some = submitted(alpha, "--export", "SHAPE,MODE=m", "--", "sh", "-c", "echo $COLOUR $SHAPE $MODE")
+    assert diana(alpha, "logs", f"{some}.0") == "round m\n"
+    for bad in (
+        ["--env", "NOT_HERE"],
+        ["--input", "gone.txt"],
+        ["--env", "A=" + 70_000 * "x", "--env", "B=" + 70_000 * "x"],
+    ):
+        diana(alpha, "submit", *bad, "--", "true", code=2)
+    script = tmp_path / "run.sh"
+    script.write_text("#!/bin/sh\n#SBATCH --partition=long\n#SBATCH -n 2\necho $SLURM_JOB_ID $SLURM_NTASKS\n")
+    ended = subprocess.run(
+        [*DIANA, "submit", "--data", str(alpha.data), "--wait", "--parsable", str(script)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+        env=alpha.environment(),
+    )
+    note = "passed over, as it means nothing here: #SBATCH --partition (line 2)"
+    assert ended.stderr == f"diana: {script}: {note}\n"
+    assert diana(alpha, "logs", f"{ended.stdout.strip()}.0") == f"{ended.stdout.strip()}.0 2\n"
 
 
 def test_a_wait_that_times_out_is_exit_code_124_and_a_cancelled_group_is_1(alpha: Site) -> None:
@@ -91,11 +127,151 @@ def test_a_wait_that_times_out_is_exit_code_124_and_a_cancelled_group_is_1(alpha
     assert "cancelled" in diana(alpha, "wait", group, code=1)
 
 
+def test_one_of_several_is_waited_for_and_outputs_are_fetched_as_they_come(alpha: Site, tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    waits = f"until [ -e {go} ]; do sleep 0.05; done"
+    slow = diana(alpha, "submit", "--parsable", "--", "sh", "-c", waits).strip()
+    failing = diana(alpha, "submit", "--parsable", "--", "false").strip()
+    assert diana(alpha, "wait", "--any", slow, failing, code=1).startswith(f"{failing}: failed, 0 of 1 job done")
+    diana(alpha, "wait", "--any", "--timeout", "300ms", slow, code=124)
+    go.touch()
+    assert as_json(alpha, "wait", "--any", slow)["state"] == "done"
+    go.unlink()
+    two = "echo $DIANA_INDEX > out; [ $DIANA_INDEX = 0 ] || " + waits
+    words = (
+        "--array",
+        "0-1",
+        "--set",
+        "outputs.collect={index}.txt",
+        "--",
+        "sh",
+        "-c",
+        two.replace("> out", "> $DIANA_INDEX.txt"),
+    )
+    group = diana(alpha, "submit", "--parsable", *words).strip()
+    command = [*DIANA, "fetch", "--data", str(alpha.data), "--follow", group, "--to", str(tmp_path / "to")]
+    following = subprocess.Popen(command, env=alpha.environment(), stdout=subprocess.PIPE, text=True)
+    until((tmp_path / "to" / "0.txt").exists, "the first output comes", 30)
+    assert following.poll() is None
+    go.touch()
+    said, _ = following.communicate(timeout=60)
+    assert following.returncode == 0 and said.startswith(f"{group}: 2 files in ")
+    assert (tmp_path / "to" / "1.txt").read_text() == "1\n"
+
+
+def test_what_failed_is_tried_again_by_itself_as_often_as_was_said(alpha: Site) -> None:
+    last = '[ $DIANA_INDEX = 0 ] || [ "$DIANA_ATTEMPT" -ge 3 ]'
+    words = ("--array", "0-2", "--", "sh", "-c", last)
+    enough = submitted(alpha, "--retries", "2", *words)
+    rows = [json.loads(line) for line in diana(alpha, "results", "--json", enough).splitlines()]
+    assert [(row["job"], row["attempt"], row["exitCode"]) for row in rows] == [
+        (f"{enough}.{k}", 1 if not k else 3, 0) for k in range(3)
+    ]
+    submitted(alpha, "--retries", "1", *words, code=1)
+    diana(alpha, "submit", "--retries", "1000", *words, code=2)
+
+
+def test_a_job_begins_in_the_folder_that_was_named_or_not_at_all(alpha: Site, tmp_path: Path) -> None:
+    folder = tmp_path / "it's shared"
+    folder.mkdir()
+    (folder / "here.sh").write_text("#!/bin/sh\ncat data.txt; pwd\n")
+    (folder / "here.sh").chmod(0o755)
+    (folder / "data.txt").write_text("found\n")
+    group = submitted(alpha, "--cwd", ".", "--", "./here.sh", cwd=folder)
+    assert diana(alpha, "logs", f"{group}.0") == f"found\n{folder}\n"
+    script = f"#!/bin/sh\n#DIANA cwd={str(folder)!r}\npwd\n"
+    group = diana(alpha, "submit", "--parsable", "--wait", "-", stdin=script).strip()
+    assert diana(alpha, "logs", f"{group}.0") == f"{folder}\n"
+    lost = submitted(alpha, "--cwd", str(tmp_path / "gone"), "--", "true", code=1)
+    (row,) = [json.loads(line) for line in diana(alpha, "results", "--json", lost).splitlines()]
+    assert row["outcome"] == "NOT_STARTED" and "the folder (cwd) it needs" in row["error"]
+    assert f"no folder {tmp_path / 'gone'} here that its account may enter" in diana(alpha, "logs", f"{lost}.0")
+    diana(alpha, "submit", "--cwd", ".", "--collect", "x", "--", "true", code=2)
+    diana(alpha, "submit", "--set", "cwd=here", "--", "true", code=2)
+
+
+def test_jobs_that_ran_out_of_memory_are_tried_again_with_more(alpha: Site) -> None:
+    takes = "import sys, time; b = bytes(b'x' * (80 << 20)); time.sleep(2)"
+    words = ("--memory", "60M", "--", sys.executable, "-c", takes)
+    group = submitted(alpha, *words, code=1)
+    (row,) = [json.loads(line) for line in diana(alpha, "results", "--json", group).splitlines()]
+    assert row["outcome"] == "OUT_OF_MEMORY" and f"diana retry --memory 2x {group}" in row["error"]
+    diana(alpha, "retry", "--memory", "2x", "--held", group, code=2)
+    diana(alpha, "retry", "--memory", "1x", group, code=2)
+    assert "with 3x of memory" in diana(alpha, "retry", "--memory", "3x", group)
+    diana(alpha, "wait", group)
+    itself = submitted(alpha, "--retries", "out_of_memory=1,factor=3", *words)
+    (row,) = [json.loads(line) for line in diana(alpha, "results", "--json", itself).splitlines()]
+    assert (row["outcome"], row["attempt"]) == ("DONE", 2)
+    assert row["maxRssBytes"] > 80 << 20
+    diana(alpha, "submit", "--retries", "out_of_memory=1", "--", "true", code=2)
+
+
+def test_one_job_is_explained_while_it_waits_runs_and_is_over(alpha: Site, tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    command = ["sh", "-c", f"while [ ! -e {go} ]; do sleep 0.05; done; [ $DIANA_INDEX != 1 ]"]
+    group = diana(alpha, "submit", "--parsable", "--array", "0-9", "--", *command).strip()
+
+    def job(index: int) -> Any:
+        return as_json(alpha, "explain", f"{group}.{index}")["job"]
+
+    until(lambda: job(0)["state"] == "running", "the first one runs", 20)
+    assert (job(0)["site"], job(0)["attempt"]) == ("alpha", 1)
+    assert f"{group}.0 runs at alpha, attempt 1; diana logs -f {group}.0" in diana(alpha, "explain", f"{group}.0")
+    assert job(9)["state"] in ("queued", "waiting")
+    queue = diana(alpha, "queue")
+    assert queue.splitlines()[0].startswith("alpha: 2 running in 2 slots, ") and group in queue
+    assert "Little" not in queue and "Little's law" in diana(alpha, "queue", "--verbose")
+    diana(alpha, "hold", f"{group}.9")
+    held = diana(alpha, "explain", f"{group}.9")
+    assert f"{group}.9 is held; diana release {group}.9 has it go on" in held
+    diana(alpha, "release", f"{group}.9")
+    go.touch()
+    diana(alpha, "wait", group, code=1)
+    assert job(0)["state"] == "DONE" and job(0)["exitCode"] == 0
+    failed = diana(alpha, "explain", f"{group}.1")
+    assert f"{group}.1 ended: failed at alpha, attempt 1, exit code 1" in failed
+    assert f"diana retry {group}.1 tries it again" in failed and "the plan:" in failed
+    diana(alpha, "explain", f"{group}.10", code=2)
+
+
+def test_json_has_its_zeros(alpha: Site) -> None:
+    group = submitted(alpha, "--", "true")
+    (status,) = as_json(alpha, "status", group)["groups"]
+    assert (status["failed"], status["held"], status["note"]) == (0, 0, "")
+    columns = json.loads(diana(alpha, "results", "--json", "--columns", group))
+    assert columns["indices"] == [0] and columns["exitCodes"] == [0] and columns["errors"] == []
+    diana(alpha, "results", "--columns", group, code=2)
+
+
+def test_wrong_wishes_are_told_so_and_what_frees_held_jobs_is_said(alpha: Site) -> None:
+    command = [*DIANA, "submit", "--data", str(alpha.data), "--array", "1-100000000", "--", "true"]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=alpha.environment())
+    assert ended.returncode == 2 and "submit them in pieces" in ended.stderr, ended
+    command = [*DIANA, "plan", "--data", str(alpha.data), "--after", "alpha-9999", "--", "true"]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=alpha.environment())
+    assert ended.returncode == 2 and "after: no group alpha-9999" in ended.stderr, ended
+    over = submitted(alpha, "--", "true")
+    assert diana(alpha, "cancel", over) == f"{over}: nothing to cancel: {over} is done\n"
+    held = diana(alpha, "submit", "--parsable", "--after", over, "--array", "1-3", "--", "sleep", "600").strip()
+    diana(alpha, "hold", held)
+    assert f"held; diana release {held} has it go on" in diana(alpha, "status", held)
+    diana(alpha, "cancel", held)
+    assert "has it go on" not in diana(alpha, "status", held)
+
+
 def test_status_shows_one_row_per_group_and_the_shares_of_a_named_one(alpha: Site) -> None:
     group = submitted(alpha, "--name", "shown", "--", "true")
     assert any(line.split()[:3] == [group, "shown", "done"] for line in diana(alpha, "status").splitlines())
     named = diana(alpha, "status", group)
     assert "durability 1" in named and "HEARD" in named
+    later = submitted(alpha, "--", "true")
+    shown = [line.split()[0] for line in diana(alpha, "status").splitlines()[1:]]
+    assert shown.index(later) < shown.index(group), "the newest stands first"
+    few = diana(alpha, "status", "--limit", "1").splitlines()
+    assert few[1].split()[0] == later and few[2].endswith("; diana status --limit 0 shows all")
+    every = [line.split()[0] for line in diana(alpha, "status", "--limit", "0").splitlines()[1:]]
+    assert len(as_json(alpha, "status")["groups"]) == len([name for name in every if not name.endswith(":")])
     [status] = as_json(alpha, "status", group)["groups"]
     assert status["shares"][0]["site"] == "alpha" and status["done"] == 1
     assert diana(alpha, "status", "--active") == "no groups that are not over\n"

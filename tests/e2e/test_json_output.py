@@ -18,10 +18,14 @@ from tests.e2e.grid import Grid, Site, free_port, until
 pytestmark = pytest.mark.e2e
 
 ELSEWHERE = {
+    "advise": "tests/cli/test_past.py",
     "demo": "tests/demo/test_demo_whole.py",
+    "history-merge": "tests/cli/test_past.py",
     "scenario-check": "tests/cli/test_json_schema.py",
     "scenario-run": "tests/real/people/test_scenario_run.py",
     "simulate": "tests/cli/test_json_schema.py",
+    "whatif": "tests/cli/test_past.py",
+    "whatif-check": "tests/cli/test_past.py",
 }
 """Where those are checked that are not here."""
 
@@ -74,6 +78,8 @@ def test_work(verbs: Verbs, tmp_path: Path) -> None:
     assert verbs.one("status", "status", group)["groups"][0]["shares"]
     assert verbs.one("groups", "groups", "--limit", "1")["leftOut"] > 0
     assert verbs.run("results", "results", "--outcome", "failed", group)
+    assert verbs.run("results-columns", "results", "--columns", "--outcome", "failed", group)
+    assert verbs.one("explain", "explain", f"{group}.1")["job"]["exitCode"] == 3
     assert verbs.run("logs", "logs", "--failed", group)
     assert verbs.one("fetch", "fetch", group, "--to", str(tmp_path / "out"))["files"]
     assert verbs.one("retry", "retry", group)["jobs"] == 1
@@ -92,6 +98,23 @@ def test_control(verbs: Verbs) -> None:
     verbs.one("wait", "wait", group, code=1)
 
 
+def test_a_running_job_is_asked_for_its_checkpoint(verbs: Verbs, tmp_path: Path) -> None:
+    job = tmp_path / "saves.toml"
+    job.write_text(
+        'group = { command = ["python3", "saves.py"] }\ncheckpoint = { paths = ["state"] }\n'
+        'inputs = [{ url = "saves.py" }]\n'
+    )
+    (tmp_path / "saves.py").write_text(
+        "import signal, sys, time\n"
+        "def save(*_):\n    open('state', 'w').write('1')\n    sys.exit(85)\n"
+        "signal.signal(signal.SIGUSR1, save)\ntime.sleep(60)\n"
+    )
+    group = verbs.one("submit", "submit", str(job))["group"]
+    until(lambda: verbs.one("status", "status", group)["groups"][0]["running"] == 1, "it runs", 30.0)
+    assert verbs.one("checkpoint", "checkpoint", group)["jobs"] == 1
+    assert verbs.one("cancel", "cancel", group)["jobs"] == 1
+
+
 def test_the_grid(verbs: Verbs, tmp_path: Path) -> None:
     (tmp_path / "one.txt").write_text("x\n")
     verbs.one("datasets-add", "datasets", "add", "events", str(tmp_path / "one.txt"))
@@ -107,6 +130,7 @@ def test_the_grid(verbs: Verbs, tmp_path: Path) -> None:
     assert "diana_slots" in verbs.one("metrics", "metrics")["text"]
     verbs.one("links", "links")
     verbs.one("links", "links", "--paths", "alpha")
+    assert verbs.one("history", "history", "export", "--out", str(tmp_path / "past"))["groups"]
 
 
 def test_the_node(verbs: Verbs, tmp_path: Path) -> None:

@@ -20,6 +20,13 @@ from diana.node.metrics.names import METRICS, TABLES
 from tests.e2e.grid import Grid, Site, until
 from tests.real.members import add_member
 
+NOT_YET = {
+    "diana_peer_bytes_per_second",
+    "diana_forecast_error_ratio",
+    "diana_forecast_ranges_held_ratio",
+}
+"""Left out until something was measured, and until groups were scored."""
+
 pytestmark = pytest.mark.e2e
 
 Found = dict[tuple[str, ...], float]
@@ -83,7 +90,7 @@ def test_two_sites_at_work_tell_it_and_no_counter_falls(grid: Grid, tmp_path: Pa
 
     elsewhere = {metric.name for metric in TABLES["Machines that only run jobs"]}
     told = {METRICS.get(key[0], METRICS["diana_journal_commit_seconds"]).name for key in after}
-    assert set(METRICS) - elsewhere - told <= {"diana_peer_bytes_per_second"}, "all that a site has is told"
+    assert set(METRICS) - elsewhere - told <= NOT_YET, "all that a site has is told"
 
     file = tmp_path / "diana.prom"
     ended = grid.run(alpha, "metrics", "--data", str(alpha.data), "--out", str(file))

@@ -86,7 +86,7 @@ def test_two_users_wait_at_two_full_sites_and_see_why(grid: Grid, tmp_path: Path
         again = asyncio.run(asked(alpha, "beta"))
         assert again.classes[1].priority == pytest.approx(-0.4) and again.classes[1].n == 10
 
-        text = diana(alpha, "queue", "--site", "beta")
+        text = diana(alpha, "queue", "--verbose", "--site", "beta")
         assert "Q3 [-0.5, 0): 10 jobs" in text and "Little's law over" in text
         for site in ("alpha", "beta"):
             said = diana(alpha, "explain", groups["ann", site])

@@ -25,7 +25,7 @@ from diana.node.config.setup import init_user
 from diana.wire import pb
 from diana.wire.pb import data_pb2, subgrid_pb2
 from diana.wire.tls import server_name
-from tests.e2e.grid import Grid, Site, outcomes, until
+from tests.e2e.grid import Grid, Site, crowding, outcomes, until
 
 pytestmark = pytest.mark.e2e
 
@@ -56,6 +56,7 @@ CALLS: dict[str, tuple[str, str, str]] = {
     "Client/Activity": (YES, NO, NO),
     "Client/Datasets": (YES, NO, NO),
     "Client/ShowDataset": (YES, NO, NO),
+    "Client/History": (YES, NO, NO),
     "Client/AddDataset": (NO, NO, NO),
     "Client/VerifyDataset": (NO, NO, NO),
     "Client/RemoveDataset": (NO, NO, NO),
@@ -285,7 +286,8 @@ def test_hostile_names_of_files_stay_names(pair: Grid) -> None:
         status = client.wait(group, timeout_s=60)
         assert (status.state, status.done) == ("done", len(names)), status
     assert sorted(os.listdir(to)) == sorted(names)
-    assert not [path for path in pair.root.rglob("PWNED")]
+    # Not by rglob: folders of jobs go while it looks.
+    assert not [name for _, folders, files in os.walk(pair.root) for name in (*folders, *files) if name == "PWNED"]
 
 
 @pytest.mark.parametrize(
@@ -382,7 +384,7 @@ def test_a_fork_bomb_leaves_the_node_alive_and_cancel_reaps_it_all(grid: Grid) -
         assert client.info().site == "alpha"
         began = time.monotonic()
         assert client.status(group)[0].running == 2
-        assert time.monotonic() - began < 2.0
+        assert time.monotonic() - began < 2.0 * crowding()
         client.cancel(group)
         assert client.wait(group, timeout_s=30).state == "cancelled"
         until(lambda: not alpha.jobs_alive(), "every one of them is gone", 5.0)

@@ -13,6 +13,7 @@ from textual.pilot import Pilot
 from textual.widgets import Static
 
 from diana.cli.top.app import Top
+from diana.cli.top.logs import LogScreen
 from diana.cli.top.screens import Question, StoryScreen
 from diana.cli.top.table import RowTable
 from diana.client import AsyncClient
@@ -21,7 +22,7 @@ from tests.cli.terminal import Terminal
 from tests.e2e.grid import REPO, Grid, Site
 
 pytestmark = pytest.mark.e2e
-WITHIN_S = 20.0
+WITHIN_S = 60.0
 
 
 @pytest.fixture(scope="module")
@@ -122,6 +123,32 @@ async def test_a_groups_story_tells_shares_reasons_and_failures(alpha: Site) -> 
         await pilot.press("y", "escape")
         assert len(pilot.app.screen_stack) == 1
         await until(lambda: row(pilot, "groups", group)[2:3] == ["done"], "it was tried again, with success")
+
+
+async def test_a_job_that_runs_shows_what_it_writes_as_it_writes_it(alpha: Site, tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    async with page(alpha, size=(80, 24)) as pilot:
+        script = f"echo job $DIANA_INDEX begins; until test -e {go}; do sleep 0.1; done; echo job $DIANA_INDEX goes on"
+        group = await submitted(pilot, "sh", "-c", script, jobs=2)
+        await until(lambda: row(pilot, "groups", group)[7:8] == ["2"], "two jobs run")
+        await pilot.press("ctrl+home", "enter", "l")
+        shown = pilot.app.screen
+        assert isinstance(shown, LogScreen)
+        await until(lambda: "job 0 begins" in shown._log.lines and shown._said == "runs", "the running job's log shows")
+        await pilot.press("n")
+        await until(lambda: "job 1 begins" in shown._log.lines, "so does that of the next")
+        assert "job 0 begins" not in shown._log.lines
+        await pilot.press("j", "0", "enter")
+        await until(lambda: "job 0 begins" in shown._log.lines, "and of one that is named")
+        go.touch()
+        await until(lambda: "job 0 goes on" in shown._log.lines, "it is followed")
+        await until(lambda: shown._said == "it has ended", "its end is told")
+        await pilot.press("j", "escape")
+        assert len(pilot.app.screen_stack) == 3 and not shown._asked.has_class("-asked")
+        await pilot.press("q", "q")
+        assert len(pilot.app.screen_stack) == 1
+        # The number of a job was no word to filter groups by.
+        assert isinstance(pilot.app, Top) and pilot.app._word == ""
 
 
 async def test_keys_filter_rows_and_let_a_table_fill_the_page(alpha: Site) -> None:

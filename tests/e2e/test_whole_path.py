@@ -85,7 +85,7 @@ def test_cancelling_a_running_group_ends_its_processes_at_every_site(grid: Grid,
         status = client.wait(group, timeout_s=30)
         assert (status.state, status.cancelled, status.done) == ("cancelled", 300, 0), status
     sites = grid.sites.values()
-    until(lambda: not any(site.jobs_alive() for site in sites), "no job is left anywhere", 1.0)
+    until(lambda: not any(site.jobs_alive() for site in sites), "no job is left anywhere", 5.0)
     assert len(starts.all()) == 12
 
 

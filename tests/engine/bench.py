@@ -21,6 +21,7 @@ from diana.engine.site.surroundings import Journal
 from diana.model.facts import Facts, FactsKey, Outcome
 from diana.model.ids import MAIN_MACHINE, GroupId, SiteId
 from diana.model.indexset import IndexSet
+from diana.model.job.software import BARRIER, SPARES
 from diana.model.job.spec import GroupSpec
 from diana.model.settings import Settings
 from diana.model.trust.principal import Principal
@@ -47,21 +48,37 @@ class Site:
         self.ended: dict[ev.Run, Outcome] = {}
         self.began: dict[ev.Run, float] = {}
         """Times at which runs got a slot: one each, in the order they were claimed."""
+        self.held: dict[ev.Run, float] = {}
+        """Runs at the barrier, and when each leaves it by itself."""
+        self.host = ""
+        """Address that its machine tells; empty: its site's."""
+        self.reached: list[ev.Run] = []
+        """Those of them that the engine was not told of."""
+        self.gone: dict[ev.Run, fx.Go] = {}
+        self.out_of_reach: set[str] = set()
+        """Hosts that its machines do not reach."""
+        self.looks: list[fx.MeetHosts] = []
+        """Runs that were let go, and what they were told."""
         self.started: list[ev.Run] = []
         self.staging: list[fx.StageIn] = []
         self.lookups: list[fx.LookUp] = []
         self.gathers: list[fx.Gather] = []
         self.registrations: list[fx.RegisterOutputs] = []
-        self.kills: list[fx.Kill] = []
+        self.kills: list[fx.KillRuns] = []
         self.warnings: list[str] = []
         self.trace: list[fx.Effect] = []
         """Every effect since the test last cleared it."""
         self.outputs: Sequence[str] = ()
+        """Files that jobs leave, as far as their groups collect them."""
+        self.collected: dict[str, Sequence[str]] = {}
         self.session = 0
         self.boots = 0
+        self.seals = True
+        """False: it is of a release that makes no seals."""
+        self.term = 0
         self.anew = ""
         """The name under which it is to start again."""
-        self.stage_at_once = self.gather_at_once = self.register_at_once = True
+        self.stage_at_once = self.gather_at_once = self.register_at_once = self.look_at_once = True
         self.boot()
 
     # --- life --------------------------------------------------------------------------------------
@@ -73,7 +90,14 @@ class Site:
         self.engine = Engine.restore(journal, site=self.name, keyring=self.keyring, now=self.grid.now)
         nonce = f"{self.name}{self.boots}"
         effects = self.engine.start(
-            self.settings, boot_nonce=nonce, db_uuid=self.db_uuid, restored=restored, newest=newest
+            self.settings,
+            boot_nonce=nonce,
+            db_uuid=self.db_uuid,
+            restored=restored,
+            newest=newest,
+            seal_key=f"key of {nonce}".encode() if self.seals else b"",
+            term=self.term,
+            software=(BARRIER, SPARES),
         )
         self.run(effects)
 
@@ -94,6 +118,8 @@ class Site:
         self.handle(ev.LrmReady(session=self.session, slots=self.settings.slots, known=known))
         for run, outcome in list(self.ended.items()):
             self.tell([run], outcome)
+        self.reached = list(self.held)
+        self._tell_reached()
 
     def hello(self) -> ms.Hello:
         return ms.Hello(
@@ -105,8 +131,11 @@ class Site:
             generation=self.engine.generation,
             boot_nonce=f"{self.name}{self.boots}",
             seq=self.engine.boot_seq,
-            term=0,
+            term=self.term,
             data_address="",
+            former=self.engine.state.former,
+            begun=self.engine.state.begun,
+            seal=self.engine.boot_seal,
         )
 
     # --- events and effects --------------------------------------------------------------------------
@@ -141,6 +170,10 @@ class Site:
                     self.replies[request] = body
                 case fx.Start():
                     self._claim(effect)
+                case fx.Go():
+                    self._go(effect)
+                case fx.MeetHosts():
+                    self.looks.append(effect)
                 case fx.ForgetRuns(runs):
                     for run in runs:
                         self.ended.pop(run, None)
@@ -152,7 +185,7 @@ class Site:
                     self.gathers.append(effect)
                 case fx.RegisterOutputs():
                     self.registrations.append(effect)
-                case fx.Kill():
+                case fx.KillRuns():
                     self.kills.append(effect)
                 case fx.Warn(text):
                     self.warnings.append(text)
@@ -162,6 +195,9 @@ class Site:
             self.db_uuid, self.anew = self.anew, ""
             self.restart(restored=True)
             return
+        self._tell_reached()
+        while self.look_at_once and self.looks:
+            self.looked(self.looks.pop(0))
         while self.lookups:
             self.handle(looked_up(self.engine.core.state.datasets, self.lookups.pop(0)))
         while self.stage_at_once and self.staging:
@@ -170,6 +206,12 @@ class Site:
             self.register(self.registrations.pop(0))
         while self.gather_at_once and self.gathers:
             self.handle(ev.StageDone(ticket=self.gathers.pop(0).ticket, bytes_moved=1))
+
+    def looked(self, order: fx.MeetHosts) -> None:
+        """Play the network that a look went out to."""
+        lost = next((host for host in order.hosts if host in self.out_of_reach), "")
+        told = ev.HostsMet(subgroup=order.subgroup, epoch=order.epoch, hosts=order.hosts, out_of_reach=lost)
+        self.handle(told)
 
     def register(self, order: fx.RegisterOutputs, error: str = "") -> None:
         """Play the stager with a finished group's outputs."""
@@ -187,6 +229,7 @@ class Site:
         for index in start.indices:
             run = ev.Run(start.subgroup, start.epoch, index, attempts.get(index, 1))
             self.running[run] = start
+            self.collected[run.subgroup] = start.spec.outputs.collect
             self.started.append(run)
         self._fill()
 
@@ -194,12 +237,41 @@ class Site:
         waiting = (run for run in self.running if run not in self.began)
         for run in islice(waiting, max(0, self.settings.slots - sum(run in self.began for run in self.running))):
             self.began[run] = self.grid.now
+            if self.running[run].barrier_s:
+                self.held[run] = self.running[run].barrier_s
+                self.reached.append(run)
+
+    def _tell_reached(self) -> None:
+        while self.reached:
+            run = self.reached.pop(0)
+            if run in self.held:
+                where = {"subgroup": run.subgroup, "epoch": run.epoch, "host": self.host.format(run.index), "port": 7}
+                self.handle(ev.AtBarrier(worker=MAIN_MACHINE, runs=(run,), **where))
+
+    def _go(self, order: fx.Go) -> None:
+        for run in list(self.held):
+            if (run.subgroup, run.epoch) == (order.subgroup, order.epoch) and run.index in order.indices:
+                del self.held[run]
+                self.gone[run] = order
+
+    def lapse(self) -> None:
+        """Play the LRM's own clock: what stands at a barrier for too long leaves it."""
+        over = [run for run, until_s in self.held.items() if until_s <= self.grid.now]
+        for run in over:
+            del self.held[run]
+            self._ends(run, Outcome.UNBEGUN)
+
+    def _ends(self, run: ev.Run, outcome: Outcome) -> None:
+        del self.running[run]
+        self.ended[run] = outcome
+        self._fill()
+        self.tell([run], outcome)
 
     # --- jobs ------------------------------------------------------------------------------------------
 
-    def end(self, count: int = 10**9, outcome: Outcome = Outcome.DONE) -> int:
-        """End up to `count` running jobs; how many."""
-        some = list(self.running)[:count]
+    def end(self, count: int = 10**9, outcome: Outcome = Outcome.DONE, error: str = "") -> int:
+        """End up to `count` running jobs; how many. `error`: the line that each ends with."""
+        some = [run for run in self.running if run not in self.held][:count]
         by_transfer: dict[tuple[str, int], list[ev.Run]] = {}
         for run in some:
             del self.running[run]
@@ -207,7 +279,7 @@ class Site:
             by_transfer.setdefault((run.subgroup, run.epoch), []).append(run)
         self._fill()
         for runs in by_transfer.values():
-            self.tell(runs, outcome)
+            self.tell(runs, outcome, error)
         return len(some)
 
     def obey_kills(self) -> None:
@@ -216,13 +288,13 @@ class Site:
             kill = self.kills.pop(0)
             for run in list(self.running):
                 if (run.subgroup, run.epoch) == (kill.subgroup, kill.epoch) and run.index in kill.indices:
-                    del self.running[run]
-                    self.ended[run] = Outcome.CANCELLED
-                    self.tell([run], Outcome.CANCELLED)
+                    self.held.pop(run, None)
+                    self._ends(run, Outcome.CANCELLED)
 
-    def tell(self, runs: list[ev.Run], outcome: Outcome = Outcome.DONE) -> None:
-        outputs = self.outputs if outcome is Outcome.DONE else ()
-        facts = facts_of(self.name, runs, outcome, self.grid.now, outputs)
+    def tell(self, runs: list[ev.Run], outcome: Outcome = Outcome.DONE, error: str = "") -> None:
+        collected = self.collected.get(runs[0].subgroup, ()) if outcome is Outcome.DONE else ()
+        outputs = [name for name in self.outputs if name in collected]
+        facts = facts_of(self.name, runs, outcome, self.grid.now, outputs, error)
         facts.started_s[:] = [self.began.get(run, self.grid.now) for run in runs]
         self.handle(ev.JobsEnded(subgroup=runs[0].subgroup, epoch=runs[0].epoch, facts=facts))
 
@@ -289,9 +361,19 @@ class Site:
         indices: IndexSet | None = None,
         who: Principal = ALICE,
         settle: bool = True,
+        memory_bytes: int = 0,
+        memory_factor: float = 0.0,
         **also: bool,
     ) -> object:
-        event = ev.RetryJobs(request=998, principal=who, group=GroupId(group), indices=indices, **also)
+        event = ev.RetryJobs(
+            request=998,
+            principal=who,
+            group=GroupId(group),
+            indices=indices,
+            memory_bytes=memory_bytes,
+            memory_factor=memory_factor,
+            **also,
+        )
         return self._control(event, settle)
 
     def _control(self, event: ev.Event, settle: bool) -> object:
@@ -392,6 +474,7 @@ class Grid:
             self.now = max(self.now, due)
             for site in self.sites.values():
                 site.handle(ev.Tick())
+                site.lapse()
             self.settle()
         self.now = end
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from diana.engine.journal import effects as fx
 from diana.engine.journal import events as ev
 from diana.engine.messages import messages as ms
-from diana.model.data import DataFile, Dataset, dataset_of
+from diana.model.data import DataFile, RegisteredDataset, dataset_of
 from diana.model.facts import Facts, JobError, Outcome, OutputFile
 from diana.model.ids import GroupId, SiteId, SubgroupId
 from diana.model.indexset import IndexSet
@@ -92,7 +92,7 @@ def facts_of(
         log_offsets=[0] * count,
         log_lengths=[0] * count,
         log_truncated=[False] * count,
-        outputs=[OutputFile(r.index, f"{r.index}.{name}", 1, "0" * 64) for r in runs for name in outputs],
+        outputs=[OutputFile(r.index, f"{r.index}/{name}", 1, "0" * 64) for r in runs for name in outputs],
         errors=[JobError(r.index, error) for r in runs if error],
     )
 
@@ -115,7 +115,7 @@ FILES: dict[str, tuple[DataFile, ...]] = {}
 """Manifest digest -> files: what every bench site's catalogue would say of a dataset."""
 
 
-def looked_up(known: Mapping[str, Dataset], order: fx.LookUp) -> ev.LookedUp:
+def looked_up(known: Mapping[str, RegisteredDataset], order: fx.LookUp) -> ev.LookedUp:
     """A stager's answer at a site where these datasets are registered. Behind every URL lie 1000 bytes."""
     units = {d.unit.ref: d.unit for d in known.values()} | {f.ref: f for d in known.values() for f in FILES[d.digest]}
     found = tuple(units[ref] for ref in order.refs if ref in units)
@@ -124,10 +124,12 @@ def looked_up(known: Mapping[str, Dataset], order: fx.LookUp) -> ev.LookedUp:
     return ev.LookedUp(ticket=order.ticket, found=found, unknown=unknown)
 
 
-def dataset(name: str, *files: str, size_bytes: int = 1000) -> Dataset:
+def dataset(name: str, *files: str, size_bytes: int = 1000) -> RegisteredDataset:
     """Its files are known to every bench site whose engine registers it."""
     some = tuple(DataFile(f"dataset:{name}/{f}", size_bytes, f"{hash_of(name, f)}") for f in sorted(files))
-    made = Dataset(name=name, digest=hash_of(name, *sorted(files)), files=len(some), size_bytes=size_bytes * len(some))
+    made = RegisteredDataset(
+        name=name, digest=hash_of(name, *sorted(files)), files=len(some), size_bytes=size_bytes * len(some)
+    )
     FILES[made.digest] = some
     return made
 

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import msgspec
+
 from diana.engine.journal import effects as fx
 from diana.engine.journal import events as ev
 from diana.engine.messages import messages as ms
+from diana.engine.messages.recovery import Evidence, Holding
 from diana.model.ids import SiteId, SubgroupId
+from diana.model.indexset import IndexSet
 from diana.model.views.views import GroupView
+from diana.policy.trust import seals
 from tests.engine.bench import Grid, Site
 from tests.engine.builders import OPERATOR, kinds, spec
 
@@ -57,3 +64,25 @@ def go_on(site: Site, name: str) -> object:
     site.handle(ev.GoOn(request=7, principal=OPERATOR, site=SiteId(name)))
     site.grid.settle()
     return site.replies.pop(7)
+
+
+def own_word(site: Site, *, later: int, boot: str = "another boot", **more: Any) -> Evidence:
+    """Make the site's own word of the boot before, under its seal: `later` records more than this boot found."""
+    state = site.engine.core.state
+    told: dict[str, Any] = {
+        "db_uuid": state.db_uuid,
+        "former": (),
+        "generation": site.engine.generation - 1,
+        "boot_nonce": boot,
+        "seq": site.engine.boot_seq + later,
+        **more,
+    }
+    return Evidence(**told, seal=seals.length(state.seal_key, site=site.name, **told))
+
+
+def with_offer(site: Site, to: str, row: Holding, jobs: IndexSet | None = None) -> Holding:
+    """Show, beside what is held, that site's offer of these jobs (those that are open)."""
+    offered = row.open if jobs is None else jobs
+    key = site.engine.core.state.seal_key
+    offer = seals.offer(key, site=to, subgroup=row.subgroup, epoch=row.epoch, bounds=offered.bounds)
+    return msgspec.structs.replace(row, offered=offered, offer=offer)

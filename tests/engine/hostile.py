@@ -18,7 +18,7 @@ from diana.engine.journal import effects as fx
 from diana.engine.journal import events as ev
 from diana.engine.journal.state import SiteState
 from diana.engine.messages import messages as ms
-from diana.engine.messages.migration import SurplusGroup
+from diana.engine.messages.migration import Surplus, SurplusGroup
 from diana.model.facts import MOST_ATTEMPTS, Facts, Outcome
 from diana.model.ids import GroupId, SiteId, SubgroupId, group_of
 from diana.model.indexset import IndexSet
@@ -122,7 +122,7 @@ class Tongue:
         kind = rng.choice(KINDS)
         if kind is ms.Prepare and rng.random() < 0.5:
             return self._offer()
-        if kind is ms.Surplus and self.known and rng.random() < 0.5:
+        if kind is Surplus and self.known and rng.random() < 0.5:
             return self._surplus(rng.choice(self.known))
         known = self.known
         if rng.random() < 0.6:
@@ -153,7 +153,9 @@ class Tongue:
         )
         if rng.random() < self._sane:
             return good
-        name = rng.choice(("subgroup", "epoch", "indices", "spec", "submitted_s", "max_parallel", "attempt_base"))
+        name = rng.choice(
+            ("subgroup", "epoch", "indices", "spec", "submitted_s", "max_parallel", "attempt_base", "memory_bytes")
+        )
         return msgspec.structs.replace(good, **{name: self._value(ms.Prepare, name, None)})
 
     def _with_needs(self, wanted: GroupSpec) -> GroupSpec:
@@ -166,7 +168,7 @@ class Tongue:
         )
         return msgspec.structs.replace(wanted, mpi=rng.random() < 0.3, resources=needs)
 
-    def _surplus(self, transfer: Transfer) -> ms.Surplus:
+    def _surplus(self, transfer: Transfer) -> Surplus:
         """All but good: with parts, epochs and jobs of one length."""
         rng = self.rng
         group = SurplusGroup(
@@ -179,7 +181,7 @@ class Tongue:
             ends_s=rng.choice((0.0, 1e6, 1e308)),
             processors_per_s=rng.choice((0.0, 1.0, 1e-300)),
         )
-        return ms.Surplus(groups=(group,) * rng.choice((1, 1, 3)), reason=rng.choice(ODD_TEXTS))
+        return Surplus(groups=(group,) * rng.choice((1, 1, 3)), reason=rng.choice(ODD_TEXTS))
 
     def _struct(self, cls: type, transfer: Transfer | None) -> typing.Any:
         if cls is Facts:

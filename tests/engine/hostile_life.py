@@ -20,6 +20,9 @@ from diana.engine.journal import events as ev
 from diana.engine.journal import records as r
 from diana.engine.membership.table import MembershipTable
 from diana.engine.messages import messages as ms
+from diana.engine.messages.leases import Renew, Renewed
+from diana.engine.messages.migration import RoomGrant, RoomRequest, Surplus
+from diana.engine.messages.recovery import Holdings, Met
 from diana.engine.migration.table import MigrationBook
 from diana.engine.placement.draft import Drafts
 from diana.engine.site.surroundings import Journal
@@ -31,7 +34,7 @@ from tests.engine.hostile import LIAR, STRANGER, Tongue, garbled, read, records_
 
 ABOUT_NOBODY = (r.ContactsLearned, r.LinksRecorded, r.PeerSeen)
 """Records that words of no transfer may lead to."""
-OF_ALL = (ms.Met, ms.Holdings, ms.Surplus, ms.RoomGrant, ms.Renew, ms.Renewed)
+OF_ALL = (Met, Holdings, Surplus, RoomGrant, Renew, Renewed)
 """Words about all that stands between two sites."""
 MOVES_AS_ROOM_COMES = (r.RunsStarted, r.RunsVoided)
 """Records that may be about any work: room that a party's word frees goes to whoever is next."""
@@ -89,7 +92,7 @@ class HostileLife(Grid):
     def post(self, sender: SiteId, to: SiteId, message: ms.Message) -> None:
         if to == LIAR:
             self.told = [*self.told[-9:], (sender, message)]
-        if to == LIAR and isinstance(message, ms.QuoteRequest | ms.RoomRequest):
+        if to == LIAR and isinstance(message, ms.QuoteRequest | RoomRequest):
             asked = message.quote if isinstance(message, ms.QuoteRequest) else message.room
             self.tongue.quotes = [*self.tongue.quotes[-4:], asked]
         super().post(sender, to, message)
@@ -225,7 +228,7 @@ class HostileLife(Grid):
         if isinstance(message, OF_ALL):
             shared = {group.group for group, _ in core.parties.handed_to(sender)}
             shared |= {group_of(part) for part, _ in core.parties.taken_from(sender)}
-            asked_room = core.book(MigrationBook).asked.get(message.room) if isinstance(message, ms.RoomGrant) else None
+            asked_room = core.book(MigrationBook).asked.get(message.room) if isinstance(message, RoomGrant) else None
             return shared | ({asked_room.group} if asked_room and asked_room.to == sender else set())
         part: SubgroupId | None = getattr(message, "subgroup", None)
         if part is None:

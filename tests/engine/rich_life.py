@@ -8,13 +8,17 @@ from diana.engine.journal import events as ev
 from diana.engine.messages import messages as ms
 from diana.engine.messages.recovery import Holding, Holdings
 from diana.model.facts import Outcome
-from diana.model.ids import SiteId, SubgroupId, group_of
+from diana.model.ids import MAIN_MACHINE, SiteId, SubgroupId, group_of
 from diana.model.indexset import IndexSet
+from diana.model.job.components import components_of
+from diana.model.job.gang import COMPONENT
+from diana.model.job.spec import Axis, Sweep
 from diana.model.settings import Settings
 from diana.model.trust.invitation import Invitation
 from diana.model.trust.register import Copy, Register
 from tests.engine.bench import Grid
 from tests.engine.builders import OPERATOR, dataset, facts_of, result, spec, whole
+from tests.engine.handing import with_offer
 
 DAY_S = 86400.0
 
@@ -38,6 +42,9 @@ def rich_life() -> Grid:
     _taken_from_others(grid)
     _held_and_retried(grid)
     alpha.handle(ev.Received(SiteId("beta"), ms.Gossip(entries=(_far(),), ages_s=(0.0,))))
+    # A contact is kept by the word of its own site.
+    moved = msgspec.structs.replace(grid["beta"].engine.summary(), address="beta:7400")
+    alpha.handle(ev.Received(SiteId("beta"), moved))
     grid.pass_time(6.0)
     # The groups so far expire, and with them the tombstones.
     grid.now += 31 * DAY_S
@@ -47,7 +54,41 @@ def rich_life() -> Grid:
     _given_up_with_its_machine(grid)
     alpha.submit(spec(3, sites=("alpha",)), 3, 5, key="last")
     _put_back(grid)
+    _let_go_together(grid)
+    _made_way(grid)
     return grid
+
+
+def _let_go_together(grid: Grid) -> None:
+    """A gang of a slow component and its spare at beta."""
+    sweep = Sweep(axes=(Axis(name=COMPONENT, start=0, stop=2),))
+    together = msgspec.structs.replace(spec(2), sweep=sweep, components=components_of("2x1@beta"), spares=1)
+    grid["alpha"].submit(together, 2, 6)
+    for done in range(5):
+        grid.pass_time(2.0)
+        for run in grid["beta"].gone:
+            steps, own = ((run.index, run.attempt, grid.now, float(done), 99.0),), ((0.9 - 0.8 * run.index, 0),)
+            where = {"worker": MAIN_MACHINE, "subgroup": run.subgroup, "epoch": run.epoch}
+            grid["beta"].handle(ev.StepsReported(**where, steps=steps, own=own))
+    grid.pass_time(2.0)
+    for site in (grid["alpha"], grid["beta"]):
+        site.end()
+    grid.settle()
+
+
+def _made_way(grid: Grid) -> None:
+    """A job of alpha's ends for a gang, and runs again."""
+    alpha = grid["alpha"]
+    for site in grid.sites.values():
+        site.obey_kills()
+        site.end()
+    grid.settle()
+    alpha.submit(spec(1, sites=("alpha",), work_s=500.0, preemptible=True), 1, 7)
+    sweep = Sweep(axes=(Axis(name=COMPONENT, start=0, stop=1),))
+    alpha.submit(msgspec.structs.replace(spec(1), sweep=sweep, components=components_of("1x1@alpha")), 1, 8)
+    for _ in range(2):
+        alpha.obey_kills()
+        grid.pass_time(3.0)
 
 
 def _far() -> ms.Summary:
@@ -192,7 +233,7 @@ def _put_back(grid: Grid) -> None:
     """Alpha is restored, asks its peers what they hold, and beta has jobs that alpha knew at gamma."""
     alpha = grid["alpha"]
     alpha.restart(restored=True)
-    row = Holding(subgroup=SubgroupId("alpha-4/5"), epoch=9, open=whole(2))
+    row = with_offer(alpha, "beta", Holding(subgroup=SubgroupId("alpha-4/5"), epoch=9, open=whole(2)))
     told = Holdings(db_uuid="db-beta", seq=1, part=0, parts=1, rows=(row,))
     alpha.handle(ev.Received(SiteId("beta"), told))
     grid.settle()

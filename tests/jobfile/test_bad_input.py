@@ -17,6 +17,8 @@ LINES: list[tuple[str, str]] = [
         'job: group.command: missing; write what to run, such as command = "./sim {x}" (or script, or executable)',
     ),
     ("[group]\ncomand = 'x'", "job: group.comand: unknown key; did you mean 'command'?"),
+    ("command = 'x'", "job: command: unknown key; it belongs under [group]"),
+    ("[group]\ncommand = 'x'\ncpus = 2", "job: group.cpus: unknown key; it belongs under [resources]"),
     ("[grop]\n", "job: grop: unknown key; did you mean 'group'?"),
     (
         OK + "[outputs]\nzzz = 1",
@@ -40,6 +42,11 @@ LINES: list[tuple[str, str]] = [
     (
         OK + "on_crash = 'reru'",
         "job: group.on_crash: want 'hold' or 'rerun', got the text 'reru'; did you mean 'rerun'?",
+    ),
+    (OK + "preemptible = 'yes'", "job: group.preemptible: want true or false, got the text 'yes'"),
+    (
+        OK + "preemptible = true\n[[components]]\ncount = 2",
+        "job: group.preemptible: gangs are not ended for others; leave it out beside components",
     ),
     (OK + "container = ' a'", "job: group.container: ' a': want a name of at most 200 printable characters"),
     (OK + "container = '-v'", "job: group.container: '-v': want a name of at most 200 printable characters"),
@@ -67,8 +74,8 @@ LINES: list[tuple[str, str]] = [
         'job: resources.memory: \'8 gigs\' is no size; write a number and a unit, such as "500M" or "8G"',
     ),
     (
-        OK + "[resources]\ntime = '30'",
-        'job: resources.time: \'30\' is no duration; write units, such as "90s", "30m" or "1h30m", or "1:30:00"',
+        OK + "[resources]\ntime = 'soon'",
+        'job: resources.time: \'soon\' is no duration; write units, such as "90s", "30m" or "1h30m", or "1:30:00"',
     ),
     (OK + "[resources]\ntime = -3", "job: resources.time: -3 is out of range; want 0 to 1000000000 seconds"),
     (OK + "[sweep]\n", "job: sweep: empty; name a value, such as x = [1, 2], or leave [sweep] out"),

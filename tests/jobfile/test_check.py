@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from diana.jobfile.check import missing_command
-from diana.model.job.spec import GroupSpec, InputFile
+from diana.model.job.spec import ComponentSpec, GroupSpec, InputFile
 
 
 def missing(*argv: str, inputs: tuple[str, ...] = (), path: str = "/usr/bin:/bin") -> str | None:
@@ -59,3 +59,10 @@ def test_a_script_is_checked_by_its_interpreter() -> None:
     line = missing_command(GroupSpec(script="#!/no/python\n"), "")
     assert line is not None and line.startswith("script: interpreter /no/python: no such file on this machine;")
     assert missing_command(GroupSpec(script="#!\n"), "") is not None
+
+
+def test_a_component_whose_own_command_is_missing_is_told_as_well() -> None:
+    spec = GroupSpec(argv=("/bin/sh",), components=(ComponentSpec(), ComponentSpec(argv=("nosuch", "-x"))))
+    line = missing_command(spec, "/bin")
+    assert line is not None and line.startswith("command nosuch: not found in the PATH of this machine;")
+    assert missing_command(GroupSpec(argv=("/bin/sh",), components=(ComponentSpec(argv=("/bin/ls",)),)), "") is None

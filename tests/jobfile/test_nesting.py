@@ -12,8 +12,9 @@ import time
 
 import pytest
 
+from diana.bounds import MOST_DEPTH
 from diana.errors import UsageError
-from diana.jobfile.nesting import MOST_ALIASED, MOST_DEPTH
+from diana.jobfile.nesting import MOST_ALIASED
 from tests.jobfile.builders import parse
 
 DEPTH = 50_000

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,12 +38,20 @@ def test_the_reference_names_every_key_and_no_other() -> None:
         assert name in sections
         if name == "sweep":
             continue
-        entry = plain(kind)
-        if name == "inputs":
-            entry = plain(plain(entry.item_type).types[1])  # type: ignore[attr-defined]
+        entry = table_of(kind)
         rows = re.findall(r"^\| (`[^|]*) \|", sections[name], flags=re.MULTILINE)
         written = {key for row in rows for key in re.findall(r"`(\w+)`", row)}
         assert written == {field.encode_name for field in entry.fields}  # type: ignore[attr-defined]
+
+
+def table_of(kind: Any) -> Any:
+    """The table that a section is, or is a list of, or may be instead of a word."""
+    kind = plain(kind)
+    if hasattr(kind, "types"):
+        return next(found for one in kind.types if (found := table_of(one)) is not None)
+    if hasattr(kind, "item_type"):
+        return table_of(kind.item_type)
+    return kind if hasattr(kind, "fields") else None
 
 
 def test_the_reference_names_every_short_option() -> None:

@@ -135,7 +135,7 @@ class DbLoss:
             claims = s.claims if self.rules.claims_apart else frozenset[int]()
             old, newest = s.backup, not self.rules.mark_apart
             yield "an old file and its mark are put back", self.booted(s, old, old.db_uuid, claims, newest=newest)
-            if old.seq < s.d.seq or old.db_uuid != s.d.db_uuid:
+            if old.seq < s.d.seq or old.db_uuid != s.d.db_uuid:  # type: ignore[attr-defined]
                 known = held(old) if self.rules.marked_holds else old
                 name = s.d.boot + 1 if self.rules.marked_holds else old.db_uuid
                 newest = not self.rules.marked_holds

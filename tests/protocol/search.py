@@ -1,8 +1,13 @@
 """An explicit-state search: every state a protocol can reach, so that no interleaving is left to luck.
 
 A model says how it begins and which steps lead on; its states are values. The search goes breadth first, so what it
-finds is a shortest counterexample, told as a story of named steps. Two questions can be asked: does an invariant
-break (`explore`), and is there a state from which the goal can no longer be reached (`stuck`).
+finds is a shortest counterexample, told as a story of named steps. Three questions can be asked: does an invariant
+break (`explore`), is there a state from which the goal can no longer be reached (`stuck`), and is there a schedule
+that never ends (`endless`).
+
+A step may say of which kind it is, and a model may be searched without some of them: `Faultless` leaves out what
+fails, and `Patient` also lets time-outs happen only where nothing else can, and deadlines last. A thing that must not
+happen while nothing fails is an invariant of the patient model.
 
 Symmetry and messages that can have no effect any more are the model's business: it hands out states in *normal
 form*, one for all that are equal, and the search needs to know nothing of it.
@@ -13,7 +18,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Generic, Literal, NamedTuple, Protocol, TypeVar
 
 State = TypeVar("State", bound=Hashable)
 S_co = TypeVar("S_co", bound=Hashable, covariant=True)
@@ -21,12 +26,20 @@ Subject = TypeVar("Subject", bound=Hashable)
 
 STATES_AT_MOST = 1_000_000
 
+Kind = Literal["by itself", "time-out", "deadline", "fault", "whim"]
+"""A step goes by itself, or when somebody has waited long enough (a deadline is later than all other time-outs), or
+something fails, or somebody has a whim (a lie): for a whim nobody waits, and it may never come."""
+
+PATIENCE: tuple[Kind, ...] = ("by itself", "time-out", "deadline")
+"""Steps where nothing fails, in the order in which the patient let them happen."""
+
 
 class Step(NamedTuple, Generic[S_co]):
     """One named thing that may happen, and the state after it."""
 
     name: str
     state: S_co
+    kind: Kind = "by itself"
 
 
 class Model(Protocol[State]):
@@ -101,7 +114,7 @@ def explore(
     waiting = deque([first])
     while waiting:
         before = waiting.popleft()
-        for name, after in model.transitions(before):
+        for name, after, _ in model.transitions(before):
             steps += 1
             for rule in rules:
                 if how := rule(before, after):
@@ -145,12 +158,74 @@ def _reaches(model: Model[State], start: State, goal: Callable[[State], bool], k
             return True
         if state in known:
             continue
-        for _, after in model.transitions(state):
+        for _, after, _ in model.transitions(state):
             if after not in came:
                 came[after] = state
                 waiting.append(after)
     known.update(dict.fromkeys(came, False))
     return False
+
+
+@dataclass(frozen=True)
+class Faultless(Generic[State]):
+    """A model without its faults and whims."""
+
+    model: Model[State]
+
+    def initial(self) -> State:
+        """As in the model."""
+        return self.model.initial()
+
+    def transitions(self, state: State) -> Iterable[Step[State]]:
+        """Steps that go by themselves, and time-outs."""
+        return [step for step in self.model.transitions(state) if step.kind in PATIENCE]
+
+
+@dataclass(frozen=True)
+class Patient(Generic[State]):
+    """A model without its faults, in which a time-out comes only when nothing goes by itself any more, and a deadline
+    when no other time-out is left."""
+
+    model: Model[State]
+    whims: bool = True
+    """Whims may happen at any time; False: they do not."""
+
+    def initial(self) -> State:
+        """As in the model."""
+        return self.model.initial()
+
+    def transitions(self, state: State) -> Iterable[Step[State]]:
+        """Steps that go by themselves, else time-outs, else deadlines; whims besides. None leads back to `state`."""
+        steps = [step for step in self.model.transitions(state) if step.kind != "fault" and step.state != state]
+        there = {step.kind for step in steps}
+        now = next((kind for kind in PATIENCE if kind in there), None)
+        return [step for step in steps if step.kind == now or (self.whims and step.kind == "whim")]
+
+
+def endless(model: Model[State], starts: Iterable[State]) -> tuple[str, ...] | None:
+    """The names of the steps of a circle that a schedule may go round for ever, or None if every schedule ends.
+
+    Where every schedule ends, `stuck` says whether it ends well."""
+    on_path: dict[State, bool] = {}
+    for start in starts:
+        if start in on_path:
+            continue
+        on_path[start] = True
+        path = [("", start, iter(model.transitions(start)))]
+        while path:
+            _, state, steps = path[-1]
+            for name, after, _ in steps:
+                if on_path.get(after):
+                    states = [passed for _, passed, _ in path]
+                    return (*(led for led, _, _ in path[states.index(after) + 1 :]), name)
+                if after not in on_path:
+                    on_path[after] = True
+                    path.append((name, after, iter(model.transitions(after))))
+                    break
+            else:
+                on_path[state] = False
+                path.pop()
+    return None
 
 
 def name_of(thing: Callable[..., object]) -> str:

@@ -59,6 +59,7 @@ def without(switch: str) -> BatchRecall:
     return dataclasses.replace(BatchRecall(attempts=2), rules=Rules(**{switch: False}))
 
 
+@pytest.mark.wide
 def test_what_waits_in_a_batch_system_is_begun_once_wherever_it_goes_and_ends() -> None:
     explored = explore(MODEL, HARMS)
     assert explored.found is None, str(explored.found)
@@ -66,16 +67,19 @@ def test_what_waits_in_a_batch_system_is_begun_once_wherever_it_goes_and_ends() 
     assert not left_behind(MODEL, is_over, busy=False)
 
 
+@pytest.mark.wide
 def test_it_goes_elsewhere_though_the_batch_system_starts_nothing_more() -> None:
     assert not left_behind(BatchRecall(attempts=2), goes_on, busy=True)
 
 
+@pytest.mark.wide
 def test_a_run_may_begin_there_while_it_is_called_back_and_may_go_after_it_was_given_twice() -> None:
     reached = explore(BatchRecall(attempts=2), HARMS).reached
     assert any(s.closing and s.arrays[0].running and s.wants == "moves" for s in reached)
     assert any(s.job.state == "gone" and s.arrays[1].ledger == "unbegun" for s in reached)
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("switch", HARMFUL)
 def test_without_any_one_sentence_something_is_begun_twice(switch: str) -> None:
     found = explore(without(switch), [nothing_is_begun_twice]).found
@@ -83,6 +87,7 @@ def test_without_any_one_sentence_something_is_begun_twice(switch: str) -> None:
     print(f"without {switch}: {found}")
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("switch", LEFT_BEHIND)
 def test_without_any_one_of_these_a_job_stays_behind_in_a_busy_batch_system(switch: str) -> None:
     assert left_behind(without(switch), goes_on, busy=True)

@@ -50,6 +50,7 @@ def stuck_once_all_heals(model: Binding, explored: Explored[State]) -> list[Stat
     return stuck(calm, starts, nothing_is_kept)
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize(
     "world", [*WORLDS, *(pytest.param(world, marks=[pytest.mark.wide, pytest.mark.timeout(1800)]) for world in WIDE)]
 )
@@ -62,6 +63,7 @@ def test_no_job_is_bound_twice_or_lost_and_with_all_calm_all_are_bound_and_nothi
     assert not left, f"{left[0]}\n{explored.story(left[0])}"
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("switch", HARMFUL)
 def test_without_any_one_sentence_of_late_binding_harm_is_found(switch: str) -> None:
     two = switch in ("gives_unplaced_only", "newest_counts", "answered_once")

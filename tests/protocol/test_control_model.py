@@ -19,6 +19,7 @@ pytestmark = [pytest.mark.timeout(900)] if FULL else []
 BOUNDS = [(2, 2), (3, 1)] if FULL else [(1, 2), (2, 1)]
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize(("controls", "epochs"), BOUNDS)
 def test_no_interleaving_of_controls_does_harm_and_all_end(controls: int, epochs: int) -> None:
     model = ControlModel(controls, epochs)
@@ -38,6 +39,7 @@ def test_without_any_one_sentence_of_control_harm_is_found(mutant: Mutant) -> No
     print(f"without {mutant.without}: {found}")
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("mutant", [m for m in MUTANTS if not m.harm], ids=lambda mutant: mutant.without)
 def test_a_release_sent_once_only_may_leave_a_job_held_for_ever(mutant: Mutant) -> None:
     explored = explore(mutant.model(), HARMS)

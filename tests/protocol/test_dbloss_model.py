@@ -43,6 +43,7 @@ def stuck_once_all_heals(model: DbLoss) -> list[State]:
     return stuck(quiet, ((s, quiet.normal(s._replace(network=frozenset()))) for s in reached), ended_or_shown)
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("side", SIDES)
 def test_no_lost_or_old_database_starts_a_job_twice_unasked_and_each_ends_or_is_shown(side: Side) -> None:
     model = DbLoss(side, epochs=3 if FULL else 2)
@@ -61,6 +62,7 @@ def test_nor_does_an_ordinary_restart_that_waits_for_nobody() -> None:
     assert not stuck_once_all_heals(model)
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("switch", [*OF_DESTINATION, *OF_ORIGIN])
 def test_without_any_one_sentence_of_a_lost_database_harm_is_found(switch: str) -> None:
     side: Side = "destination" if switch in OF_DESTINATION else "origin"

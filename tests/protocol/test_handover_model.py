@@ -47,6 +47,7 @@ def stuck_once_all_heals(model: Handover) -> list[State]:
     return stuck(quiet, ((s, quiet.normal(s._replace(network=frozenset()))) for s in reached), all_ended_or_held)
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize(("epochs", "attempts"), BOUNDS)
 def test_no_interleaving_of_a_handover_starts_twice_and_all_end(epochs: int, attempts: int) -> None:
     model = Handover(epochs, attempts)
@@ -56,6 +57,7 @@ def test_no_interleaving_of_a_handover_starts_twice_and_all_end(epochs: int, att
     assert not stuck_once_all_heals(model)
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("switch", STARTED_TWICE)
 def test_without_any_one_sentence_of_the_handover_something_is_started_twice(switch: str) -> None:
     attempts = 2 if switch == "void_asks_spawner" else 1
@@ -69,6 +71,7 @@ def test_a_result_said_again_is_not_accepted_again(switch: str) -> None:
     assert explore(Handover(attempts=1, rules=Rules(**{switch: False})), [one_result_is_accepted]).found is not None
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("switch", LEFT_BEHIND)
 def test_a_message_sent_once_or_before_it_was_kept_may_leave_a_job_behind(switch: str) -> None:
     assert stuck_once_all_heals(Handover(attempts=1, rules=Rules(**{switch: False})))

@@ -23,6 +23,7 @@ SENTENCES = tuple(switch.name for switch in dataclasses.fields(Rules))
 HARM = the_old_copy_is_dead_when_the_new_may_start
 
 
+@pytest.mark.wide
 def test_whatever_is_late_or_stopped_the_old_copy_is_dead_before_the_job_is_reassigned() -> None:
     model = Lease(renewals=2 if FULL else 1)
     explored = explore(model, [HARM])
@@ -32,6 +33,7 @@ def test_whatever_is_late_or_stopped_the_old_copy_is_dead_before_the_job_is_reas
     assert not stuck(model, healed, the_job_has_an_owner_who_can_end_it)
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("switch", SENTENCES)
 def test_without_any_one_sentence_of_leases_two_copies_run(switch: str) -> None:
     found = explore(Lease(Rules(**{switch: False}), renewals=1), [HARM]).found

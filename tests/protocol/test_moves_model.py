@@ -34,6 +34,7 @@ def without(switch: str) -> Moves:
     return dataclasses.replace(TWO, epochs=epochs, rules=Rules(**{switch: False}))
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("world", WORLDS)
 def test_work_that_moves_is_exported_once_started_once_and_ends(world: str) -> None:
     model = WORLDS[world]
@@ -48,6 +49,7 @@ def test_what_was_exported_can_be_pulled_back_and_ends_where_it_came_from() -> N
     assert any(s.jobs[0] == Job(1, 3, "done", exported=True) and s.exports[0] == 1 for s in reached)
 
 
+@pytest.mark.wide
 def test_an_origin_that_checks_the_mark_needs_no_receiver_that_does() -> None:
     rules = Rules(mark_travels=False, origin_checks_mark=True)
     assert explore(dataclasses.replace(TWO, rules=rules), HARMS).found is None
@@ -65,6 +67,7 @@ def test_a_mark_lost_on_the_way_back_is_an_export_more() -> None:
     assert found is not None and "drains" in str(found)
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("switch", LEFT_BEHIND)
 def test_a_recall_said_before_it_was_kept_may_leave_a_job_behind(switch: str) -> None:
     assert stuck_once_all_heals(without(switch))

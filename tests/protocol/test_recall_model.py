@@ -40,6 +40,7 @@ def stuck_once_all_heals(model: Recall) -> list[State]:
     return stuck(quiet, ((s, quiet.normal(s._replace(network=frozenset()))) for s in reached), all_done)
 
 
+@pytest.mark.wide
 def test_no_interleaving_of_recall_and_start_starts_twice_and_all_end() -> None:
     model = Recall(epochs=3 if FULL else 2)
     explored = explore(model, HARMS)
@@ -55,6 +56,7 @@ def test_without_any_one_sentence_of_recall_something_is_started_twice(switch: s
     print(f"without {switch}: {found}")
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("switch", LEFT_BEHIND)
 def test_a_message_sent_once_or_a_stale_recall_may_leave_a_job_behind(switch: str) -> None:
     assert stuck_once_all_heals(Recall(epochs=2, rules=Rules(**{switch: False})))

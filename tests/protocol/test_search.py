@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.protocol.search import Step, explore, stuck
+from tests.protocol.search import Faultless, Kind, Patient, Step, endless, explore, stuck
 
 
 @dataclass(frozen=True)
@@ -66,3 +66,54 @@ def test_the_stuck_are_those_that_cannot_reach_the_goal() -> None:
     starts = [(state, state) for state in range(11)]
     assert stuck(model, starts, lambda state: state == 10) == [8, 9]
     assert stuck(model, reversed(starts), lambda state: state == 10) == [9, 8]
+
+
+@dataclass(frozen=True)
+class Road:
+    """Named steps between numbers, each of a kind."""
+
+    steps: tuple[tuple[str, int, int, Kind], ...]
+
+    def initial(self) -> int:
+        return 0
+
+    def transitions(self, state: int) -> Iterator[Step[int]]:
+        return (Step(name, to, kind) for name, at, to, kind in self.steps if at == state)
+
+
+ROUND: tuple[tuple[str, int, int, Kind], ...] = (
+    ("sets out", 0, 1, "by itself"),
+    ("goes on", 1, 2, "by itself"),
+    ("waits no longer", 2, 1, "time-out"),
+)
+
+
+def test_a_schedule_without_end_is_told_by_its_circle_alone() -> None:
+    assert endless(Road(ROUND), [0]) == ("goes on", "waits no longer")
+    assert endless(Road(ROUND), [2]) == ("waits no longer", "goes on")
+
+
+def test_schedules_that_meet_again_without_a_circle_end() -> None:
+    assert endless(Counter(), [0, 3, 10]) is None
+
+
+def test_the_patient_take_a_time_out_only_where_nothing_goes_by_itself() -> None:
+    home = Road((*ROUND, ("comes home", 2, 3, "by itself")))
+    assert endless(home, [0]) is not None
+    assert endless(Patient(home), [0]) is None
+    assert endless(Patient(Road(ROUND)), [0]) is not None
+
+
+def test_a_deadline_is_later_than_all_other_time_outs() -> None:
+    road = Road((*ROUND, ("is too late", 2, 6, "deadline"), ("is too late", 1, 7, "deadline")))
+    assert set(explore(Faultless(road)).reached) == {0, 1, 2, 6, 7}
+    assert set(explore(Patient(road)).reached) == {0, 1, 2}
+    assert set(explore(Patient(Road((("is too late", 0, 6, "deadline"),)))).reached) == {0, 6}
+
+
+def test_the_patient_and_the_faultless_leave_out_faults_and_nobody_waits_for_a_whim() -> None:
+    road = Road((*ROUND, ("falls", 0, 4, "fault"), ("has a whim", 2, 5, "whim")))
+    assert set(explore(road).reached) == {0, 1, 2, 4, 5}
+    assert set(explore(Faultless(road)).reached) == {0, 1, 2}
+    assert set(explore(Patient(road)).reached) == {0, 1, 2, 5}
+    assert set(explore(Patient(road, whims=False)).reached) == {0, 1, 2}

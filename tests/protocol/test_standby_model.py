@@ -34,6 +34,7 @@ def searched(on: Setting) -> Explored[State]:
     return explore(Standby(on), HARMS, RULES)
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("world", WORLDS)
 def test_no_interleaving_of_the_protocol_does_harm(world: str) -> None:
     explored = searched(WORLDS[world])
@@ -55,6 +56,7 @@ def test_progress_can_be_reached_from_every_state_once_all_heals(world: str) -> 
         assert not without_progress, healing.sentence
 
 
+@pytest.mark.wide
 def test_without_the_witness_no_role_changes_so_a_group_without_a_leader_waits() -> None:
     on = JOURNAL.with_terms(2)
     reached = searched(on).reached

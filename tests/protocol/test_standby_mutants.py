@@ -29,6 +29,7 @@ def test_every_sentence_has_its_mutant() -> None:
     assert {mutant.without for mutant in MUTANTS} == {switch.name for switch in dataclasses.fields(Rules)}
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("switch", ["lease", "granted_outlives_crash"])
 def test_without_leases_a_fenced_leader_answers_late_but_nothing_is_lost(switch: str) -> None:
     rules, harms = Rules(**{switch: False}), [harm for harm in HARMS if harm is not LATE_ANSWER]

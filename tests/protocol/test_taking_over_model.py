@@ -20,6 +20,7 @@ from tests.protocol.taking_over import (
 SENTENCES = tuple(switch.name for switch in dataclasses.fields(Rules))
 
 
+@pytest.mark.wide
 def test_whoever_takes_over_from_whomever_the_run_starts_once_and_comes_to_its_end() -> None:
     model = TakingOver()
     explored = explore(model, [it_starts_once_at_most])

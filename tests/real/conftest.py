@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from tests.e2e.conftest import SEED, chance, grid, starts
+from tests.e2e.conftest import chance, grid, starts
 
 __all__ = ["chance", "grid", "starts"]
-
-
-def pytest_report_header() -> str:
-    return f"real: DIANA_SEED={SEED}"

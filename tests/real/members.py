@@ -15,6 +15,9 @@ from tests.e2e.grid import Grid, Site, until
 class Machine(Site):
     """A member of a site. It serves no groups: how often it attached is what its log says."""
 
+    root: Site | None = None
+    """Machine that leads when it starts, which is asked whether it counts on this one; None: nobody is."""
+
     def attachments(self) -> int:
         return self.paths.node_log.read_text().count("attached to ") if self.paths.node_log.exists() else 0
 
@@ -22,6 +25,15 @@ class Machine(Site):
         before = getattr(self, "_seen", 0)
         until(lambda: self.attachments() > before, lambda: f"{self.name} attaches\n{self.story()}", 20.0)
         self._seen = self.attachments()
+        if self.root is not None and self.root.process is not None and self.root.process.poll() is None:
+            until(self._counted, lambda: f"{self.root and self.root.name} counts on {self.name}\n{self.story()}", 20.0)
+
+    def _counted(self) -> bool:
+        """True once the leading machine has heard of its slots, which it says after it attached."""
+        assert self.root is not None
+        with self.root.client() as client:
+            rows = [row for row in client.peers().machines if row.machine == self.name]
+        return any(row.state == "here" and row.slots > 0 for row in rows)
 
     def start(self) -> None:
         self._seen = self.attachments()
@@ -49,5 +61,5 @@ def add_member(grid: Grid, root: Site, machine: str, slots: int = 2, *, valid_da
     )
     settings = msgspec.structs.replace(config.settings, slots=slots)
     write_config(made.paths.config, msgspec.structs.replace(config, settings=settings))
-    grid.sites[machine] = made
+    grid.sites[machine], made.root = made, root
     return made

@@ -25,8 +25,8 @@ def blocks(page: str) -> Iterator[tuple[str, str]]:
 
 
 def environment(grid: Grid) -> dict[str, str]:
-    """As after `pip install 'diana[snakemake]'`, with `diana` and `snakemake` in PATH; marked as the grid's, which ends
-    what is left."""
+    """As after `pip install 'diana-grid[snakemake]'`, with `diana` and `snakemake` in PATH; marked as the grid's, which
+    ends what is left."""
     programs = grid.root / "bin"
     if not programs.exists():
         programs.mkdir()

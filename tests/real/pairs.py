@@ -14,7 +14,7 @@ from diana.node.config.site_file import load_config
 from diana.node.config.text import write_config
 from tests.e2e.grid import Grid, Site, free_port, until
 
-IN_SYNC_S = 40.0
+IN_SYNC_S = 110.0
 
 
 def add_standby(grid: Grid, site: Site, witness: str, machine: str = "spare") -> Site:
@@ -66,7 +66,7 @@ def in_sync(site: Site, within_s: float = IN_SYNC_S, *, other: Site | None = Non
     until(lambda: settled(site), story, within_s, 0.1)
 
 
-def takes_over(site: Site, within_s: float = 20.0) -> float:
+def takes_over(site: Site, within_s: float = 60.0) -> float:
     """Seconds until the machine leads."""
     begun = time.monotonic()
     until(lambda: durability(site) > 0, lambda: f"{site.name} leads\n{site.story()}", within_s, 0.05)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from diana.adapters.lrm.spawner import identity
 from diana.adapters.lrm.spawner.claims import claimlog
-from diana.adapters.lrm.spawner.claims.records import Opened
+from diana.adapters.lrm.spawner.claims.records import LogOpened
 from tests.release.kept import FOLDER
 from tests.release.make_site import DATA, LISTEN
 
@@ -41,7 +41,7 @@ def put_up(data: Path, listen: str = LISTEN) -> None:
 def _same_machine(path: Path) -> None:
     """The machine runs on, as when a node is upgraded: after a reboot each claim may have begun, and would be held."""
     opened, *others = claimlog.read(path)
-    assert isinstance(opened, Opened)
+    assert isinstance(opened, LogOpened)
     opened.machine = identity.machine()
     log = claimlog.ClaimLog(path, [opened, *others])
     log.close()

@@ -35,6 +35,7 @@ WORLDS = {
 }
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("name", WORLDS)
 def test_no_walk_of_two_real_machines_does_harm(name: str) -> None:
     found = first_found(World(WORLDS[name]), range(WALKS), STEPS)

@@ -217,7 +217,9 @@ class TakesBackWhatItRecalls(Engine):
         for effect in effects:
             if isinstance(effect, fx.Persist) and isinstance(issued := effect.record, r.ControlIssued):
                 group = core.state.groups[group_of(issued.subgroup)]
-                subgroup = group.subgroups[issued.subgroup]
+                subgroup = group.subgroups.get(issued.subgroup)
+                if subgroup is None:
+                    continue  # over within the same turn
                 back = group.open_of(issued.recall & subgroup.indices)
                 if back and subgroup.site != core.site:
                     batch = 1000 + issued.control_seq

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,9 @@ def test_packages_that_cannot_be_brought_along_are_said_why_and_the_build_goes_o
         assert not (folder / "wheels").exists()
         assert (folder / "requirements-node.lock").read_bytes() == (TREE / "requirements-node.lock").read_bytes()
         assert (folder / "diana" / "trial" / "image.py").is_file()
+        wheel = tomllib.loads((folder / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
+        for name in (*wheel["packages"], *wheel["force-include"]):
+            assert (folder / name).exists(), f"the wheel is made of {name}"
     assert told[-1].startswith("the packages could not be brought along (")
     assert told[-1].endswith("); the build fetches them by itself")
     if sys.version_info[:2] == (3, 11):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from tests.e2e.conftest import chance, grid, starts
 from tests.e2e.grid import Grid
@@ -25,6 +25,9 @@ FLAGS = (
     "--disable-component-update",
     "--disable-sync",
 )
+
+# A page on a busy machine takes its time.
+expect.set_options(timeout=30_000)
 
 
 @pytest.fixture(scope="session")

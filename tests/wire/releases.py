@@ -14,8 +14,8 @@ PACKAGE = "diana.v1"
 PEER = "diana/v1/peer.proto"
 FIRST_HANDOVER_KINDS = 20
 """Kinds of messages up to this number are what a hand-over needs."""
-NEW_KIND = 99
-NEW_FIELD = 900
+NEW_KIND = 2000
+NEW_FIELD = 2000
 
 
 class Release:

@@ -34,7 +34,7 @@ def drawn(data: st.DataObject, cls: type) -> tuple[Any, bytes]:
 @EVERY
 @CLASSES
 @given(data=st.data())
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=5, deadline=None)
 def test_what_this_release_says_is_read_and_passed_on_by_another(
     release: Release, cls: type, data: st.DataObject
 ) -> None:
@@ -46,14 +46,14 @@ def test_what_this_release_says_is_read_and_passed_on_by_another(
         assert cls.__name__ not in release.kinds().values()
     else:
         read = {field.name for field, _ in getattr(theirs, kind).ListFields()}
-        assert read <= set(cls.__struct_fields__)
+        assert read <= set(cls.__struct_fields__)  # type: ignore[attr-defined]
     # What their release lacks they keep: whoever passes a message on harms nothing.
     assert peer_codec.decode_message(theirs.SerializeToString()) == message
 
 
 @CLASSES
 @given(data=st.data())
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=5, deadline=None)
 def test_fields_of_a_release_to_come_change_nothing(cls: type, data: st.DataObject) -> None:
     message, said = drawn(data, cls)
     theirs = RELEASES["future"].cls("PeerMessage").FromString(said)

@@ -9,11 +9,13 @@ was.
 from __future__ import annotations
 
 import logging
-import os
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
+from typing import NamedTuple
 
 from diana.adapters.batch.array import live
+from diana.adapters.batch.array.barrier import Barrier, hold_s
 from diana.adapters.batch.array.ending import Ending, TaskOutcome
 from diana.adapters.batch.array.folder import CANCELLED, GIVEN_UP, RECALLED, ArrayFolder, sweep
 from diana.adapters.batch.array.judging import Judge
@@ -26,16 +28,41 @@ from diana.adapters.batch.portions import NO_LIMIT, Limit, portion
 from diana.adapters.batch.settings import ClusterSettings
 from diana.adapters.batch.systems.system import Array, BatchRefused, BatchSystem, BatchUnreachable, Seen
 from diana.adapters.batch.waits import QueueWaits
-from diana.adapters.durable import replace_durably
+from diana.adapters.durable import replace_durably, sync
+from diana.adapters.lrm.spawner.capped import hold_file, read_held
 from diana.adapters.lrm.spawner.identity import boot_s
 from diana.adapters.lrm.spawner.protocol import Order
 from diana.engine.journal.events import Run
 from diana.model.facts import Facts, Outcome
 from diana.model.ids import SiteId, SubgroupId
 from diana.model.indexset import IndexSet
+from diana.model.kept_log import ENDED, OWN_FILES, RUNS, UNKNOWN, WAITS, LiveLog
 from diana.model.layout import DataDir
 
+MOST_AGE_S = 64.0
+"""Seconds after which nobody asks for how long a job was seen to run."""
+
 _log = logging.getLogger("diana.batch")
+
+
+class HeldRun(NamedTuple):
+    """A run at the barrier. `host`, `port`: as its task told them."""
+
+    run: Run
+    host: str
+    port: int
+    barrier: Barrier
+    task: int
+
+
+class Stepped(NamedTuple):
+    """A run's report."""
+
+    run: Run
+    ago_s: float
+    done: float
+    total: float
+
 
 Told = tuple[SubgroupId, int, Facts]
 """Ends of runs of a subgroup and epoch."""
@@ -59,9 +86,15 @@ class Book:
         self._settings = settings
         self._system = system
         self._asking = Asking(system, name)
+        self._asked_s = 0.0
         self._ending = ending
-        self._around = Surroundings(site=site, cluster=name, dialect=system.dialect, setup=settings.setup)
+        self._around = Surroundings(
+            site=site, cluster=name, dialect=system.dialect, setup=settings.setup, address=settings.address
+        )
         self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # A ledger whose folder a power cut takes away knows nothing of the jobs it gave.
+        for folder in (self._root.parent, data.root):
+            sync(folder)
         self.ledger = Ledger(self._root / "ledger.db")
         with closing_on_fault(self.ledger):
             self.rows = open_rows(data, settings, self.ledger, self._around, before)
@@ -75,6 +108,8 @@ class Book:
         self._of_run: dict[Run, int] = {}
         self._task_of: dict[Run, tuple[LiveArray, int]] = {}
         self._fresh: list[Told] = []
+        self._held: dict[Run, HeldRun] = {}
+        self._fresh_held: list[HeldRun] = []
         self.waits = QueueWaits()
         self.submissions = 0
         """Arrays the batch system took since this process began."""
@@ -120,6 +155,11 @@ class Book:
         fresh, self._fresh = self._fresh, []
         return fresh
 
+    def at_barrier(self, *, new: bool) -> list[HeldRun]:
+        """Return the runs that wait to be let go, as of the last look; `new`: only those not returned so before."""
+        fresh, self._fresh_held = self._fresh_held, []
+        return fresh if new else list(self._held.values())
+
     def held(self) -> int:
         """Return the processors of all that is not over."""
         return sum(len(array.open) * array.processors for array in self._arrays.values())
@@ -152,6 +192,31 @@ class Book:
         """Recall these jobs: those that have not begun never will, and end UNBEGUN; nothing happens to the others."""
         for array in self._of(subgroup, epoch):
             self._withdraw(array, array.tasks_of(indices), RECALLED)
+
+    def save(self, subgroup: SubgroupId, epoch: int, indices: IndexSet, signal: str, wait_s: float) -> None:
+        """Ask those of these jobs that have begun to save their state and stop. Elsewhere."""
+        self.rows.check()
+        for array in self._of(subgroup, epoch) if indices else ():
+            folder = self._folder(array)
+            for task in array.tasks_of(indices) if array.order.saves else ():
+                begun = folder.begun(task)
+                if begun is not None and not begun.why:
+                    folder.saving.ask(task, signal, wait_s)
+
+    def steps(self) -> list[Stepped]:
+        """Return the reports of running tasks that are new since the last call."""
+        found: list[Stepped] = []
+        for array in self._arrays.values():
+            if not (array.order.reports and array.parts and array.open):
+                continue
+            saving = self._folder(array).saving
+            for task in array.open.intersection(saving.reported()):
+                news = saving.steps(task, array.reported.get(task, b""))
+                if news is not None:
+                    array.reported[task], steps = news
+                    (run,) = array.runs([task])
+                    found.append(Stepped(run, *steps))
+        return found
 
     def _of(self, subgroup: SubgroupId, epoch: int) -> list[LiveArray]:
         key = (subgroup, epoch)
@@ -238,7 +303,8 @@ class Book:
                 tasks=part.tasks,
                 processors=array.processors,
                 memory_bytes=order.memory_bytes,
-                time_limit_s=order.time_limit_s,
+                # The batch system counts from when it starts the script, the script from when the command begins.
+                time_limit_s=order.time_limit_s + hold_s(order) if order.time_limit_s else 0.0,
                 gpus=order.gpus,
                 at_once=at_once,
                 licences=self._settings.licences_there(order.licences),
@@ -307,11 +373,25 @@ class Book:
             if rows:
                 self.waits.began(array.number, boot_s())
             self._end(array, rows)
+            if array.order.barrier_s:
+                self._look_at_barrier(array, folder)
         self._drop_finished()
+
+    def _look_at_barrier(self, array: LiveArray, folder: ArrayFolder) -> None:
+        found = {held.task: held for held in folder.barrier.held() if held.task in array.open}
+        for task in array.held - found.keys():
+            for run in array.runs([task]):
+                self._held.pop(run, None)
+        for task in sorted(found.keys() - array.held):
+            (run,) = array.runs([task])
+            self._held[run] = one = HeldRun(run, found[task].host, found[task].port, folder.barrier, task)
+            self._fresh_held.append(one)
+        array.held = set(found)
+        array.decided = folder.barrier.decided()
 
     def ask(self) -> None:
         """Ask for one listing, and end the tasks that it shows no more and that told no end."""
-        asked_s = boot_s()
+        self._asked_s = asked_s = boot_s()
         by_token: dict[str, list[Seen]] = {}
         for seen in self._system.listing():
             by_token.setdefault(seen.token, []).append(seen)
@@ -341,15 +421,49 @@ class Book:
                 self._asking.call_off_strays(seen_of)
         self._drop_finished()
 
-    def cut_logs(self) -> None:
-        """Cut logs back to what the group may keep: a job that writes on goes on from there."""
+    def seen_running(self) -> dict[tuple[str, int], Counter[float]]:
+        """Return by part how many runs the last listing showed, by the seconds since the first that showed them: whole
+        ones, and no more than matter to anybody."""
+        out: dict[tuple[str, int], Counter[float]] = {}
+        for array in self._arrays.values():
+            if array.running_since:
+                ages = out.setdefault((array.order.subgroup, array.order.epoch), Counter())
+                ages.update(
+                    min(float(int(self._asked_s - since_s)), MOST_AGE_S) for since_s in array.running_since.values()
+                )
+        return out
+
+    def hold_logs(self) -> None:
+        """Give back the room of logs beyond what the group may keep; jobs write on."""
         for array in self._arrays.values():
             limit = array.order.log_limit_bytes
             if array.parts and array.open:
                 for path, size_bytes in self._folder(array).logs():
                     if size_bytes > 2 * limit:
                         with suppress(FileNotFoundError):
-                            os.truncate(path, limit)
+                            hold_file(path, limit)
+
+    def look_at_log(self, run: Run, start: int, most: int) -> LiveLog:
+        """Return a stretch of the log of a run that was given to the cluster. OSError."""
+        for array in self._of(run.subgroup, run.epoch):
+            task = array.task_of(run.index)
+            if task is None or array.attempt(task) != run.attempt:
+                continue
+            folder = self._folder(array)
+            begun = folder.begun(task)
+            if begun is None:
+                return LiveLog(WAITS, run.attempt)
+            if begun.why:
+                return LiveLog(ENDED, run.attempt)
+            try:
+                size = folder.log(task).stat().st_size
+                limit = array.order.log_limit_bytes
+                at, data = read_held(folder.log(task), 0, size, limit, start, most)
+            except FileNotFoundError:
+                stand = OWN_FILES if array.order.stdouts and array.order.stderrs else RUNS
+                return LiveLog(stand, run.attempt)
+            return LiveLog(RUNS, run.attempt, at, max(size, at + len(data)), data, limit=limit)
+        return LiveLog(ENDED if run in self._of_run else UNKNOWN, run.attempt)
 
     # --- inside ----------------------------------------------------------------------------------------
 
@@ -361,7 +475,7 @@ class Book:
         # The machine that took over collects what they left: if two move files, each may miss a part.
         self.rows.check()
         folder = self._folder(array)
-        if any(row.end is None for row in rows):
+        if any(row.end is None or row.outcome is Outcome.UNBEGUN for row in rows):
             # Whoever hears that a task never began gives it to others: no power failure may open its gate.
             folder.keep_gates()
         facts = self._ending.facts(array, folder, rows, self.rows.given_from(array.token))

@@ -19,8 +19,9 @@ from msgspec.structs import astuple
 from diana.adapters.batch import allotment
 from diana.adapters.batch.array.ending import Ending, ran_for
 from diana.adapters.batch.array.rows import ArraysElsewhere
-from diana.adapters.batch.book import Book, Told
+from diana.adapters.batch.book import Book, Stepped, Told
 from diana.adapters.batch.feeding import Feeding
+from diana.adapters.batch.holding import ClusterBarrier
 from diana.adapters.batch.orders import Orders, together
 from diana.adapters.batch.settings import ClusterSettings
 from diana.adapters.batch.systems.system import BatchRefused, BatchSystem, BatchUnreachable, ClusterCapacity
@@ -32,11 +33,13 @@ from diana.adapters.lrm.runas.accounts import Accounts
 from diana.adapters.lrm.software import NONE, Software
 from diana.adapters.lrm.spawner.identity import boot_s, wall_s
 from diana.adapters.subgrid.delivery import LogSegments
-from diana.adapters.tasks import end, keep_up
-from diana.engine.journal.effects import Kill, Lease, Recall, Start
-from diana.engine.journal.events import JobsEnded, LrmLost, LrmReady, LrmSized, Run
+from diana.adapters.tasks import begin, end, keep_up
+from diana.engine.journal.effects import Go, KillRuns, RecallRuns, RenewLease, SaveRuns, Start, TellRoster
+from diana.engine.journal.events import JobsEnded, LrmLost, LrmReady, LrmSized, Run, RunsSeen, StepsReported
 from diana.errors import DianaError, StoreFailed
 from diana.model.ids import SiteId, SubgroupId
+from diana.model.job.software import BARRIER, CHECKPOINT
+from diana.model.kept_log import UNKNOWN, LiveLog
 from diana.model.layout import DataDir
 from diana.ports import Emit
 
@@ -97,6 +100,7 @@ class ClusterLrm:
         self._ending = Ending(site, name, segments, OutputCollector(data, site, nobody.release), clock)
         self._feeding = Feeding(settings.look_s)
         self._book: Book | None = None
+        self._barrier = ClusterBarrier(name, emit, self._check)
         self._session = 0
         self._ready = False
         self._capacity: ClusterCapacity | None = None
@@ -108,10 +112,13 @@ class ClusterLrm:
         self._silent_since_s = 0.0
         self._refused_until_s = self._refused_for_s = 0.0
         self._asked_s = self._cut_s = 0.0
+        self._told_seen: dict[tuple[str, int], tuple[tuple[float, int], ...]] = {}
+        """Part -> what it was last told to have running there, and for how long."""
         self._known: set[Run] = set()
         self._starts: list[Start] = []
-        self._kills: list[Kill] = []
-        self._recalls: list[Recall] = []
+        self._kills: list[KillRuns] = []
+        self._recalls: list[RecallRuns] = []
+        self._saves: list[SaveRuns] = []
         self._leases: dict[SiteId, float] = {}
         self._forgets: list[Run] = []
         self._failed: dict[Run, Unready] = {}
@@ -138,6 +145,7 @@ class ClusterLrm:
         # After what the thread is at.
         await asyncio.get_running_loop().run_in_executor(self._thread, self._close_book)
         self._thread.shutdown(wait=False, cancel_futures=True)
+        self._barrier.close()
 
     def set_term(self, term: int) -> None:
         """Obey another leader from now on: nothing ordered under an older term is given any more."""
@@ -162,21 +170,43 @@ class ClusterLrm:
         self._starts.append(order)
         self._wake.set()
 
-    def kill(self, order: Kill) -> None:
+    def kill(self, order: KillRuns) -> None:
+        self._barrier.drop(order.subgroup, order.epoch, order.indices)
         self._kills.append(order)
         self._wake.set()
 
-    def recall(self, order: Recall) -> None:
+    def go(self, order: Go) -> None:
+        begin(self._let_go(order), "a gang that is let go")
+
+    def recall(self, order: RecallRuns) -> None:
+        self._barrier.drop(order.subgroup, order.epoch, order.indices)
         self._recalls.append(order)
         self._wake.set()
 
-    def lease(self, order: Lease) -> None:
+    def save(self, order: SaveRuns) -> None:
+        self._saves.append(order)
+        self._wake.set()
+
+    def tell_roster(self, order: TellRoster) -> None:
+        """Tell nobody: a cluster does not offer `SPARES`, and is given no gang that has any."""
+
+    def lease(self, order: RenewLease) -> None:
         self._leases[order.origin] = order.until_s
         self._wake.set()
 
     def forget(self, runs: tuple[Run, ...]) -> None:
         self._forgets += runs
         self._wake.set()
+
+    async def look_at_log(self, run: Run, start: int, most: int) -> LiveLog:
+        """Return a stretch of the log of a run that was given to the cluster."""
+        book = self._book
+        if book is None:
+            return LiveLog(UNKNOWN, run.attempt, note=f"cluster {self.name} is not there")
+        try:
+            return await self._in_thread(lambda: book.look_at_log(run, start, most))
+        except OSError as fault:
+            return LiveLog(UNKNOWN, run.attempt, note=f"its log at cluster {self.name}: {fault.strerror}")
 
     # --- turns -----------------------------------------------------------------------------------------
 
@@ -237,7 +267,7 @@ class ClusterLrm:
                 self._greet(book)
         if now_s >= self._cut_s + _CUT_EVERY_S:
             self._cut_s = now_s
-            await self._in_thread(book.cut_logs)
+            await self._in_thread(book.hold_logs)
         self._size()
 
     async def _take_in(self, book: Book, *, asking: bool) -> None:
@@ -247,11 +277,15 @@ class ClusterLrm:
             self._feeding.idle()
         await self._in_thread(book.look)
         self._feeding.ended(self._tell_fresh(book), boot_s())
+        if self._ready:
+            self._barrier.tell(book.at_barrier(new=True))
+            self._tell_steps(await self._in_thread(book.steps))
         await self._submit(book)
         if asking:
             self._asked_s = boot_s()
             await self._in_thread(book.ask)
             self._tell_fresh(book)
+            self._tell_seen(book)
 
     async def _settle_orders(self, book: Book) -> None:
         forgets, self._forgets = self._forgets, []
@@ -272,6 +306,9 @@ class ClusterLrm:
         recalls, self._recalls = self._recalls, []
         for back in recalls:
             await self._in_thread(lambda b=back: book.recall(b.subgroup, b.epoch, b.indices))  # type: ignore[misc]
+        saves, self._saves = self._saves, []
+        for ask in saves:
+            await self._in_thread(lambda a=ask: book.save(a.subgroup, a.epoch, a.indices, a.signal, a.wait_s))  # type: ignore[misc]
         if kills or recalls:
             # Killed and recalled jobs are looked at sooner.
             self._asked_s = min(self._asked_s, boot_s() - self._settings.ask_s + 1.0)
@@ -291,6 +328,8 @@ class ClusterLrm:
         if start.session != self._session or start.term != self._term:
             return
         for order in orders:
+            if start.barrier_s:
+                order.barrier_s = wall_s() + start.barrier_s - self._clock()
             await self._in_thread(lambda o=order: book.give(o))  # type: ignore[misc]
         if unready:
             for each in unready:
@@ -315,11 +354,13 @@ class ClusterLrm:
     def _shape(self) -> Shape:
         has = self._capacity
         known = (has.widest, has.memory_bytes, has.gpus, has.all_gpus) if has is not None else (0, 0, 0, 0)
-        return (*known, self._settings.offer(self._software, has.licences if has is not None else ()))
+        offer = self._settings.offer(self._software, has.licences if has is not None else ())
+        return (*known, (*offer, BARRIER, CHECKPOINT))
 
     def _greet(self, book: Book) -> None:
         self._session += 1
         self._ready = True
+        self._told_seen = {}
         self._greeted.set()
         self._starts.clear()
         self._known = book.known() | self._failed.keys()
@@ -339,13 +380,17 @@ class ClusterLrm:
                 identity=book.identity,
                 trouble=self._trouble,
                 recalls=True,
+                cluster=True,
                 software=software,
+                scratch_bytes=self._settings.scratch_bytes,
+                looks=True,
             )
         )
         book.fresh()
         self._tell(book.told())
         if self._failed:
             self._tell_failed()
+        self._barrier.tell(book.at_barrier(new=False), all_=True)
 
     def _tell_failed(self) -> None:
         by_part: dict[tuple[SubgroupId, int], list[Unready]] = {}
@@ -365,6 +410,23 @@ class ClusterLrm:
         for subgroup, epoch, facts in told:
             if self._ready:
                 self._emit(JobsEnded(subgroup=subgroup, epoch=epoch, facts=facts))
+
+    def _tell_seen(self, book: Book) -> None:
+        """Tell what the listing showed to run, where it is other than told before."""
+        before, self._told_seen = self._told_seen, {}
+        for (subgroup, epoch), counts in book.seen_running().items():
+            ages = self._told_seen[subgroup, epoch] = tuple(sorted(counts.items()))
+            if self._ready and before.get((subgroup, epoch)) != ages:
+                self._emit(RunsSeen(worker=self.name, subgroup=SubgroupId(subgroup), epoch=epoch, ages=ages))
+
+    def _tell_steps(self, told: list[Stepped]) -> None:
+        """Tell how far jobs are that report it."""
+        now_s, parts = self._clock(), dict[tuple[SubgroupId, int], list[Stepped]]()
+        for one in told:
+            parts.setdefault((one.run.subgroup, one.run.epoch), []).append(one)
+        for (subgroup, epoch), some in parts.items():
+            steps = tuple((run.index, run.attempt, now_s - ago_s, done, total) for run, ago_s, done, total in some)
+            self._emit(StepsReported(worker=self.name, subgroup=subgroup, epoch=epoch, steps=steps))
 
     def _size_now(self) -> tuple[int, int]:
         """Return (slots, jobs beyond them), as far as others leave them to us."""
@@ -433,6 +495,17 @@ class ClusterLrm:
             self._emit(LrmLost(self.name, why))
 
     # --- inside ----------------------------------------------------------------------------------------
+
+    async def _let_go(self, order: Go) -> None:
+        try:
+            await self._barrier.go(order)
+        except (OSError, ArraysElsewhere) as fault:
+            # What waits there is told again once it can be reached, and the engine says so again.
+            self._lose(_line(fault))
+
+    def _check(self) -> None:
+        if self._book is not None:
+            self._book.rows.check()
 
     def _open_book(self, before: str) -> Book:
         return Book(self._data, self._site, self.name, self._settings, self._system, self._ending, before)

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from diana.adapters.batch.array.live import SubmittedPart
+from diana.adapters.durable import fold_log
 from diana.adapters.lrm.spawner.protocol import Order
 from diana.errors import StoreFailed, StoreNewer, of_newer
 from diana.model.facts import Facts
@@ -72,6 +73,7 @@ class Ledger:
             self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
             self._db.execute("PRAGMA journal_mode=WAL").fetchone()
             self._db.execute("PRAGMA synchronous=FULL")
+            fold_log(self._db)
             (version,) = self._db.execute("PRAGMA user_version").fetchone()
             if version > SCHEMA:
                 raise StoreNewer(f"{path}: {of_newer(version, SCHEMA)}; start that release instead")
@@ -79,7 +81,7 @@ class Ledger:
                 self._db.executescript(f"BEGIN; {_TABLES} PRAGMA user_version = {SCHEMA}; COMMIT;")
             elif version < SCHEMA:
                 self._db.executescript(f"BEGIN; {_SINCE_1} PRAGMA user_version = {SCHEMA}; COMMIT;")
-        except sqlite3.Error as fault:
+        except (sqlite3.Error, OSError) as fault:
             raise StoreFailed(f"{path}: {fault}") from None
 
     def close(self) -> None:
@@ -154,7 +156,8 @@ class Ledger:
                     last = self._db.execute(sql, values).lastrowid or 0
                 self._db.execute("COMMIT")
             except BaseException:
-                self._db.execute("ROLLBACK")
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
                 raise
         except sqlite3.Error as fault:
             raise StoreFailed(f"{self._path}: {fault}") from None

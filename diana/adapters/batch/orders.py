@@ -94,15 +94,19 @@ class Orders:
 
 def together(starts: list[Start]) -> list[Start]:
     """Join orders for the same subgroup."""
-    found: dict[tuple[SubgroupId, int, str, str, GroupSpec], Start] = {}
+    found: dict[tuple[SubgroupId, int, str, str, float, GroupSpec], Start] = {}
     for start in starts:
-        key = (start.subgroup, start.epoch, start.directory, start.lease, start.spec)
+        key = (start.subgroup, start.epoch, start.directory, start.lease, start.barrier_s, start.spec)
         before = found.get(key)
         if before is None:
             found[key] = start
         else:
-            indices = IndexSet.union((before.indices, start.indices))
-            found[key] = replace(start, indices=indices, attempts=(*before.attempts, *start.attempts))
+            found[key] = replace(
+                start,
+                indices=IndexSet.union((before.indices, start.indices)),
+                attempts=(*before.attempts, *start.attempts),
+                saved=(*before.saved, *start.saved),
+            )
     return list(found.values())
 
 

@@ -7,8 +7,9 @@ from collections.abc import Iterable
 
 import msgspec
 
-from diana.adapters.lrm.software import Software, check_launcher
+from diana.adapters.lrm.software import Software, check_launcher, here
 from diana.model.job.licences import COUNTED_THERE, NAMES, is_name, named
+from diana.model.job.software import is_build, platform
 
 _KNOW_GPUS = ("slurm", "pbs", "htcondor")
 _KNOW_MPI = _KNOW_LICENCES = ("slurm", "gridengine")
@@ -40,6 +41,9 @@ class ClusterSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Further options of the command that submits; for HTCondor, lines of its submit description."""
     setup: tuple[str, ...] = ()
     """Shell lines before each job."""
+    address: str = "hostname -f"
+    """Shell words that print, on a machine of the cluster, the address by which components of gangs elsewhere reach
+    what runs there."""
     look_s: float = 1.0
     """Seconds between two looks for ended jobs."""
     ask_s: float = 15.0
@@ -48,6 +52,8 @@ class ClusterSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds after which a job that the batch system calls running and that has not begun is submitted anew."""
     settle_s: float = 30.0
     """Seconds within which the node sees what a cluster's machine wrote."""
+    scratch_bytes: int = 0
+    """Room on the local disk that one job may ask for there at most, bytes; 0: not known, nothing is checked."""
     gpu_resource: str = ""
     """Grid Engine's consumable of which a job takes as much as it wants GPUs; empty: it hands out none."""
     licences: dict[str, str] = {}
@@ -57,11 +63,13 @@ class ClusterSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Shell words before the command of an MPI job there, which start it on all its processors; empty: it runs none."""
     mpi_environment: str = ""
     """Grid Engine's parallel environment for MPI jobs."""
+    platform: str = ""
+    """Platform of its machines, as `uname -m` names it there; empty: that of the machine that feeds it."""
     software: Software | None = None
     """Software that jobs may ask for there besides; None: what the site offers."""
 
     def __post_init__(self) -> None:
-        for key, least, most in (("slots", 0, 10_000_000), ("leave_free", 0, 10_000_000)):
+        for key, least, most in (("slots", 0, 10_000_000), ("leave_free", 0, 10_000_000), ("scratch_bytes", 0, 2**60)):
             value = getattr(self, key)
             if not least <= value <= most:
                 raise ValueError(f"{key} = {value}: want {least} to {most}")
@@ -83,7 +91,7 @@ class ClusterSettings(msgspec.Struct, frozen=True, kw_only=True):
             )
         self._check_mpi()
         self._check_licences()
-        for key in ("options", "setup", "partition", "account", "qos", "config", "folder"):
+        for key in ("options", "setup", "address", "partition", "account", "qos", "config", "folder"):
             value = getattr(self, key)
             for line in value if isinstance(value, tuple) else (value,):
                 if "\n" in line or "\0" in line:
@@ -92,6 +100,8 @@ class ClusterSettings(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError(f"folder = {self.folder!r}: want an absolute path")
 
     def _check_mpi(self) -> None:
+        if self.platform and not is_build(self.platform):
+            raise ValueError(f"platform = {self.platform!r}: want it as uname -m names it, such as x86_64")
         if self.software is not None and self.software.mpi:
             raise ValueError(f"software.mpi = {self.software.mpi!r}: want it as mpi of the cluster's own table")
         if self.mpi and self.kind not in _KNOW_MPI:
@@ -123,4 +133,5 @@ class ClusterSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     def offer(self, site: Software, licences: Iterable[tuple[str, int]]) -> tuple[str, ...]:
         """Return the offer as other sites are told it. `licences`: those there are."""
-        return (*self.offers(site).offered(), *named(licences), COUNTED_THERE)
+        kind = platform(self.platform) if self.platform else here()
+        return (*self.offers(site).offered(), kind, *named(licences), COUNTED_THERE)

@@ -7,7 +7,7 @@ Every caller shows a certificate of the VO; what it may then do is each service'
 from __future__ import annotations
 
 import errno
-import ipaddress
+import resource
 import socket
 import time
 from collections.abc import Callable, Iterable
@@ -17,10 +17,12 @@ from typing import Any
 import grpc
 from cryptography import x509
 
+from diana.adapters.grpc.callers import is_loopback
 from diana.adapters.trust.admission import Admission, Refused
 from diana.errors import UsageError
 from diana.wire.tls import (
     KEEPALIVE_OPTIONS,
+    UNUSED_S,
     Credentials,
     load_credentials,
     out_of_date,
@@ -31,6 +33,15 @@ from diana.wire.tls import (
 __all__ = ["TAKEN", "PortTaken", "cannot_bind", "make_server", "peer_identity"]
 
 TAKEN = "taken"
+
+MOST_CONNECTIONS = 1024
+"""Connections that are open at once, whoever made them: some 75 KiB each."""
+DESCRIPTORS_SHARE = 0.5
+"""Most of the process's descriptors that connections may take; the rest is for the node's files and its own calls."""
+SILENT_S = UNUSED_S + 15.0
+"""Seconds after which a connection without a call is ended; our own clients end theirs before."""
+HANDSHAKE_S = 20.0
+"""Seconds that a caller has to show its certificate."""
 
 _OPTIONS: list[tuple[str, Any]] = [
     *KEEPALIVE_OPTIONS,
@@ -44,6 +55,17 @@ _OPTIONS: list[tuple[str, Any]] = [
     ("grpc.http2.min_ping_interval_without_data_ms", 1_000),
     ("grpc.max_metadata_size", 16 << 10),
 ]
+
+
+def _bounds() -> list[tuple[str, Any]]:
+    """Options that bound what connections cost, of callers whom nobody knows yet too."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = MOST_CONNECTIONS if soft == resource.RLIM_INFINITY else min(MOST_CONNECTIONS, int(soft * DESCRIPTORS_SHARE))
+    return [
+        ("grpc.max_allowed_incoming_connections", most),
+        ("grpc.max_connection_idle_ms", int(SILENT_S * 1000)),
+        ("grpc.server_handshake_timeout_ms", int(HANDSHAKE_S * 1000)),
+    ]
 
 
 class PortTaken(UsageError):
@@ -63,6 +85,7 @@ def make_server(
     """A server bound to `listen` (host:port; port 0 picks one) but not started, and its port.
 
     `distrust` is asked of each caller's chain, also of streams that have been open for long (`trust/admission.py`).
+    Connections are bounded in number and time.
     `kind` names the files below `keys`, which are looked at again at each handshake. `extra_roots` (PEM) are those of
     open invitations, told to gRPC's threads at each handshake; `invited` says of a certificate why there is no open
     one for it, or nothing. `refused` hears of every call that is turned away.
@@ -80,7 +103,7 @@ def make_server(
         credentials = server_credentials(keys, kind, extra_roots)
     _want_free(host, port)
     interceptors = [Admission(distrust, invited, refused)] if distrust and keys else []
-    server = grpc.aio.server(options=_OPTIONS, interceptors=interceptors)
+    server = grpc.aio.server(options=[*_OPTIONS, *_bounds()], interceptors=interceptors)
     try:
         bound = server.add_insecure_port(listen) if credentials is None else server.add_secure_port(listen, credentials)
     except RuntimeError:
@@ -102,11 +125,7 @@ def _split(listen: str) -> tuple[str, int]:
 
 
 def _want_loopback(host: str) -> None:
-    try:
-        loopback = ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        loopback = host == "localhost"
-    if not loopback:
+    if not is_loopback(host):
         raise UsageError(f"listen on {host} without TLS: only loopback is served so; put the site's keys back")
 
 

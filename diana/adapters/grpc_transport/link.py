@@ -17,6 +17,7 @@ import grpc
 import msgspec
 from google.protobuf.message import DecodeError
 
+from diana.adapters.grpc_transport.pacing import PeerPace
 from diana.engine.messages.messages import Gossip, Hello, Message, Retry, Summary
 from diana.errors import Overloaded
 from diana.model.ids import SiteId
@@ -26,6 +27,8 @@ from diana.wire.pb import peer_pb2
 QUEUE_BYTES = 8 << 20
 IN_USE_S = 60.0
 """Seconds for which a link counts as in use after the last message that was more than small talk."""
+MOST_TOLD = 300
+"""Characters told of an envelope that was ignored."""
 MAX_PAUSE_S = 10.0
 """Most seconds for which a peer may silence us with one Retry."""
 
@@ -47,6 +50,8 @@ class Counters(msgspec.Struct):
     dropped_full: int = 0
     dropped_unreached: int = 0
     """Messages that waited for a stream that could not be had in time."""
+    slowed: int = 0
+    """Times that a peer's stream was read no further for a while, because it sent too much."""
     retries_sent: int = 0
     retries_received: int = 0
     refused_peers: int = 0
@@ -78,9 +83,12 @@ class PeerLink:
         stream: Stream,
         deliver: Callable[[SiteId, Message], None],
         counters: Counters,
+        pace: PeerPace,
+        note_word: Callable[[SiteId, str], None],
         tunnel: bool = False,
     ) -> None:
-        """`dialler`: the site that made the stream. `tunnel`: through a neighbour, as far as this side knows."""
+        """`dialler`: the site that made the stream. `pace`: of all streams of the peer. `note_word` hears of what
+        cannot be true. `tunnel`: through a neighbour, as far as this side knows."""
         self.peer = peer
         self.dialler = dialler
         self.tunnel = tunnel
@@ -92,6 +100,8 @@ class PeerLink:
         self._stream = stream
         self._deliver = deliver
         self._counters = counters
+        self._pace = pace
+        self._note_word = note_word
         self._queue: deque[bytes] = deque()
         self._queued_bytes = 0
         self._wake = asyncio.Event()
@@ -179,22 +189,28 @@ class PeerLink:
         return min(self._own.protocol, self.peer.protocol)
 
     async def _read_all(self) -> None:
+        clock = asyncio.get_running_loop().time
         while (data := await self._stream.read()) is not None:
+            wait_s = self._pace.charge(len(data), clock())
+            if wait_s > 0:
+                self._counters.slowed += 1
+                self._ask_later(wait_s)
+                # Reading on is what the peer waits for, once its window is full.
+                await asyncio.sleep(wait_s)
             try:
                 outer = open_outer(data, sender=self.peer.site, receiver=self._own.site)
                 if outer.HasField("kept"):
                     self.peer_keeps = outer.kept
                     continue
                 message = peer_codec.decode_message(outer.payload)
+                if isinstance(message, Retry):
+                    self._pause(message.after_s)
+                elif isinstance(message, Hello):
+                    raise BadMessage("a second Hello")
+                else:
+                    self._take(message)
             except BadMessage as error:
                 self._count_bad(error)
-                continue
-            if isinstance(message, Retry):
-                self._pause(message.after_s)
-            elif isinstance(message, Hello):
-                self._count_bad(BadMessage("a second Hello"))
-            else:
-                self._take(message)
 
     def _take(self, message: Message) -> None:
         if self._closed.is_set():
@@ -205,13 +221,15 @@ class PeerLink:
         try:
             self._deliver(self.peer.site, message)
         except Overloaded as error:
-            now_s = asyncio.get_running_loop().time()
-            # One Retry speaks for all that is dropped until it lapses.
-            if now_s >= self._retry_again_s and self.offer(
-                peer_codec.encode_message(Retry(after_s=error.retry_after_s))
-            ):
-                self._retry_again_s = now_s + error.retry_after_s
-                self._counters.retries_sent += 1
+            self._ask_later(error.retry_after_s)
+
+    def _ask_later(self, after_s: float) -> None:
+        """Tell the peer to pause. One Retry speaks for all that is dropped or waits until it lapses."""
+        now_s = asyncio.get_running_loop().time()
+        retry = Retry(after_s=after_s)
+        if now_s >= self._retry_again_s and self.offer(peer_codec.encode_message(retry), small_talk=True):
+            self._retry_again_s = now_s + after_s
+            self._counters.retries_sent += 1
 
     def _pause(self, after_s: float) -> None:
         self._counters.retries_received += 1
@@ -220,8 +238,9 @@ class PeerLink:
 
     def _count_bad(self, error: BadMessage) -> None:
         self._counters.bad_envelopes += 1
+        self._note_word(self.peer.site, str(error)[:MOST_TOLD])
         level = logging.WARNING if self._counters.bad_envelopes <= 10 else logging.DEBUG
-        _log.log(level, "ignored an envelope from %s: %s", self.peer.site, error)
+        _log.log(level, "ignored an envelope from %s: %.300s", self.peer.site, error)
 
 
 def envelope(own: Hello, receiver: str, payload: bytes, version: int) -> bytes:

@@ -50,11 +50,6 @@ class ServedStream:
         await self._context.write(data)
 
 
-def host_of(peer: str) -> str:
-    """Return the host in gRPC's `ipv4:10.0.0.1:50000`, `ipv6:%5B::1%5D:50000`."""
-    return peer.partition(":")[2].rpartition(":")[0].replace("%5B", "[").replace("%5D", "]")
-
-
 class Incoming:
     """Counts the streams served at once, those still saying hello included, so that no site takes all."""
 

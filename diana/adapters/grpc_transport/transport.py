@@ -18,12 +18,14 @@ from typing import Any
 
 import grpc
 
+from diana.adapters.grpc.callers import host_of
 from diana.adapters.grpc_transport.book import DialTarget
 from diana.adapters.grpc_transport.dialling import Address, AddressDialler, RefusedPeer, SiteDialler, reachable
 from diana.adapters.grpc_transport.link import SMALL_TALK, Counters, PeerLink, Stream, envelope, read_hello
 from diana.adapters.grpc_transport.noticed import Noticed
+from diana.adapters.grpc_transport.pacing import Paces
 from diana.adapters.grpc_transport.reach import Reach
-from diana.adapters.grpc_transport.streams import Incoming, ServedStream, host_of
+from diana.adapters.grpc_transport.streams import Incoming, ServedStream
 from diana.adapters.grpc_transport.telling import Telling
 from diana.adapters.grpc_transport.waiting import WAIT_S, WaitingMessages
 from diana.adapters.tasks import begin, end, keep_up
@@ -76,6 +78,9 @@ class GrpcTransport:
         self._book = self.reach.book
         self.note_refused: Callable[[str, str], None] = lambda where, reason: None
         """Callback for each peer that is turned away: where it is and why."""
+        self.note_word: Callable[[SiteId, str], None] = lambda site, why: None
+        """Callback for each word of a linked peer that cannot be true, before the engine hears it."""
+        self._paces = Paces()
         self._telling = Telling(emit)
         self._rng = rng or random.Random()
         self._idle_s = idle_s
@@ -381,6 +386,8 @@ class GrpcTransport:
             stream=stream,
             deliver=self._telling.deliver,
             counters=self.counters,
+            pace=self._paces.of(peer.site, asyncio.get_running_loop().time()),
+            note_word=lambda site, why: self.note_word(site, why),
             tunnel=tunnel,
         )
 

@@ -13,14 +13,17 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from diana.adapters.lrm.folders import parent, parts_below, sync_folder
+from diana.adapters.lrm.folders import parent, sync_folder
 from diana.adapters.lrm.spawner.processes import remove
-from diana.adapters.lrm.spawner.protocol import Batch, Collected
+from diana.adapters.lrm.spawner.protocol import Collected, EndedRuns
 from diana.model.facts import JobError, Outcome, OutputFile
 from diana.model.ids import SiteId, SubgroupId, group_of, job_id
+from diana.model.job.checkpoint import FOLDER
+from diana.model.job.output_names import parts_below
 from diana.model.layout import DataDir
 
 _CHUNK_BYTES = 1 << 20
+_SAVED = f"{FOLDER}/"
 _KEEP_DIRECTORY = frozenset({Outcome.UNKNOWN, Outcome.INTERRUPTED, Outcome.UNBEGUN})
 """Outcomes whose directory is kept. A person judges what became of UNKNOWN and INTERRUPTED jobs, and may want to
 look. An UNBEGUN job may be told a second time, when a later attempt uses the directory; else that goes with the
@@ -48,7 +51,7 @@ class OutputCollector:
         self._site = site
         self._release = release
 
-    def collect(self, batch: Batch, given_from: Sequence[DataDir] = ()) -> CollectedBatch:
+    def collect(self, batch: EndedRuns, given_from: Sequence[DataDir] = ()) -> CollectedBatch:
         """Collect a batch, in a worker thread. All its files are durable on return; only then do their directories
         go. `given_from`: where the jobs are another machine's, first the data directory their own ones lie in; any
         of them may have collected some of their outputs before."""
@@ -65,10 +68,15 @@ class OutputCollector:
             self._release(batch.account, home.job(subgroup, batch.epoch, batch.indices[0]).parent, names)
         for at, index in enumerate(batch.indices):
             wanted = batch.collects[at] if batch.collects else []
+            saved = batch.outcomes[at] == Outcome.CHECKPOINTED
+            wanted = [each for each in wanted if each[1].startswith(_SAVED) == saved]
             if batch.outcomes[at] in _KEEP_DIRECTORY:
                 wanted = []
+            elif saved:
+                pass
             elif batch.outcomes[at] != Outcome.DONE:
                 wanted = [each for each in wanted if each[2]]
+            had = len(kept.outputs)
             try:
                 if wanted and not home.root.is_dir():
                     raise _Bad(f"its outputs lie in {home.root}, which this machine does not see; submit it again")
@@ -79,6 +87,9 @@ class OutputCollector:
                 what = f"{fault.filename}: {fault.strerror}" if isinstance(fault, OSError) else str(fault)
                 name = job_id(group_of(subgroup), index)
                 kept.errors.append(JobError(index, f"{name} at site {self._site}: {what}"))
+                if saved:
+                    # A part of a checkpoint is none.
+                    del kept.outputs[had:]
                 if kept.outcomes[at] == Outcome.DONE:
                     kept.outcomes[at] = Outcome.STAGING_FAILED
         for folder in sorted(folders, reverse=True):

@@ -10,14 +10,6 @@ from pathlib import Path
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def parts_below(text: str) -> tuple[str, ...]:
-    """Components of a relative path; ValueError when it is empty, absolute, or leads upwards."""
-    parts = tuple(part for part in text.split("/") if part not in ("", "."))
-    if not parts or text.startswith("/") or ".." in parts or "\0" in text:
-        raise ValueError(f"path {text!r} does not stay below the job's directory; write a relative path without '..'")
-    return parts
-
-
 @contextmanager
 def parent(root: Path, parts: Sequence[str], *, create: bool) -> Iterator[int]:
     """A descriptor of the folder that holds `parts[-1]` below `root`. OSError also for links on the way."""

@@ -40,13 +40,17 @@ def connect(data: DataDir) -> socket.socket | None:
     return sock
 
 
-def ensure(data: DataDir) -> socket.socket:
-    """A socket to the spawner, started if none lives. Blocks up to 15 s; DianaError says why there is none."""
+def ensure(data: DataDir, *, anew: bool = True) -> socket.socket:
+    """A socket to the spawner, started if none lives. Blocks up to 15 s; DianaError says why there is none. `anew`:
+    its folder may be made; a running node's was there, and one that is gone was deleted."""
     found = connect(data)
     if found is not None:
         return found
     # Its folder alone: a data directory that was moved or deleted is not made anew.
-    data.spawner.mkdir(mode=0o700, exist_ok=True)
+    if anew:
+        data.spawner.mkdir(mode=0o700, exist_ok=True)
+    elif not data.spawner.is_dir():
+        raise DianaError(f"{data.spawner}: is gone; no spawner is started in another")
     _start(data)
     begun_s = started_s = time.monotonic()
     while (now_s := time.monotonic()) < begun_s + _START_WAIT_S:

@@ -8,50 +8,72 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 from collections import deque
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
-from diana.adapters.lrm import launch
+from diana.adapters.lrm import launch, rosters
 from diana.adapters.lrm.collect import CollectedBatch, OutputCollector
 from diana.adapters.lrm.plans import Plans
 from diana.adapters.lrm.prepare import PreparedOrder, Preparer, Unready
 from diana.adapters.lrm.reports import facts_of, failed_facts
 from diana.adapters.lrm.runas.accounts import Accounts
+from diana.adapters.lrm.scratch_disk import ScratchDisk
 from diana.adapters.lrm.software import NONE, Software
+from diana.adapters.lrm.spawner.capped import read_held
 from diana.adapters.lrm.spawner.identity import boot_s
 from diana.adapters.lrm.spawner.protocol import (
     VERSION,
-    Batch,
+    AskLog,
     Ended,
+    EndedRuns,
     Forget,
+    HeldRuns,
     Hello,
+    Kill,
+    Lease,
+    LetGo,
+    LogPlace,
     Message,
+    Recall,
     Refused,
+    Save,
     SetSlots,
     Shutdown,
+    StepsDone,
     Welcome,
     columns,
 )
-from diana.adapters.lrm.spawner.protocol import Kill as KillMessage
-from diana.adapters.lrm.spawner.protocol import Lease as LeaseMessage
-from diana.adapters.lrm.spawner.protocol import Recall as RecallMessage
 from diana.adapters.lrm.wire import Wire
 from diana.adapters.tasks import begin, end, keep_up
-from diana.engine.journal.effects import Kill, Lease, Recall, Start
-from diana.engine.journal.events import JobsEnded, LrmLost, LrmReady, Run
+from diana.engine.journal.effects import Go, KillRuns, RecallRuns, RenewLease, SaveRuns, Start, TellRoster
+from diana.engine.journal.events import AtBarrier, JobsEnded, LrmLost, LrmReady, Run, ScratchSeen, StepsReported
 from diana.errors import DianaError
 from diana.model.ids import MAIN_MACHINE, SiteId, SubgroupId
-from diana.model.job.software import made_ready
+from diana.model.job import gang
+from diana.model.job.software import BARRIER, CHECKPOINT, SPARES, made_ready
+from diana.model.kept_log import RUNS, UNKNOWN, LiveLog
 from diana.model.layout import DataDir
+from diana.model.run_columns import Runs
 from diana.ports import Emit
 
 _log = logging.getLogger(__name__)
 _RETRY_FIRST_S = 0.1
 _RETRY_MOST_S = 5.0
 _HELLO_WAIT_S = 15.0
+_LOG_WAIT_S = 5.0
 _ORDER_JOBS = 500
 """Most jobs told to the spawner in one message: with the longest command lines still below a frame."""
+
+
+def _free_port() -> int:
+    """Return a port that nobody listens on just now."""
+    with socket.socket() as probe:
+        probe.bind(("", 0))
+        return int(probe.getsockname()[1])
+
 
 RunKey = tuple[str, int, int, int]
 
@@ -77,13 +99,16 @@ class LocalLrm:
         accounts: Accounts | None = None,
         software: Software = NONE,
         gpus: tuple[str, ...] = (),
+        pins: bool = False,
     ) -> None:
-        """`gpus`: devices of this machine that jobs are given, as CUDA names them."""
+        """`gpus`: devices of this machine that jobs are given, as CUDA names them. `pins`: a job runs on the processors
+        of its slots alone."""
         # Jobs run elsewhere than this process: the paths they are told must be absolute.
         self._data = data = DataDir(data.root.resolve())
         self._site = site
         self._slots = slots
         self._gpus = gpus
+        self._pins = pins
         self._emit = emit
         self._clock = clock
         self._worker = worker
@@ -95,23 +120,33 @@ class LocalLrm:
         # One thread, so that orders keep their order; outputs of large batches must not hold them up.
         self._making = ThreadPoolExecutor(1, "lrm-prepare")
         self._collecting = ThreadPoolExecutor(2, "lrm-collect")
-        self._waiting: deque[tuple[Start, list[int]] | Kill | Recall] = deque()
+        self._waiting: deque[tuple[Start, list[int]] | KillRuns | RecallRuns] = deque()
         self._wire: Wire | None = None
         self._makes_ready = False
         """True while the spawner can run jobs in containers and after modules."""
         self._hands_out = False
         """True while the spawner gives each device to one job at a time."""
+        self._holds = False
+        """True while the spawner can hold runs at a barrier."""
         self._gives_back = False
         """True while the spawner can be asked to give back runs that it has not begun."""
+        self._saves = False
+        self._hears_own = False
+        """True while the spawner can ask runs to save their state, and start others from it."""
+        self._shows_logs = False
+        """True while the spawner can be asked where logs are."""
+        self._asked: dict[int, asyncio.Future[LogPlace]] = {}
+        self._asked_last = 0
         self._session = 0
         self._known: set[RunKey] = set()
         """Runs claimed or about to be: their directories are not made anew."""
         self._failed: dict[RunKey, Unready] = {}
         """Runs that could not be prepared, so were never claimed; kept until forgotten."""
         self._in_collection: set[RunKey] = set()
-        self._unsent_kills: list[Kill] = []
+        self._unsent_kills: list[KillRuns] = []
         self._leases: dict[str, float] = {}
         """Origin -> end of its lease by CLOCK_BOOTTIME; told to every spawner."""
+        self._disk = ScratchDisk(self._data.root / "slots")
         self._keeper: asyncio.Task[None] | None = None
         self._first: asyncio.Future[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -127,6 +162,12 @@ class LocalLrm:
         self._first = asyncio.get_running_loop().create_future()
         self._keeper = keep_up(self._keep_up, "the connection to the spawner")
         await self._first
+
+    async def look_at_disk(self) -> None:
+        """Tell how full the disk of the scratch directories is, if that changed by enough."""
+        free_bytes = await asyncio.to_thread(self._disk.news)
+        if free_bytes is not None and self._wire is not None:
+            self._emit(ScratchSeen(worker=self._worker, session=self._session, free_bytes=free_bytes))
 
     async def close(self, *, stop_spawner: bool = False) -> None:
         """Close the connection. The spawner and its jobs live on, unless it has no jobs and `stop_spawner` asks it
@@ -159,7 +200,9 @@ class LocalLrm:
     def offered(self) -> tuple[str, ...]:
         """Return the software that jobs may ask for here (`model/job/software.py`); nothing under a spawner that would
         run them without it."""
-        return self._plans.offered() if self._makes_ready else ()
+        offered = self._plans.offered() if self._makes_ready else ()
+        more = ((BARRIER, self._holds), (CHECKPOINT, self._saves), (SPARES, self._hears_own))
+        return (*offered, *(name for name, has in more if has))
 
     @property
     def gpus(self) -> int:
@@ -179,6 +222,36 @@ class LocalLrm:
         self._term = term
         if self._wire is not None:
             self._wire.abort()
+
+    async def look_at_log(self, run: Run, start: int, most: int) -> LiveLog:
+        """Return a stretch of the log of a run that was given to this machine (`capped.read_held`)."""
+        place = await self._place_of_log(run)
+        if place is None:
+            return LiveLog(UNKNOWN, run.attempt, note=f"machine {self._worker} cannot say where its log is just now")
+        if place.stand != RUNS:
+            return LiveLog(place.stand, run.attempt, note="" if place.stand != UNKNOWN else "its start is on the way")
+        loop, path = asyncio.get_running_loop(), self._data.logs_root / place.segment
+        reading = partial(read_held, path, place.offset, place.size, place.limit, start, most)
+        try:
+            at, data = await loop.run_in_executor(self._collecting, reading)
+        except OSError as fault:
+            return LiveLog(UNKNOWN, run.attempt, note=f"its log at machine {self._worker}: {fault.strerror}")
+        return LiveLog(RUNS, run.attempt, at, max(place.size, at + len(data)), data, limit=place.limit)
+
+    async def _place_of_log(self, run: Run) -> LogPlace | None:
+        if self._wire is None or not self._shows_logs:
+            return None
+        self._asked_last = number = self._asked_last + 1
+        answer: asyncio.Future[LogPlace] = asyncio.get_running_loop().create_future()
+        self._asked[number] = answer
+        self._wire.send(AskLog(number, run.subgroup, run.epoch, run.index, run.attempt))
+        try:
+            async with asyncio.timeout(_LOG_WAIT_S):
+                return await answer
+        except TimeoutError:
+            return None
+        finally:
+            del self._asked[number]
 
     # --- orders ----------------------------------------------------------------------------------------
 
@@ -208,26 +281,58 @@ class LocalLrm:
             self._enqueue_start(order, fresh)
             return
         for part in parts:
+            part.barrier_s = self._barrier_s(order)
             self._wire.send(part)
 
-    def kill(self, order: Kill) -> None:
+    def _barrier_s(self, order: Start) -> float:
+        """The order's barrier by CLOCK_BOOTTIME."""
+        return boot_s() + order.barrier_s - self._clock() if order.barrier_s else 0.0
+
+    def go(self, order: Go) -> None:
+        """Let runs go; those of a spawner that is away are told of again when it is back, if they are held still."""
+        if self._wire is not None:
+            names, size = order.environment, order.size
+            told = [gang.of_rank(names, i % size, size, order.spares, self._roster(order, i)) for i in order.indices]
+            self._wire.send(LetGo(order.subgroup, order.epoch, list(order.indices), told))
+
+    def kill(self, order: KillRuns) -> None:
         if self._waiting:
             self._enqueue(order)
         else:
             self._send_kill(order)
 
-    def lease(self, order: Lease) -> None:
+    def lease(self, order: RenewLease) -> None:
         until_s = boot_s() + order.until_s - self._clock()
         self._leases[order.origin] = until_s
         if self._wire is not None:
-            self._wire.send(LeaseMessage(order.origin, until_s))
+            self._wire.send(Lease(order.origin, until_s))
 
-    def recall(self, order: Recall) -> None:
+    def recall(self, order: RecallRuns) -> None:
         """Recall runs, behind the starts before it, which may wait for the disk."""
         if self._waiting:
             self._enqueue(order)
         else:
             self._send_recall(order)
+
+    def save(self, order: SaveRuns) -> None:
+        """Ask runs to save their state; those of a spawner that is away are asked when it is back."""
+        if self._wire is not None and self._saves:
+            bounds = order.indices.bounds
+            self._wire.send(Save(order.subgroup, order.epoch, bounds, order.signal, order.wait_s))
+
+    def _roster(self, order: Go | TellRoster, index: int) -> str:
+        """Path of the file by which a component is told who computes."""
+        return str(self._data.job(order.subgroup, order.epoch, index) / gang.ROSTER_NAME)
+
+    def tell_roster(self, order: TellRoster) -> None:
+        """Write the roster where the components look for it at the end of a step."""
+        paths = [self._roster(order, index) for index in order.indices]
+        text = gang.roster_text(order.number, order.active)
+        # By the one thread that makes directories, so that a later word is written later.
+        self._spawn_task(self._write_rosters(paths, text))
+
+    async def _write_rosters(self, paths: list[str], text: str) -> None:
+        await asyncio.get_running_loop().run_in_executor(self._making, rosters.write, paths, text)
 
     def forget(self, runs: tuple[Run, ...]) -> None:
         named: dict[tuple[str, int], list[tuple[int, int]]] = {}
@@ -239,22 +344,22 @@ class LocalLrm:
         if named and self._wire is not None:
             self._wire.send(Forget(columns(named)))
 
-    def _send_kill(self, order: Kill) -> None:
+    def _send_kill(self, order: KillRuns) -> None:
         if self._wire is None:
             self._unsent_kills.append(order)
         else:
-            self._wire.send(KillMessage(order.subgroup, order.epoch, order.indices.bounds))
+            self._wire.send(Kill(order.subgroup, order.epoch, order.indices.bounds))
 
-    def _send_recall(self, order: Recall) -> None:
+    def _send_recall(self, order: RecallRuns) -> None:
         """Ask the spawner to give runs back; one that is away is asked again when it is ready."""
         if self._wire is not None and self._gives_back:
-            self._wire.send(RecallMessage(order.subgroup, order.epoch, order.indices.bounds))
+            self._wire.send(Recall(order.subgroup, order.epoch, order.indices.bounds))
 
     def _enqueue_start(self, order: Start, indices: list[int]) -> None:
         for at in range(0, len(indices), _ORDER_JOBS):
             self._enqueue((order, indices[at : at + _ORDER_JOBS]))
 
-    def _enqueue(self, item: tuple[Start, list[int]] | Kill | Recall) -> None:
+    def _enqueue(self, item: tuple[Start, list[int]] | KillRuns | RecallRuns) -> None:
         self._waiting.append(item)
         if len(self._waiting) == 1:
             self._spawn_task(self._work_off())
@@ -275,9 +380,9 @@ class LocalLrm:
         loop = asyncio.get_running_loop()
         while self._waiting:
             item = self._waiting[0]
-            if isinstance(item, Kill):
+            if isinstance(item, KillRuns):
                 self._send_kill(item)
-            elif isinstance(item, Recall):
+            elif isinstance(item, RecallRuns):
                 self._send_recall(item)
             else:
                 order, indices = item
@@ -309,6 +414,7 @@ class LocalLrm:
         if self._wire is None or order.session != self._session or order.term != self._term:
             return
         if prepared.order is not None:
+            prepared.order.barrier_s = self._barrier_s(order)
             self._wire.send(prepared.order)
         if prepared.unready:
             for each in prepared.unready:
@@ -328,19 +434,54 @@ class LocalLrm:
                         self._spawn_task(self._collect(batch))
                     else:
                         self._report(batch, None)
+            case HeldRuns(runs=runs):
+                self._on_held(runs)
+            case StepsDone():
+                self._on_steps(message)
+            case LogPlace(number=number):
+                asked = self._asked.get(number)
+                if asked is not None and not asked.done():
+                    asked.set_result(message)
             case Refused(reason=reason):
                 _log.error("%s: the spawner takes no orders from this node: %s", self._data.spawner, reason)
             case _:
                 wire.abort()
+
+    def _on_steps(self, told: StepsDone) -> None:
+        ahead_s = self._clock() - boot_s()
+        own = told.own or [[] for _ in told.runs]
+        for named, steps, paces in zip(told.runs, told.steps, own, strict=True):
+            rows = zip(named.indices, named.attempts, steps, strict=True)
+            self._emit(
+                StepsReported(
+                    worker=self._worker,
+                    subgroup=SubgroupId(named.subgroup),
+                    epoch=named.epoch,
+                    steps=tuple((i, a, at_s + ahead_s, done, total) for i, a, (at_s, done, total) in rows),
+                    own=tuple(paces),
+                )
+            )
+
+    def _on_held(self, held: list[Runs]) -> None:
+        for named in held:
+            subgroup, epoch = SubgroupId(named.subgroup), named.epoch
+            runs = tuple(Run(subgroup, epoch, i, a) for i, a in zip(named.indices, named.attempts, strict=True))
+            told = AtBarrier(worker=self._worker, subgroup=subgroup, epoch=epoch, runs=runs, port=_free_port())
+            self._emit(told)
 
     def _on_welcome(self, wire: Wire, welcome: Welcome) -> None:
         if self._greeted != self._term:
             # The term rose since this connection's greeting.
             wire.abort()
             return
+        if welcome.lost:
+            _log.warning("%s", welcome.lost)
         self._wire = wire
         self._makes_ready, self._hands_out = welcome.makes_ready, welcome.hands_out
-        self._gives_back = welcome.gives_back
+        self._gives_back, self._holds = welcome.gives_back, welcome.holds
+        self._shows_logs = welcome.shows_logs
+        self._saves = welcome.saves
+        self._hears_own = welcome.hears_own
         self._session += 1
         self._known = {
             (named.subgroup, named.epoch, index, attempt)
@@ -353,7 +494,8 @@ class LocalLrm:
             self._send_kill(order)
         self._leases = {name: until_s for name, until_s in self._leases.items() if until_s > boot_s()}
         for lease, until_s in self._leases.items():
-            wire.send(LeaseMessage(lease, until_s))
+            wire.send(Lease(lease, until_s))
+        size_bytes, free_bytes = self._disk.look()
         self._emit(
             LrmReady(
                 worker=self._worker,
@@ -362,14 +504,21 @@ class LocalLrm:
                 known=tuple(Run(SubgroupId(s), epoch, index, attempt) for s, epoch, index, attempt in known),
                 gpus=self.gpus,
                 all_gpus=self.gpus,
-                software=None if welcome.makes_ready else (),
+                software=None if self._can_all(welcome) else self.offered(),
                 recalls=welcome.gives_back,
+                scratch_bytes=size_bytes,
+                scratch_free_bytes=free_bytes,
+                claim_log=welcome.log,
             )
         )
         if self._first is not None and not self._first.done():
             self._first.set_result(None)
 
-    async def _collect(self, batch: Batch) -> None:
+    @staticmethod
+    def _can_all(welcome: Welcome) -> bool:
+        return welcome.makes_ready and welcome.holds and welcome.saves and welcome.hears_own
+
+    async def _collect(self, batch: EndedRuns) -> None:
         name = (batch.subgroup, batch.epoch)
         keys = {(*name, i, a) for i, a in zip(batch.indices, batch.attempts, strict=True)}
         if not keys.isdisjoint(self._in_collection):
@@ -387,7 +536,7 @@ class LocalLrm:
         finally:
             self._in_collection -= keys
 
-    def _report(self, batch: Batch, kept: CollectedBatch | None) -> None:
+    def _report(self, batch: EndedRuns, kept: CollectedBatch | None) -> None:
         facts = facts_of(self._site, batch, kept, self._clock() - boot_s())
         self._emit(JobsEnded(subgroup=SubgroupId(batch.subgroup), epoch=batch.epoch, facts=facts))
 
@@ -396,10 +545,11 @@ class LocalLrm:
     async def _keep_up(self) -> None:
         """Keep one connection after the other; start a successor where there is no spawner."""
         loop = asyncio.get_running_loop()
-        pause_s = _RETRY_FIRST_S
+        pause_s, anew = _RETRY_FIRST_S, True
         while True:
             try:
-                sock = await loop.run_in_executor(self._making, launch.ensure, self._data)
+                sock = await loop.run_in_executor(self._making, partial(launch.ensure, self._data, anew=anew))
+                anew = False
                 wire = await Wire.over(sock, self._on_message)
             except Exception as fault:
                 if self._first is not None and not self._first.done():
@@ -417,7 +567,7 @@ class LocalLrm:
         term = self._greeted = self._term
         # A site whose slots are all other machines' still runs its merge commands here.
         program, gpus = self._accounts.program, list(self._gpus)
-        wire.send(Hello(VERSION, term, self._site, max(1, self._slots), self._worker, program, gpus))
+        wire.send(Hello(VERSION, term, self._site, max(1, self._slots), self._worker, program, gpus, True, self._pins))
         try:
             greeting = asyncio.get_running_loop().call_later(_HELLO_WAIT_S, self._give_up_unless_greeted, wire)
             # Shielded: `close` waits for the same future after this task was cancelled.

@@ -7,7 +7,7 @@ from collections import OrderedDict
 
 from diana.adapters.lrm.render import Renderer
 from diana.adapters.lrm.rows import TableRows
-from diana.adapters.lrm.software import Software
+from diana.adapters.lrm.software import Software, here
 from diana.engine.journal.effects import Start
 from diana.model.ids import SubgroupId, group_of
 from diana.model.layout import DataDir
@@ -32,7 +32,7 @@ class Plans:
                 self._kept.clear()
 
     def offered(self) -> tuple[str, ...]:
-        return self._software.offered() if self._software is not None else ()
+        return (*self._software.offered(), here()) if self._software is not None else ()
 
     @staticmethod
     def needs_disk(order: Start) -> bool:
@@ -48,10 +48,12 @@ class Plans:
         if found is None or (found.spec is not order.spec and found.spec != order.spec):
             table, here = order.spec.sweep.table, self._software
             rows = TableRows(self._data.staged(order.subgroup) / "blob" / table.blob, table.rows) if table else None
+            if here is None and order.spec.cwd:
+                here = Software()
             before = here.before(order.spec, order.subgroup, self._data) if here is not None else []
             found = Renderer(order.spec, group_of(order.subgroup), rows, before)
             with self._lock:
-                if here is self._software:
+                if self._software in (here, None):
                     self._kept[name] = found
                 if len(self._kept) > _MOST:
                     self._kept.popitem(last=False)

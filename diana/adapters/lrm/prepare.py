@@ -6,13 +6,14 @@ Runs in a worker thread, before the run is claimed: a crash here leaves a direct
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from diana.adapters.lrm.folders import parent, parts_below
+from diana.adapters.lrm.folders import parent
 from diana.adapters.lrm.render import Input, Renderer
 from diana.adapters.lrm.runas.accounts import Accounts, NoAccount, Ways, open_ways, uid_of
 from diana.adapters.lrm.spawner.processes import remove
@@ -20,6 +21,9 @@ from diana.adapters.lrm.spawner.protocol import Order
 from diana.engine.journal.effects import Start
 from diana.model.facts import Outcome
 from diana.model.ids import SiteId, SubgroupId, group_of, job_id
+from diana.model.job.checkpoint import SavedFile, SavedJob
+from diana.model.job.output_names import parts_below
+from diana.model.job.spec import build_path
 from diana.model.job.urls import link_name
 from diana.model.layout import DataDir
 
@@ -41,6 +45,13 @@ class PreparedOrder(NamedTuple):
 
 class _NoInput(Exception):
     pass
+
+
+class _NotSaved(Exception):
+    """A file of a checkpoint is not there as it was saved."""
+
+
+_OUTCOMES = {_NoInput: Outcome.STAGING_FAILED, _NotSaved: Outcome.UNRESTORED}
 
 
 class Preparer:
@@ -66,13 +77,17 @@ class Preparer:
         except OSError as fault:
             return PreparedOrder(None, [self._no_disk(start, index, attempts, fault) for index in indices])
         own = spec.needs_directory() and not start.directory
+        saved = {job.index: job for job in start.saved}
         for index in indices:
             try:
-                renderer.text(index)
+                # A merge command is no job of the sweep: it has no values to render.
+                if not start.directory:
+                    renderer.text(index)
                 if own:
-                    self._make_directory(start.subgroup, start.epoch, index, renderer.inputs(index), ways)
-            except (ValueError, LookupError, _NoInput) as fault:
-                outcome = Outcome.STAGING_FAILED if isinstance(fault, _NoInput) else Outcome.NOT_STARTED
+                    given, inputs = saved.get(index), self._here(start, renderer, index)
+                    self._make_directory(start.subgroup, start.epoch, index, inputs, ways, given)
+            except (ValueError, LookupError, _NoInput, _NotSaved) as fault:
+                outcome = _OUTCOMES.get(type(fault), Outcome.NOT_STARTED)
                 name = job_id(group_of(start.subgroup), index)
                 unready.append(Unready(index, attempts.get(index, 1), outcome, f"{name} at site {self._site}: {fault}"))
             except OSError as fault:
@@ -90,6 +105,7 @@ class Preparer:
             program=program,
             account=account,
             lease=start.lease,
+            saved=saved,
         )
         return PreparedOrder(order, unready)
 
@@ -111,6 +127,12 @@ class Preparer:
             ways.lend(Path(start.directory))
         return account, ways
 
+    def _here(self, start: Start, renderer: Renderer, index: int) -> list[Input]:
+        """Return the inputs of a job, without the builds that were not brought since no machine here can use them."""
+        spec, inputs = start.spec, renderer.inputs(index)
+        builds = {build_path(name, spec.program) for name in spec.builds}
+        return [each for each in inputs if each.path not in builds or self._staged(start.subgroup, each).exists()]
+
     def refuse(self, start: Start, indices: list[int], why: str) -> PreparedOrder:
         """Refuse all of them, for the same reason."""
         attempts = dict(start.attempts)
@@ -129,7 +151,13 @@ class Preparer:
         return str(path)
 
     def _make_directory(
-        self, subgroup: SubgroupId, epoch: int, index: int, inputs: list[Input], ways: Ways | None
+        self,
+        subgroup: SubgroupId,
+        epoch: int,
+        index: int,
+        inputs: list[Input],
+        ways: Ways | None,
+        saved: SavedJob | None,
     ) -> None:
         path = self._data.job(subgroup, epoch, index)
         try:
@@ -138,7 +166,10 @@ class Preparer:
             # The directory is of an attempt that another account made.
             self._accounts.release_all(path)
             remove(str(path))
-        path.mkdir(mode=0o700, parents=True)
+        try:
+            os.mkdir(path, 0o700)
+        except FileNotFoundError:
+            path.mkdir(mode=0o700, parents=True)
         if ways is not None:
             ways.through(path.parent, self._data.jobs(subgroup))
         for each in inputs:
@@ -147,26 +178,58 @@ class Preparer:
                 ways.content(target)
             parts = parts_below(each.path)
             try:
+                if len(parts) == 1:
+                    os.symlink(target, f"{path}/{parts[0]}")
+                    continue
                 with parent(path, parts, create=True) as at:
                     os.symlink(target, parts[-1], dir_fd=at)
             except OSError as fault:
                 if fault.errno not in (errno.EEXIST, errno.ELOOP, errno.ENOTDIR):
                     raise
                 raise ValueError(f"input path {each.path!r} meets another input; give each a path of its own") from None
+        for file in saved.files if saved is not None else ():
+            self._put_back(subgroup, path, file, ways)
         if ways is not None:
             ways.give(path)
 
-    def _target(self, subgroup: SubgroupId, each: Input) -> Path:
+    def _put_back(self, subgroup: SubgroupId, path: Path, file: SavedFile, ways: Ways | None) -> None:
+        """Copy a file of a checkpoint to where it was saved: the job writes the next one over it. What home has is read
+        here for the first time since it came there, if home runs the job itself."""
+        source = self._data.staged(subgroup).joinpath("blob", *parts_below(file.sha256))
+        if not source.is_file():
+            raise _NotSaved(f"its checkpoint's {file.path} is not there")
+        parts, saved = parts_below(file.path), hashlib.sha256()
+        try:
+            with parent(path, parts, create=True) as at:
+                flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+                fd = os.open(parts[-1], flags, 0o600, dir_fd=at)
+                with open(source, "rb") as content, open(fd, "wb") as there:
+                    while chunk := content.read(1 << 20):
+                        saved.update(chunk)
+                        there.write(chunk)
+                    if ways is not None:
+                        ways.own(there.fileno())
+        except OSError as fault:
+            if fault.errno not in (errno.EEXIST, errno.ELOOP, errno.ENOTDIR):
+                raise
+            raise ValueError(f"checkpoint.paths: {file.path!r} is an input of it, too; save another file") from None
+        if saved.hexdigest() != file.sha256:
+            raise _NotSaved(f"its checkpoint's {file.path} was changed since it was saved")
+
+    def _staged(self, subgroup: SubgroupId, each: Input) -> Path:
         scheme, _, rest = each.source.partition(":")
         parts = (link_name(rest),) if scheme == "url" else parts_below(rest)
         if scheme not in ("dataset", "blob", "url") or (scheme == "blob" and len(parts) != 1):
             raise ValueError(f"input {each.source!r} is none of dataset:NAME[/FILE], blob:SHA256 and url:URL")
-        staged = self._data.staged(subgroup).joinpath(scheme, *parts)
+        return self._data.staged(subgroup).joinpath(scheme, *parts)
+
+    def _target(self, subgroup: SubgroupId, each: Input) -> Path:
+        staged = self._staged(subgroup, each)
         if not staged.exists():
             raise _NoInput(f"input {each.source} is not there; see that the site still has it and submit again")
         if not each.executable:
             return staged
-        copy = self._data.jobs(subgroup) / "bin" / parts[-1]
+        copy = self._data.jobs(subgroup) / "bin" / staged.name
         if not copy.exists():
             self._copy_executable(staged, copy)
         return copy

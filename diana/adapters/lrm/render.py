@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from diana.adapters.lrm.folders import parts_below
 from diana.adapters.lrm.spawner.protocol import Collected, Order
-from diana.model.ids import GroupId, SubgroupId
+from diana.model.ids import GroupId, SubgroupId, job_id
+from diana.model.job.checkpoint import SavedJob
+from diana.model.job.output_names import OutputNames
 from diana.model.job.spec import GroupSpec
 from diana.model.job.sweep import Parameters, Rows
-from diana.model.job.template import Template, compile_template
+from diana.model.job.template import compile_template
 
 
 class Input(NamedTuple):
@@ -39,15 +40,11 @@ class Renderer:
         self._group = group
         self._argv = [compile_template(text) for text in spec.argv]
         self._environment = [(name, compile_template(text)) for name, text in spec.environment]
-        self._stdout = compile_template(spec.stdout)
-        self._stderr = compile_template(spec.stderr)
-        self._collect = [compile_template(text) for text in spec.outputs.collect]
+        self._outputs = OutputNames(spec)
         self._inputs = [(compile_template(i.source), compile_template(i.path), i.executable) for i in spec.inputs]
         self._parameters = Parameters(spec.sweep, rows)
-        table = spec.sweep.table
-        self._varying = frozenset({"index"}).union(
-            (axis.name for axis in spec.sweep.axes), table.columns if table else ()
-        )
+        restart = spec.checkpoint.restart if spec.checkpoint else ()
+        self._restart = [compile_template(text) for text in restart]
         self._argv_varies = any(t.names for t in self._argv)
         self._environment_varies = any(t.names for _, t in self._environment)
 
@@ -67,26 +64,13 @@ class Renderer:
     def text(self, index: int) -> JobText:
         """ValueError for a path that leaves the job's directory."""
         params = self.params(index)
-        stdout, stderr = self._stdout.render(params), self._stderr.render(params)
-        collects = [self._collected(t, params, index, always=False) for t in self._collect]
-        seen = {"/".join(parts_below(path)) for path, _, _ in collects}
-        for template, path in ((self._stdout, stdout), (self._stderr, stderr)):
-            if path and "/".join(parts_below(path)) not in seen:
-                seen.add("/".join(parts_below(path)))
-                collects.append(self._collected(template, params, index, always=True))
         return JobText(
             [t.render(params) for t in self._argv],
             [(name, t.render(params)) for name, t in self._environment] if self._environment_varies else [],
-            stdout,
-            stderr,
-            collects,
+            self._outputs.stdout.render(params),
+            self._outputs.stderr.render(params),
+            [*self._outputs.of(params, index)],
         )
-
-    def _collected(self, template: Template, params: dict[str, str], index: int, *, always: bool) -> Collected:
-        path = "/".join(parts_below(template.render(params)))
-        # A name that is the same for all jobs would make them overwrite each other.
-        name = path if template.names & self._varying else f"{index}/{path}"
-        return (path, name, always)
 
     def order(
         self,
@@ -99,13 +83,27 @@ class Renderer:
         program: Sequence[str] = (),
         account: str = "",
         lease: str = "",
+        saved: Mapping[int, SavedJob] | None = None,
     ) -> Order:
-        """`program` stands before the rendered argv (the script's path). ValueError, OSError as `text`."""
+        """`program` stands before the rendered argv (the script's path). `saved`: checkpoints that some go on from.
+        ValueError, OSError as `text`."""
         spec = self.spec
         own = spec.needs_directory() and not directory
         plain = not own and not self._argv_varies and not self._environment_varies
         texts = [] if plain else [self.text(index) for index in indices]
         none: dict[str, str] = {}
+        saved = saved or {}
+        numbers = [attempts.get(index, 1) for index in indices]
+        collects = [text.collects for text in texts] if own else []
+        if own and spec.checkpoint is not None:
+            rows = zip(indices, numbers, collects, strict=True)
+            collects = [[*some, *self._outputs.saved(self.params(i), i, attempt)] for i, attempt, some in rows]
+        argvs = [[*program, *text.argv] for text in texts] if self._argv_varies else []
+        if saved and self._restart:
+            argvs = [
+                [t.render(self.params(i)) for t in self._restart] if i in saved else [*program, *text.argv]
+                for i, text in zip(indices, texts, strict=True)
+            ]
         return Order(
             subgroup=subgroup,
             epoch=epoch,
@@ -118,18 +116,26 @@ class Renderer:
             own_directory=own,
             directory=directory,
             indices=indices,
-            attempts=[attempts.get(index, 1) for index in indices] if attempts else [],
-            argv=[*program, *(t.render(none) for t in self._argv)] if plain or not self._argv_varies else [],
-            argvs=[[*program, *text.argv] for text in texts] if self._argv_varies else [],
+            attempts=numbers if attempts else [],
+            argv=[] if argvs else [*program, *(t.render(none) for t in self._argv)],
+            argvs=argvs,
             environment=[] if self._environment_varies else [(n, t.render(none)) for n, t in self._environment],
             environments=[text.environment for text in texts] if self._environment_varies else [],
             stdouts=[text.stdout for text in texts] if own and spec.stdout else [],
             stderrs=[text.stderr for text in texts] if own and spec.stderr else [],
-            collects=[text.collects for text in texts] if own else [],
+            collects=collects,
             account=account,
             lease=lease,
             before=list(self._before),
             contained=bool(self._before and spec.container),
             licences=list(spec.resources.licences),
             mpi=spec.mpi,
+            reports=spec.reports,
+            saves=own and spec.checkpoint is not None,
+            checkpoints=[_name(self._group, saved.get(index)) for index in indices] if saved else [],
         )
+
+
+def _name(group: GroupId, job: SavedJob | None) -> str:
+    """Return a checkpoint's name, as a job is told it; empty: there is none."""
+    return f"{job_id(group, job.index)}@{job.attempt}" if job is not None else ""

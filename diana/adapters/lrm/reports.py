@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from diana.adapters.lrm.collect import CollectedBatch
 from diana.adapters.lrm.prepare import Unready
 from diana.adapters.lrm.spawner.launching import NOT_FOUND_EXIT
-from diana.adapters.lrm.spawner.protocol import Batch
+from diana.adapters.lrm.spawner.protocol import EndedRuns
 from diana.engine.journal import columns
 from diana.model.facts import Facts, JobError
 from diana.model.ids import SiteId
 
 
-def facts_of(site: SiteId, batch: Batch, kept: CollectedBatch | None, offset_s: float) -> Facts:
+def facts_of(site: SiteId, batch: EndedRuns, kept: CollectedBatch | None, offset_s: float) -> Facts:
     """Return the batch as facts. `offset_s` turns CLOCK_BOOTTIME into site time."""
     errors = [JobError(batch.indices[at], text) for at, text in batch.errors]
     return Facts(

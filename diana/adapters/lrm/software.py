@@ -6,17 +6,30 @@ Both stand before the job's own command as a shell that becomes it. A failure to
 
 from __future__ import annotations
 
+import os
+import re
 import shlex
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Literal
 
 import msgspec
 
+from diana.adapters.lrm import over_sites
 from diana.adapters.lrm.spawner.processes import MARKER
 from diana.adapters.lrm.spawner.protocol import UNREADY_EXIT, UNREADY_FILE
 from diana.model.ids import SubgroupId
-from diana.model.job.software import CONTAINERS, MPI, MPI_INSIDE, is_module, module, plain
-from diana.model.job.spec import GroupSpec
+from diana.model.job.software import (
+    CONTAINERS,
+    MPI,
+    MPI_INSIDE,
+    MPI_OVER_SITES,
+    is_module,
+    module,
+    plain,
+    platform,
+)
+from diana.model.job.spec import GroupSpec, build_path
 from diana.model.layout import DataDir
 
 _TOOLS = "/usr/local/bin:/usr/bin:/bin"
@@ -42,6 +55,14 @@ _BEGIN = 'trap - 0\nrm -f "$diana_told"'
 """Shell lines before the command."""
 
 
+def _enter(folder: str) -> Iterator[str]:
+    """Yield the lines that enter a folder of the machine's, with the rights of the job's account."""
+    if folder:
+        where = shlex.quote(folder)
+        what = shlex.quote(f"no folder {folder} here that its account may enter (cwd)")
+        yield f"diana_what={what}\ncd -- {where} 2>/dev/null || exit"
+
+
 class Software(msgspec.Struct, frozen=True, kw_only=True):
     """The software of a site, as its operator says."""
 
@@ -51,17 +72,20 @@ class Software(msgspec.Struct, frozen=True, kw_only=True):
     """Name jobs ask for -> shell line that makes it ready; "*": any other, whose name is in $module."""
     mpi: str = ""
     """Shell words before the command of an MPI job, which start it {n} times; empty: such jobs do not run here."""
+    mpi_over_sites: str = ""
+    """MPICH's launcher, `mpiexec.hydra`, for MPI jobs over several sites; empty: no component of such runs here."""
 
     def offered(self) -> tuple[str, ...]:
         """Return the software as other sites are told it (`model/job/software.py`)."""
         inside = (MPI_INSIDE,) if self.container in _OF_THE_JOB else ()
         mpi = (MPI, *inside) if self.mpi else ()
-        return (*((CONTAINERS,) if self.container else ()), *map(module, self.modules), *mpi)
+        over = (MPI_OVER_SITES,) if self.mpi_over_sites else ()
+        return (*((CONTAINERS,) if self.container else ()), *map(module, self.modules), *mpi, *over)
 
     def before(self, spec: GroupSpec, subgroup: SubgroupId, data: DataDir) -> list[str]:
         """Return the words that stand before the command of the group's jobs; empty: nothing. ValueError: not to be
         had here."""
-        if not (spec.container or spec.modules or spec.mpi):
+        if not (spec.container or spec.modules or spec.mpi or spec.builds or spec.runner == "mpi" or spec.cwd):
             return []
         if not plain(spec):
             raise ValueError("its jobs want software by a name that cannot be one")
@@ -69,13 +93,17 @@ class Software(msgspec.Struct, frozen=True, kw_only=True):
         if any(name == "PATH" for name, _ in spec.environment):
             lines.append(f"PATH=$PATH:{_TOOLS}")
         lines += map(self._module, spec.modules)
+        if spec.builds:
+            lines.append(_build(spec.program))
         launcher = self._launcher(spec) if spec.mpi else ""
-        if launcher:
+        if spec.runner == "mpi":
+            lines += [f"diana_what='its MPI launcher could not be made ready'\n{_PLAIN}", *self._over_sites(spec)]
+        elif launcher:
             lines += [f"diana_what='its MPI launcher could not be made ready'\n{_PLAIN}", _found(launcher)]
         if spec.container:
             lines += self._container(spec, subgroup, data, launcher)
         else:
-            lines += [_PLAIN, _BEGIN, f'exec {launcher}"$@"']
+            lines += [_PLAIN, *_enter(spec.cwd), _BEGIN, f'exec {launcher}"$@"']
         return ["/bin/sh", "-c", "\n".join(lines), "diana"]
 
     def _module(self, name: str) -> str:
@@ -96,6 +124,23 @@ class Software(msgspec.Struct, frozen=True, kw_only=True):
                 f"it is an MPI job in a container, whose processes no launcher can start in {self.container}"
             )
         return self.mpi.replace(COUNT, str(spec.resources.processors)) + " "
+
+    def _over_sites(self, spec: GroupSpec) -> Iterator[str]:
+        """Yield the lines that put the words before the command which start it with all of its gang."""
+        if not self.mpi_over_sites:
+            raise ValueError(
+                "its gang is an MPI job over several sites, and its operator has named no launcher of such jobs"
+                " (mpi_over_sites) in site.toml"
+            )
+        if spec.mpi or spec.container:
+            raise ValueError(
+                "its gang is an MPI job over several sites, which no site's launcher nor a container starts"
+            )
+        counts = ",".join(str(spec.component(rank).processors) for rank in range(spec.gang_size))
+        for program in (self.mpi_over_sites, "python3"):
+            yield _found(program)
+        words = ["python3", "-c", Path(over_sites.__file__).read_text(), self.mpi_over_sites, counts]
+        yield f'set -- {" ".join(map(shlex.quote, words))} "$@"'
 
     def _container(self, spec: GroupSpec, subgroup: SubgroupId, data: DataDir, launcher: str) -> Iterator[str]:
         """Yield the lines that run the container. The words of its program's command are put before the job's one
@@ -135,6 +180,21 @@ class Software(msgspec.Struct, frozen=True, kw_only=True):
 
 
 NONE = Software()
+
+
+def here() -> str:
+    """Return the offer of this machine's platform."""
+    return platform(os.uname().machine)
+
+
+def _build(program: str) -> str:
+    """Return the lines that put the machine's own build in place: it is asked where the job begins, since a batch
+    system may have machines of several kinds."""
+    own = build_path("$(uname -m)", program)
+    return (
+        f"diana_what='its build for this machine could not be put in place'\n{_PLAIN}\n"
+        f'[ -e "{own}" ] || lost "there is no build for $(uname -m)"\nln -sf "{own}" {program} || exit'
+    )
 
 
 def _run(program: str, spec: GroupSpec) -> str:
@@ -186,6 +246,8 @@ def _literally(text: str) -> str:
 
 def check(software: Software) -> None:
     """Check names. ValueError: names that cannot stand."""
+    if software.mpi_over_sites and not re.fullmatch(r"[\w./+-]+", software.mpi_over_sites, re.ASCII):
+        raise ValueError(f"mpi_over_sites = {software.mpi_over_sites!r}: want a program, such as mpiexec.hydra")
     if software.mpi:
         check_launcher(software.mpi)
         if COUNT not in software.mpi:

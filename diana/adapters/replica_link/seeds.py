@@ -119,6 +119,7 @@ class SeedFetcher:
             os.chmod(part, 0o444)
             os.rename(part, path)
             await asyncio.to_thread(sync, path.parent)
+            await asyncio.to_thread(sync, path.parent.parent)
         except FileNotFoundError:
             return
         finally:

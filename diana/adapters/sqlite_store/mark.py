@@ -26,48 +26,75 @@ _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 class Mark:
-    """`journal.mark` beside `journal.db`; a mark that cannot be kept is left out, the store does not fail for it."""
+    """`journal.mark` beside `journal.db`, and the same in a second place: whoever takes the files of the journal away
+    does not take all that was known of them. A mark that cannot be kept is left out, the store does not fail for it."""
 
-    def __init__(self, journal: Path) -> None:
+    def __init__(self, journal: Path, twin: Path | None = None) -> None:
+        """`twin`: the second place."""
         self._boot = _boot_id()
         self._synced_s = float("-inf")
-        self._fd = -1
-        self._found: dict[str, object] = {}
+        self._places = [_Place(path) for path in (journal.with_suffix(".mark"), twin) if path is not None]
         self.doubt = False
         """True while the marks written say that nobody knows if this journal is the newest."""
-        self._ino = 0
-        with contextlib.suppress(OSError):
-            self._fd = os.open(journal.with_suffix(".mark"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            self._found = _read(os.pread(self._fd, _SIZE, 0))
-            self._ino = os.fstat(self._fd).st_ino
 
     def standing(self, db_uuid: str, seq: int) -> Standing:
-        """Return what the mark found at opening says of a journal of that name that ends at `seq`."""
-        said = self._found.get("seq")
-        if not isinstance(said, int):
+        """Return what the marks found at opening say of a journal of that name that ends at `seq`."""
+        said = [place for place in self._places if place.seq >= 0]
+        # A kill may fall between the two, when the store gets another name.
+        named = [place for place in said if place.found.get("db_uuid") == db_uuid]
+        if not said:
             return "newest" if seq == 0 else "unsure"
-        if self._found.get("db_uuid") != db_uuid or seq < said:
+        if not named or seq < max(place.seq for place in named):
             return "older"
-        if self._found.get("doubt") is True:
+        last = max(named, key=lambda place: place.seq)
+        if any(place.found.get("doubt") is True for place in named):
             return "unsure"
-        if self._found.get("ino") != self._ino:
+        if last.found.get("ino") != last.ino:
             # The mark itself is a copy, and says nothing of what came after it.
             return "unsure"
-        same_boot = bool(self._boot) and self._found.get("boot") == self._boot
-        return "newest" if same_boot or (self._found.get("closed") is True and seq == said) else "unsure"
+        same_boot = bool(self._boot) and last.found.get("boot") == self._boot
+        return "newest" if same_boot or (last.found.get("closed") is True and seq == last.seq) else "unsure"
 
     def write(self, db_uuid: str, seq: int, closed: bool = False) -> None:
-        """Write the mark. `closed`: the last one, for the node stops in good order."""
-        if self._fd < 0:
-            return
-        mark = {"db_uuid": db_uuid, "boot": self._boot, "ino": self._ino, "seq": seq, "closed": closed}
+        """Write the marks. `closed`: the last ones, for the node stops in good order."""
+        mark = {"db_uuid": db_uuid, "boot": self._boot, "ino": 0, "seq": seq, "closed": closed}
         if self.doubt:
             mark["doubt"] = True
-        said = json.dumps(mark).encode().ljust(_SIZE - 1) + b"\n"
+        sync = time.monotonic() - self._synced_s > SYNC_EVERY_S
+        if sync:
+            self._synced_s = time.monotonic()
+        for place in self._places:
+            place.write(mark, sync)
+
+    def close(self) -> None:
+        for place in self._places:
+            place.close()
+
+
+class _Place:
+    """One of the files; without a descriptor where it could not be opened."""
+
+    def __init__(self, path: Path) -> None:
+        self._fd = -1
+        self.found: dict[str, object] = {}
+        self.ino = 0
         with contextlib.suppress(OSError):
-            os.pwrite(self._fd, said, 0)
-            if time.monotonic() - self._synced_s > SYNC_EVERY_S:
-                self._synced_s = time.monotonic()
+            self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            self.found = _read(os.pread(self._fd, _SIZE, 0))
+            self.ino = os.fstat(self._fd).st_ino
+
+    @property
+    def seq(self) -> int:
+        """Records it told of when it was opened; -1: none."""
+        said = self.found.get("seq")
+        return said if isinstance(said, int) else -1
+
+    def write(self, mark: dict[str, object], sync: bool) -> None:
+        if self._fd < 0:
+            return
+        with contextlib.suppress(OSError):
+            os.pwrite(self._fd, json.dumps({**mark, "ino": self.ino}).encode().ljust(_SIZE - 1) + b"\n", 0)
+            if sync:
                 os.fdatasync(self._fd)
 
     def close(self) -> None:

@@ -2,7 +2,8 @@
 
 Why like this (PROMISES section 3): several writers have corrupted write-ahead logs, so an owner lock beside the file
 keeps a second process out; an fsync that failed once is never tried again, so the first error closes the store for
-good; and what SQLite itself cannot notice, a flipped bit in a row or in the log, is noticed by checksums at load.
+good; a disk without room ends nothing, because what did not fit was taken back whole; and what SQLite itself cannot
+notice, a flipped bit in a row or in the log, is noticed by checksums at load.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from pathlib import Path
 import msgspec
 
 from diana import __version__, errors
-from diana.adapters.durable import sync
+from diana.adapters.durable import fold_log, sync
 from diana.adapters.sqlite_store import schema, wal
 from diana.adapters.sqlite_store.mark import Mark
 from diana.adapters.sqlite_store.seeding import online_copy
@@ -51,6 +52,9 @@ _WAL_KEPT_BYTES = 64 << 20
 _INSERT_ROW = "INSERT INTO journal (first_seq, count, at_s, crc, records) VALUES (?, ?, ?, ?, ?)"
 _INSERT_FACTS = "INSERT OR IGNORE INTO facts (grp, subgroup, epoch, batch, crc, payload) VALUES (?, ?, ?, ?, ?, ?)"
 _SET_META = "INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)"
+_NO_ROOM = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE)
+"""A frame of the log, or the page that finds it, could not be written. Not an fsync that says so: it is believed never
+again."""
 _MEND = "stop the node, check the disk, then start again or restore a backup"
 
 
@@ -68,11 +72,13 @@ class SqliteStore:
     `facts_chunk` and `meta` may be called from any thread beside it.
 
     Errors at opening: `errors.StoreBusy` (another process), `errors.StoreNewer` (later schema), `errors.StoreFailed`.
-    After any `StoreFailed` every method but `close` raises it again with the same line.
+    After any `StoreFailed` but `StoreFull` every method but `close` raises it again with the same line.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, twin: Path | None = None) -> None:
+        """`twin`: where the journal's mark is kept a second time."""
         self.path = path
+        self._twin = twin
         self._failure = ""
         self._closed = False
         self._mark: Mark | None = None
@@ -99,6 +105,7 @@ class SqliteStore:
         self._writer.execute("PRAGMA journal_mode=WAL").fetchone()
         self._writer.execute("PRAGMA synchronous=FULL")
         self._writer.execute(f"PRAGMA journal_size_limit={_WAL_KEPT_BYTES}")
+        fold_log(self._writer)
         if schema.is_empty(self._writer):
             schema.create(self._writer, uuid.uuid4().hex, uuid.uuid4().hex)
             sync(self.path.parent)
@@ -119,7 +126,7 @@ class SqliteStore:
         self._term_starts = _unpack_starts(found[0]) if found else ()
         self._release = schema.release(self._writer)
         self._db_uuid = str(self._writer.execute("SELECT value FROM meta WHERE key = 'db_uuid'").fetchone()[0])
-        self._mark = Mark(self.path)
+        self._mark = Mark(self.path, self._twin)
         self._standing = self._mark.standing(self._db_uuid, self._seq)
         self._mark.doubt = self._standing == "unsure"
 
@@ -161,9 +168,11 @@ class SqliteStore:
             if self._release != __version__:
                 # Not at opening: whoever cannot read it must be told who wrote it.
                 writer.execute(_SET_META, (schema.RELEASE, __version__))
+            # Before the lock is free: whoever loads next expects what was committed.
+            writer.execute("COMMIT")
+            self._seq += count
         self._term_starts = starts
         self._release = __version__
-        self._seq += count
         self._at_s = batch.at_s
         if self._mark is not None:
             self._mark.write(self._db_uuid, self._seq)
@@ -308,6 +317,8 @@ class SqliteStore:
             raise errors.StoreFailed(self._failure)
         try:
             yield
+        except errors.StoreFull:
+            raise
         except (errors.StoreFailed, errors.StoreNewer) as error:
             self._failure = str(error)
             raise
@@ -318,9 +329,17 @@ class SqliteStore:
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         with self._writing, self._guard():
-            self._writer.execute("BEGIN IMMEDIATE")
-            yield self._writer
-            self._writer.execute("COMMIT")
+            try:
+                self._writer.execute("BEGIN IMMEDIATE")
+                yield self._writer
+                if self._writer.in_transaction:
+                    self._writer.execute("COMMIT")
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode not in _NO_ROOM:
+                    raise
+                if self._writer.in_transaction:
+                    self._writer.execute("ROLLBACK")
+                raise errors.StoreFull(f"{self.path.parent}: the disk is full{self._room()}") from error
 
     def _room(self) -> str:
         try:

@@ -45,6 +45,14 @@ class _Found(NamedTuple):
     """Hash -> content to fetch."""
 
 
+class NotHeld(UsageError):
+    """A file that only this site could have is not here."""
+
+    def __init__(self, text: str, ref: str) -> None:
+        super().__init__(text)
+        self.ref = ref
+
+
 class Inputs:
     def __init__(
         self,
@@ -125,7 +133,7 @@ class Inputs:
             else:
                 # The catalogue's word on this content, if any, is wrong: the next look-up is not to find it here.
                 self._catalogue.forget_cached([each.sha256])
-                raise UsageError(trouble or f"{each.ref}: not at site {self._site}, and no other site has it")
+                raise NotHeld(trouble or f"{each.ref}: not at site {self._site}, and no other site has it", each.ref)
         self._catalogue.keep_cached(hits, time.time(), refs)
         return found
 

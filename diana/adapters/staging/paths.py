@@ -32,6 +32,13 @@ class Unlinked:
     followed on the way to it either."""
 
     path: str
+    never: frozenset[tuple[int, int]] = frozenset()
+    """Folders (device, inode) that it must not lie in, whatever path leads there."""
+
+    @staticmethod
+    def outside(path: str, data: Path) -> Unlinked:
+        """Outside the node's data directory: also where a mount shows that, or a folder of it, under another name."""
+        return Unlinked(path, frozenset(_folders_of(data)))
 
     def __str__(self) -> str:
         return self.path
@@ -41,30 +48,54 @@ Root = Path | Unlinked
 """A directory to walk from; the path of one named by us or by the operator may hold links."""
 
 
+def _folders_of(data: Path) -> Iterator[tuple[int, int]]:
+    """The data directory and the folders in it."""
+    with suppress(FileNotFoundError), os.scandir(data) as entries:
+        for each in (
+            os.stat(data),
+            *(e.stat(follow_symlinks=False) for e in entries if e.is_dir(follow_symlinks=False)),
+        ):
+            yield _identity(each)
+
+
+def _identity(status: os.stat_result) -> tuple[int, int]:
+    return status.st_dev, status.st_ino
+
+
 def open_root(root: Root) -> int:
     """The descriptor of an existing directory."""
     if isinstance(root, Unlinked):
-        return _down(os.open("/", _WALK), absolute_parts(root.path))
+        return _down(os.open("/", _WALK), absolute_parts(root.path), never=root.never)
     return os.open(root, getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC)
 
 
 @contextmanager
 def folder(root: Root, parts: Sequence[str], *, create: bool = False) -> Iterator[int]:
     """The descriptor of the directory `parts` below `root`; with `create`, missing ones are made (0777 & umask)."""
-    at = _down(open_root(root), parts, create=create)
+    never = root.never if isinstance(root, Unlinked) else frozenset[tuple[int, int]]()
+    at = _down(open_root(root), parts, create=create, never=never)
     try:
         yield at
     finally:
         os.close(at)
 
 
-def _down(at: int, parts: Sequence[str], *, create: bool = False, durable: bool = False) -> int:
+def _down(
+    at: int,
+    parts: Sequence[str],
+    *,
+    create: bool = False,
+    durable: bool = False,
+    never: frozenset[tuple[int, int]] = frozenset(),
+) -> int:
     """The descriptor of the directory `parts` below `at`, which is closed. `durable`: so are the names made."""
     try:
         for part in parts:
             below = _step(at, part, create, durable)
             os.close(at)
             at = below
+            if never and _identity(os.fstat(at)) in never:
+                raise PermissionError(errno.EPERM, f"{part} lies in the node's data directory", part)
     except BaseException:
         os.close(at)
         raise
@@ -141,7 +172,7 @@ def make_private(path: Path) -> None:
 def make_folders(path: Root, mode: int = 0o777) -> None:
     """Make `path` and what is missing above it, names durable."""
     if isinstance(path, Unlinked):
-        os.close(_down(os.open("/", _WALK), absolute_parts(path.path), create=True, durable=True))
+        os.close(_down(os.open("/", _WALK), absolute_parts(path.path), create=True, durable=True, never=path.never))
         return
     missing = list(takewhile(lambda each: not each.is_dir(), (path, *path.parents)))
     for each in reversed(missing):

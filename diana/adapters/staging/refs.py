@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from diana.errors import UsageError
 from diana.model.ids import GroupId, SubgroupId, is_group_id
+from diana.model.kept_log import MOST_SHOWN_BYTES
 
 PART_PREFIX = ".diana-part-"
 """Begins the names of files that are not complete yet; no other file may bear such a name."""
@@ -19,6 +20,7 @@ _MAX_NAME_BYTES = 2048
 _DATASET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,119}\Z")
 _SHA256 = re.compile(r"[0-9a-f]{64}\Z")
 _VERSION = re.compile(r"[1-9][0-9]{0,8}\Z")
+_TOKEN = re.compile(r"[A-Za-z0-9_-]{1,4000}\Z")
 _NUMBER = re.compile(r"(?:0|[1-9][0-9]{0,17})\Z")
 
 
@@ -69,6 +71,24 @@ class LogRef(NamedTuple):
     segment: str
 
 
+class LiveRef(NamedTuple):
+    """`live:SUBGROUP/EPOCH/INDEX/START/MOST`: at most MOST bytes of the log of a job that has not ended, from its byte
+    START on; `-START`: so many before its end. Its content is a `LiveLog`."""
+
+    subgroup: SubgroupId
+    epoch: int
+    job: int
+    start: int
+    most: int
+
+
+class PastRef(NamedTuple):
+    """`past:TOKEN`: the history of a site, for whom the token speaks (`model/trust/past_claim.py`). Its content is a
+    row of frames."""
+
+    token: str
+
+
 class GatheredRef(NamedTuple):
     """`gathered:GROUP/NAME`: a file in the group's own folder of gathered outputs; `gathered:GROUP`: the names of all
     files there, one a line. For the other machine of the site alone."""
@@ -77,7 +97,8 @@ class GatheredRef(NamedTuple):
     name: str = ""
 
 
-Ref = DatasetRef | WholeRef | ManifestRef | BlobRef | OutputRef | LogRef | GatheredRef
+FileRef = DatasetRef | WholeRef | ManifestRef | BlobRef | OutputRef | LogRef | LiveRef | GatheredRef
+Ref = FileRef | PastRef
 
 
 def parts_of(name: str) -> tuple[str, ...]:
@@ -151,12 +172,18 @@ def parse_ref(text: str) -> Ref:
         if not is_group_id(group) or group == rest:
             raise BadName(f"log segment {rest[:120]!a}: want GROUP/SEGMENT")
         return LogRef(GroupId(group), rest)
+    if scheme == "live":
+        return _live_ref(rest)
+    if scheme == "past":
+        if not _TOKEN.match(rest):
+            raise BadName(f"history {rest[:120]!a}: want past:TOKEN")
+        return PastRef(rest)
     if scheme == "gathered":
         group, slash, name = rest.partition("/")
         if not is_group_id(group):
             raise BadName(f"gathered output {rest[:120]!a}: want GROUP/NAME")
         return GatheredRef(GroupId(group), "/".join(parts_of(name)) if slash else "")
-    raise BadName(f"reference {text[:120]!a}: want dataset:NAME/FILE, blob:SHA256, output: or log:")
+    raise BadName(f"reference {text[:120]!a}: want dataset:NAME/FILE, blob:SHA256, output:, log: or live:")
 
 
 def _output_ref(rest: str) -> OutputRef:
@@ -167,6 +194,21 @@ def _output_ref(rest: str) -> OutputRef:
     if len(fields) != 4 or not is_group_id(group) or not _NUMBER.match(number) or not _NUMBER.match(epoch):
         raise BadName(f"output {rest[:120]!a}: want GROUP/NUMBER/EPOCH/NAME")
     return OutputRef(SubgroupId(f"{group}/{number}"), int(epoch), "/".join(parts_of(name)))
+
+
+def _live_ref(rest: str) -> LiveRef:
+    fields = rest.split("/")
+    numbers = [field.removeprefix("-") if at == 4 else field for at, field in enumerate(fields)][1:]
+    if len(fields) != 6 or not is_group_id(fields[0]) or not all(_NUMBER.match(number) for number in numbers):
+        raise BadName(f"running job {rest[:120]!a}: want GROUP/NUMBER/EPOCH/INDEX/START/MOST")
+    group, number, epoch, index, start, most = fields
+    return LiveRef(
+        SubgroupId(f"{group}/{number}"), int(epoch), int(index), int(start), min(int(most), MOST_SHOWN_BYTES)
+    )
+
+
+def live_ref(subgroup: SubgroupId, epoch: int, index: int, start: int, most: int) -> str:
+    return f"live:{subgroup}/{epoch}/{index}/{start}/{most}"
 
 
 def output_ref(subgroup: SubgroupId, epoch: int, name: str) -> str:

@@ -25,31 +25,37 @@ from diana.adapters.staging.catalogue.inspection import files, rows, verify
 from diana.adapters.staging.catalogue.registration import Tell, register
 from diana.adapters.staging.catalogue.removal import drop_group, drop_subgroup
 from diana.adapters.staging.catalogue.replicas import Replicas
-from diana.adapters.staging.inputs import Inputs
+from diana.adapters.staging.inputs import Inputs, NotHeld
 from diana.adapters.staging.lanes import Lanes
 from diana.adapters.staging.limits import CHUNK_BYTES, StagingLimits
 from diana.adapters.staging.outputs.beside import Beside, Forwarded
+from diana.adapters.staging.outputs.delivery import OwnersFolders
 from diana.adapters.staging.outputs.outputs import Lacking, OutputGatherer
 from diana.adapters.staging.outputs.produced import keep_outputs, register_outputs
-from diana.adapters.staging.refs import dataset_name, parse_ref
+from diana.adapters.staging.paths import drop_file, open_file
+from diana.adapters.staging.refs import LiveRef, dataset_name, parse_ref, parts_of
 from diana.adapters.staging.threads import in_thread
 from diana.adapters.staging.transfer.blobs import Blobs
 from diana.adapters.staging.transfer.cache import Cache
 from diana.adapters.staging.transfer.client import Away, ChannelFor, FileFetcher, LocalFault, Observe
 from diana.adapters.staging.transfer.pace import Moved, TransferPace
 from diana.adapters.staging.transfer.service import DataService, Identify
+from diana.adapters.staging.transfer.sources import Refused
 from diana.adapters.staging.urls.inputs import UrlInputs, is_url_ref, without_urls
+from diana.adapters.staging.urls.owned import OwnersFiles
 from diana.adapters.staging.urls.urls import Urls
 from diana.adapters.tasks import begin
 from diana.engine.journal.effects import Gather, LookUp, RegisterOutputs, StageIn
 from diana.engine.journal.events import LookedUp, OutputsInCatalogue, StageDone
 from diana.errors import DianaError, UsageError
-from diana.model.data import DataFile, Dataset, HeldDataset, VerifyProgress
+from diana.model.data import DataFile, RegisteredDataset, VerifyProgress
 from diana.model.facts import Facts, FactsKey, OutputFile
 from diana.model.ids import GroupId, SiteId, SubgroupId
 from diana.model.indexset import IndexSet
 from diana.model.job.urls import DEFAULT_ALLOWED
+from diana.model.kept_log import LiveLog, encode_live
 from diana.model.layout import DataDir
+from diana.model.views.datasets import Dataset
 from diana.ports import Emit
 
 AWAY_S = 2.0
@@ -120,6 +126,32 @@ class FileStager:
         self._outputs.beside = beside
         self.holdings.elsewhere = beside.open
 
+    def deliver_by(self, delivery: OwnersFolders) -> None:
+        """From now on outputs for folders of users are written by accounts of theirs."""
+        self._outputs.delivery = delivery
+
+    def show_running(self, look: Callable[[LiveRef], Awaitable[LiveLog]]) -> None:
+        """From now on logs of jobs that run at this site can be read."""
+        loop = asyncio.get_running_loop()
+
+        async def shown(ref: LiveRef) -> AsyncIterator[bytes]:
+            yield encode_live(await look(ref))
+
+        self.holdings.running = lambda ref: Forwarded(loop, lambda _: shown(ref))
+
+    def show_past(self, tell: Callable[[str, SiteId], AsyncIterator[bytes]]) -> None:
+        """From now on other sites can read this site's history; `tell` judges token and site."""
+        loop = asyncio.get_running_loop()
+        self.holdings.past = lambda ref, site: Forwarded(loop, lambda _: tell(ref.token, site))
+
+    def read_by(self, owners: OwnersFiles) -> None:
+        """From now on files of this machine that URLs name are read by accounts of owners. OSError."""
+        self._url_inputs.read_by(owners)
+
+    @property
+    def delivery(self) -> OwnersFolders | None:
+        return self._outputs.delivery
+
     async def complete(self, group: GroupId, outputs: Callable[[], Iterator[OutputFile]], retried: IndexSet) -> None:
         """Bring all these outputs into the group's own folder on this machine, as far as the other machine has them;
         those of `retried` jobs with this content. Unreachable says what is lacking, and why."""
@@ -162,9 +194,31 @@ class FileStager:
     def gather(self, order: Gather, facts: Facts) -> None:
         async def work() -> int:
             async with self._places:
-                return await self._outputs.gather(order, facts)
+                return await (self._bring_saved if order.saved else self._outputs.gather)(order, facts)
 
         self._begin(order.ticket, order.key, "gathering outputs", work)
+
+    async def _bring_saved(self, order: Gather, facts: Facts) -> int:
+        """Make blobs of checkpoints, which the group uses from then on; return the bytes that travelled. Told twice,
+        nothing changes."""
+        group = order.key.group
+        await self.use_blobs(group, {file.sha256 for file in facts.outputs})
+        lacking = await in_thread(
+            self._pool, lambda: [file for file in facts.outputs if not self._blobs.has(file.sha256)]
+        )
+        if not lacking:
+            return 0
+        moved = await self._outputs.gather(order, msgspec.structs.replace(facts, outputs=lacking))
+        await in_thread(self._pool, self._keep_saved, group, lacking)
+        return moved
+
+    def _keep_saved(self, group: GroupId, files: Sequence[OutputFile]) -> None:
+        root = self._data.gathered(group)
+        for file in files:
+            parts = parts_of(file.name)
+            with open(open_file(root, parts), "rb") as content:
+                self._blobs.keep(file.sha256, content)
+            drop_file(root, parts)
 
     def look_up(self, order: LookUp) -> None:
         async def run() -> None:
@@ -182,7 +236,7 @@ class FileStager:
         refs = tuple(ref for ref in order.refs if not is_url_ref(ref))
         found, unknown = await in_thread(self._pool, self._catalogue.look_up, refs)
         cached = await in_thread(self._pool, self._cached, refs)
-        there, failed = await self._urls.look_up([ref for ref in order.refs if is_url_ref(ref)])
+        there, failed = await self._urls.look_up([ref for ref in order.refs if is_url_ref(ref)], order.owner)
         return LookedUp(
             ticket=order.ticket, found=(*found, *there), cached=cached, unknown=unknown, failed=tuple(failed)
         )
@@ -201,12 +255,13 @@ class FileStager:
 
     def register_outputs(self, order: RegisterOutputs, outputs: Callable[[], Iterator[OutputFile]]) -> None:
         async def run() -> None:
-            if not order.to.startswith("/") and (why := await self._completed(order, outputs)):
+            by_us = self.delivery is None and order.to.startswith("/")
+            if not by_us and (why := await self._completed(order, outputs)):
                 self._emit(OutputsInCatalogue(ticket=order.ticket, dataset=None, error=why))
                 return
             self._emit(
                 await register_outputs(
-                    order,
+                    order if by_us else msgspec.structs.replace(order, to=""),
                     outputs,
                     data=self._data,
                     site=self._site,
@@ -273,7 +328,7 @@ class FileStager:
 
     async def register(
         self, name: str, paths: Sequence[Path], *, new_version: bool = False, tell: Tell | None = None
-    ) -> Dataset:
+    ) -> RegisteredDataset:
         """Hash the files (directories with all below them) and put them in the catalogue, durably. The same name
         with the same content is fine; other content is refused unless `new_version`. `tell` is told how far it is now
         and then. UsageError: bad name, missing path, no files, two of one name, links, a name that stands for other
@@ -294,18 +349,18 @@ class FileStager:
         self._drop("catalogue", self._catalogue.sweep)
         return dataset
 
-    async def datasets(self, name: str = "", version: int = 0) -> list[HeldDataset]:
+    async def datasets(self, name: str = "", version: int = 0) -> list[Dataset]:
         """Return the datasets that stand here, registered or cached; those of one name or all."""
         return await in_thread(self._pool, rows, self._catalogue, name, version)
 
-    async def registered(self) -> list[Dataset]:
+    async def registered(self) -> list[RegisteredDataset]:
         """The newest version of every dataset that is registered here, by name."""
         return await in_thread(self._pool, self._catalogue.newest)
 
     async def dataset_names(self) -> list[str]:
         return await in_thread(self._pool, self._catalogue.names)
 
-    async def newest(self, name: str) -> Dataset | None:
+    async def newest(self, name: str) -> RegisteredDataset | None:
         return await in_thread(self._pool, self._catalogue.dataset, name)
 
     async def dataset_files(self, name: str, version: int = 0) -> AsyncIterator[list[DataFile]]:
@@ -419,6 +474,7 @@ class FileStager:
             final=isinstance(fault, _ForGood),
             away=fault.machine if isinstance(fault, Away | Lacking) else "",
             lacking=lacking.jobs if lacking else IndexSet(),
+            spoilt=fault.ref if isinstance(fault, NotHeld | Refused) else "",
         )
 
     def _why(self, doing: str, fault: Exception) -> str:

@@ -15,7 +15,7 @@ import msgspec
 from diana.adapters.staging.paths import sync_folders
 from diana.adapters.staging.refs import parts_of
 from diana.adapters.staging.transfer.parts import Mismatch, PartFile
-from diana.adapters.subgrid.protocol import Batch
+from diana.adapters.subgrid.protocol import DeliveredRuns
 from diana.errors import UsageError
 from diana.model.facts import Facts, JobError, Outcome, OutputFile
 from diana.model.ids import MAIN_MACHINE, GroupId, SiteId, SubgroupId, group_of, is_group_id, job_id
@@ -63,7 +63,7 @@ class Delivery:
     ValueError when the sender breaks the protocol, OSError when our disk refuses; after either, `close`.
     """
 
-    def __init__(self, data: DataDir, site: SiteId, segments: LogSegments, batch: Batch) -> None:
+    def __init__(self, data: DataDir, site: SiteId, segments: LogSegments, batch: DeliveredRuns) -> None:
         if not is_group_id(batch.subgroup.partition("/")[0]) or batch.epoch < 0:
             raise ValueError(f"{batch.subgroup!r} names no subgroup")
         self._data = data

@@ -266,7 +266,8 @@ class _Stream:
             await asyncio.sleep(LOAD_EVERY_S)
 
     def _say_load(self) -> None:
-        self.send(protocol.Load(os.getloadavg()[0] / (os.cpu_count() or 1), self._of._clock()))
+        of, busy = self._of, os.getloadavg()[0] / (os.cpu_count() or 1)
+        self.send(protocol.Load(busy, of._clock(), of._member.disk_news()))
 
     async def _listen(self) -> None:
         while self._of._clock() - self._heard_s < SILENT_S:
@@ -333,7 +334,9 @@ class _Stream:
         facts = kept.now()
         if facts.outputs or any(facts.log_lengths):
             facts = await in_thread(of._pool, as_they_lie, of._data, kept.subgroup, kept.epoch, facts)
-        batch = protocol.Batch(self._link, kept.ticket, kept.subgroup, kept.epoch, _shifted(facts, self._offset_s))
+        batch = protocol.DeliveredRuns(
+            self._link, kept.ticket, kept.subgroup, kept.epoch, _shifted(facts, self._offset_s)
+        )
         await call.write(subgrid_pb2.DeliverFrame(batch=protocol.encode_batch(batch)))
         if not batch.data_bytes():
             return

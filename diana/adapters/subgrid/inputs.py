@@ -11,6 +11,7 @@ from diana.adapters.staging.refs import BlobRef, DatasetRef, ManifestRef, Ref
 from diana.engine.journal.effects import StageIn, Start
 from diana.model.data import DataFile, dataset_of
 from diana.model.ids import SubgroupId
+from diana.model.job.spec import build_path
 from diana.model.layout import DataDir
 
 
@@ -33,7 +34,7 @@ class InputBook:
 
     @staticmethod
     def has_inputs(order: Start) -> bool:
-        return bool(order.spec.inputs or order.spec.sweep.table)
+        return bool(order.spec.inputs or order.spec.sweep.table or order.saved)
 
     def files_of(self, order: Start, indices: list[int]) -> list[DataFile]:
         """Return the files that these jobs read, each once, in order of first use. ValueError, LookupError, OSError:
@@ -45,9 +46,17 @@ class InputBook:
             self._take(f"blob:{spec.sweep.table.blob}", known, found)
         if spec.inputs:
             renderer = self._plans.renderer(order)
+            builds = {build_path(name, spec.program) for name in spec.builds}
             for index in indices:
                 for each in renderer.inputs(index):
-                    self._take(each.source, known, found)
+                    # A build that no machine of the site can use is not brought here.
+                    if each.path not in builds or each.source in known:
+                        self._take(each.source, known, found)
+        if order.saved:
+            mine = set(indices)
+            for job in order.saved:
+                for file in job.files if job.index in mine else ():
+                    self._take(f"blob:{file.sha256}", known, found)
         return list(found.values())
 
     @staticmethod

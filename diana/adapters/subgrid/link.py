@@ -16,19 +16,23 @@ from diana.adapters.subgrid import protocol
 from diana.adapters.subgrid.inputs import Grants, InputBook
 from diana.adapters.subgrid.protocol import FromRoot
 from diana.engine.journal import columns
-from diana.engine.journal.effects import Kill, Recall, Start
+from diana.engine.journal.effects import Go, KillRuns, RecallRuns, SaveRuns, Start, TellRoster
 from diana.engine.journal.events import JobsEnded, Run
 from diana.model.data import DataFile
 from diana.model.facts import JobError, Outcome
 from diana.model.ids import SiteId, SubgroupId, group_of, job_id
 from diana.model.indexset import IndexSet
-from diana.model.job.software import lacking, made_ready
+from diana.model.job.software import BARRIER, CHECKPOINT, SPARES, lacking, made_ready
 from diana.model.job.spec import GroupSpec, encode_spec
+from diana.model.kept_log import MOST_SHOWN_BYTES, UNKNOWN, LiveLog
 from diana.ports import Emit
 
 WAITING_BYTES = 64 << 20
 """Most bytes told and not yet taken by the stream: a machine that takes nothing is let go."""
 _INDICES_PER_ORDER = 500
+_SAVED_PER_ORDER = 25
+"""The same where some go on from checkpoints, each of which may name many files."""
+_LOG_WAIT_S = 10.0
 
 _log = logging.getLogger("diana.subgrid")
 
@@ -54,6 +58,8 @@ class MemberLink:
         self.identity = ""
         """Identity of its data directory."""
         self.may_lead = False
+        self.host = ""
+        """Address of the machine; empty: the site's own."""
         self.grants = Grants()
         self.session = 0
         """Session as the engine knows it; 0: no inventory told yet."""
@@ -74,13 +80,17 @@ class MemberLink:
         self.gpus = 0
         self.recalls = False
         """True if it gives back runs that it has not begun."""
+        self.shows_logs = False
+        """True if it can be asked for logs of jobs that run there."""
+        self._asked: dict[int, asyncio.Future[LiveLog]] = {}
+        self._asked_last = 0
         self._told: dict[SubgroupId, set[str]] = {}
         """Subgroups it had orders of, with the refs of the files it was told."""
         self._specs: dict[SubgroupId, GroupSpec] = {}
         self._out: deque[bytes] = deque()
         self._out_bytes = 0
         self._news = asyncio.Event()
-        self._waiting: deque[tuple[Start, list[int]] | Kill | Recall] = deque()
+        self._waiting: deque[tuple[Start, list[int]] | KillRuns | RecallRuns | SaveRuns] = deque()
         self._working: asyncio.Task[None] | None = None
 
     # --- orders ----------------------------------------------------------------------------------------
@@ -92,7 +102,10 @@ class MemberLink:
             self.end()
             return
         indices = list(order.indices)
-        if lacks := lacking(self.software, made_ready(order.spec)):
+        saves = (CHECKPOINT,) if order.spec.checkpoint is not None else ()
+        spares = (SPARES,) if order.spec.spares else ()
+        needs = (*made_ready(order.spec), *((BARRIER,) if order.barrier_s else ()), *saves, *spares)
+        if lacks := lacking(self.software, needs):
             self._refuse(order, indices, f"machine {self.machine} {lacks}", Outcome.NOT_STARTED)
             return
         if (wanted := order.spec.resources.gpus) > self.gpus:
@@ -102,20 +115,36 @@ class MemberLink:
         if not self._waiting and not self._book.has_inputs(order):
             self._send_order(order, order.indices, [])
             return
-        for at in range(0, len(indices), _INDICES_PER_ORDER):
-            self._enqueue((order, indices[at : at + _INDICES_PER_ORDER]))
+        count = _SAVED_PER_ORDER if order.saved else _INDICES_PER_ORDER
+        for at in range(0, len(indices), count):
+            self._enqueue((order, indices[at : at + count]))
 
-    def kill(self, order: Kill) -> None:
+    def kill(self, order: KillRuns) -> None:
         if self._waiting:
             self._enqueue(order)
         else:
             self._send_kill(order)
 
-    def recall(self, order: Recall) -> None:
+    def recall(self, order: RecallRuns) -> None:
         if self._waiting:
             self._enqueue(order)
         else:
             self._send_recall(order)
+
+    def save(self, order: SaveRuns) -> None:
+        if self._waiting:
+            self._enqueue(order)
+        else:
+            self._send_save(order)
+
+    def go(self, order: Go) -> None:
+        told, some = list(order.environment), order.indices.bounds
+        self.send(protocol.LetGo(self.term, order.subgroup, order.epoch, some, told, order.size, order.spares))
+
+    def tell_roster(self, order: TellRoster) -> None:
+        if SPARES in self.software:
+            some = order.indices.bounds
+            self.send(protocol.RosterTold(self.term, order.subgroup, order.epoch, some, order.number, order.active))
 
     def forget(self, runs: list[Run]) -> None:
         for part in protocol.in_parts(runs):
@@ -127,7 +156,7 @@ class MemberLink:
         if self._told.pop(subgroup, None) is not None:
             self.send(protocol.Drop([subgroup]))
 
-    def _enqueue(self, item: tuple[Start, list[int]] | Kill | Recall) -> None:
+    def _enqueue(self, item: tuple[Start, list[int]] | KillRuns | RecallRuns | SaveRuns) -> None:
         self._waiting.append(item)
         if self._working is None:
             self._working = asyncio.create_task(self._work_off())
@@ -144,10 +173,12 @@ class MemberLink:
     async def _each_waiting(self) -> None:
         while self._waiting:
             item = self._waiting[0]
-            if isinstance(item, Kill):
+            if isinstance(item, KillRuns):
                 self._send_kill(item)
-            elif isinstance(item, Recall):
+            elif isinstance(item, RecallRuns):
                 self._send_recall(item)
+            elif isinstance(item, SaveRuns):
+                self._send_save(item)
             else:
                 await self._look_and_send(*item)
             self._waiting.popleft()
@@ -198,15 +229,22 @@ class MemberLink:
                 attempts=[(i, attempt) for i, attempt in order.attempts if i in indices],
                 refs=refs,
                 lease=order.lease,
+                hold_s=max(0.0, order.barrier_s - self._clock()) if order.barrier_s else -1.0,
+                saved=[job for job in order.saved if job.index in indices],
             )
         )
 
-    def _send_kill(self, order: Kill) -> None:
+    def _send_kill(self, order: KillRuns) -> None:
         self.send(protocol.Kill(self.term, order.subgroup, order.epoch, order.indices.bounds))
 
-    def _send_recall(self, order: Recall) -> None:
+    def _send_recall(self, order: RecallRuns) -> None:
         if self.recalls:
             self.send(protocol.Recall(self.term, order.subgroup, order.epoch, order.indices.bounds))
+
+    def _send_save(self, order: SaveRuns) -> None:
+        if CHECKPOINT in self.software:
+            some = order.indices.bounds
+            self.send(protocol.AskToSave(self.term, order.subgroup, order.epoch, some, order.signal, order.wait_s))
 
     def _refuse(self, order: Start, indices: list[int], why: str, outcome: Outcome = Outcome.STAGING_FAILED) -> None:
         """End jobs that nobody can start; the machine never hears of them."""
@@ -226,6 +264,29 @@ class MemberLink:
             self._clock(),
         )
         self._emit(JobsEnded(subgroup=order.subgroup, epoch=order.epoch, facts=facts))
+
+    # --- logs ------------------------------------------------------------------------------------------
+
+    async def look_at_log(self, run: Run, start: int, most: int) -> LiveLog:
+        """Return a stretch of the log of a run that was given to the machine."""
+        if not self.shows_logs:
+            return LiveLog(UNKNOWN, run.attempt, note=f"machine {self.machine} does not show logs of running jobs")
+        self._asked_last = number = self._asked_last + 1
+        answer: asyncio.Future[LiveLog] = asyncio.get_running_loop().create_future()
+        self._asked[number] = answer
+        self.send(protocol.ShowLog(number, run.subgroup, run.epoch, run.index, run.attempt, start, most))
+        try:
+            async with asyncio.timeout(_LOG_WAIT_S):
+                return await answer
+        except TimeoutError:
+            return LiveLog(UNKNOWN, run.attempt, note=f"machine {self.machine} does not answer just now")
+        finally:
+            del self._asked[number]
+
+    def shown(self, number: int, log: LiveLog) -> None:
+        asked = self._asked.get(number)
+        if asked is not None and not asked.done() and len(log.data) <= MOST_SHOWN_BYTES:
+            asked.set_result(log)
 
     # --- stream ----------------------------------------------------------------------------------------
 

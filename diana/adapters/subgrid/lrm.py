@@ -6,18 +6,40 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Protocol
 
 from diana.adapters.staging.refs import parse_ref
 from diana.adapters.subgrid import protocol
 from diana.adapters.subgrid.delivery import LogSegments
 from diana.adapters.subgrid.inputs import InputBook
 from diana.adapters.subgrid.link import MemberLink
-from diana.engine.journal.effects import DropSubgroup, Kill, Lease, Recall, StageIn, Start
-from diana.engine.journal.events import Event, JobsEnded, LrmLost, LrmReady, Run
+from diana.engine.journal.effects import (
+    DropSubgroup,
+    Go,
+    KillRuns,
+    RecallRuns,
+    RenewLease,
+    SaveRuns,
+    StageIn,
+    Start,
+    TellRoster,
+)
+from diana.engine.journal.events import (
+    AtBarrier,
+    Event,
+    JobsEnded,
+    LrmLost,
+    LrmReady,
+    Run,
+    ScratchSeen,
+    StepsReported,
+)
 from diana.errors import DianaError
 from diana.model.ids import GroupId, SiteId, SubgroupId, group_of
+from diana.model.job.gang import MOST_PORT
+from diana.model.kept_log import UNKNOWN, LiveLog
 from diana.model.layout import DataDir
 from diana.ports import Emit, LocalResourceManager
 
@@ -25,6 +47,16 @@ SILENT_S = 20.0
 """Seconds after which a machine that says nothing is let go; it may come back."""
 
 _log = logging.getLogger("diana.subgrid")
+
+
+class ShowsLogs(Protocol):
+    async def look_at_log(self, run: Run, start: int, most: int) -> LiveLog:
+        """Return a stretch of the log of a run that has not ended."""
+        ...
+
+
+class WorkerLrm(LocalResourceManager, ShowsLogs, Protocol):
+    """An LRM of one worker of the site."""
 
 
 class SubGridLrm:
@@ -41,7 +73,7 @@ class SubGridLrm:
         data: DataDir,
         site: SiteId,
         machine: str,
-        local: LocalResourceManager,
+        local: WorkerLrm,
         emit: Emit,
         clock: Callable[[], float],
         *,
@@ -51,8 +83,10 @@ class SubGridLrm:
         known: Callable[[], Container[GroupId]] = frozenset,
         known_as: Callable[[str], str] = lambda _: "",
         leaders: Callable[[], list[str]] = list,
+        elsewhere: Callable[[str, SubgroupId, int, Sequence[int]], bool] = lambda *_: False,
         urls: tuple[str, ...] = (),
     ) -> None:
+        """`elsewhere`: are any of these jobs with another machine than the one named?"""
         self.data = data
         self.site = site
         self.machine = machine
@@ -64,12 +98,13 @@ class SubGridLrm:
         self._local = local
         self._alive = alive
         self.needed = needed
+        self.elsewhere = elsewhere
         self._known = known
         self._known_as = known_as
         self.leaders = leaders
         self._book = InputBook(data)
         self._links: dict[str, MemberLink] = {}
-        self._clusters: dict[str, LocalResourceManager] = {}
+        self._clusters: dict[str, WorkerLrm] = {}
         self._numbers = 0
         self._closed = False
         self._sessions: dict[str, int] = {}
@@ -90,7 +125,15 @@ class SubGridLrm:
         elif link := self._links.get(order.worker):
             link.start(order)
 
-    def lease(self, order: Lease) -> None:
+    def go(self, order: Go) -> None:
+        if order.worker == self.machine:
+            self._local.go(order)
+        elif cluster := self._clusters.get(order.worker):
+            cluster.go(order)
+        elif link := self._links.get(order.worker):
+            link.go(order)
+
+    def lease(self, order: RenewLease) -> None:
         self._leases[order.origin] = order.until_s
         self._local.lease(order)
         for cluster in self._clusters.values():
@@ -98,7 +141,7 @@ class SubGridLrm:
         for link in self._links.values():
             self.beat(link)
 
-    def kill(self, order: Kill) -> None:
+    def kill(self, order: KillRuns) -> None:
         if order.worker == self.machine:
             self._local.kill(order)
         elif cluster := self._clusters.get(order.worker):
@@ -106,13 +149,29 @@ class SubGridLrm:
         elif link := self._links.get(order.worker):
             link.kill(order)
 
-    def recall(self, order: Recall) -> None:
+    def recall(self, order: RecallRuns) -> None:
         if order.worker == self.machine:
             self._local.recall(order)
         elif cluster := self._clusters.get(order.worker):
             cluster.recall(order)
         elif link := self._links.get(order.worker):
             link.recall(order)
+
+    def save(self, order: SaveRuns) -> None:
+        if order.worker == self.machine:
+            self._local.save(order)
+        elif cluster := self._clusters.get(order.worker):
+            cluster.save(order)
+        elif link := self._links.get(order.worker):
+            link.save(order)
+
+    def tell_roster(self, order: TellRoster) -> None:
+        if order.worker == self.machine:
+            self._local.tell_roster(order)
+        elif cluster := self._clusters.get(order.worker):
+            cluster.tell_roster(order)
+        elif link := self._links.get(order.worker):
+            link.tell_roster(order)
 
     def forget(self, runs: tuple[Run, ...]) -> None:
         own: list[Run] = []
@@ -129,9 +188,17 @@ class SubGridLrm:
             elif cluster := self._clusters.get(machine):
                 cluster.forget(tuple(some))
 
+    async def look_at_log(self, worker: str, run: Run, start: int, most: int) -> LiveLog:
+        """Return a stretch of the log of a run that was given to this worker of the site."""
+        at: ShowsLogs | None = self._local if worker == self.machine else None
+        at = at or self._clusters.get(worker) or self._links.get(worker)
+        if at is None:
+            return LiveLog(UNKNOWN, run.attempt, note=f"machine {worker} is away")
+        return await at.look_at_log(run, start, most)
+
     # --- clusters ----------------------------------------------------------------------------------------
 
-    def add_cluster(self, name: str, make: Callable[[Emit], LocalResourceManager]) -> None:
+    def add_cluster(self, name: str, make: Callable[[Emit], WorkerLrm]) -> None:
         """Add a worker of the site whose jobs a batch system starts; `make` gets the function it tells its events."""
 
         def telling(event: Event) -> None:
@@ -171,8 +238,8 @@ class SubGridLrm:
         """Return the attached members, each with its load per processor."""
         return {name: link.busy for name, link in sorted(self._links.items())}
 
-    def attach(self, hello: protocol.Hello) -> MemberLink | protocol.Refused:
-        """Begin a machine's stream; an older one of the same machine ends."""
+    def attach(self, hello: protocol.Hello, host: str = "") -> MemberLink | protocol.Refused:
+        """Begin a machine's stream; an older one of the same machine ends. `host`: as in `MemberLink`."""
         why = self._why_not(hello)
         if why:
             _log.warning("machine %s refused: %s", hello.machine, why)
@@ -182,7 +249,7 @@ class SubGridLrm:
         link = MemberLink(
             hello.machine, self._numbers, self.site, self._book, self.pool, self.emit, self.clock, self.term()
         )
-        link.identity, link.may_lead = hello.identity, hello.may_lead
+        link.identity, link.may_lead, link.host = hello.identity, hello.may_lead, host
         self._links[hello.machine] = link
         return link
 
@@ -213,7 +280,7 @@ class SubGridLrm:
         self._told_by.update(dict.fromkeys(known, link.machine))
         link.session, link.their_session = session, ready.session
         link.software, link.gpus = tuple(ready.software), max(0, ready.gpus)
-        link.recalls = ready.recalls
+        link.recalls, link.shows_logs = ready.recalls, ready.shows_logs
         alive = set(self._alive())
         if gone := [name for name in ready.subgroups if name not in alive]:
             link.send(protocol.Drop(gone))
@@ -234,8 +301,43 @@ class SubGridLrm:
                 all_gpus=link.gpus,
                 software=link.software,
                 recalls=link.recalls,
+                scratch_bytes=max(0, ready.scratch_bytes),
+                scratch_free_bytes=ready.scratch_free_bytes if ready.scratch_bytes > 0 else -1,
+                claim_log=ready.claim_log,
             )
         )
+
+    def on_held(self, link: MemberLink, held: list[Run], port: int) -> None:
+        """Take runs that wait at the machine's barrier; those of another machine are none of its own."""
+        parts: dict[tuple[SubgroupId, int], list[Run]] = {}
+        for run in held if link.session else ():
+            parts.setdefault((run.subgroup, run.epoch), []).append(run)
+        for (subgroup, epoch), runs in parts.items():
+            if self.elsewhere(link.machine, subgroup, epoch, [run.index for run in runs]):
+                _log.warning("machine %s: %s is not its own to hold", link.machine, subgroup)
+                continue
+            told = port if 0 <= port <= MOST_PORT else 0
+            self.emit(
+                AtBarrier(
+                    worker=link.machine, subgroup=subgroup, epoch=epoch, runs=tuple(runs), port=told, host=link.host
+                )
+            )
+
+    def on_steps(self, link: MemberLink, told: protocol.StepsTold) -> None:
+        """Take progress of jobs that run there. ValueError for columns of unequal length."""
+        now_s = self.clock()
+        own = told.own or [[] for _ in told.runs]
+        for named, steps, paces in zip(told.runs, told.steps, own, strict=True) if link.session else ():
+            rows = zip(named.indices, named.attempts, steps, strict=True)
+            self.emit(
+                StepsReported(
+                    worker=link.machine,
+                    subgroup=SubgroupId(named.subgroup),
+                    epoch=named.epoch,
+                    steps=tuple((i, a, now_s - max(0.0, ago_s), done, total) for i, a, (ago_s, done, total) in rows),
+                    own=tuple(paces),
+                )
+            )
 
     def on_lost(self, link: MemberLink) -> None:
         """Note that the machine's spawner is gone."""
@@ -295,6 +397,8 @@ class SubGridLrm:
 
     def heard_load(self, link: MemberLink, load: protocol.Load) -> None:
         link.busy, link.load_sent_s = load.busy, load.sent_s
+        if load.scratch_free_bytes >= 0 and link.session:
+            self.emit(ScratchSeen(worker=link.machine, session=link.session, free_bytes=load.scratch_free_bytes))
         if self._leases:
             self.beat(link)
 

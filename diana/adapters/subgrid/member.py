@@ -7,6 +7,7 @@ dropped, and said not to be known: the site orders them anew (the rule of the se
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable
 from typing import Protocol
@@ -16,14 +17,28 @@ import msgspec
 from diana.adapters.lrm.software import Software
 from diana.adapters.subgrid import protocol
 from diana.adapters.subgrid.ends import EndBatch, EndBook
+from diana.adapters.tasks import begin
 from diana.engine.journal import columns
-from diana.engine.journal.effects import Kill, Lease, Recall, StageIn, Start
-from diana.engine.journal.events import Event, JobsEnded, LrmLost, LrmReady, Run, StageDone
+from diana.engine.journal.effects import Go, KillRuns, RecallRuns, RenewLease, SaveRuns, StageIn, Start, TellRoster
+from diana.engine.journal.events import (
+    AtBarrier,
+    Event,
+    JobsEnded,
+    LrmLost,
+    LrmReady,
+    Run,
+    ScratchSeen,
+    StageDone,
+    StepsReported,
+)
 from diana.model.data import DataFile, Fetch
 from diana.model.facts import JobError, Outcome, OutputFile
 from diana.model.ids import GroupId, SiteId, SubgroupId, group_of, job_id
 from diana.model.indexset import IndexSet
+from diana.model.job.checkpoint import readers
 from diana.model.job.spec import GroupSpec, decode_spec
+from diana.model.kept_log import MOST_SHOWN_BYTES, LiveLog
+from diana.model.run_columns import Runs
 from diana.ports import LocalResourceManager
 
 _log = logging.getLogger("diana.member")
@@ -47,6 +62,8 @@ class OwnLrm(LocalResourceManager, Protocol):
     def gives_back(self) -> bool: ...
 
     def use(self, software: Software) -> None: ...
+
+    async def look_at_log(self, run: Run, start: int, most: int) -> LiveLog: ...
 
 
 class OwnStager(Protocol):
@@ -97,10 +114,17 @@ class SubgridMember:
         self._local: OwnLrm
         self._stager: OwnStager
         self._channel: Channel | None = None
+        self._disk = (0, -1)
+        """(Size, free bytes) of the disk where jobs have their scratch directories, as its LRM said last."""
+        self._disk_news = -1
+        self._claim_log = ""
         self._local_session = 0
         """Session of the embedded LRM; 0: the spawner is away."""
+        self._looking: set[asyncio.Task[None]] = set()
         self._session = 0
         self._claimed: set[Run] = set()
+        self._held: dict[Run, int] = {}
+        """Runs that were told to wait at the barrier, each with the port that was free then."""
         self._specs: dict[SubgroupId, GroupSpec] = {}
         self._files: dict[SubgroupId, dict[str, DataFile]] = {}
         self._here: dict[SubgroupId, set[str]] = {}
@@ -153,6 +177,9 @@ class SubgridMember:
                 list(self._local.offered()),
                 self._local.gpus,
                 self._local.gives_back,
+                *self._disk,
+                self._claim_log,
+                True,
             )
         )
         parts = protocol.in_parts(known)
@@ -160,6 +187,8 @@ class SubgridMember:
             channel.send(protocol.Known(self._session, protocol.columns(part), at == len(parts) - 1))
         for kept in self.ends.batches():
             channel.deliver(kept)
+        for run, port in self._held.items():
+            channel.send(protocol.HeldRuns(protocol.columns([run]), port))
 
     def offer(self, software: Software) -> None:
         """Use this software for jobs that are ordered from now on; the site's leader is told anew."""
@@ -181,6 +210,12 @@ class SubgridMember:
                 self._on_kill(message)
             case protocol.Recall():
                 self._on_recall(message)
+            case protocol.AskToSave():
+                self._on_save(message)
+            case protocol.RosterTold():
+                self._on_roster(message)
+            case protocol.LetGo():
+                self._on_go(message)
             case protocol.Forget(runs):
                 self._on_forget(protocol.runs_of(runs))
             case protocol.Drop(subgroups):
@@ -189,10 +224,19 @@ class SubgridMember:
             case protocol.Expired(groups):
                 for name in groups:
                     self._on_expired(GroupId(name))
+            case protocol.ShowLog():
+                self._looking.add(task := begin(self._show_log(message), "a look at a log"))
+                task.add_done_callback(self._looking.discard)
             case protocol.Beat(_, leases, load_sent_s):
                 self._on_leases(leases, load_sent_s)
             case protocol.Welcome() | protocol.Refused():
                 raise ValueError("a second greeting")
+
+    async def _show_log(self, asked: protocol.ShowLog) -> None:
+        run = Run(SubgroupId(asked.subgroup), asked.epoch, asked.index, asked.attempt)
+        log = await self._local.look_at_log(run, asked.start, min(asked.most, MOST_SHOWN_BYTES))
+        if self._channel is not None:
+            self._channel.send(protocol.LogShown(asked.number, log))
 
     # --- orders ------------------------------------------------------------------------------------------
 
@@ -214,6 +258,8 @@ class SubgridMember:
             indices=IndexSet.checked(order.bounds),
             attempts=tuple(order.attempts),
             lease=order.lease,
+            barrier_s=self._clock() + order.hold_s if order.hold_s >= 0.0 else 0.0,
+            saved=tuple(order.saved),
         )
         here = self._here.setdefault(subgroup, set())
         missing = [ref for ref in order.refs if ref not in here]
@@ -223,14 +269,18 @@ class SubgridMember:
         told = self._files.get(subgroup, {})
         if any(ref not in told for ref in missing):
             raise ValueError(f"{subgroup}: an order names a file nobody told of")
+        self._stage(start, missing)
+
+    def _stage(self, start: Start, refs: list[str]) -> None:
         self._tickets += 1
-        self._staging[self._tickets] = (start, missing)
-        files = tuple(Fetch(told[ref], (self.site,)) for ref in missing)
-        self._stager.stage_in(StageIn(ticket=self._tickets, subgroup=subgroup, files=files))
+        self._staging[self._tickets] = (start, refs)
+        told = self._files[start.subgroup]
+        files = tuple(Fetch(told[ref], (self.site,)) for ref in refs)
+        self._stager.stage_in(StageIn(ticket=self._tickets, subgroup=start.subgroup, files=files, owner=start.owner))
 
     def _on_leases(self, leases: list[tuple[str, float]], load_sent_s: float) -> None:
         for origin, left_s in leases if load_sent_s >= 0 else ():
-            self._local.lease(Lease(origin=SiteId(origin), until_s=load_sent_s + left_s))
+            self._local.lease(RenewLease(origin=SiteId(origin), until_s=load_sent_s + left_s))
 
     def _begin(self, start: Start) -> None:
         self._claimed.update(_runs_of(start))
@@ -240,8 +290,13 @@ class SubgridMember:
         start, refs = self._staging.pop(done.ticket, (None, []))
         if start is None:
             return
-        if done.error:
-            self._never_ran(start, start.indices, Outcome.STAGING_FAILED, f" at machine {self.machine}: {done.error}")
+        why = f" at machine {self.machine}: {done.error}"
+        if lost := start.indices & readers(start.saved, done.spoilt):
+            self._never_ran(start, lost, Outcome.UNRESTORED, why)
+            if rest := start.indices - lost:
+                self._stage(msgspec.structs.replace(start, indices=rest), [ref for ref in refs if ref != done.spoilt])
+        elif done.error:
+            self._never_ran(start, start.indices, Outcome.STAGING_FAILED, why)
         else:
             self._here.setdefault(start.subgroup, set()).update(refs)
             self._begin(start)
@@ -252,7 +307,7 @@ class SubgridMember:
         indices = IndexSet.checked(order.bounds)
         self._end_staging(order, indices, Outcome.CANCELLED)
         self._local.kill(
-            Kill(worker=self.machine, subgroup=SubgroupId(order.subgroup), epoch=order.epoch, indices=indices)
+            KillRuns(worker=self.machine, subgroup=SubgroupId(order.subgroup), epoch=order.epoch, indices=indices)
         )
 
     def _on_recall(self, order: protocol.Recall) -> None:
@@ -261,7 +316,50 @@ class SubgridMember:
         indices = IndexSet.checked(order.bounds)
         self._end_staging(order, indices, Outcome.UNBEGUN)
         self._local.recall(
-            Recall(worker=self.machine, subgroup=SubgroupId(order.subgroup), epoch=order.epoch, indices=indices)
+            RecallRuns(worker=self.machine, subgroup=SubgroupId(order.subgroup), epoch=order.epoch, indices=indices)
+        )
+
+    def _on_save(self, order: protocol.AskToSave) -> None:
+        if order.term != self.term:
+            return
+        self._local.save(
+            SaveRuns(
+                worker=self.machine,
+                subgroup=SubgroupId(order.subgroup),
+                epoch=order.epoch,
+                indices=IndexSet.checked(order.bounds),
+                signal=order.signal,
+                wait_s=order.wait_s,
+            )
+        )
+
+    def _on_go(self, order: protocol.LetGo) -> None:
+        if order.term != self.term:
+            return
+        self._local.go(
+            Go(
+                worker=self.machine,
+                subgroup=SubgroupId(order.subgroup),
+                epoch=order.epoch,
+                indices=IndexSet.checked(order.bounds),
+                environment=tuple(order.environment),
+                size=max(1, order.size),
+                spares=max(0, order.spares),
+            )
+        )
+
+    def _on_roster(self, order: protocol.RosterTold) -> None:
+        if order.term != self.term:
+            return
+        self._local.tell_roster(
+            TellRoster(
+                worker=self.machine,
+                subgroup=SubgroupId(order.subgroup),
+                epoch=order.epoch,
+                indices=IndexSet.checked(order.bounds),
+                number=order.number,
+                active=order.active,
+            )
         )
 
     def _end_staging(self, order: protocol.Kill | protocol.Recall, indices: IndexSet, outcome: Outcome) -> None:
@@ -331,6 +429,12 @@ class SubgridMember:
         """Return the number of jobs ordered whose inputs are on their way."""
         return sum(len(start.indices) for start, _ in self._staging.values())
 
+    def disk_news(self) -> int:
+        """Return how many bytes are free of the disk of scratch directories, once after each change worth a word; -1:
+        nothing changed."""
+        news, self._disk_news = self._disk_news, -1
+        return news
+
     @property
     def may_lead(self) -> bool:
         return self._expired is not None
@@ -341,13 +445,26 @@ class SubgridMember:
         match event:
             case LrmReady():
                 self._claimed = set(event.known)
+                # It tells anew which wait.
+                self._held.clear()
                 self._local_session = event.session
+                self._claim_log = event.claim_log
+                self._disk, self._disk_news = (event.scratch_bytes, event.scratch_free_bytes), -1
                 self._inventory()
+            case ScratchSeen(free_bytes=free_bytes):
+                self._disk = (self._disk[0], free_bytes)
+                self._disk_news = free_bytes
             case LrmLost():
                 self._local_session = 0
                 self._drop_staging()
                 if self._channel is not None:
-                    self._channel.send(protocol.Lost())
+                    self._channel.send(protocol.SpawnerLost())
+            case AtBarrier(runs=runs, port=port):
+                self._held.update(dict.fromkeys(runs, port))
+                if self._channel is not None and self._local_session:
+                    self._channel.send(protocol.HeldRuns(protocol.columns(runs), port))
+            case StepsReported():
+                self._on_steps(event)
             case JobsEnded():
                 self._on_ended(event)
             case StageDone():
@@ -355,7 +472,19 @@ class SubgridMember:
             case _:
                 _log.warning("%.100r: nothing a member machine knows", event)
 
+    def _on_steps(self, told: StepsReported) -> None:
+        """Tell progress to who leads; while nobody does it is lost, and the jobs report again."""
+        if self._channel is None or not self._local_session:
+            return
+        now_s = self._clock()
+        runs = Runs(told.subgroup, told.epoch, [step[0] for step in told.steps], [step[1] for step in told.steps])
+        steps = [(now_s - at_s, done, total) for _, _, at_s, done, total in told.steps]
+        self._channel.send(protocol.StepsTold([runs], [steps], [list(told.own)]))
+
     def _on_ended(self, ended: JobsEnded) -> None:
+        if self._held:
+            for index, attempt in zip(ended.facts.indices, ended.facts.attempts, strict=True):
+                self._held.pop(Run(ended.subgroup, ended.epoch, index, attempt), None)
         for kept in self.ends.add(ended):
             if self._channel is not None:
                 self._channel.deliver(kept)

@@ -14,6 +14,9 @@ from diana.engine.journal.events import Run
 from diana.model.data import DataFile
 from diana.model.facts import Facts
 from diana.model.ids import SubgroupId
+from diana.model.job.checkpoint import SavedJob
+from diana.model.kept_log import LiveLog
+from diana.model.run_columns import Runs
 
 VERSION = 1
 MOST_FRAME_BYTES = 1 << 20
@@ -21,15 +24,6 @@ MOST_FRAME_BYTES = 1 << 20
 FRAME_LIMIT_BYTES = 4 << 20
 RUNS_PER_MESSAGE = 10_000
 FILES_PER_MESSAGE = 2_000
-
-
-class Runs(msgspec.Struct, array_like=True):
-    """Some runs of one subgroup and epoch; entry k of both columns is one run."""
-
-    subgroup: str
-    epoch: int
-    indices: list[int]
-    attempts: list[int]
 
 
 class _Message(msgspec.Struct, array_like=True, tag=True):
@@ -73,6 +67,14 @@ class Ready(_Message):
     """GPUs that jobs may ask for, each of which has its own. An older release tells none."""
     recalls: bool = False
     """True if it heeds `Recall`."""
+    scratch_bytes: int = 0
+    """Size of the disk where jobs have their scratch directories. An older release tells none."""
+    scratch_free_bytes: int = -1
+    """Bytes of it that are free; -1: not known."""
+    claim_log: str = ""
+    """Identity of its spawner's claim log. An older release tells none."""
+    shows_logs: bool = False
+    """True if it answers `ShowLog`."""
 
 
 class Known(_Message):
@@ -81,7 +83,7 @@ class Known(_Message):
     last: bool
 
 
-class Lost(_Message):
+class SpawnerLost(_Message, tag="Lost"):
     """The machine's spawner is gone; a `Ready` follows when it has another."""
 
 
@@ -92,6 +94,35 @@ class Load(_Message):
     """Load average per processor."""
     sent_s: float = -1.0
     """Time of sending by the machine's clock; the next `Beat` repeats it."""
+    scratch_free_bytes: int = -1
+    """Bytes free of the disk that `Ready` told of; -1: about as many as said last."""
+
+
+class LogShown(_Message):
+    """Answer to `ShowLog`."""
+
+    number: int
+    log: LiveLog
+
+
+class HeldRuns(_Message):
+    """Runs that wait at the barrier; said again after each `Ready` of those that still do. Only said of orders that had
+    a barrier, which an older RootGrid does not give."""
+
+    runs: list[Runs]
+    port: int
+    """A port that is free there just now."""
+
+
+class StepsTold(_Message):
+    """Progress of running jobs with a contract, which an older RootGrid does not give: at most one a second of each."""
+
+    runs: list[Runs]
+    steps: list[list[tuple[float, float, float]]]
+    """For each run of `runs`: (seconds since it was reported, steps done, steps in all)."""
+    own: list[list[tuple[float, int]]] = []
+    """For each run of `runs`: (seconds of its own part of a step, number of the roster that it computes by); empty:
+    none tells it."""
 
 
 # --- RootGrid to member ------------------------------------------------------------------------------
@@ -150,6 +181,11 @@ class Order(_Message):
     """Refs of the told files that these jobs read."""
     lease: str = ""
     """Origin whose lease they run under; empty: none."""
+    hold_s: float = -1.0
+    """Seconds, when this was made, for which the jobs hold their slots and wait for `LetGo`; negative: they do not.
+    Only for a member that offers `BARRIER`."""
+    saved: list[SavedJob] = []
+    """Checkpoints that some of the jobs go on from. Only for a member that offers `CHECKPOINT`."""
 
 
 class Kill(_Message):
@@ -168,6 +204,45 @@ class Recall(_Message):
     bounds: tuple[int, ...]
 
 
+class AskToSave(_Message):
+    """Order to ask jobs that run to save their state and stop. Only for a member that offers `CHECKPOINT`."""
+
+    term: int
+    subgroup: str
+    epoch: int
+    bounds: tuple[int, ...]
+    signal: str
+    """Name of the signal, without SIG."""
+    wait_s: float
+    """Seconds within which a job must have come to heed it."""
+
+
+class LetGo(_Message):
+    """Order to let jobs go that wait at the barrier."""
+
+    term: int
+    subgroup: str
+    epoch: int
+    bounds: tuple[int, ...]
+    environment: list[tuple[str, str]]
+    """Environment that all of the gang are told, beside their ranks."""
+    size: int
+    """Components of the gang."""
+    spares: int = 0
+    """Those of them that stand by at first."""
+
+
+class RosterTold(_Message):
+    """Word to components that run on who of their gang computes. Only for a member that offers `SPARES`."""
+
+    term: int
+    subgroup: str
+    epoch: int
+    bounds: tuple[int, ...]
+    number: int
+    active: tuple[int, ...]
+
+
 class Forget(_Message):
     runs: list[Runs]
 
@@ -184,6 +259,18 @@ class Expired(_Message):
     groups: list[str]
 
 
+class ShowLog(_Message):
+    """Question for at most `most` bytes of the log of a run that has not ended (`staging/refs.py`, LiveRef)."""
+
+    number: int
+    subgroup: str
+    epoch: int
+    index: int
+    attempt: int
+    start: int
+    most: int
+
+
 class Beat(_Message):
     now_s: float
     """Site time."""
@@ -194,14 +281,30 @@ class Beat(_Message):
     leases that count from it end no later than they should, however long the message was on its way."""
 
 
-FromMember = Hello | Ready | Known | Lost | Load
-FromRoot = Welcome | Refused | Spec | Files | Order | Kill | Recall | Forget | Drop | Expired | Beat
+FromMember = Hello | Ready | Known | SpawnerLost | Load | HeldRuns | LogShown | StepsTold
+FromRoot = (
+    Welcome
+    | Refused
+    | Spec
+    | Files
+    | Order
+    | Kill
+    | Recall
+    | AskToSave
+    | RosterTold
+    | LetGo
+    | Forget
+    | Drop
+    | Expired
+    | ShowLog
+    | Beat
+)
 
 
 # --- deliveries --------------------------------------------------------------------------------------
 
 
-class Batch(msgspec.Struct, array_like=True):
+class DeliveredRuns(msgspec.Struct, array_like=True):
     """Ended runs of one subgroup and epoch. Log positions are the member's; times are site time."""
 
     link: int
@@ -218,7 +321,7 @@ class Batch(msgspec.Struct, array_like=True):
 _encoder = msgspec.msgpack.Encoder()
 _from_member: msgspec.msgpack.Decoder[list[FromMember]] = msgspec.msgpack.Decoder(list[FromMember])
 _from_root: msgspec.msgpack.Decoder[list[FromRoot]] = msgspec.msgpack.Decoder(list[FromRoot])
-_batch = msgspec.msgpack.Decoder(Batch)
+_batch = msgspec.msgpack.Decoder(DeliveredRuns)
 
 
 def encode_one(message: FromMember | FromRoot) -> bytes:
@@ -240,11 +343,11 @@ def from_root(frame: bytes) -> list[FromRoot]:
     return _from_root.decode(frame)
 
 
-def encode_batch(batch: Batch) -> bytes:
+def encode_batch(batch: DeliveredRuns) -> bytes:
     return _encoder.encode(batch)
 
 
-def decode_batch(data: bytes) -> Batch:
+def decode_batch(data: bytes) -> DeliveredRuns:
     """Decode a batch. ValueError for nonsense, columns of unequal length and sizes below zero among it."""
     batch = _batch.decode(data)
     facts = batch.facts

@@ -13,6 +13,7 @@ from typing import Any
 import grpc
 import msgspec
 
+from diana.adapters.grpc.callers import host_of, is_loopback
 from diana.adapters.staging.threads import in_thread
 from diana.adapters.subgrid import protocol
 from diana.adapters.subgrid.delivery import Delivery
@@ -24,6 +25,8 @@ from diana.model.facts import Facts
 from diana.model.ids import SiteId, SubgroupId
 from diana.wire.pb import subgrid_pb2, subgrid_pb2_grpc
 
+MOST_KNOWN = 3_000_000
+"""Runs of an inventory: those of a machine of as many slots as there may be, and what it is given ahead."""
 HELLO_WAIT_S = 10.0
 TICK_S = 5.0
 
@@ -62,7 +65,9 @@ class SubGridService(subgrid_pb2_grpc.SubGridServicer):
         self, request_iterator: AsyncIterator[subgrid_pb2.SubGridFrame], context: Context
     ) -> AsyncIterator[subgrid_pb2.SubGridFrame]:
         hello = await self._hello(request_iterator, context)
-        answer = self._lrm.attach(hello)
+        host = host_of(context.peer()).strip("[]")
+        # One of this very machine is reached as the site is.
+        answer = self._lrm.attach(hello, "" if is_loopback(host) else host)
         if isinstance(answer, protocol.Refused):
             yield _frame(answer)
             return
@@ -121,14 +126,22 @@ class SubGridService(subgrid_pb2_grpc.SubGridServicer):
                 if inventory is None or inventory[0].session != session:
                     raise ValueError("an inventory that nothing began")
                 inventory[1].extend(protocol.runs_of(runs))
+                if len(inventory[1]) > MOST_KNOWN:
+                    raise ValueError(f"an inventory of more than {MOST_KNOWN:,} runs")
                 if not last:
                     return inventory
                 self._lrm.on_ready(link, *inventory)
                 return None
-            case protocol.Lost():
+            case protocol.SpawnerLost():
                 self._lrm.on_lost(link)
+            case protocol.HeldRuns(runs, port):
+                self._lrm.on_held(link, protocol.runs_of(runs), port)
             case protocol.Load():
                 self._lrm.heard_load(link, message)
+            case protocol.StepsTold():
+                self._lrm.on_steps(link, message)
+            case protocol.LogShown(number, log):
+                link.shown(number, log)
             case protocol.Hello():
                 raise ValueError("a second Hello")
         return inventory
@@ -160,7 +173,7 @@ class SubGridService(subgrid_pb2_grpc.SubGridServicer):
             if link is not None:
                 link.delivering = None
 
-    async def _delivering(self, batch: protocol.Batch, context: Context) -> MemberLink:
+    async def _delivering(self, batch: protocol.DeliveredRuns, context: Context) -> MemberLink:
         """Return the link this stream belongs to; there is one such stream per link."""
         for name in self._lrm.machines():
             link = self._lrm.link(name, batch.link)
@@ -175,14 +188,16 @@ class SubGridService(subgrid_pb2_grpc.SubGridServicer):
         raise AssertionError("abort raises")
 
     async def _take_in(
-        self, link: MemberLink, batch: protocol.Batch, requests: AsyncIterator[subgrid_pb2.DeliverFrame]
+        self, link: MemberLink, batch: protocol.DeliveredRuns, requests: AsyncIterator[subgrid_pb2.DeliverFrame]
     ) -> JobsEnded:
         """Bring the batch's bytes to the disk; return what the engine is to hear."""
         lrm = self._lrm
         subgroup = SubgroupId(batch.subgroup)
         if not batch.data_bytes() and not batch.facts.outputs:
             facts = _nothing_kept(batch, lrm.site)
-        elif not lrm.needed(subgroup, batch.epoch):
+        elif not lrm.needed(subgroup, batch.epoch) or lrm.elsewhere(
+            link.machine, subgroup, batch.epoch, batch.facts.indices
+        ):
             async for _ in _chunks(batch, requests):
                 pass
             facts = _nothing_kept(batch, lrm.site)
@@ -190,10 +205,10 @@ class SubGridService(subgrid_pb2_grpc.SubGridServicer):
             # An older stream of this machine may still be at its last chunk.
             async with lrm.disk_of(link.machine):
                 facts = await self._to_disk(link, batch, requests)
-        return JobsEnded(subgroup=subgroup, epoch=batch.epoch, facts=facts)
+        return JobsEnded(subgroup=subgroup, epoch=batch.epoch, facts=facts, worker=link.machine)
 
     async def _to_disk(
-        self, link: MemberLink, batch: protocol.Batch, requests: AsyncIterator[subgrid_pb2.DeliverFrame]
+        self, link: MemberLink, batch: protocol.DeliveredRuns, requests: AsyncIterator[subgrid_pb2.DeliverFrame]
     ) -> Facts:
         lrm = self._lrm
         delivery = await in_thread(lrm.pool, Delivery, lrm.data, lrm.site, lrm.segments(link.machine), batch)
@@ -205,7 +220,9 @@ class SubGridService(subgrid_pb2_grpc.SubGridServicer):
             delivery.close()
 
 
-async def _chunks(batch: protocol.Batch, requests: AsyncIterator[subgrid_pb2.DeliverFrame]) -> AsyncIterator[bytes]:
+async def _chunks(
+    batch: protocol.DeliveredRuns, requests: AsyncIterator[subgrid_pb2.DeliverFrame]
+) -> AsyncIterator[bytes]:
     """Yield all data of the batch; ValueError when more or less comes."""
     left = batch.data_bytes()
     while left:
@@ -216,7 +233,7 @@ async def _chunks(batch: protocol.Batch, requests: AsyncIterator[subgrid_pb2.Del
         yield frame.data
 
 
-def _nothing_kept(batch: protocol.Batch, site: SiteId) -> Facts:
+def _nothing_kept(batch: protocol.DeliveredRuns, site: SiteId) -> Facts:
     """Return the facts of jobs that left nothing, or whose leavings nobody needs any more."""
     count = len(batch.facts.indices)
     return msgspec.structs.replace(

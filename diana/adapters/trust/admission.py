@@ -11,7 +11,8 @@ import asyncio
 import inspect
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections import Counter
+from collections.abc import Awaitable, Callable, Hashable, Iterator
 from contextlib import aclosing, contextmanager
 from typing import Any
 
@@ -22,6 +23,13 @@ from diana.wire.tls import peer_chain, peer_identity
 AGAIN_S = 1.0
 """Seconds for which a verdict about a certificate holds; callers of open streams are judged as often."""
 JOIN = "/diana.v1.Enrol/Join"
+
+MOST_OPEN = 512
+"""Calls of one identity that are open at once, over all its connections: a connection carries 256."""
+
+MOST_CONNECTIONS = 64
+"""Connections on which calls of one identity are open at once. Those without a call are the server's to end: gRPC tells
+nobody here of them."""
 
 _MOST_KNOWN = 1024
 _BEHAVIOURS = ("unary_unary", "unary_stream", "stream_unary", "stream_stream")
@@ -47,6 +55,9 @@ class Admission(grpc.aio.ServerInterceptor):  # type: ignore[misc]
         self._distrust = distrust
         self._invited = invited
         self._refused = refused
+        self._calls: Counter[Hashable] = Counter()
+        self._connections: dict[Hashable, Counter[str]] = {}
+        """Identity -> address at the other end of a connection -> calls open on it."""
         self._known: dict[bytes, tuple[float, str]] = {}
         self._open: dict[asyncio.Task[Any], tuple[bytes, str]] = {}
         self._ended: dict[asyncio.Task[Any], str] = {}
@@ -69,7 +80,8 @@ class Admission(grpc.aio.ServerInterceptor):  # type: ignore[misc]
         async def answer(request: Any, context: Any) -> Any:
             chain = await self._ask(context, method)
             try:
-                with self._watched(chain, method):
+                who = await self._room(context, chain, method)
+                with self._counted(who, context.peer()), self._watched(chain, method):
                     return await behaviour(request, context)
             except _Ended as ended:
                 await self._turn_away(context, method, str(ended))
@@ -77,7 +89,8 @@ class Admission(grpc.aio.ServerInterceptor):  # type: ignore[misc]
         async def stream(request: Any, context: Any) -> None:
             chain = await self._ask(context, method)
             try:
-                with self._watched(chain, method):
+                who = await self._room(context, chain, method)
+                with self._counted(who, context.peer()), self._watched(chain, method):
                     # Closed here, not by the garbage collector, when the caller has gone.
                     async with aclosing(behaviour(request, context)) as messages:
                         async for message in messages:
@@ -94,6 +107,37 @@ class Admission(grpc.aio.ServerInterceptor):  # type: ignore[misc]
         if why := self._why_not(chain, method):
             await self._turn_away(context, method, why)
         return chain
+
+    async def _room(self, context: Any, chain: bytes, method: str) -> Hashable:
+        """Return whose call it is; refuse it if too many of theirs are open, or on too many connections. Who was
+        invited has no identity yet, whatever the certificate says."""
+        who: Hashable = chain if method == JOIN else peer_identity(context).said
+        connections, why = self._connections.get(who, Counter()), ""
+        if self._calls[who] >= MOST_OPEN:
+            why = f"{MOST_OPEN} calls of this certificate's holder are open already; try again when some have ended"
+        elif context.peer() not in connections and len(connections) >= MOST_CONNECTIONS:
+            why = (
+                f"calls of this certificate's holder come by {MOST_CONNECTIONS} connections already; make them by fewer"
+            )
+        if why:
+            self._refused(peer_identity(context).said, method, context.peer(), why)
+            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, why)
+        return who
+
+    @contextmanager
+    def _counted(self, who: Hashable, peer: str) -> Iterator[None]:
+        self._calls[who] += 1
+        connections = self._connections.setdefault(who, Counter())
+        connections[peer] += 1
+        try:
+            yield
+        finally:
+            self._calls[who] -= 1
+            connections[peer] -= 1
+            if not connections[peer]:
+                del connections[peer]
+            if not self._calls[who]:
+                del self._calls[who], self._connections[who]
 
     async def _turn_away(self, context: Any, method: str, why: str) -> None:
         self._refused(peer_identity(context).said, method, context.peer(), why)

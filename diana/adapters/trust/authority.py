@@ -146,7 +146,8 @@ def sign_request(
 
 def _proven_key(csr_pem: bytes) -> EllipticCurvePublicKey:
     from cryptography import x509
-    from cryptography.exceptions import UnsupportedAlgorithm
+
+    from diana.wire.unreadable import UNREADABLE
 
     if len(csr_pem) > MOST_REQUEST_BYTES:
         raise errors.Denied("certificate request: too large")
@@ -154,7 +155,7 @@ def _proven_key(csr_pem: bytes) -> EllipticCurvePublicKey:
         request = x509.load_pem_x509_csr(csr_pem)
         proven = request.is_signature_valid
         public = request.public_key()
-    except (ValueError, TypeError, UnsupportedAlgorithm):
+    except UNREADABLE:
         raise errors.Denied("certificate request: not a PEM request") from None
     if not proven:
         raise errors.Denied("certificate request: not signed by its own key")
@@ -199,9 +200,11 @@ def name_in(certificate: x509.Certificate) -> Identity:
     """Return the one identity that a certificate carries; NOBODY where that is none or several."""
     from cryptography import x509
 
+    from diana.wire.unreadable import UNREADABLE
+
     try:
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except (x509.ExtensionNotFound, x509.DuplicateExtension, ValueError):
+    except UNREADABLE:
         return NOBODY
     uris = names.get_values_for_type(x509.UniformResourceIdentifier)
     return parse_uri(uris[0]) if len(uris) == 1 else NOBODY

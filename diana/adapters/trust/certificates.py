@@ -251,11 +251,12 @@ def identity_of(cert_pem: bytes) -> Identity:
     of a VO. Trust is not checked here: `verify_chain` does that."""
     from cryptography import x509
 
+    from diana.wire.unreadable import UNREADABLE
+
     try:
-        certificate = x509.load_pem_x509_certificate(cert_pem)
-    except ValueError:
+        found = name_in(x509.load_pem_x509_certificate(cert_pem))
+    except UNREADABLE:
         raise errors.Denied("certificate: not a PEM certificate") from None
-    found = name_in(certificate)
     if found == NOBODY:
         raise errors.Denied("certificate: it names no site and no user of a VO; join the VO with an invitation")
     return found

@@ -15,12 +15,12 @@ import itertools
 from typing import NamedTuple
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, ExtensionOID
 
 from diana.adapters.trust.reading import MOST_CHAIN_BYTES
 from diana.model.trust.identity import NOBODY, Identity, dns_names, parse_uri, vo_of_uri
+from diana.wire.unreadable import UNREADABLE
 
 MOST_SIGNERS = 2
 _CRITICAL = {ExtensionOID.BASIC_CONSTRAINTS, ExtensionOID.KEY_USAGE}
@@ -60,16 +60,7 @@ def verify(chain: bytes, root: x509.Certificate, vo: str, *, signer: bool = Fals
     must be one for connections. Untrusted says why not; anything an attacker may send ends so."""
     try:
         return _verify(chain, root, vo, signer)
-    except (
-        ValueError,
-        TypeError,
-        InvalidSignature,
-        UnsupportedAlgorithm,
-        x509.ExtensionNotFound,
-        x509.DuplicateExtension,
-        x509.InvalidVersion,
-        x509.UnsupportedGeneralNameType,
-    ):
+    except UNREADABLE:
         raise Untrusted(f"the certificate is not one of VO {vo}") from None
 
 

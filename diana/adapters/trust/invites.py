@@ -73,7 +73,8 @@ def invited_by(leaf_pem: bytes, roots: Iterable[bytes]) -> str:
     """Return the ID of the invitation (of those given by their certificates) that this certificate is under and
     names; empty: none. Whoever keeps the invitation knows whether it is still open."""
     from cryptography import x509
-    from cryptography.exceptions import InvalidSignature
+
+    from diana.wire.unreadable import UNREADABLE
 
     try:
         leaf = x509.load_pem_x509_certificate(leaf_pem)
@@ -83,7 +84,7 @@ def invited_by(leaf_pem: bytes, roots: Iterable[bytes]) -> str:
             if named.kind == "invite" and name_in(root) == named:
                 leaf.verify_directly_issued_by(root)
                 return named.name
-    except (ValueError, TypeError, InvalidSignature):
+    except UNREADABLE:
         pass
     return ""
 

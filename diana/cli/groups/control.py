@@ -37,6 +37,12 @@ def _retry_options(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="also jobs at sites that cannot be reached; they may run on there, and DIANA_EPOCH tells the copies apart",
     )
+    parser.add_argument(
+        "--memory",
+        metavar="MORE",
+        default="",
+        help="those alone that ran out of memory, each with so much: 8G, or 2x for twice as much",
+    )
     _options("RetryResponse")(parser)
 
 
@@ -62,9 +68,16 @@ def _jobs(count: int) -> str:
 def _cancel(args: argparse.Namespace) -> int:
     def act(node: Client, target: str) -> tuple[Counts, str]:
         jobs = node.cancel(target, dependents=args.dependents)
-        return {"jobs": jobs}, f"cancelling {_jobs(jobs)}"
+        return {"jobs": jobs}, f"cancelling {_jobs(jobs)}" if jobs else _nothing(node, target)
 
     return _each(args, act)
+
+
+def _nothing(node: Client, target: str) -> str:
+    """Say why there was nothing to cancel."""
+    group, _, jobs = target.partition(".")
+    (status,) = node.status([group])
+    return "nothing to cancel" + (f": {group} is {status.state}" if not jobs or status.final else "")
 
 
 def _hold(args: argparse.Namespace) -> int:
@@ -89,6 +102,14 @@ def _move(args: argparse.Namespace) -> int:
     return _each(args, act)
 
 
+def _checkpoint(args: argparse.Namespace) -> int:
+    def act(node: Client, target: str) -> tuple[Counts, str]:
+        jobs = node.checkpoint(target)
+        return {"jobs": jobs}, f"asked {_jobs(jobs)} to save and stop"
+
+    return _each(args, act)
+
+
 def _run_on(started: int) -> str:
     return f"; {_jobs(started)} had started and {'runs' if started == 1 else 'run'} on" * bool(started)
 
@@ -103,8 +124,11 @@ def _release(args: argparse.Namespace) -> int:
 
 def _retry(args: argparse.Namespace) -> int:
     def act(node: Client, target: str) -> tuple[Counts, str]:
-        jobs = node.retry(target, held=args.held, cancelled=args.cancelled, unreachable=args.unreachable)
-        return {"jobs": jobs}, f"trying {_jobs(jobs)} again"
+        jobs = node.retry(
+            target, held=args.held, cancelled=args.cancelled, unreachable=args.unreachable, memory=args.memory
+        )
+        more = f", with {args.memory} of memory" if args.memory else ""
+        return {"jobs": jobs}, f"trying {_jobs(jobs)} again{more}"
 
     return _each(args, act)
 
@@ -122,6 +146,17 @@ diana cancel alpha-12.3
 diana cancel 'alpha-12.[3-9,12]'
 """,
     ),
+    "checkpoint": Command(
+        _options("MoveResponse"),
+        _checkpoint,
+        "Jobs that run save their state as the [checkpoint] of their job file says, and stop. Once all files of it\n"
+        "are here, each goes on from there, where it is best. One that does not heed the signal runs on.",
+        """
+diana checkpoint alpha-12
+diana checkpoint alpha-12.3
+diana checkpoint 'alpha-12.[3-9,12]'
+""",
+    ),
     "hold": Command(
         _options("HoldResponse"),
         _hold,
@@ -135,9 +170,9 @@ diana hold 'alpha-12.[3-9,12]'
     "move": Command(
         _move_options,
         _move,
-        "Jobs that have started run on where they are; what a machine was given ahead and has not begun it gives\n"
-        "back. A site that cannot take them after all ends the order; they then go where it is best, and diana\n"
-        "explain says why.",
+        "Jobs that have started run on where they are, unless their job file has a [checkpoint]: then they save their\n"
+        "state, stop, and go on from it there. Jobs that a machine has not begun are given back. A site that\n"
+        "cannot take them after all ends the order; they then go where it is best, and diana explain says why.",
         """
 diana move alpha-12 --to beta
 diana move 'alpha-12.[3-9,12]' --to beta
@@ -162,6 +197,7 @@ diana retry alpha-12
 diana retry --held 'alpha-12.[3-9]'
 diana retry --cancelled --held alpha-12
 diana retry --unreachable alpha-12
+diana retry --memory 2x alpha-12
 """,
     ),
 }

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from diana.cli.shared import output
 
 if TYPE_CHECKING:
+    from diana.model.views.decision import GangDecision
     from diana.model.views.group import PartOutcome
     from diana.wire.client.decisions import Decision, SiteCost
     from diana.wire.client.messages import ExplainResponse
@@ -25,6 +26,7 @@ HEARD_NOW_S = 1.0
 NOTICED = 0.05
 """A part of the turnaround that is worth a word."""
 _RUN_FROM = {
+    "model": "its model, {seen} seen",
     "here": "{seen} here",
     "elsewhere": "{seen} elsewhere",
     "declared": "declared",
@@ -39,6 +41,9 @@ _CLASSES = {"compute": "compute-heavy", "data": "data-heavy", "both": "heavy in 
 
 def show_decision(decision: Decision) -> None:
     output.heading(decision.reason or f"plan: {decision.plan}")
+    if decision.gang is not None:
+        _show_gang(decision.gang)
+        return
     for line in summary(decision):
         output.say(line)
     if decision.parts:
@@ -62,6 +67,68 @@ def show_decision(decision: Decision) -> None:
             ],
         )
     _show_sites(decision)
+
+
+def _show_gang(gang: GangDecision) -> None:
+    print("\nits components:")
+    _table(
+        ("COMPONENT", "SITE", ">CPUS", ">GPUS", ">FREE IN", "FILES FROM", ">BYTES IN", ">TRANSFER"),
+        [
+            (
+                place.name or str(place.component + 1),
+                place.site,
+                f"{place.processors:,}",
+                str(place.gpus or "-"),
+                output.seconds(place.wait_s),
+                ", ".join(place.sources) or "-",
+                output.size(place.bytes_in),
+                output.seconds(place.transfer_s),
+            )
+            for place in gang.components
+        ],
+    )
+    if gang.run_s:
+        _show_prediction(gang)
+    print("\nidle processors:")
+    rows = [site for site in gang.sites if not site.rejected]
+    _table(
+        ("SITE", ">IDLE", ">SLOTS", ">WIDEST JOB", ">HEARD"),
+        [(s.site, f"{s.idle:,}", f"{s.slots:,}", f"{s.widest or s.slots:,}", _heard(s.age_s)) for s in rows],
+    )
+    for site in gang.sites:
+        if site.rejected:
+            output.say(f"{site.site}: {site.rejected}")
+
+
+def _show_prediction(gang: GangDecision) -> None:
+    mapper = f", their data divided by {gang.mapper}" if gang.mapper else ""
+    print(f"\nruns by the group's model{mapper}:")
+    _table(
+        ("COMPONENT", "SITE", ">ITEMS", ">MODEL", ">RUN"),
+        [
+            (
+                place.name or str(place.component + 1),
+                place.site,
+                f"{place.items:,}" if gang.mapper else "-",
+                output.seconds(place.model_s),
+                output.seconds(place.run_s),
+            )
+            for place in gang.components
+        ],
+    )
+    if gang.runs_seen:
+        seen = output.counted(gang.runs_seen, "past component")
+        output.say(f"eight of ten run {output.seconds(gang.run_low_s)} to {output.seconds(gang.run_high_s)}, by {seen}")
+    if gang.models:
+        p, s = output.counted(gang.kinds, "kind"), output.counted(gang.searched_sites, "site")
+        tried = output.counted(gang.models, "placement")
+        output.say(f"{tried} tried over {p} of machines at {s}; at most {gang.most_models:,}")
+    if gang.runner_up:
+        output.say(f"second best: {', '.join(gang.runner_up)}, its end after {output.seconds(gang.runner_up_s)}")
+
+
+def _heard(age_s: float) -> str:
+    return "now" if age_s < HEARD_NOW_S else f"{output.seconds(age_s)} ago"
 
 
 def summary(decision: Decision) -> list[str]:
@@ -124,8 +191,8 @@ def _show_sites(decision: Decision) -> None:
         print("\nwhat that rests on:")
         _table(
             (
-                "SITE", ">SLOTS", ">AT MOST", ">JOBS AHEAD", ">BYTES IN", ">BYTES OUT", ">RTT", ">RATE", ">HEARD",
-                "RUN TIME FROM",
+                "SITE", ">SLOTS", ">AT MOST", ">RANK", ">MODEL", ">JOBS AHEAD", ">BYTES IN", ">BYTES OUT", ">RTT",
+                ">RATE", ">HEARD", "RUN TIME FROM",
             ),
             [_grounds(cost) for cost in feasible],
         )  # fmt: skip
@@ -135,6 +202,8 @@ def _show_sites(decision: Decision) -> None:
     for cost in rejected:
         near = f" (takes it if {cost.near_miss})" if cost.near_miss else ""
         output.say(f"not {cost.site}: {cost.rejected}{near}")
+        for one in cost.failed:
+            output.say(f"    {one.text}" + (f": {one.found}" if one.found else ""))
     for some in decision.reasons:
         output.say(f"{output.counted(some.sites, 'more site')}: {some.reason}")
 
@@ -161,12 +230,14 @@ def _grounds(cost: SiteCost) -> tuple[str, ...]:
         cost.site,
         f"{cost.slots:,}",
         f"{cost.max_jobs:,}" if cost.max_jobs else "-",
+        f"{cost.rank:.4g}",
+        output.seconds(cost.model_s) if cost.model_s else "-",
         f"{cost.jobs_ahead:,}",
         output.size(cost.bytes_in),
         output.size(cost.bytes_out),
         output.milliseconds(cost.rtt_s or -1),
         output.rate(cost.bytes_per_s),
-        "now" if cost.age_s < HEARD_NOW_S else f"{output.seconds(cost.age_s)} ago",
+        _heard(cost.age_s),
         _RUN_FROM.get(cost.run_from, "").format(seen=output.counted(cost.runs_seen, "job")),
     )
 

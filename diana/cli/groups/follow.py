@@ -6,17 +6,20 @@ import argparse
 import os
 import sys
 import time
+from collections.abc import Iterator
 from itertools import chain
 from typing import TYPE_CHECKING
 
 from diana.cli.shared import output
 from diana.cli.shared.parsing import Command, add_json, add_node, client, duration_s, node_given
+from diana.cli.shared.patience import NodePatience, insisting, lasting
 from diana.cli.shared.progress import StatusLine, redraws
 from diana.errors import UsageError
 
 if TYPE_CHECKING:
     from diana.client import Client
     from diana.model.views.group import GroupStatus
+    from diana.wire.client.messages import LogsChunk
 
 LINE_EVERY_S = 10.0
 """Seconds between two lines of progress that go to a file or pipe, but for a change of state."""
@@ -57,12 +60,30 @@ def progress_line(status: GroupStatus) -> str:
     return ", ".join([f"{status.group} {status.state} [{drawn}] {status.done:,}/{status.jobs:,} done", *counts])
 
 
-def follow(node: Client, group: str, timeout_s: float | None, *, as_json: bool, quiet: bool, given: str = "") -> int:
-    """Waits; prints the result; the exit code is the group's. `given`: as `result_line` takes it."""
+def follow(
+    node: Client,
+    group: str,
+    timeout_s: float | None,
+    *,
+    as_json: bool,
+    quiet: bool,
+    given: str = "",
+    heard: bool = False,
+) -> int:
+    """Waits, over restarts of the node too; prints the result; the exit code is the group's. `given`: as `result_line`
+    takes it; `heard`: the node has answered already."""
     progress = GroupProgress(quiet or as_json)
     last: GroupStatus | None = None
+    end_s = time.monotonic() + timeout_s if timeout_s else None
+    patience = NodePatience(heard=heard, until_s=end_s)
+
+    def watch() -> Iterator[GroupStatus]:
+        # The first time as it was asked for, so that the line about its end says the same.
+        again = last is not None and end_s is not None
+        return node.watch(group, max(0.001, (end_s or 0.0) - time.monotonic()) if again else timeout_s)
+
     try:
-        for last in node.watch(group, timeout_s):
+        for last in lasting(patience, watch):
             progress.show(last)
     finally:
         progress.end()
@@ -75,7 +96,14 @@ def follow(node: Client, group: str, timeout_s: float | None, *, as_json: bool, 
 
 
 def follow_all(
-    node: Client, groups: list[str], timeout_s: float | None, *, as_json: bool, quiet: bool, given: str = ""
+    node: Client,
+    groups: list[str],
+    timeout_s: float | None,
+    *,
+    as_json: bool,
+    quiet: bool,
+    given: str = "",
+    heard: bool = False,
 ) -> int:
     """Follow the groups one after the other, the time counted over all; returns the worst of their exit codes."""
     end_s = time.monotonic() + timeout_s if timeout_s else None
@@ -83,7 +111,8 @@ def follow_all(
     for number, group in enumerate(groups):
         # The first gets the time as it was asked for, so that the line about its end says the same.
         left_s = timeout_s if end_s is None or not number else max(0.001, end_s - time.monotonic())
-        worst = max(worst, follow(node, group, left_s, as_json=as_json, quiet=quiet, given=given))
+        code = follow(node, group, left_s, as_json=as_json, quiet=quiet, given=given, heard=heard or number > 0)
+        worst = max(worst, code)
     return worst
 
 
@@ -109,6 +138,7 @@ def result_line(status: GroupStatus, given: str = "") -> str:
 
 def _wait_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("groups", nargs="+", metavar="GROUP")
+    parser.add_argument("--any", action="store_true", help="wait for one of them, whichever is over first")
     parser.add_argument("--timeout", type=duration_s, metavar="TIME", help="give up after this, with exit code 124")
     parser.add_argument("--quiet", action="store_true", help="no progress and no result line")
     add_json(parser, "GroupStatus, one line per group")
@@ -117,14 +147,69 @@ def _wait_options(parser: argparse.ArgumentParser) -> None:
 
 def _wait(args: argparse.Namespace) -> int:
     with client(args) as node:
+        if args.any:
+            return _wait_for_one(node, args)
         return follow_all(node, args.groups, args.timeout, as_json=args.json, quiet=args.quiet, given=node_given(args))
+
+
+def _wait_for_one(node: Client, args: argparse.Namespace) -> int:
+    end_s = time.monotonic() + args.timeout if args.timeout else None
+    patience = NodePatience(until_s=end_s)
+
+    def first() -> GroupStatus:
+        left_s = max(0.001, end_s - time.monotonic()) if end_s is not None and patience.was_heard else args.timeout
+        return next(iter(node.as_completed(args.groups, left_s)))
+
+    # An answer before the wait: a node that was never there is not waited for, one that goes away meanwhile is.
+    insisting(patience, lambda: node.status(args.groups))
+    last = insisting(patience, first)
+    if args.json:
+        output.print_json(last)
+    elif not args.quiet:
+        output.say(result_line(last, node_given(args)))
+    return exit_code(last)
 
 
 def _logs_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("job", metavar="JOB", help="a job (alpha-12.3), or a group: all its jobs in order")
     parser.add_argument("--failed", action="store_true", help="only of jobs that failed")
+    parser.add_argument(
+        "-f",
+        "--follow",
+        action="store_true",
+        help="as it is written, until the job has ended; of a group: each job's once that has ended",
+    )
+    parser.add_argument("--tail", type=_lines, metavar="N", default=0, help="only the last N lines of each log")
     add_json(parser, "LogsChunk, one per line, data in base64")
     add_node(parser)
+
+
+def _lines(text: str) -> int:
+    if not text.isascii() or not text.isdecimal() or not 0 < int(text[:10]) <= 1_000_000:
+        raise argparse.ArgumentTypeError(f"{text!r}: want a number of lines, 1 to 1000000")
+    return int(text)
+
+
+def _log_chunks(node: Client, args: argparse.Namespace) -> Iterator[LogsChunk]:
+    """With -f over restarts of the node, from where it broke off: a job's by position, a group's by what was told."""
+    at, attempt, whole, skip = 0, 0, set[str](), set[str]()
+
+    def begin() -> Iterator[LogsChunk]:
+        skip.update(whole)
+        return node.logs(args.job, failed=args.failed, follow=args.follow, tail=args.tail, start=at, attempt=attempt)
+
+    chunks = lasting(NodePatience(), begin) if args.follow else begin()
+    for chunk in chunks:
+        if chunk.next:
+            at, attempt = chunk.next, chunk.attempt
+            whole.clear()
+            skip.clear()
+        elif args.follow and chunk.data and "." in args.job:
+            at, attempt = at + len(chunk.data), chunk.attempt
+        elif not chunk.data:
+            whole.add(chunk.job)
+        if chunk.job not in skip:
+            yield chunk
 
 
 def _logs(args: argparse.Namespace) -> int:
@@ -135,12 +220,14 @@ def _logs(args: argparse.Namespace) -> int:
 
     out = sys.stdout.buffer
     whole_group = "." not in args.job
-    shown, wrote, told = "", False, set[str]()
-    first, out_of_reach = "", 0
+    shown, wrote, told, runs = "", False, set[str](), False
+    first, out_of_reach, none_yet = "", 0, ""
     with client(args) as node:
-        for chunk in node.logs(args.job, failed=args.failed):
-            wrote = wrote or bool(chunk.data)
-            if chunk.unreachable:
+        for chunk in _log_chunks(node, args):
+            wrote, runs = wrote or bool(chunk.data), chunk.running
+            if chunk.unreachable and whole_group and chunk.job == args.job:
+                none_yet = chunk.error
+            elif chunk.unreachable:
                 first = first or _about(chunk.job, chunk.error)
                 out_of_reach += 1
             if args.json:
@@ -150,13 +237,25 @@ def _logs(args: argparse.Namespace) -> int:
                 out.write(f"==> {chunk.job} <==\n".encode())
                 shown = chunk.job
             out.write(chunk.data)
+            if args.follow:
+                out.flush()
+            if chunk.note:
+                complain(_about(chunk.job, f"{chunk.note}; its log is waited for"))
             if (chunk.truncated or chunk.error) and not chunk.unreachable:
                 out.flush()
                 told.add(chunk.job if chunk.error else "")
                 complain(_about(chunk.job, chunk.error or "wrote more than was kept; raise log_limit in the job file"))
         out.flush()
-        if not args.json and (args.failed or not whole_group):
+        if runs and not args.json and not wrote:
+            complain(f"{args.job}: runs, and wrote nothing so far")
+        elif not runs and not args.json and (args.failed or not whole_group):
             _tell_failures(node, args.job, wrote or out_of_reach > 0, told)
+        elif not args.json and not (wrote or told or none_yet or out_of_reach):
+            over = node.status([args.job])[0].final
+            complain(f"{args.job}: no job wrote anything to its log{'' if over else ' so far'}")
+    if none_yet:
+        complain(_about(args.job, none_yet))
+        return Unreachable.exit_code
     if out_of_reach:
         more = f"{args.job}: {output.counted(out_of_reach, 'log is', 'logs are')} out of reach, the first: "
         complain(f"{more if whole_group else ''}{first}")
@@ -186,14 +285,28 @@ def _tell_failures(node: Client, name: str, wrote: bool, told: set[str]) -> None
             how = job.outcome.lower().replace("_", " ")
             complain(_about(job.job, job.error or f"{how} at {job.site}, exit code {job.exit_code}"))
             told.add(job.job)
+        if index and not wrote and not told and str(job.index) == index:
+            told.add(job.job)
+            complain(f"{job.job}: wrote nothing to its log{_left(group, [out.name for out in job.outputs])}")
     if not wrote and not told:
         complain(f"{name}: {'wrote nothing so far' if index else 'no job failed so far'}")
+
+
+def _left(group: str, names: list[str]) -> str:
+    """A clause on where else to look."""
+    if not names:
+        return ""
+    more = f" and {output.counted(len(names) - 1, 'more file')}" if len(names) > 1 else ""
+    return f"; it left {names[0]}{more}: diana fetch {group}"
 
 
 def _fetch_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("group", metavar="GROUP")
     parser.add_argument("pattern", nargs="?", default="", help="only outputs whose name fits, such as '*.csv'")
     parser.add_argument("--to", metavar="DIR", help="the folder (default: ./GROUP)")
+    parser.add_argument(
+        "-f", "--follow", action="store_true", help="each output as it is gathered, until the group is over"
+    )
     add_json(parser, "keys folder and files")
     add_node(parser)
 
@@ -203,7 +316,13 @@ def _fetch(args: argparse.Namespace) -> int:
     if "/" in args.group or args.group in ("", ".", ".."):
         raise UsageError(f"group {args.group!r}: is no group's name; see diana status")
     with client(args) as node:
-        paths = node.fetch(args.group, folder, args.pattern)
+        patience = NodePatience()
+        # What is not there is told at once; of a node that is there, a restart is waited for.
+        insisting(patience, lambda: node.status([args.group]))
+        paths = insisting(patience, lambda: node.fetch(args.group, folder, args.pattern, follow=args.follow))
+        if args.follow and not paths and not args.json:
+            # Without --follow the node says by itself that there are none, and where they might be.
+            paths = insisting(patience, lambda: node.fetch(args.group, folder, args.pattern))
     if args.json:
         from diana.cli.shared.shapes import Fetched
 
@@ -223,16 +342,18 @@ COMMANDS = {
         """
 diana wait alpha-12
 diana wait --timeout 30m alpha-12 alpha-13
+diana wait --any alpha-12 alpha-13
 diana wait --json alpha-12 && diana fetch alpha-12
 """,
     ),
     "logs": Command(
         _logs_options,
         _logs,
-        "Standard output and error of jobs, also of finished ones. Exit code 4 when a log is out of reach.",
+        "Standard output and error of jobs, running or finished. Exit code 4: a log is out of reach, or not there yet.",
         """
 diana logs alpha-12.3
-diana logs --failed alpha-12
+diana logs -f alpha-12.3
+diana logs --tail 20 --failed alpha-12
 diana logs alpha-12 | grep -c converged
 """,
     ),
@@ -243,6 +364,7 @@ diana logs alpha-12 | grep -c converged
         """
 diana fetch alpha-12
 diana fetch alpha-12 '*.csv' --to results
+diana fetch --follow alpha-12
 """,
     ),
 }

@@ -34,13 +34,13 @@ def _options(parser: argparse.ArgumentParser) -> None:
 def _groups(args: argparse.Namespace) -> int:
     with client(args) as node:
         found = node.groups(mine=args.mine, active=args.active, limit=args.limit)
-    output.print_json(found) if args.json else show(found, args.limit)
+    output.print_json(found) if args.json else show(found, args.limit, active=args.active)
     return 0
 
 
-def show(found: StatusResponse, limit: int = SHOWN) -> None:
+def show(found: StatusResponse, limit: int = SHOWN, *, active: bool = False) -> None:
     if not found.groups:
-        print("no groups; submit one with: diana submit FILE")
+        print("no groups that are not over" if active else "no groups; submit one with: diana submit FILE")
         return
     output.print_table(_HEADER, [_row(group) for group in found.groups], least=("TOOK", "SUBMITTED", "OWNER", "NAME"))
     if found.left_out:

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from diana.cli.groups.gangs import progress
 from diana.cli.shared import output
-from diana.cli.shared.parsing import Command, add_json, add_node, client, duration_s
+from diana.cli.shared.parsing import Command, add_json, add_node, at_least, client, duration_s
+from diana.cli.shared.patience import NodePatience, insisting
 
 if TYPE_CHECKING:
     from diana.client import Client
     from diana.model.views.group import GroupStatus, SiteShare
-    from diana.wire.client.messages import StatusResponse
-    from diana.wire.client.sites import Guarded, Site
+    from diana.model.views.site import Guarded, Site
+    from diana.wire.client.messages import JobStory, StatusResponse
 
 _SUMMED = ("jobs", "staging", "queued", "held", "running", "done", "failed")
+LIMIT = 20
+"""Groups that are shown where nobody says how many."""
 SEEN_AGE_S = 5.0
 """A site heard of within this counts as heard of now; older ages are shown."""
 
@@ -29,30 +34,54 @@ def _status_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--mine", "--me", action="store_true", help="only my groups")
     parser.add_argument("--active", action="store_true", help="only groups that are not over")
     parser.add_argument(
-        "--watch", nargs="?", const=2.0, type=duration_s, metavar="TIME", help="show again every TIME (default 2s)"
+        "--limit",
+        type=at_least(0),
+        metavar="N",
+        help="at most so many groups, open ones before others; 0: all (default: 20, with --watch as many as fit the"
+        " terminal, with --json all)",
+    )
+    parser.add_argument(
+        "--watch", nargs="?", const=2.0, type=_time_or_group, metavar="TIME", help="show again every TIME (default 2s)"
     )
     add_json(parser, "StatusResponse")
     add_node(parser)
 
 
+def _time_or_group(text: str) -> float | str:
+    """`--watch alpha-12` means the group: no duration begins with a letter, and each group with one."""
+    return text if text[:1].isalpha() else duration_s(text)
+
+
 def _status(args: argparse.Namespace) -> int:
+    if isinstance(args.watch, str):
+        args.groups, args.watch = [args.watch, *args.groups], 2.0
+    patience = NodePatience()
     with client(args) as node:
         while True:
+            found = insisting(patience, lambda: _asked(args, node)) if args.watch else _asked(args, node)
             if args.watch and output.on_terminal():
                 sys.stdout.write("\033[H\033[2J")
-            _show_status(args, node)
+            _show_status(args, node, found)
             if not args.watch:
                 return 0
             sys.stdout.flush()
             time.sleep(args.watch)
 
 
-def _show_status(args: argparse.Namespace, node: Client) -> None:
-    found = _asked(args, node)
-    groups = found.groups
+_STATUS = (
+    "GROUP", "NAME", "STATE", ">JOBS", "GANGS", "LEVEL", "PROGRESS", ">DONE", ">FAILED", ">RUNNING", ">WAITING", ">AGE",
+)  # fmt: skip
+_STATUS_LEAST = ("LEVEL", "AGE", "GANGS", "WAITING", "RUNNING", "PROGRESS", "FAILED", "NAME")
+_WIDEST_NAME = 24
+"""Characters of a name that a terminal shows: a longer one would push the numbers out."""
+
+
+def _show_status(args: argparse.Namespace, node: Client, found: StatusResponse) -> None:
     if args.json:
         output.print_json(found)
         return
+    # As asked for by name; else the newest is what somebody wants to see.
+    groups = found.groups if args.groups else tuple(reversed(found.groups))
     if not groups:
         info = node.info()
         # A member machine keeps none: how it is says more. So does one of two that lead a site.
@@ -60,36 +89,83 @@ def _show_status(args: argparse.Namespace, node: Client) -> None:
         standing = [info.standing] if info.standing else []
         output.say("; ".join([none, *standing] if info.durability or not standing else standing))
         return
+    # Gangs have a column of their own where there are any: beside the jobs they would push others out.
+    gangs = any(group.gangs for group in groups)
     output.print_table(
-        ("GROUP", "NAME", "STATE", ">JOBS", "LEVEL", "PROGRESS", ">DONE", ">FAILED", ">RUNNING", ">WAITING", ">AGE"),
-        [_status_row(group) for group in groups],
-        least=("LEVEL", "AGE", "NAME", "WAITING", "RUNNING", "FAILED", "PROGRESS"),
+        [name for name in _STATUS if gangs or name != "GANGS"],
+        [_status_row(group, gangs=gangs) for group in groups],
+        least=_STATUS_LEAST,
     )
     if found.left_out:
-        print(f"and {output.counted(found.left_out, 'older group')}; diana status GROUP shows any of them")
+        way = "diana status --limit 0 shows all" if _limit(args) else "diana status GROUP shows any of them"
+        print(f"and {output.counted(found.left_out, 'older group')}; {way}")
+    if args.watch and not args.groups and output.on_terminal():
+        _show_notes(groups, left_out=bool(found.left_out))
+        return
     for group in groups:
         if args.groups:
             _show_shares(group)
-        elif group.note:
-            output.say(f"{group.group}: {group.note}")
+        for line in _said_of(group)[bool(args.groups and group.note) :]:
+            output.say(line)
+
+
+def _said_of(group: GroupStatus) -> list[str]:
+    """Its note, and how to free what is held."""
+    said = [f"{group.group}: {group.note}"] if group.note else []
+    if (freed := freeing(group)) and freed not in group.note:
+        held = output.counted(group.held, "job is", "jobs are") if group.held else "it is"
+        said.append(f"{group.group}: {held} held; {freed} has it go on")
+    return said
+
+
+def _show_notes(groups: Sequence[GroupStatus], *, left_out: bool) -> None:
+    """A line each, as many as the terminal has room for below the table: of open groups before others."""
+    width, height = shutil.get_terminal_size()
+    said = [line for final in (False, True) for group in groups if group.final == final for line in _said_of(group)]
+    # The heading, what had no room, older groups, and the line that the cursor is on.
+    room = max(1, height - len(groups) - 3 - left_out)
+    for line in said[: room if len(said) <= room else room - 1]:
+        output.say(line if len(line) <= width else f"{line[: width - 3]}...")
+    if len(said) > room:
+        print(f"and {output.counted(len(said) - room + 1, 'more note')}; diana status shows all")
+
+
+def freeing(group: GroupStatus) -> str:
+    """The command that has a group's held jobs go on; empty: none are held."""
+    if group.state == "held" and group.final:
+        return f"diana retry --held {group.group}"
+    return f"diana release {group.group}" if group.held and not group.final else ""
 
 
 def _asked(args: argparse.Namespace, node: Client) -> StatusResponse:
     if not args.groups:
-        return node.groups(mine=args.mine, active=args.active)
+        return node.groups(mine=args.mine, active=args.active, limit=_limit(args))
     from diana.wire.client.messages import StatusResponse
 
     return StatusResponse(groups=node.status(args.groups, mine=args.mine, active=args.active))
 
 
-def _status_row(group: GroupStatus) -> tuple[object, ...]:
+def _limit(args: argparse.Namespace) -> int:
+    if args.limit is not None or args.json:
+        return args.limit or 0
+    if args.watch and output.on_terminal():
+        # Below the heading, and above some lines of what is said of the groups.
+        return max(3, shutil.get_terminal_size().lines - 8)
+    return LIMIT
+
+
+def _status_row(group: GroupStatus, *, gangs: bool) -> tuple[object, ...]:
     drawn = output.bar([(group.done, "#"), (group.failed + group.cancelled, "x"), (group.running, "-")], group.jobs)
     waiting = group.unplaced + group.staging + group.queued
+    name = group.name or "-"
+    if output.on_terminal() and len(name) > _WIDEST_NAME:
+        name = f"{name[: _WIDEST_NAME - 3]}..."
     return (
         group.group,
-        group.name or "-",
+        name,
         group.state,
         f"{group.jobs:,}",
+        *([progress(group) or "-"] if gangs else []),
         _level(group),
         drawn,
         f"{group.done:,}",
@@ -108,6 +184,7 @@ def _show_shares(group: GroupStatus) -> None:
     print()
     others = output.fields(group, "unplaced", "cancelled", "held", "unreachable", "gathering")
     facts = [
+        *([progress(group)] if group.gangs else []),
         f"owner {group.owner}",
         *others,
         f"{output.size(group.bytes_moved)} moved",
@@ -122,6 +199,8 @@ def _show_shares(group: GroupStatus) -> None:
         output.say(expected_line(group))
     if group.note:
         output.say(group.note)
+    for line in group.notices:
+        output.say(f"notify {line}")
     if group.shares:
         output.print_table(
             (
@@ -191,37 +270,96 @@ def heard(age_s: float) -> str:
 
 
 def _explain_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("group", metavar="GROUP")
+    parser.add_argument("group", metavar="GROUP", help="a group, or one job of it (alpha-12.3)")
     add_json(parser, "ExplainResponse")
     add_node(parser)
 
 
 def _explain(args: argparse.Namespace) -> int:
+    from diana.cli.groups.contracts import contract_lines
     from diana.cli.groups.decisions import show_called, show_decision, show_moves, show_outcomes
+    from diana.cli.groups.gangs import gang_lines
     from diana.cli.groups.queue import show_waiting
 
     with client(args) as node:
         explained = node.explain(args.group)
-        note = "" if explained.decisions or args.json else node.status([args.group])[0].note
+        note = "" if explained.decisions or explained.job or args.json else node.status([args.group])[0].note
     if args.json:
         output.print_json(explained)
         return 0
-    if not explained.decisions:
+    if explained.job is not None:
+        show_job(explained.job)
+        if explained.decisions:
+            print()
+    elif not explained.decisions:
         output.say(f"{args.group}: not placed yet; {note or f'diana status {args.group} says how far it is'}")
     moves = [decision for decision in explained.decisions if decision.moved]
     others = [decision for decision in explained.decisions if not decision.moved]
-    planned = [decision for decision in others if decision.candidates]
+    # Of gangs the latest is shown whole, as all of a group ask for the same.
+    latest = next((decision for decision in reversed(others) if decision.gang is not None), None)
+    planned = [decision for decision in others if decision.candidates or decision is latest]
     for number, decision in enumerate(planned):
         if number:
             print()
         show_decision(decision)
-    show_called([decision for decision in others if not decision.candidates])
+    show_called([decision for decision in others if decision not in planned])
     show_moves(moves)
+    if explained.gangs:
+        print("\nits gangs that have not begun:")
+        for line in gang_lines(explained.gangs):
+            output.say(line)
+    if explained.contracts:
+        print("\nits running jobs that report their steps:")
+        for line in contract_lines(args.group, explained.contracts):
+            output.say(line)
+    for line in (*explained.exchanges, *explained.ways):
+        output.say(line)
     show_waiting(explained.waiting)
     for reason in explained.stays:
         output.say(f"stays {reason}")
     show_outcomes(explained)
     return 0
+
+
+_STANDS = {
+    "waiting": "waits for a site",
+    "held": "is held; diana release {job} has it go on",
+    "given": "is at {site}, which does not say more just now",
+    "queued": "waits in the queue of {site}",
+    "running": "runs at {site}, attempt {attempt}; diana logs -f {job} follows its output",
+}
+
+
+def show_job(story: JobStory) -> None:
+    """One job: where it is or was, how it ended, what it used, and the command that tells more."""
+    stand = _STANDS.get(story.state)
+    if stand is not None:
+        told = stand.format(job=story.job, site=story.site, attempt=story.attempt)
+        output.heading(f"{story.job} {told}")
+        if story.note:
+            output.say(story.note)
+        return
+    how = story.state.lower().replace("_", " ")
+    where = f" at {story.site}, attempt {story.attempt}" if story.site else ""
+    code = f", exit code {story.exit_code}" if story.exit_code else ""
+    output.heading(f"{story.job} ended: {how}{where}{code}")
+    if story.note:
+        output.say(story.note)
+    if story.site and story.ended_s > story.started_s:
+        ran = f"ran {output.seconds(story.ended_s - story.started_s)}"
+        began = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(story.started_s))
+        used = f"{output.seconds(story.cpu_s)} of processor time"
+        if story.max_rss_bytes:
+            # It ended before anybody looked.
+            used += f", {output.size(story.max_rss_bytes)} of memory at most"
+        output.say(f"{ran} from {began} on, with {used}")
+    group = story.job.partition(".")[0]
+    if story.state in ("UNKNOWN", "INTERRUPTED"):
+        output.say(f"nobody knows how it ended: diana retry --held {story.job} tries it again")
+    elif story.state != "DONE":
+        more = f"diana logs {story.job} shows its output; " if story.site else ""
+        again = "--cancelled " if story.state == "CANCELLED" else ""
+        output.say(f"{more}diana retry {again}{story.job} tries it again, diana retry {again}{group} all such")
 
 
 def _sites_options(parser: argparse.ArgumentParser) -> None:
@@ -310,6 +448,7 @@ COMMANDS = {
         """
 diana status
 diana status alpha-12
+diana status --watch alpha-12
 diana status --mine --active --watch
 """,
     ),
@@ -317,9 +456,11 @@ diana status --mine --active --watch
         _explain_options,
         _explain,
         "The decision as it was recorded, with the price of every site looked at; and for what still waits, which\n"
-        "numbers put it in its level, what would raise it and when it is predicted to start.",
+        "numbers put it in its level, what would raise it and when it is predicted to start. Of one job: where it\n"
+        "stands, or how it ended and what it used, and the decision that put it there.",
         """
 diana explain alpha-12
+diana explain alpha-12.3
 diana explain --json alpha-12
 """,
     ),

@@ -12,11 +12,16 @@ from diana.cli.shared.parsing import Command, add_json, add_node, client
 if TYPE_CHECKING:
     from diana.model.views.queue import LittlesCheck, QueueClass, QueueView, Waiting
 
+WORDS = {"Q1": "first", "Q2": "next", "Q3": "later", "Q4": "last"}
+"""Turn of each level, for people."""
 LEVELS = {"Q1": "[0.5, 1)", "Q2": "[0, 0.5)", "Q3": "[-0.5, 0)", "Q4": "[-1, -0.5)"}
 
 
 def _options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--site", metavar="SITE", help="another site's queues (default: the node's own)")
+    parser.add_argument(
+        "-v", "--verbose", action="store_true", help="also the numbers that order the queue, level by level"
+    )
     add_json(parser, "QueueView")
     add_node(parser)
 
@@ -26,9 +31,57 @@ def _queue(args: argparse.Namespace) -> int:
         queue = node.queue(args.site)
     if args.json:
         output.print_json(queue)
-    else:
+    elif args.verbose:
         show_queue(queue)
+    else:
+        show_plainly(queue)
     return 0
+
+
+def show_plainly(queue: QueueView) -> None:
+    """Who waits, in which turn, and for how long."""
+    busy = f"{queue.running:,} running in {output.counted(queue.slots, 'slot')}"
+    waiting = f"{_jobs(queue.queued)} {'waits' if queue.queued == 1 else 'wait'}" if queue.queued else "nothing waits"
+    output.heading(f"{queue.site}: {busy}, {waiting}")
+    if not queue.queued:
+        return
+    rows = sorted(queue.classes, key=lambda row: (row.level, -row.priority, row.user, row.processors))
+    print()
+    output.print_table(
+        ("TURN", ">JOBS", "OF", ">PROCESSORS EACH", "STARTS IN", "NOTE", "GROUPS"),
+        [
+            (
+                WORDS.get(row.level, row.level),
+                f"{row.jobs:,}",
+                row.user,
+                row.processors,
+                starts_in(row.low_s, row.high_s),
+                _plain_note(row),
+                _groups(row.parts),
+            )
+            for row in rows
+        ],
+        least=("PROCESSORS EACH", "NOTE", "GROUPS"),
+    )
+    if queue.classes_left_out:
+        print(f"and {output.counted(queue.classes_left_out, 'more row')} behind these")
+    print()
+    if not queue.predictions:
+        print("starts are guesses: no wait of this site could be compared with its forecast yet")
+    print("diana explain GROUP says why a group waits and what would raise it; --verbose has the numbers")
+
+
+def _plain_note(row: QueueClass) -> str:
+    unready = row.jobs - row.ready
+    told = [f"{unready:,} not ready to start"] if unready > 0 else []
+    told += ["waited long"] if row.ageing > 0 else []
+    told += ["large group"] if row.heavy or row.demoted else []
+    return ", ".join(told) or "-"
+
+
+def _groups(parts: tuple[str, ...]) -> str:
+    """The groups of parts such as `alpha-3/0`, each once."""
+    return _parts(tuple(dict.fromkeys(part.partition("/")[0] for part in parts)))
 
 
 def show_queue(queue: QueueView) -> None:
@@ -152,7 +205,9 @@ def waiting_lines(row: Waiting) -> list[str]:
     waits = "waits" if row.jobs == 1 else "wait"
     where = f" at {row.site}" if row.site else ""
     if not row.level:
-        return [f"{_jobs(row.jobs)} {waits}{where}: {row.note}"]
+        # Some notes are the end of that very sentence.
+        said = row.note.removeprefix("wait ")
+        return [f"{_jobs(row.jobs)} {waits}{where}{' ' if said != row.note else ': '}{said}"]
     starts = starts_in(row.low_s, row.high_s)
     when = f"; starts in {starts}" if row.high_s > 0 else "; starts now" if row.low_s == 0 else ""
     guess = " (a guess)" if row.high_s > 0 and not row.predictions else ""
@@ -199,11 +254,13 @@ COMMANDS = {
     "queue": Command(
         _options,
         _queue,
-        "Four levels, best first. n: the user's queued jobs; N: what the quota is worth in such jobs now, of the T\n"
+        "Who waits, best first: the turn is that of one of four levels. With --verbose level by level. n: the user's\n"
+        "queued jobs; N: what the quota is worth in such jobs now, of the T\n"
         "processors that all queued jobs want and the quotas Q of all their users; PR: what these give;\n"
         "ADDED: ageing, offsets, demotion. diana explain GROUP says what would raise a group.",
         """
 diana queue
+diana queue --verbose
 diana queue --site beta
 diana queue --json
 """,

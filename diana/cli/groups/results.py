@@ -6,10 +6,14 @@ import argparse
 from itertools import islice
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from diana.cli.shared import output
 from diana.cli.shared.parsing import Command, add_json, add_node, at_least, client, node_given
+from diana.errors import UsageError
 
 if TYPE_CHECKING:
+    from diana.cli.shared.shapes import JobRow
     from diana.client.results import JobResult
 
 SHOWN = 100
@@ -32,7 +36,12 @@ def _options(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help=f"at most so many jobs (default: {SHOWN}, in a table {MOST_SHOWN:,} at most; with --json all)",
     )
-    add_json(parser, "ResultsChunk, one per line; those of one page bear one number")
+    parser.add_argument(
+        "--columns",
+        action="store_true",
+        help="with --json: many jobs a line, as columns (ResultsChunk; those of one page bear one number)",
+    )
+    add_json(parser, "JobRow, one job per line")
     add_node(parser)
 
 
@@ -40,7 +49,13 @@ def _results(args: argparse.Namespace) -> int:
     from diana.client.results import as_asked
 
     outcome = args.outcome or ANY
+    if args.columns and not args.json:
+        raise UsageError("results: --columns is a form of --json; write --json --columns")
     with client(args) as node:
+        if args.json and not args.columns:
+            for row in node.results(args.group, outcome=outcome, first=args.first, most=args.limit or 0):
+                output.print_json(_json_row(row))
+            return 0
         if args.json:
             for chunk in node.result_chunks(args.group, outcome=outcome, first=args.first, most=args.limit or 0):
                 output.print_json(as_asked(chunk))
@@ -62,6 +77,12 @@ def _results(args: argparse.Namespace) -> int:
     return 0
 
 
+def _json_row(row: JobResult) -> JobRow:
+    from diana.cli.shared.shapes import JobRow
+
+    return msgspec.convert(row, JobRow, from_attributes=True)
+
+
 def _so(outcome: str) -> str:
     how = {ANY: "", "held": "with an outcome nobody knows "}.get(outcome, f"as {outcome} ")
     return f"{how}so far"
@@ -77,7 +98,7 @@ def _row(row: JobResult) -> tuple[object, ...]:
         row.attempt or "-",
         output.seconds(row.ended_s - row.started_s) if ran else "-",
         output.seconds(row.cpu_s) if ran else "-",
-        output.size(row.max_rss_bytes) if ran else "-",
+        output.size(row.max_rss_bytes) if ran and row.max_rss_bytes else "-",
         row.error or "-",
     )
 
@@ -95,6 +116,7 @@ diana results alpha-12
 diana results alpha-12 --outcome failed
 diana results alpha-12 --outcome failed --from 500000 --limit 20
 diana results alpha-12 --outcome failed --json
+diana results alpha-12 --json --columns
 """,
     ),
 }

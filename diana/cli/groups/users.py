@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from diana.cli.shared.shapes import UsersShown
     from diana.client import AsyncClient
     from diana.model.views.queue import QueueView
-    from diana.wire.client.sites import Site
+    from diana.model.views.site import Site
 
 MOST_ASKED = 64
 """Sites asked, those with the most jobs first: a thousand sites with a thousand users each would be a million rows. The

@@ -4,27 +4,41 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from typing import TYPE_CHECKING, Any
 
 from diana.cli.shared import output
+from diana.cli.shared.faults import complain
 from diana.cli.shared.parsing import Command, add_json, add_node, at_least, client, duration_s, node_given
 from diana.errors import UsageError
 
 if TYPE_CHECKING:
     from diana.wire.client.messages import SubmitResponse
 
+ROLLS = 8
+"""Times that a look ahead plays each way, unless it is told otherwise."""
+MOST_ENVIRONMENT = 128 << 10
+"""Characters of names and values that travel with a group."""
+_OURS = re.compile(r"(DIANA|SLURM|PBS|SGE)_|(PWD|OLDPWD|SHLVL|TMPDIR|_|BASH_FUNC.*)$")
+"""Variables that mean something else where the job runs."""
 OPTIONS = (
     "name",
     "after",
     "array",
     "max_parallel",
+    "retries",
+    "notify",
+    "components",
+    "flexible",
+    "runner",
     "cpus",
     "memory",
     "gpus",
     "time",
     "sites",
     "not_sites",
+    "rank",
     "container",
     "modules",
     "mpi",
@@ -32,6 +46,7 @@ OPTIONS = (
     "to",
     "on_crash",
     "on_site_lost",
+    "preemptible",
 )
 """Command-line options that travel under the job file's names and go over what stands there."""
 
@@ -49,21 +64,71 @@ def _add_job(parser: argparse.ArgumentParser) -> None:
     over.add_argument("--after", metavar="GROUPS", help="start when these groups are done: alpha-12,alpha-13")
     over.add_argument("--array", metavar="RANGE", help="1-100, 0-99:3 or 1,5,9; %%N behind it: at most N at once")
     over.add_argument("--max-parallel", type=at_least(1), metavar="N", help="at most N jobs at once")
+    over.add_argument(
+        "--retries",
+        metavar="N",
+        help="try jobs that failed again, so often, once the others have ended; or by how they failed:"
+        " out_of_memory=2,factor=2,timed_out=1,failed=1,pause=30s",
+    )
+    over.add_argument(
+        "--notify",
+        metavar="WHOM",
+        default=os.environ.get("DIANA_NOTIFY") or None,
+        help="told when it is over: https://HOST/PATH or mail:NAME@HOST, several by commas (default: DIANA_NOTIFY)",
+    )
     over.add_argument("--cpus", metavar="N", help="processors per job")
+    over.add_argument("--components", metavar="KxN", help="each job is K components of N processors, at one time")
+    over.add_argument("--flexible", metavar="N", help="each job is N processors in components of any size")
+    over.add_argument(
+        "--runner",
+        choices=("env", "mpi", "none"),
+        help="how the components of a job meet: by variables (default), as one MPI job, or not at all",
+    )
     over.add_argument("--memory", metavar="SIZE", help="per job: 500M, 8G")
     over.add_argument("--gpus", metavar="N", help="GPUs per job, which it has for itself")
     over.add_argument("--time", metavar="TIME", help="limit per job: 90s, 30m, 2h")
     over.add_argument("--sites", metavar="A,B", help="only these sites")
     over.add_argument("--not-sites", metavar="A,B", help="not these sites")
+    over.add_argument(
+        "--require",
+        action="append",
+        metavar="EXPR",
+        help="sites must meet it too; may be repeated: 'site.memory_bytes >= 8e9'",
+    )
+    over.add_argument("--rank", metavar="EXPR", help="sites where it is highest come first: site.speed")
     over.add_argument("--container", metavar="IMAGE", help="the image each job runs in")
     over.add_argument("--modules", metavar="A,B", help="what the sites make ready before each job")
     over.add_argument(
         "--mpi", action="store_const", const="true", help="start each job once per processor, as one MPI job"
     )
+    over.add_argument(
+        "--input",
+        action="append",
+        nargs="+",
+        default=[],
+        metavar="FILE",
+        help="files that each job finds in its directory; also URLs and dataset:NAME",
+    )
+    over.add_argument(
+        "--env",
+        action="append",
+        default=[],
+        metavar="NAME=TEXT",
+        help="a variable of each job; NAME alone: as it is here",
+    )
+    over.add_argument(
+        "--export", metavar="ALL|NONE|NAMES", help="variables of this shell that each job has (default: NONE)"
+    )
     over.add_argument("--collect", metavar="A,B", help="outputs to bring back, paths below the job's directory")
     over.add_argument("--to", metavar="DIR", help="where the node gathers the outputs")
+    over.add_argument(
+        "--cwd", metavar="DIR", help="begin in this folder, which is the same at the sites; without inputs and outputs"
+    )
     over.add_argument("--on-crash", choices=("hold", "rerun"), help="what becomes of a job whose machine crashed")
     over.add_argument("--on-site-lost", choices=("hold", "rerun"), help="what becomes of jobs at a site that is lost")
+    over.add_argument(
+        "--preemptible", action="store_const", const="true", help="running jobs may be ended for a gang, and run anew"
+    )
     over.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="any key: resources.work=60")
     over.add_argument("--no-check-command", action="store_true", help="do not look whether the command exists here")
 
@@ -83,24 +148,74 @@ def _submit_options(parser: argparse.ArgumentParser) -> None:
 def _job_of(args: argparse.Namespace) -> dict[str, Any]:
     """Arguments of `Client.submit` and `Client.plan`."""
     options: dict[str, object] = {name: getattr(args, name) for name in OPTIONS if getattr(args, name) is not None}
+    options |= _environment(args)
+    if args.input:
+        # A job file's own paths are relative to it, those of the command line to where that is given.
+        files = [name if _is_elsewhere(name) else os.path.abspath(name) for some in args.input for name in some]
+        if (carried := _carried(args)) is not None:
+            # The program is among the files already; `--input * -- ./fit` names it again.
+            files = [name for name in files if name != os.path.abspath(carried)]
+        if odd := next((name for name in files if "\n" in name), None):
+            raise UsageError(f"--input {odd!r}: a name of several lines; rename the file")
+        if files:
+            options["input"] = "\n".join(files)
     for pair in args.set:
         key, equals, value = pair.partition("=")
         if not key or not equals:
             raise UsageError(f"--set {pair}: wants KEY=VALUE, such as resources.work=60")
         options[key] = value
+    if args.require:
+        options["require"] = "\n".join(args.require)
     if args.to is not None:
         # The node's working directory is not the user's.
         options["to"] = os.path.abspath(args.to)
+    if args.cwd is not None:
+        options["cwd"] = os.path.abspath(args.cwd)
     if args.no_check_command:
         options["check_command"] = False
     return {**_content(args), "options": options}
+
+
+def _is_elsewhere(name: str) -> bool:
+    """True if an input is a URL or a dataset."""
+    return re.match(r"[a-z][a-z0-9+.-]*:", name) is not None and not os.path.exists(name)
+
+
+def _environment(args: argparse.Namespace) -> dict[str, object]:
+    """Variables of each job, by options; their values are no templates."""
+    taken: dict[str, str] = {}
+    for word in (args.export or "").split(","):
+        if word == "ALL":
+            taken |= {name: text for name, text in os.environ.items() if not _OURS.match(name)}
+        elif word not in ("", "NONE"):
+            name, equals, text = word.partition("=")
+            taken[name] = text if equals else _here(name, f"--export {word}")
+    for pair in args.env:
+        name, equals, text = pair.partition("=")
+        taken[name] = text if equals else _here(name, f"--env {pair}")
+    if (size := sum(len(name) + len(text) for name, text in taken.items())) > MOST_ENVIRONMENT:
+        raise UsageError(
+            f"{size:,} characters of environment, at most {MOST_ENVIRONMENT:,}; name those that are needed"
+        )
+    braces = str.maketrans({"{": "{{", "}": "}}"})
+    return {f"group.environment.{name}": text.translate(braces) for name, text in taken.items()}
+
+
+def _here(name: str, given: str) -> str:
+    if not name or name not in os.environ:
+        raise UsageError(f"{given}: no such variable here; write NAME=TEXT")
+    return os.environ[name]
 
 
 def _content(args: argparse.Namespace) -> dict[str, Any]:
     if args.command:
         if args.job is not None:
             raise UsageError(f"a job file ({args.job}) and a command after --; give either")
-        return {"job": _job_of_command(args.command), "format": "json"}
+        if not args.input and not args.no_check_command and _is_lacking(args):
+            raise UsageError(f"command {args.command[0]}: no such file here; mend its name, or name it with --input")
+        return {"job": _job_of_command(args.command, _carried(args)), "format": "json"}
+    if args.job is None and args.input:
+        raise UsageError("--input: takes all words up to the next option as files; name the job file before it")
     if args.job is None:
         raise UsageError("nothing to submit; name a job file, a script, or a command after --")
     if args.job != "-":
@@ -111,21 +226,35 @@ def _content(args: argparse.Namespace) -> dict[str, Any]:
     return {"job": content, "format": args.format or guessed_format(content)}
 
 
-def _job_of_command(words: list[str]) -> dict[str, object]:
-    """A program named by a relative path is one of the user's own: it travels with the group as an input."""
+def _carried(args: argparse.Namespace) -> str | None:
+    """The program of a command that is one of the user's own: named by a relative path, it travels with the group as an
+    input, unless its jobs begin in a folder where it is."""
+    program = args.command[0] if args.command and args.cwd is None else ""
+    return program if _is_relative(program) and os.path.isfile(program) else None
+
+
+def _is_lacking(args: argparse.Namespace) -> bool:
+    program = args.command[0]
+    return args.cwd is None and not args.container and _is_relative(program) and not os.path.exists(program)
+
+
+def _is_relative(program: str) -> bool:
+    return "/" in program and not program.startswith("/") and "{" not in program
+
+
+def _job_of_command(words: list[str], carried: str | None = None) -> dict[str, object]:
     from diana.jobfile.commandline import from_words
 
     try:
         job = from_words(words)
     except ValueError as error:
         raise UsageError(f"command: {error}") from None
-    program = words[0]
-    if "/" in program and not program.startswith("/") and "{" not in program and os.path.isfile(program):
-        carried = os.path.basename(program)
+    if carried is not None:
+        path = os.path.basename(carried)
         group = job["group"]
         assert isinstance(group, dict)
-        group["command"] = [f"./{carried}", *group["command"][1:]]
-        job["inputs"] = [{"url": program, "path": carried}]
+        group["command"] = [f"./{path}", *group["command"][1:]]
+        job["inputs"] = [{"url": carried, "path": path}]
     return job
 
 
@@ -147,6 +276,8 @@ def _submit(args: argparse.Namespace) -> int:
         raise UsageError("--timeout: limits the waiting of --wait; add --wait, or take --time for a limit per job")
     with client(args) as node:
         accepted = node.submit(key=args.key, **_job_of(args))
+        for note in accepted.notes:
+            complain(note)
         if args.wait:
             from diana.cli.groups.follow import follow_all
 
@@ -154,7 +285,9 @@ def _submit(args: argparse.Namespace) -> int:
                 _show_accepted(accepted, args.parsable)
             names = [group.group for group in accepted.groups]
             given = node_given(args)
-            return follow_all(node, names, args.timeout, as_json=args.json, quiet=args.parsable, given=given)
+            return follow_all(
+                node, names, args.timeout, as_json=args.json, quiet=args.parsable, given=given, heard=True
+            )
     if args.json:
         output.print_json(accepted)
     else:
@@ -176,22 +309,39 @@ def _show_accepted(accepted: SubmitResponse, parsable: bool) -> None:
 
 def _plan_options(parser: argparse.ArgumentParser) -> None:
     _add_job(parser)
+    parser.add_argument(
+        "--look-ahead", action="store_true", help="play each way to place it forward, and say what comes out"
+    )
+    parser.add_argument(
+        "--rolls",
+        type=at_least(1),
+        default=ROLLS,
+        metavar="N",
+        help=f"with --look-ahead: play each N times (default: {ROLLS})",
+    )
     add_json(parser, "PlanResponse")
     add_node(parser)
 
 
 def _plan(args: argparse.Namespace) -> int:
+    if args.look_ahead and args.json:
+        raise UsageError("--look-ahead: tells people what comes out, and has no JSON; leave one of the two out")
     with client(args) as node:
-        planned = node.plans(**_job_of(args))
-    if args.json:
-        from diana.wire.client.messages import PlanResponse
+        planned = node.planned(**_job_of(args))
+        home = next((site.site for site in node.sites() if site.home), "") if args.look_ahead else ""
+    for note in planned.notes:
+        complain(note)
+    from diana.wire.client.messages import PlannedGroup
 
-        alone = planned[0].decision if len(planned) == 1 else None
-        output.print_json(PlanResponse(decision=alone) if alone else PlanResponse(groups=planned))
+    groups = planned.groups or (PlannedGroup(decision=planned.decision),)
+    if args.look_ahead and len(groups) > 1:
+        raise UsageError(f"--look-ahead: plays one group, and the file holds {len(groups)}; plan them one by one")
+    if args.json:
+        output.print_json(planned)
         return 0
     from diana.cli.groups.decisions import show_decision
 
-    for at, one in enumerate(planned):
+    for at, one in enumerate(groups):
         if at:
             print()
         if one.waits_for:
@@ -200,6 +350,10 @@ def _plan(args: argparse.Namespace) -> int:
             if one.name:
                 output.say(f"{one.name}: {output.counted(one.jobs, 'job')}")
             show_decision(one.decision)
+            if args.look_ahead:
+                from diana.cli.groups.ahead import show_outlook
+
+                show_outlook(one.decision, home, args.rolls)
     return 0
 
 
@@ -224,6 +378,7 @@ diana submit --key nightly-2026-11-21 --parsable nightly.yaml
         """
 diana plan sweep.toml
 diana plan --sites alpha,beta --json sweep.toml
+diana plan --look-ahead sweep.toml
 diana plan -- ./sim --seed {x} ::: 1 2 3
 """,
         takes_command=True,

@@ -13,18 +13,22 @@ from typing import Any, get_type_hints
 import msgspec
 
 from diana.cli.shared import shapes
+from diana.model.views.datasets import Dataset
 from diana.model.views.group import GroupStatus
 from diana.model.views.link import LinkMap
 from diana.model.views.queue import QueueView
 from diana.sim.checks import coverage
 from diana.sim.experiments.compare import Comparison
+from diana.sim.past.advice import Advice
+from diana.sim.past.twin import TwinCheck
+from diana.sim.past.whatif import WhatIf
 from diana.sim.report.outcome_digest import OutcomeReport
 from diana.sim.report.report import Report
 from diana.sim.specs.scenario_spec import REPORT_KEYS
 from diana.wire.client import messages as wire
 from diana.wire.client.control import CancelResponse, HoldResponse, MoveResponse, ReleaseResponse, RetryResponse
 from diana.wire.client.dashboard import DashboardResponse
-from diana.wire.client.datasets import Dataset, DatasetChunk, DatasetsResponse
+from diana.wire.client.datasets import DatasetChunk, DatasetsResponse
 from diana.wire.client.enrol import InviteResponse, OpenInvitation
 from diana.wire.client.operators import LedgerResponse
 from diana.wire.client.peers import DoctorResponse, MetricsResponse, PeersResponse
@@ -37,11 +41,13 @@ VERBS: dict[str, Any] = {
     "status": wire.StatusResponse,
     "groups": wire.StatusResponse,
     "wait": GroupStatus,
-    "results": wire.ResultsChunk,
+    "results": shapes.JobRow,
+    "results-columns": wire.ResultsChunk,
     "logs": wire.LogsChunk,
     "fetch": shapes.Fetched,
     "cancel": CancelResponse,
     "hold": HoldResponse,
+    "checkpoint": MoveResponse,
     "move": MoveResponse,
     "release": ReleaseResponse,
     "retry": RetryResponse,
@@ -72,6 +78,11 @@ VERBS: dict[str, Any] = {
     "backup": shapes.Copied,
     "restore": shapes.Copied,
     "demo": shapes.DemoResult,
+    "history": shapes.Exported,
+    "history-merge": shapes.Merged,
+    "advise": Advice,
+    "whatif": WhatIf,
+    "whatif-check": TwinCheck,
     "scenario-check": list[shapes.Checked],
 }
 """The type that each verb prints, or each line of it; after a hyphen an order of the verb, or a way to call it."""

@@ -75,7 +75,7 @@ def _verb(name: str, entry: Verb) -> str:
     parser = parser_of(name, entry.summary, command)
     rows = [row for action in parser._actions if (row := _row(action))]
     lines = [f"### diana {name}", "", f"{entry.summary[0].upper()}{entry.summary[1:]}.", ""]
-    lines += [f"    {_usage(name, parser)}", ""]
+    lines += [f"    {usage(name, parser)}", ""]
     if command.more:
         lines += [_listed(command.more), ""]
     if rows:
@@ -100,7 +100,7 @@ def _indented(text: str) -> list[str]:
     return [f"    {line}".rstrip() for line in text.splitlines()]
 
 
-def _usage(name: str, parser: Parser) -> str:
+def usage(name: str, parser: Parser) -> str:
     if parser.usage:
         return parser.usage.replace("%(prog)s", parser.prog)
     names = [_positional(action) for action in parser._actions if not action.option_strings]
@@ -109,11 +109,11 @@ def _usage(name: str, parser: Parser) -> str:
 
 
 def _positional(action: argparse.Action) -> str:
-    shown = _value(action)
+    shown = value_of(action)
     return {"?": f"[{shown}]", "*": f"[{shown} ...]", "+": f"{shown} [{shown} ...]"}.get(str(action.nargs), shown)
 
 
-def _value(action: argparse.Action) -> str:
+def value_of(action: argparse.Action) -> str:
     if isinstance(action.metavar, str):
         return action.metavar
     return "{" + ",".join(map(str, action.choices)) + "}" if action.choices else action.dest.upper()
@@ -123,9 +123,9 @@ def _row(action: argparse.Action) -> str:
     """Empty: it is explained once for all verbs, or has no text of its own."""
     if set(_EVERYWHERE) & set(action.option_strings) or not (action.help or action.choices):
         return ""
-    shown = ", ".join(action.option_strings) if action.option_strings else _value(action)
+    shown = ", ".join(action.option_strings) if action.option_strings else value_of(action)
     if action.option_strings and action.nargs != 0:
-        value = _value(action)
+        value = value_of(action)
         shown += f" [{value}]" if action.nargs == "?" else f" {value}"
     text = (action.help or f"one of {', '.join(map(str, action.choices or ()))}").replace("%%", "%")
     # Which some releases of Python add by themselves.

@@ -23,6 +23,8 @@ EXIT_CODES = {
 
 ENVIRONMENT = {
     "DIANA_DATA": "the node's data directory where --data names none (default: ~/.diana)",
+    "DIANA_NOTIFY": "who is told when a group is over where --notify names nobody",
+    "DIANA_ROOT_JOBS": "true: init and join by root let jobs run as root, as --root-jobs does",
     "NO_COLOR": "if not empty: no colours, as --no-color",
     "COLUMNS": "how wide a terminal is taken to be",
     "TERM": "dumb: no colours, no bars that are redrawn",
@@ -31,8 +33,9 @@ ENVIRONMENT = {
 _JSON = """\
 --json prints one line of JSON for programs on standard output; progress and errors go to standard
 error. Its keys are those of proto3's JSON of the messages in proto/diana/v1/client.proto: lower
-camel case, seconds as numbers, bytes in base64. A value that is its default (0, "", false, an empty
-list) is left out. logs, wait and datasets show print one such line per chunk, group or page; demo,
+camel case, seconds as numbers, bytes in base64. Values that are 0, "", false or an empty list are
+there; of messages within others those that are absent are left out. results prints a line per job
+(--columns: many jobs a line), logs, wait and datasets show one per chunk, group or page; demo,
 simulate and scenario run print a report over several lines.
 docs/json-output.schema.json says what each verb prints. Keys may be added, none is taken away.
 A failure prints nothing there: the exit code says of which kind it is, standard error why.

@@ -15,6 +15,8 @@ from diana.errors import DianaError, UsageError, one_line
 
 INTERNAL = 70
 """Exit code of a fault of ours, apart from all that a user can mend."""
+_NO_PATH = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP)
+"""Faults of a path that whoever named it can mend."""
 _NOT_WRITTEN = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 
 
@@ -35,8 +37,27 @@ def report(error: Exception, words: Sequence[str]) -> int:
         hush()
         complain(f"standard output: {error.strerror}; make room, or write it elsewhere")
         return UsageError.exit_code
+    if isinstance(error, OSError) and error.errno in _NO_PATH and _was_named(error.filename, words):
+        may = ", or have this account allowed there" if isinstance(error, PermissionError) else ""
+        complain(f"{error.filename}: {error.strerror}; name another path{may}")
+        return UsageError.exit_code
     complain(f"internal error: {type(error).__name__}: {error}; the evidence is in {_evidence(error, words)}")
     return INTERNAL
+
+
+def _was_named(filename: object, words: Sequence[str]) -> bool:
+    """True if a path is one that stands in the words of a command, or is the default of one, or lies in or beside it.
+    A node touches its directory for reasons of its own, and keeps the evidence."""
+    if not isinstance(filename, str) or not words or words[0] == "node":
+        return False
+    failed = os.path.abspath(filename)
+    said = [word.partition("=")[2] if word.startswith("--") else word for word in words[1:]]
+    for name in [*said, os.environ.get("DIANA_DATA", "~/.diana")]:
+        path = os.path.abspath(os.path.expanduser(name))
+        beside = os.path.dirname(path) == os.path.dirname(failed)
+        if name and (beside or f"{failed}/".startswith(f"{path}/") or path.startswith(f"{failed}/")):
+            return True
+    return False
 
 
 def complain(text: str) -> None:

@@ -37,10 +37,26 @@ class ProgressBar(str):
 
 
 def print_json(value: object) -> None:
-    """Print any message of the client service (its JSON is proto3's mapping), or plain values; one line."""
+    """Print any message of the client service (its JSON is proto3's mapping, zeros and empty texts present), or plain
+    values; one line."""
     import msgspec
 
-    sys.stdout.write(msgspec.json.encode(value).decode() + "\n")
+    sys.stdout.write(msgspec.json.encode(_whole(value)).decode() + "\n")
+
+
+def _whole(value: object) -> object:
+    """The value with the defaults that the wire leaves out; messages that are absent stay so."""
+    import msgspec
+
+    from diana.model.views.shown import Shown
+    from diana.wire.client.base import Message
+
+    if isinstance(value, Shown | Message):
+        fields = ((f.encode_name, getattr(value, f.name)) for f in msgspec.structs.fields(type(value)))
+        return {name: _whole(some) for name, some in fields if some is not None}
+    if isinstance(value, tuple | list):
+        return [_whole(one) for one in value]
+    return value
 
 
 def tell(text: str, as_json: bool) -> None:
@@ -156,7 +172,11 @@ def bar(parts: Sequence[tuple[int, str]], total: int, width: int = 20) -> Progre
     for count, mark in parts:
         drawn += mark * (max(1, count * width // total) if count and total else 0)
     drawn = drawn[:width]
-    if len(drawn) == width and sum(count for count, _ in parts) < total:
+    counted_all = sum(count for count, _ in parts) >= total > 0
+    if counted_all and drawn:
+        # Each part is rounded down: nothing is to come all the same.
+        drawn = drawn.ljust(width, drawn[-1])
+    elif len(drawn) == width:
         drawn = drawn[:-1]
     return ProgressBar(drawn + "." * (width - len(drawn)))
 

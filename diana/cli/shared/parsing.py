@@ -170,11 +170,17 @@ _UNIT_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 def duration_s(text: str) -> float:
-    """`90`, `90s`, `1.5m`, `2h`, `1d` in seconds, above 0."""
+    """`90`, `90s`, `1.5m`, `2h`, `1d`, and all that a job file takes (`1h30m`, `1:30:00`) in seconds, above 0."""
+    from diana.jobfile import units
+
     found = _DURATION.match(text)
-    if not found or float(found[1]) == 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is no duration; write 90, 90s, 15m, 2h or 1d")
-    return float(found[1]) * _UNIT_S[found[2] or "s"]
+    try:
+        seconds = float(found[1]) * _UNIT_S[found[2] or "s"] if found else units.duration_s(text)
+    except ValueError:
+        seconds = 0.0
+    if not seconds:
+        raise argparse.ArgumentTypeError(f"{text!r} is no duration; write 90, 90s, 15m, 1h30m or 1d")
+    return seconds
 
 
 def _gpus(text: str) -> int | Literal["auto"]:

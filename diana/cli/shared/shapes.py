@@ -16,10 +16,66 @@ class Said(_Shape, frozen=True):
     """Report of what was done, in a line or several."""
 
 
+class OutputRow(_Shape, frozen=True, rename="camel"):
+    name: str
+    size_bytes: int
+    sha256: str
+
+
+class JobRow(_Shape, frozen=True, rename="camel"):
+    """A job that has ended. Times are seconds of its site's clock; outcome is DONE, FAILED, TIMED_OUT, ..."""
+
+    job: str
+    index: int
+    site: str
+    """Empty: it was given to none."""
+    attempt: int
+    outcome: str
+    exit_code: int
+    started_s: float
+    ended_s: float
+    cpu_s: float
+    max_rss_bytes: int
+    outputs: tuple[OutputRow, ...]
+    error: str
+
+
 class Fetched(_Shape, frozen=True):
     folder: str
     """Absolute."""
     files: tuple[str, ...]
+
+
+class Exported(_Shape, frozen=True):
+    """Output of history export."""
+
+    folder: str
+    groups: int
+    jobs: int
+    """Jobs that ended."""
+    going_on: int
+    """Groups that are not over."""
+    without_jobs: int
+    """Groups none of whose jobs has ended."""
+    clock_back: int
+    """Jobs that began before they were submitted, by the clocks of their sites."""
+    size_bytes: int
+    """Size of the log."""
+    missing: int = 0
+    """Groups of the span that the site has forgotten already."""
+    restored: int = 0
+    """Times that a journal was put back within the span."""
+    sites: tuple[str, ...] = ()
+    """Sites whose histories are in that of a grid."""
+    untold: tuple[str, ...] = ()
+    """Sites that told none to that of a grid, each with the reason."""
+
+
+class Merged(_Shape, frozen=True):
+    """Output of history merge."""
+
+    folder: str
+    sites: tuple[str, ...]
 
 
 class Copied(_Shape, frozen=True):

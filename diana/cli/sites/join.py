@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from diana.cli.shared import output
 from diana.cli.shared.parsing import Command, add_data, add_gpus, add_json, add_node, at_least, client, duration_s
-from diana.cli.sites.site import data_of, gpus_of
+from diana.cli.sites.given_tokens import HOW, token_from
+from diana.cli.sites.site import add_root_jobs, data_of, gpus_of, say_root_jobs
 
 if TYPE_CHECKING:
     from diana.node.enrol.nearest import SiteDistance
@@ -99,7 +100,7 @@ def _name_there(kind: str, name: str) -> str:
 
 def _join_options(parser: argparse.ArgumentParser) -> None:
     parser.usage = f"{parser.prog} [options] TOKEN [NAME]"
-    parser.add_argument("token", metavar="TOKEN", help="what diana invite printed; secret until it is used")
+    parser.add_argument("token", metavar="TOKEN", help=f"what diana invite printed, secret until it is used; {HOW}")
     parser.add_argument(
         "name",
         nargs="?",
@@ -124,19 +125,20 @@ def _join_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--advertise", metavar="HOST:PORT", help="where others reach it, if that differs; none: nobody")
     parser.add_argument("--slots", type=at_least(0), metavar="N", help="processors jobs may hold (default: all here)")
     add_gpus(parser)
+    add_root_jobs(parser)
     parser.add_argument(
         "--out", metavar="DIR", help="a user's credential: the folder to make (default: ./NAME-credential)"
     )
     add_json(parser, "keys kind, vo, site, name, listen and data; of a user: user, vo, site and credential")
 
 
-def _measured(args: argparse.Namespace) -> list[SiteDistance]:
+def _measured(tokens: list[str]) -> list[SiteDistance]:
     """The sites that invited this machine, nearest first; none where one token is given."""
-    if not args.others:
+    if len(tokens) == 1:
         return []
     from diana.node.enrol.nearest import nearest
 
-    return nearest((args.token, *args.others))
+    return nearest(tokens)
 
 
 def _distances(measured: list[SiteDistance]) -> str:
@@ -149,15 +151,17 @@ def _join(args: argparse.Namespace) -> int:
     from diana.cli.shared.shapes import DistanceOfSite, Joined, JoinedUser
     from diana.node.enrol.joining import join
 
-    measured = _measured(args)
+    tokens = [token_from(word) for word in (args.token, *args.others)]
+    measured = _measured(tokens)
     made = join(
-        measured[0].token if measured else args.token,
+        measured[0].token if measured else tokens[0],
         args.name,
         data=data_of(args),
         listen=args.listen,
         advertise=args.advertise or "",
         slots=args.slots,
         gpus=args.gpus,
+        root_jobs=args.root_jobs,
         out=Path(args.out).absolute() if args.out else None,
     )
     if made.config is None:
@@ -198,6 +202,8 @@ def _join(args: argparse.Namespace) -> int:
         what = "standby" if made.kind == "standby" else "member"
         where = f"{made.folder}{gpus_of(config, args.gpus)}"
         output.say(f"machine {made.name}, {what} of site {made.site} of {made.vo}: made in {where}")
+    if not made.again:
+        say_root_jobs(config)
     output.say(f"start its node with: diana node --data {made.folder}")
     return 0
 
@@ -226,9 +232,12 @@ diana invite --withdraw c867505a3b06f88c
         "  keys and site.toml; then start its node with: diana node. One that is there, of a site that lost its\n"
         "  certificate and was invited with --again, gets a new certificate and keeps the rest.\n"
         "  a user: makes a folder with a private key (./NAME-credential, or --out); use it with: --credential FOLDER.\n"
-        "Whatever is wrong, nothing is left behind.",
+        "Whatever is wrong, nothing is left behind. All accounts of a machine see the words of its commands (ps):\n"
+        "where there are others, give the token as - (paste it when asked), @FILE or env:NAME; so do those of --or.",
         """
 diana join TOKEN beta
+diana join - beta
+diana join @beta.token beta
 diana join TOKEN beta --data /srv/beta --listen 10.0.0.2:7400
 diana join TOKEN m2 --gpus 2
 diana join TOKEN-OF-ALPHA m2 --or TOKEN-OF-BETA

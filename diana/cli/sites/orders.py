@@ -8,6 +8,7 @@ import json
 import time
 from pathlib import Path
 
+from diana.bounds import MOST_TOML_BYTES, text_of, toml_of
 from diana.cli.shared import output
 from diana.cli.shared.parsing import Command, add_json, add_node, client
 from diana.errors import UsageError
@@ -82,13 +83,11 @@ def _set(args: argparse.Namespace) -> int:
 
 
 def _read(file: Path) -> dict[str, object]:
-    import tomllib
-
     try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
+        return toml_of(text_of(file, MOST_TOML_BYTES))
     except OSError as error:
         raise UsageError(f"{file}: {error.strerror}; name a file that can be read") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:
         raise UsageError(f"{file}: not TOML: {error}; mend that line") from None
 
 

@@ -14,7 +14,19 @@ if TYPE_CHECKING:
 
 _PEERS = ("SITE", "STATE", "LINK", ">STREAMS", "HELD", "REACHED", ">RTT", ">HEARD", ">SUMMARY", "RELEASE")
 _PEERS_LEAST = ("RELEASE", "SUMMARY", "STREAMS", "HELD", "RTT", "REACHED")
-_MACHINES = ("MACHINE", "ROLE", "STATE", ">SLOTS", ">FREE", ">JOBS", "STANDBY")
+_MACHINES = (
+    "MACHINE",
+    "ROLE",
+    "STATE",
+    ">SLOTS",
+    ">FREE",
+    ">JOBS",
+    ">SCRATCH",
+    ">WAS HERE",
+    ">GOINGS",
+    ">AVAILABLE",
+    "STANDBY",
+)
 
 
 def _options(parser: argparse.ArgumentParser) -> None:
@@ -73,14 +85,32 @@ def _machine(row: MachineRow) -> tuple[object, ...]:
         row.slots,
         max(0, row.slots - row.used_slots) if row.state == "here" else "-",
         f"{row.jobs:,}",
+        _scratch(row),
+        _share(row.here_s / row.known_s) if row.known_s else "-",
+        f"{row.goings:.0f}" if row.availability else "-",
+        _share(row.availability) if row.availability else "-",
         row.note or "-",
     )
+
+
+def _share(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
+def _scratch(row: MachineRow) -> str:
+    if not row.scratch_bytes:
+        return "-"
+    free = output.size(row.scratch_free_bytes) if row.scratch_free_bytes >= 0 else "?"
+    return f"{free} of {output.size(row.scratch_bytes)}"
 
 
 def _footer(found: PeersResponse) -> list[str]:
     lines = []
     if any(row.role == "standby" for row in found.machines):
         lines.append(f"witness of the standby: {found.witness or 'none; a takeover takes an operator'}")
+    if found.to_lead:
+        how = "it is to lead soon" if found.elects else "hand over with: diana site promote"
+        lines.append(f"{found.why_to_lead}; {how}")
     if found.relayed_by:
         lines.append(f"{', '.join(found.relayed_by)}: cannot dial this site, relay to it")
     if found.relays_to:
@@ -96,7 +126,10 @@ COMMANDS = {
         _peers,
         "LINK: out, the stream was dialled from here; in, from there; via SITE, by a tunnel through SITE; - none,\n"
         "which is well in a large VO. HELD: who wants it to stand. SUMMARY: age of the newest word of its slots and\n"
-        "load. A site that cannot be reached is shown with its age, never as an error.",
+        "load. A site that cannot be reached is shown with its age, never as an error.\n"
+        "WAS HERE: share of the time that is known for which a machine of this site was there. GOINGS: times it went\n"
+        "unplanned. AVAILABLE: how far it may be counted on, by which the leader is chosen: each going counts as an\n"
+        "hour away, and a new machine begins at 99 %. Older time counts less in all three.",
         """
 diana peers
 diana peers --json

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from diana.cli.shared import output
 from diana.cli.shared.parsing import Command, add_data, add_gpus, add_json, add_node, at_least, client
-from diana.errors import UsageError
+from diana.errors import NodeLeft, UsageError
 
 if TYPE_CHECKING:
     from diana.node.config.site_file import SiteConfig
@@ -37,6 +37,7 @@ def _init_options(parser: argparse.ArgumentParser) -> None:
         help="slurm, gridengine, pbs or htcondor starts its jobs; --slots N is then what runs here beside",
     )
     parser.add_argument("--listen", metavar="HOST:PORT", help="what the node binds (default: 127.0.0.1:7400)")
+    add_root_jobs(parser)
     parser.add_argument(
         "--peer", action="append", default=[], metavar="HOST:PORT", help="another site; may be repeated"
     )
@@ -53,8 +54,10 @@ def _init(args: argparse.Namespace) -> int:
         raise UsageError("init: wants a site's name, or --user NAME; see diana init --help")
     if args.site and args.out:
         raise UsageError("init: --out is for a user's credential; name a site's directory with --data")
-    for option in ("vo", "vo_from", "slots", "gpus", "cluster", "listen", "peer") if args.user else ():
-        if getattr(args, option) not in (None, []):
+    site_options = ("vo", "vo_from", "slots", "gpus", "cluster", "listen", "root_jobs", "peer")
+    for option in site_options if args.user else ():
+        given = getattr(args, option)
+        if given is not None and given is not False and given != []:
             raise UsageError(f"init: --{option.replace('_', '-')} is for a site; leave it out with --user")
     return _init_site(args) if args.site else _init_user(args)
 
@@ -64,8 +67,18 @@ def _init_site(args: argparse.Namespace) -> int:
     from diana.node.config.site_file import is_loopback
 
     data = data_of(args)
+    listen = _port_to_listen_on(args.listen, data)
     config = init_site(
-        data, args.site, args.vo, args.vo_from, args.slots, args.listen, args.peer, args.cluster, args.gpus
+        data,
+        args.site,
+        args.vo,
+        args.vo_from,
+        args.slots,
+        listen,
+        args.peer,
+        args.cluster,
+        args.gpus,
+        root_jobs=args.root_jobs,
     )
     if args.json:
         from diana.cli.shared.shapes import MadeSite
@@ -78,8 +91,41 @@ def _init_site(args: argparse.Namespace) -> int:
         output.say("only this machine reaches it there; for others, set listen in its site.toml, or init with --listen")
     if args.cluster:
         output.say(f"{args.cluster} starts its jobs: see that it answers with diana doctor --data {data}")
+    say_root_jobs(config)
     output.say(f"start its node with: diana node --data {data}")
     return 0
+
+
+def _port_to_listen_on(given: str | None, data: Path) -> str | None:
+    """The address that a new site is to have: as given, or the first of this machine's that is free."""
+    from diana.adapters.grpc.server import TAKEN, cannot_bind
+    from diana.node.config.site_file import DEFAULT_LISTEN, host_port
+    from diana.node.enrol.ports import free_port
+
+    try:
+        host, port = host_port(given or DEFAULT_LISTEN)
+    except ValueError as error:
+        raise UsageError(f"--listen {error}, such as 127.0.0.1:7400") from None
+    if not port or cannot_bind(host, port) != TAKEN:
+        # An address of another machine may be meant: of the one that an image is made for.
+        return given
+    if given:
+        raise UsageError(f"--listen {given}: another program listens there; choose another port")
+    return f"{host}:{free_port(host, data)}"
+
+
+def add_root_jobs(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--root-jobs",
+        action="store_true",
+        help="jobs may run as root, where the node does and site.toml maps no accounts (so says DIANA_ROOT_JOBS=true)",
+    )
+
+
+def say_root_jobs(config: SiteConfig) -> None:
+    """Tell root that its node waits for a word about its jobs, where nobody has given one."""
+    if os.getuid() == 0 and not config.root_jobs:
+        output.say("its node will not start as root: in site.toml map users under [run_as], or set root_jobs = true")
 
 
 def gpus_of(config: SiteConfig, asked: object) -> str:
@@ -104,6 +150,9 @@ def _init_user(args: argparse.Namespace) -> int:
 
 def _node_options(parser: argparse.ArgumentParser) -> None:
     add_data(parser)
+    parser.add_argument(
+        "--detach", action="store_true", help="start it as a process of its own; return when it answers, or why not"
+    )
     over = parser.add_argument_group("instead of what site.toml says, for this run")
     over.add_argument("--listen", metavar="HOST:PORT", help="what to bind; port 0: any free one")
     over.add_argument("--peer", action="append", metavar="HOST:PORT", help="another site; may be repeated")
@@ -114,8 +163,16 @@ def _node_options(parser: argparse.ArgumentParser) -> None:
 
 def _node(args: argparse.Namespace) -> int:
     data = data_of(args)
-    if not (data / "site.toml").exists():
+    try:
+        there = (data / "site.toml").exists()
+    except PermissionError as error:
+        raise UsageError(f"{data}: {error.strerror}; run its node as the account whose directory it is") from None
+    if not there:
         raise UsageError(f"{data}: no site there; make one with: diana init NAME --data {data}")
+    if args.detach:
+        from diana.cli.sites.detached import start
+
+        return start(data, _same_words(args))
     overrides: dict[str, object] = {}
     if args.listen is not None:
         overrides["listen"] = args.listen
@@ -132,15 +189,32 @@ def _node(args: argparse.Namespace) -> int:
     return run_node(data, overrides)
 
 
+def _same_words(args: argparse.Namespace) -> list[str]:
+    """The options of this run, for the process that serves."""
+    words = [word for peer in args.peer or () for word in ("--peer", peer)]
+    for option in ("listen", "slots", "log_format"):
+        if (value := getattr(args, option)) is not None:
+            words += [f"--{option.replace('_', '-')}", str(value)]
+    return [*words, "--no-zeroconf"] if args.no_zeroconf else words
+
+
 def _stop_options(parser: argparse.ArgumentParser) -> None:
     add_json(parser, "Empty")
     add_node(parser)
 
 
 def _stop(args: argparse.Namespace) -> int:
-    with client(args) as node:
-        info = node.info()
-        node.stop()
+    try:
+        with client(args) as node:
+            info = node.info()
+            node.stop()
+    except NodeLeft:
+        # It was stopping when it was asked; that it is gone is what was wanted.
+        if args.json:
+            output.print_json({})
+        else:
+            output.say("the node has ended; it was stopping already")
+        return 0
     if args.json:
         output.print_json({})
     else:
@@ -172,6 +246,7 @@ diana init --user ann --out ann-credential
         "a site's node, a standby's or a member machine's.",
         """
 diana node
+diana node --detach
 diana node --data /srv/beta --peer 127.0.0.1:7400
 """,
     ),

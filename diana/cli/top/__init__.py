@@ -11,7 +11,7 @@ import sys
 
 from diana.cli.shared import output
 from diana.cli.shared.parsing import Command, add_node, client, duration_s
-from diana.errors import UsageError
+from diana.errors import UsageError, of_extra
 
 EVERY_S = 1.0
 
@@ -27,13 +27,14 @@ def _options(parser: argparse.ArgumentParser) -> None:
 def _top(args: argparse.Namespace) -> int:
     if not (sys.stdin.isatty() and output.on_terminal()):
         raise UsageError("top: wants a terminal; elsewhere take diana status --active, diana sites or diana queue")
+    with of_extra("top", "diana top"):
+        from diana.cli.top.app import Top
     with client(args) as node:
         # What is wrong from the beginning is one line; later, the page waits for the node to come back.
         node.groups(limit=1)
         info = node.info()
     if not os.environ.get("NO_COLOR"):
         os.environ.pop("NO_COLOR", None)
-    from diana.cli.top.app import Top
     from diana.client import AsyncClient
 
     app = Top(
@@ -53,7 +54,8 @@ COMMANDS = {
         _options,
         _top,
         "Keys: s sites, u queue, g groups, m machines and peers: the same again makes that table fill the page.\n"
-        "Enter tells a group's story: its shares, why it was placed so, what failed last. / shows only rows that hold\n"
+        "Enter tells a group's story: its shares, why it was placed so, what failed last; l there shows the output of\n"
+        "a job, also while it runs (n and p: the next and the one before, j: any other). / shows only rows that hold\n"
         "a word; a leaves out what is over; c cancels, h holds, r releases or retries a group, once you said yes;\n"
         "q ends. While the node cannot be reached the page keeps what it knew, and goes on when the node is back.\n"
         "Of many groups those that are not over come first, then the newest; the title says how many are left out.",

@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from diana.model.views.queue import QueueView
+from diana.model.views.site import Site
 from diana.wire.client import messages as wire
 from diana.wire.client.peers import PeersResponse
-from diana.wire.client.sites import Site
 
 if TYPE_CHECKING:
     from diana.client import AsyncClient

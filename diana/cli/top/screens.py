@@ -14,6 +14,7 @@ from textual.containers import Vertical, VerticalScroll
 from textual.screen import ModalScreen, Screen
 from textual.widgets import Footer, Static
 
+from diana.cli.top.logs import LogScreen, likely_job
 from diana.cli.top.reading import PATIENCE_S
 from diana.cli.top.story import Cells, Failures, story
 from diana.errors import DianaError
@@ -58,6 +59,7 @@ class StoryScreen(Screen[None]):
         Binding("c", "act('cancel')", "cancel"),
         Binding("h", "act('hold')", "hold"),
         Binding("r", "act('again')", "release, retry"),
+        Binding("l", "log", "output of a job"),
     ]
 
     def __init__(
@@ -92,6 +94,12 @@ class StoryScreen(Screen[None]):
 
     def action_act(self, what: str) -> None:
         self._act(what, self._status)
+
+    def action_log(self) -> None:
+        status = self._status
+        failed = self._failures.last[-1].index if self._failures.last else None
+        first = likely_job(status, failed)
+        self.app.push_screen(LogScreen(status.group, status.jobs, first, self._client, every_s=self._every_s))
 
     async def _follow(self) -> None:
         loop = asyncio.get_running_loop()

@@ -8,6 +8,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, cast
 
 from diana.cli.groups.decisions import summary
+from diana.cli.groups.gangs import gang_lines
 from diana.cli.groups.look import heard
 from diana.cli.groups.queue import waiting_lines
 from diana.cli.shared import output
@@ -145,11 +146,16 @@ def _decision(explained: wire.ExplainResponse) -> Iterator[str]:
 
 
 def _waiting(explained: wire.ExplainResponse) -> Iterator[str]:
+    if explained.gangs:
+        yield ""
+        yield "Its gangs that have not begun:"
+        yield from (f"  {line}" for line in gang_lines(explained.gangs[:MOST_WAITING]))
     for row in explained.waiting[:MOST_WAITING]:
         yield ""
         yield from waiting_lines(row)
     if len(explained.waiting) > MOST_WAITING:
         yield f"and {output.counted(len(explained.waiting) - MOST_WAITING, 'more place')} where jobs of it wait"
+    yield from explained.ways[-MOST_WAITING:]
     for reason in explained.stays[:MOST_WAITING]:
         yield f"stays {reason}"
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
+from diana.cli.groups.gangs import progress
 from diana.cli.groups.look import heard
 from diana.cli.groups.queue import LEVELS, starts_in
 from diana.cli.shared import output
 from diana.cli.top.reading import SHOWN
 from diana.model.views.group import GroupStatus
 from diana.model.views.queue import QueueClass, QueueUser, QueueView
+from diana.model.views.site import Site
 from diana.wire.client import messages as wire
 from diana.wire.client.peers import MachineRow, PeerRow, PeersResponse
-from diana.wire.client.sites import Site
 
 T = TypeVar("T")
 BUSY = 10
@@ -120,7 +121,7 @@ def _group(group: GroupStatus) -> TableRow:
     return _clean(
         group.group,
         group.group,
-        clipped(group.name or "-"),
+        clipped(group.name or "-") + (f" ({progress(group)})" if group.gangs else ""),
         group.state,
         output.bar(parts, group.jobs, DONE),
         f"{group.done:,}/{group.jobs:,}",

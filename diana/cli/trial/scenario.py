@@ -45,11 +45,12 @@ def _factor(text: str) -> float:
 def _run_one(args: argparse.Namespace) -> int:
     if len(args.files) != 1:
         raise UsageError("scenario run: name one file: diana scenario run FILE --on processes; scenarios/ holds some")
+    from diana.sim.scenario.shipped import resolved
     from diana.trial.run import Options, run
 
     said = {"on": args.on, "seed": args.seed, "speed_up": args.speed_up, "within_s": args.within, "keep": args.keep}
     options = Options(**{name: value for name, value in said.items() if value is not None})
-    return run(Path(args.files[0]), options, args.json)
+    return run(Path(resolved(args.files[0])), options, args.json)
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -62,7 +63,9 @@ def _run(args: argparse.Namespace) -> int:
         return _schema(args)
     if not args.files:
         raise UsageError("scenario check: name a file: diana scenario check FILE; scenarios/ holds some")
-    rows = [_checked(Path(file)) for file in args.files]
+    from diana.sim.scenario.shipped import resolved
+
+    rows = [_checked(Path(resolved(file))) for file in args.files]
     if args.json:
         output.print_json(rows)
     else:

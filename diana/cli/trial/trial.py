@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from diana.cli.shared.pages import add_page, check_page
 from diana.cli.shared.parsing import Command, add_json, add_node, at_least, client
 from diana.errors import UsageError
 
@@ -48,7 +49,7 @@ def _simulate_options(parser: argparse.ArgumentParser) -> None:
         default=True,
         help="make the first seed that fails small (within a minute; default: yes)",
     )
-    parser.add_argument("--html", type=Path, metavar="FILE", help="write a page with plots, for a browser, there too")
+    add_page(parser)
     add_json(parser, "the scenario's report, or the trace's figures")
     parser.add_argument(
         "--on",
@@ -101,16 +102,6 @@ def _replay(args: argparse.Namespace) -> int:
     return run(args.trace, args.lrm or "fcfs", args.processors, args.first, args.partition, args.json)
 
 
-def _check_page(page: Path | None) -> None:
-    """Before the runs, not after them."""
-    if page is None:
-        return
-    if page.is_dir():
-        raise UsageError(f"simulate: --html {page}: a folder; name a file in it")
-    if not page.absolute().parent.is_dir():
-        raise UsageError(f"simulate: --html {page}: no such folder; make it, or name another")
-
-
 def _simulate(args: argparse.Namespace) -> int:
     if args.trace is not None:
         return _replay(args)
@@ -119,9 +110,10 @@ def _simulate(args: argparse.Namespace) -> int:
             raise UsageError(f"simulate: --{name} is for --trace FILE, which is not given")
     if args.scenario is None:
         raise UsageError("simulate: no FILE; name a scenario (scenarios/ holds some), or a log with --trace")
-    if not Path(args.scenario).exists():
-        raise UsageError(f"scenario {args.scenario}: no such file; scenarios/ holds some")
-    _check_page(args.html)
+    from diana.sim.scenario.shipped import found
+
+    args.scenario = found(args.scenario)
+    check_page("simulate", args.html)
     from diana.cli.shared.progress import progress
 
     if args.on == "grid":

@@ -12,7 +12,8 @@ from diana.errors import UsageError
 
 if TYPE_CHECKING:
     from diana.client import Client
-    from diana.wire.client.datasets import Dataset, DatasetProgress
+    from diana.model.views.datasets import Dataset
+    from diana.wire.client.datasets import DatasetProgress
 
 _ACTIONS = ("list", "add", "show", "verify", "remove")
 _HEADER = ("DATASET", ">VERSION", "SITE", ">FILES", ">SIZE", "STATE")
@@ -61,6 +62,9 @@ def _check(args: argparse.Namespace) -> None:
             raise UsageError(f"datasets {action}: --{flag.replace('_', '-')} goes with datasets {of}")
 
 
+_ONLY_NAMES = "other sites tell the names of their datasets alone"
+
+
 def _list(args: argparse.Namespace, node: Client) -> int:
     found = node.datasets()
     if args.json:
@@ -69,6 +73,8 @@ def _list(args: argparse.Namespace, node: Client) -> int:
         output.print_json(DatasetsResponse(datasets=found))
     elif found:
         output.print_table(_HEADER, [_row(d) for d in found])
+        if elsewhere := sorted({d.site for d in found if d.files < 0}):
+            print(f"-: {_ONLY_NAMES}; diana datasets at {elsewhere[0]} has their files and sizes")
     else:
         print("no datasets; register one with: diana datasets add NAME PATH...")
     return 0

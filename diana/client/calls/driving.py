@@ -10,7 +10,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import BrokenExecutor
+from concurrent.futures import BrokenExecutor, CancelledError
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from diana.client.aio import AsyncClient
 from diana.client.calls.following import follow, hold_out
 from diana.client.calls.gathering import CallGroup, GridFuture, WaitingCalls, no_room
 from diana.client.calls.packing import Call, job_of
+from diana.client.calls.sizing import Rest
 from diana.client.calls.withdrawing import LOOK_EVERY_S, Withdrawals, Withdrawn
 from diana.errors import DianaError
 from diana.model.indexset import IndexSet
@@ -31,6 +32,8 @@ PLACES = 24
 IDLE_S = 0.5
 """Seconds after which the thread ends without work; the next call starts another."""
 MOST_LINGER_S = 2.0
+LOOK_S = 0.05
+"""Seconds between two looks at calls that wait until others were measured."""
 TOGETHER_S = 0.01
 """Seconds within which calls of a group that callbacks cancel are taken back together."""
 
@@ -48,11 +51,12 @@ class Driver:
         inputs: Sequence[Mapping[str, Any]],
         linger_s: float,
         patience_s: float,
+        warm: bool = True,
     ) -> None:
         self._withdrawals = Withdrawals(client, patience_s)
         """Called in the user's threads and in the loop's helper threads, never in the driver's own: it blocks."""
         self._node = node
-        self._options, self._python, self._inputs = options, python, inputs
+        self._options, self._python, self._inputs, self._warm = options, python, inputs, warm
         self._linger_s = linger_s
         self._patience_s = patience_s
         # Entered anew by callbacks, and by generators that are collected at any moment.
@@ -60,6 +64,7 @@ class Driver:
         self._drained = threading.Condition(self._lock)
         self._waiting = WaitingCalls()
         self._ready: list[CallGroup] = []
+        self._rests: list[Rest] = []
         self._groups: set[CallGroup] = set()
         """Groups that are not over."""
         self._closed = False
@@ -87,6 +92,23 @@ class Driver:
             self._groups.add(group)
             self._ready.append(group)
             self._stir()
+
+    def send_later(self, rest: Rest) -> None:
+        """Send these once the first of their kind were measured."""
+        with self._lock:
+            self._check_open()
+            self._rests.append(rest)
+            self._stir()
+
+    def drop(self, rest: Rest) -> None:
+        """Take back what is not read any more."""
+        with self._lock:
+            rest.dropped = True
+            if rest in self._rests:
+                self._rests.remove(rest)
+                rest.sent.set()
+        if rest.group is not None and rest.group.open:
+            self.abandon(rest.group)
 
     def withdraw(self, future: GridFuture[Any]) -> bool:
         """Take a call back; True if it will never run. Blocks while the call is on its way to the node. In a callback
@@ -120,9 +142,13 @@ class Driver:
         with self._lock:
             self._closed = True
             dropped = self._waiting.drain() if cancel else []
+            rests, self._rests = (self._rests, []) if cancel else ([], self._rests)
             groups = list(self._groups) if cancel else []
             self._drained.notify_all()
             self._stir(start=False)
+        for rest in rests:
+            rest.error = CancelledError()
+            rest.sent.set()
         for future in dropped:
             future.end_cancelled()
         end_s = time.monotonic() + self._patience_s
@@ -172,7 +198,11 @@ class Driver:
         with self._lock:
             self._closed, self._loop, self._wake, self._thread = True, None, None, None
             left, groups = self._waiting.drain(), list(self._groups)
+            rests, self._rests = self._rests, []
             self._drained.notify_all()
+        for rest in rests:
+            rest.error = broken
+            rest.sent.set()
         for future in left:
             future.fail(broken)
         for group in groups:
@@ -211,8 +241,26 @@ class Driver:
                 if self._closed or self._waiting.full or wait_s <= 0.0:
                     self._make_group()
                     wait_s = IDLE_S
+            if self._rests:
+                self._send_measured(now_s)
+                wait_s = min(wait_s, LOOK_S)
             due, self._ready = self._ready, []
         return due, wait_s
+
+    def _send_measured(self, now_s: float) -> None:
+        for rest in list(self._rests):
+            size = rest.size(now_s)
+            if not size:
+                continue
+            self._rests.remove(rest)
+            try:
+                group = rest.make(size, self.withdraw)
+            except OSError as error:
+                rest.error = no_room(error)
+            else:
+                self._groups.add(group)
+                self._ready.append(group)
+            rest.sent.set()
 
     def _make_group(self) -> None:
         try:
@@ -228,7 +276,7 @@ class Driver:
 
     def _over(self, idle_s: float) -> bool:
         with self._lock:
-            if self._tasks or self._waiting or self._ready or (idle_s < IDLE_S and not self._closed):
+            if self._tasks or self._waiting or self._ready or self._rests or (idle_s < IDLE_S and not self._closed):
                 return False
             self._loop = self._wake = self._thread = None
             return True
@@ -280,7 +328,7 @@ class Driver:
     async def _send(self, client: AsyncClient, group: CallGroup) -> None:
         """Send the group, under the same key however often: it is one group."""
         title = group.title if group.title.isprintable() else "calls"
-        job = job_of(title[:100], group.payload.jobs, self._python, self._inputs)
+        job = job_of(title[:100], group.payload.jobs, self._python, self._inputs, warm=self._warm)
         made = await hold_out(
             lambda: client.submit(job, key=group.key, options=self._options, folder=group.folder), self._patience_s
         )

@@ -24,6 +24,7 @@ from diana.client.calls.packing import (
     packed_function,
     python_command,
 )
+from diana.client.calls.sizing import FIRST, MOST_WAITING_BYTES, Rest
 from diana.client.client import Client
 
 if TYPE_CHECKING:
@@ -41,7 +42,8 @@ class GridExecutor(Executor):
     `options`: as on the command line (`{"cpus": 2, "memory": "4G", "sites": ["alpha"], "time": "10m"}`). `python`: the
     interpreter's command at the sites; left out, `python3.N` of this version, else `python3`. `inputs`: files and
     datasets each job finds in its directory, as in a job file. Single calls wait `linger_s` for others, to be one group
-    with them; a node that is away is waited for so long as `patience_s`.
+    with them; a node that is away is waited for so long as `patience_s`. `warm`: each call is a child of a process that
+    has loaded the function already; False: an interpreter of its own, started anew.
 
     UsageError, Denied or Unreachable at once where the node or the options are not right.
     """
@@ -57,6 +59,7 @@ class GridExecutor(Executor):
         inputs: Iterable[StrPath | Mapping[str, Any]] = (),
         linger_s: float = 0.05,
         patience_s: float = 60.0,
+        warm: bool = True,
     ) -> None:
         self._client = Client(data, address, credential)
         self._client.info()
@@ -68,6 +71,7 @@ class GridExecutor(Executor):
             inputs=checked_inputs(inputs),
             linger_s=linger_s,
             patience_s=patience_s,
+            warm=warm,
         )
         _drivers.add(self._driver)
 
@@ -80,24 +84,55 @@ class GridExecutor(Executor):
         return future
 
     def map(
-        self, fn: Callable[..., T], *iterables: Iterable[Any], timeout: float | None = None, chunksize: int = 1
+        self,
+        fn: Callable[..., T],
+        *iterables: Iterable[Any],
+        timeout: float | None = None,
+        chunksize: int | None = None,
     ) -> Iterator[T]:
-        """Run the calls as one group, a job per `chunksize` of them. Results in the order of the arguments; whoever
-        stops reading cancels what has not started."""
-        if chunksize < 1:
+        """Run the calls, a job per `chunksize` of them; left out: a job each, but where the first few turn out to be
+        tiny the others share jobs (`sizing.py`). Results in the order of the arguments; whoever stops reading cancels
+        what has not started."""
+        if chunksize is not None and chunksize < 1:
             raise ValueError(f"chunksize {chunksize}: want at least 1")
         end_s = None if timeout is None else time.monotonic() + timeout
         function = packed_function(fn)
+        calls = zip(*iterables, strict=False)
+        group, futures = self._send(
+            fn, function, calls if chunksize else itertools.islice(calls, FIRST), chunksize or 1
+        )
+        later: list[bytes] = []
+        for arguments in calls:
+            later.append(packed_calls(fn, [(arguments, {})]))
+            if len(later) * len(later[-1]) > MOST_WAITING_BYTES:
+                # They wait for nobody, so that they need not lie in memory.
+                another, more = self._send(fn, function, calls, 1, later)
+                return _results(self._driver, [group, another], [*futures, *more], None, end_s)
+        rest = Rest(group.title, function, later, group, time.monotonic()) if later else None
+        if rest is not None:
+            self._driver.send_later(rest)
+        return _results(self._driver, [group], futures, rest, end_s)
+
+    def _send(
+        self,
+        fn: Callable[..., T],
+        function: bytes,
+        calls: Iterable[tuple[Any, ...]],
+        chunksize: int,
+        packed: Iterable[bytes] = (),
+    ) -> tuple[CallGroup, list[GridFuture[list[Outcome]]]]:
         try:
             group = CallGroup(function_name(fn), whole=True)
         except OSError as error:
             raise no_room(error) from error
         futures: list[GridFuture[list[Outcome]]] = []
         try:
-            calls = zip(*iterables, strict=False)
-            while chunk := list(itertools.islice(calls, chunksize)):
+            source = iter(calls)
+            chunks = iter(lambda: list(itertools.islice(source, chunksize)), [])
+            more = (packed_calls(fn, [(arguments, {}) for arguments in chunk]) for chunk in chunks)
+            for data in itertools.chain(packed, more):
                 future: GridFuture[list[Outcome]] = GridFuture(self._driver.withdraw)
-                group.add(future, Call(function, packed_calls(fn, [(arguments, {}) for arguments in chunk])))
+                group.add(future, Call(function, data))
                 futures.append(future)
             group.payload.finish()
             self._driver.send(group)
@@ -110,7 +145,7 @@ class GridExecutor(Executor):
         except BaseException:
             group.drop_files()
             raise
-        return _results(self._driver, group, futures, end_s)
+        return group, futures
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         self._driver.close(cancel=cancel_futures)
@@ -119,18 +154,34 @@ class GridExecutor(Executor):
 
 
 def _results(
-    driver: Driver, group: CallGroup, futures: list[GridFuture[list[Outcome]]], end_s: float | None
+    driver: Driver,
+    groups: list[CallGroup],
+    futures: list[GridFuture[list[Outcome]]],
+    rest: Rest | None,
+    end_s: float | None,
 ) -> Iterator[Any]:
     futures.reverse()
     try:
         while futures:
-            left_s = None if end_s is None else end_s - time.monotonic()
             # Popped, so that what was read can be forgotten.
-            yield from (outcome.result() for outcome in futures.pop().result(left_s))
+            yield from (outcome.result() for outcome in futures.pop().result(_left_s(end_s)))
+            if not futures and rest is not None and not rest.dropped:
+                if not rest.sent.wait(_left_s(end_s)):
+                    raise TimeoutError
+                if rest.error is not None:
+                    raise rest.error
+                futures, rest.futures = rest.futures[::-1], []
     finally:
         # The last one, too, is popped before it is waited for.
-        if group.open:
-            driver.abandon(group)
+        for group in groups:
+            if group.open:
+                driver.abandon(group)
+        if rest is not None:
+            driver.drop(rest)
+
+
+def _left_s(end_s: float | None) -> float | None:
+    return None if end_s is None else max(0.0, end_s - time.monotonic())
 
 
 def _end_all() -> None:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 
 from diana.client.aio import AsyncClient
 from diana.client.calls.gathering import CallGroup
-from diana.client.calls.packing import outcomes, result_index
+from diana.client.calls.packing import outcomes, result_index, spent_s
 from diana.client.results import JobResult, rows
 from diana.errors import DianaError, JobFailed, Overloaded, Unreachable
 from diana.model.indexset import IndexSet
@@ -128,7 +128,7 @@ async def _hear_ends(client: AsyncClient, group: CallGroup) -> None:
 
 async def _ended_badly(client: AsyncClient, group: CallGroup, row: JobResult) -> None:
     log = ""
-    if group.logs_read < MOST_LOGS and row.outcome in ("FAILED", "TIMED_OUT"):
+    if group.logs_read < MOST_LOGS and row.outcome in ("FAILED", "TIMED_OUT", "OUT_OF_MEMORY"):
         group.logs_read += 1
         log = await _log_tail(client, row.job)
     future = group.open.pop(row.index, None)
@@ -160,6 +160,8 @@ def _failure(group: CallGroup, row: JobResult, log: str) -> JobFailed:
         why = f"nobody knows how it ended, so it is held; diana retry --held {group.name} has it run again"
     elif row.outcome == "TIMED_OUT":
         why = "it ran longer than its time"
+    elif row.outcome == "OUT_OF_MEMORY":
+        why = row.error.partition(": ")[2]
     elif row.exit_code > 128:
         why = f"a signal ({row.exit_code - 128}) ended it"
     else:
@@ -212,6 +214,9 @@ def _came(group: CallGroup, index: int, data: bytes) -> None:
         return
     try:
         found = outcomes(data, f"{group.name}.{index}")
+        if (took_s := spent_s(data, f"{group.name}.{index}")) is not None:
+            group.measured += 1
+            group.spent_s += took_s
     except DianaError as error:
         future.fail(error)
         return

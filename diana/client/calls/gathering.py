@@ -103,6 +103,10 @@ class CallGroup:
         self.trouble = ""
         """Why some of its outcomes cannot be had."""
         self.logs_read = 0
+        self.measured = 0
+        """Jobs that told how long they took."""
+        self.spent_s = 0.0
+        """The sum of that."""
         self.heard_s = 0.0
         """Time of the group's last news, by the loop's clock."""
 

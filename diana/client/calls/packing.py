@@ -2,14 +2,20 @@
 
 A payload is pickles one after the other, then a table of four numbers per job (where its function and its calls lie,
 and how long they are), then where the table is: a job reads its own entry and nothing else. A function many calls
-share is in it once.
+share is in it once. Between the table and the last number lies a zip archive that Python runs: the file is the job's
+program, too, and its only input.
 """
 
 from __future__ import annotations
 
+import functools
+import io
 import os
+import py_compile
 import shlex
 import sys
+import tempfile
+import zipfile
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -22,7 +28,11 @@ from diana.errors import DianaError, UsageError
 
 PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"
 """Python version that cloudpickle's pickles are good for: other versions have other bytecode."""
+PROGRAM = "diana_call"
+"""Name of `remote.py` in the archive."""
 _PROTOCOL = 5
+WARM = "DIANA_WARM"
+"""Variable by which a command says that it serves as a warm parent; sites that start none pass it over."""
 
 _OURS = frozenset(("array", "from", "collect", "to", "merge", "dataset", "stdout", "stderr", "directory"))
 _OURS_OF_GROUP = frozenset(("command", "executable", "arguments", "script", "directory", "stdout", "stderr"))
@@ -91,8 +101,46 @@ def packed_calls(function: Callable[..., Any], calls: Sequence[tuple[Sequence[An
         ) from error
 
 
+MAIN = f"""import sys
+
+found = "{{}}.{{}}".format(*sys.version_info[:2])
+if found != sys.argv[2]:
+    sys.exit(
+        "these calls were packed by Python %s, and %s here is Python %s; install python%s there, or name one with"
+        " GridExecutor(python=...)" % (sys.argv[2], sys.executable, found, sys.argv[2])
+    )
+import {PROGRAM}
+
+{PROGRAM}.begin()
+"""
+"""The archive's `__main__`, in words that an older Python reads as well: it has to say that it is the wrong one."""
+
+
+@functools.cache
+def _archive() -> bytes:
+    """The zip archive, whose comment is the payload's last number: zeros as yet."""
+    package = Path(cloudpickle.__file__).parent
+    sources = [(f"{PROGRAM}.py", Path(remote.__file__))]
+    sources += [(f"cloudpickle/{name}", package / name) for name in ("__init__.py", "cloudpickle.py")]
+    out = io.BytesIO()
+    folders = tempfile.TemporaryDirectory(prefix="diana-calls-")
+    with zipfile.ZipFile(out, "w") as archive, folders as folder:
+        archive.writestr("__main__.py", MAIN)
+        for name, source in sources:
+            compiled = py_compile.compile(
+                str(source),
+                os.path.join(folder, "c"),
+                f"{remote.CALLS}/{name}",
+                doraise=True,
+                invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH,
+            )
+            archive.write(str(compiled), f"{name}c")
+        archive.comment = bytes(remote.LENGTH_BYTES)
+    return out.getvalue()
+
+
 class Payload:
-    """The file in a folder of its own, with all else that travels. `add` gives the number of the job."""
+    """The file in a folder of its own. `add` gives the number of the job."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -100,13 +148,6 @@ class Payload:
         self._table = array("Q")
         self._functions: dict[bytes, int] = {}
         self.jobs = 0
-        package = Path(cloudpickle.__file__).parent
-        for name, source in (
-            ("call.py", Path(remote.__file__)),
-            ("__init__.py", package / "__init__.py"),
-            ("cloudpickle.py", package / "cloudpickle.py"),
-        ):
-            os.symlink(source, folder / name)
         self._file = open(folder / "payload", "wb")  # noqa: SIM115
 
     def add(self, call: Call) -> int:
@@ -126,6 +167,7 @@ class Payload:
         if sys.byteorder == "big":
             self._table.byteswap()
         self._file.write(self._table.tobytes())
+        self._file.write(_archive()[: -remote.LENGTH_BYTES])
         self._file.write(self._at.to_bytes(remote.LENGTH_BYTES, "little"))
         self.close()
 
@@ -133,20 +175,17 @@ class Payload:
         self._file.close()
 
 
-def job_of(name: str, jobs: int, python: Sequence[str], inputs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The job file of a payload's jobs, whose local files are relative to its folder."""
-    own = (
-        ("payload", "payload"),
-        ("call.py", "call.py"),
-        ("__init__.py", "cloudpickle/__init__.py"),
-        ("cloudpickle.py", "cloudpickle/cloudpickle.py"),
-    )
-    files = [{"url": url, "path": f"{remote.FOLDER}/{path}", "executable": False} for url, path in own]
+def job_of(
+    name: str, jobs: int, python: Sequence[str], inputs: Sequence[Mapping[str, Any]], *, warm: bool = True
+) -> dict[str, Any]:
+    """The job file of a payload's jobs, whose local files are relative to its folder. `warm`: sites that can fork them
+    from a parent that has loaded what they need may do so."""
+    command = [*python, remote.CALLS, "{index}", PYTHON]
     return {
-        "group": {"name": name, "command": [*python, f"{remote.FOLDER}/call.py", "{index}", PYTHON]},
+        "group": {"name": name, "command": command} | ({"environment": {WARM: "1"}} if warm else {}),
         "sweep": {"call": f"0-{jobs - 1}"},
-        "inputs": [*files, *inputs],
-        "outputs": {"collect": [f"{remote.FOLDER}/result-{{index}}"]},
+        "inputs": [{"url": "payload", "path": remote.CALLS, "executable": False}, *inputs],
+        "outputs": {"collect": [f"{remote.RESULT}{{index}}"]},
     }
 
 
@@ -186,14 +225,22 @@ def checked_inputs(inputs: Iterable[str | os.PathLike[str] | Mapping[str, Any]])
 
 def result_index(name: str) -> int | None:
     """The job's index that an output belongs to; None: it is none of ours."""
-    folder, _, last = name.partition("/")
-    start, _, number = last.partition("-")
-    return int(number) if folder == remote.FOLDER and start == "result" and number.isdecimal() else None
+    number = name.removeprefix(remote.RESULT)
+    return int(number) if number != name and number.isdecimal() else None
 
 
 def outcomes(data: bytes, job: str) -> list[Outcome]:
     """Outcomes in a job's file, in the order of its calls; after an exception nothing follows."""
-    return [_outcome(*part, job) for part in _parts(data, job)]
+    return [_outcome(*part, job) for part in _parts(data, job) if part[0] != remote.SPENT]
+
+
+def spent_s(data: bytes, job: str) -> float | None:
+    """Seconds that the calls of a job's file took; None: it does not tell. DianaError as `outcomes`."""
+    told = [text for kind, text, _ in _parts(data, job) if kind == remote.SPENT]
+    try:
+        return max(0.0, float(told[-1])) if told else None
+    except ValueError:
+        return None
 
 
 def _parts(data: bytes, job: str) -> Iterator[tuple[bytes, str, memoryview]]:

@@ -9,7 +9,7 @@ from diana.engine.journal.effects import Refusal, Reply
 from diana.engine.journal.events import AddDataset, RemoveDataset
 from diana.engine.journal.records import DatasetAdded, DatasetRemoved
 from diana.engine.site.context import Context
-from diana.model.data import Dataset
+from diana.model.data import RegisteredDataset
 from diana.model.trust.principal import Principal, Role
 from diana.model.views.views import Ok
 from diana.policy.trust.authorise import Action, authorise
@@ -43,7 +43,7 @@ def remove(core: Context, event: RemoveDataset) -> None:
     core.reply(Reply(event.request, Ok(int(known))))
 
 
-def missed(core: Context, newest: Iterable[Dataset]) -> list[AddDataset | RemoveDataset]:
+def missed(core: Context, newest: Iterable[RegisteredDataset]) -> list[AddDataset | RemoveDataset]:
     """Return events that bring the datasets told of into step with the catalogue, at start: the catalogue is written
     first, and a crash may have come between. `newest`: the datasets in it. Nobody waits for the answers (request 0)."""
     told = core.state.datasets

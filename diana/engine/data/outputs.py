@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from diana.engine.data import checkpoints
 from diana.engine.journal.effects import CancelStage, DropOutputs, Gather
 from diana.engine.journal.events import StageDone
 from diana.engine.journal.records import JobsRetried, OutputsGathered, facts_key
@@ -35,8 +36,11 @@ def begin(core: Context, group: Group, key: FactsKey, source: SiteId, size_bytes
     until they are here."""
     ticket = core.ticket()
     core.book(Gathers).moving[ticket] = (key, source)
-    skip = group.subgroups[key.subgroup].superseded
-    order = Gather(ticket=ticket, source=source, key=key, to=group.spec.outputs.to, skip=skip)
+    if checkpoints.are_coming(group, key):
+        order = Gather(ticket=ticket, source=source, key=key, to="", saved=True)
+    else:
+        skip = group.subgroups[key.subgroup].superseded
+        order = Gather(ticket=ticket, source=source, key=key, to=group.spec.outputs.to, skip=skip)
     links.ordered(core, order, size_bytes)
     core.emit(order)
 
@@ -113,6 +117,8 @@ def on_gathered(core: Context, event: StageDone) -> None:
         return
     core.settle(timer)
     core.waiting_notes.pop(group.group, None)
+    if checkpoints.are_coming(group, key):
+        core.to_place.add(group.group)
     core.persist(
         OutputsGathered(
             subgroup=key.subgroup,
@@ -172,6 +178,8 @@ def _lost(core: Context, group: Group, key: FactsKey, jobs: IndexSet, machine: s
         core.count("jobs_retried", len(again))
         begin(core, group, key, part.site)
     else:
+        if checkpoints.are_coming(group, key):
+            core.to_place.add(group.group)
         why = f"outputs of {len(jobs):,} jobs were on machine {machine}, which was removed; submit these jobs again"
         core.persist(OutputsGathered(subgroup=key.subgroup, epoch=key.epoch, batch=key.batch, bytes_moved=0, error=why))
         core.count("batches_not_gathered")
@@ -189,6 +197,8 @@ def give_up(core: Context, group: Group, why: str) -> int:
         core.emit(CancelStage(ticket))
     for key in stuck:
         core.settle(_timer(key))
+        if checkpoints.are_coming(group, key):
+            core.to_place.add(group.group)
         core.persist(OutputsGathered(subgroup=key.subgroup, epoch=key.epoch, batch=key.batch, bytes_moved=0, error=why))
         core.count("batches_not_gathered")
     if stuck:

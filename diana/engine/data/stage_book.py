@@ -37,9 +37,16 @@ class StageBook:
         self._blocked: dict[CustodyKey, IndexSet] = {}
         self.moved_bytes: dict[CustodyKey, int] = {}
         """Bytes brought here and not told yet."""
+        self.left_out: dict[CustodyKey, frozenset[str]] = {}
+        """Refs that no machine here can use, of custodies that have any."""
 
-    def open(self, custody: Custody) -> dict[int, Unit]:
-        units = dict(enumerate(_units(custody)))
+    def open(self, custody: Custody, left_out: frozenset[str] = frozenset()) -> dict[int, Unit]:
+        """Make the units of all that the custody reads, but for these refs."""
+        if left_out:
+            self.left_out[custody.key] = left_out
+        else:
+            self.left_out.pop(custody.key, None)
+        units = dict(enumerate(_units(custody, left_out)))
         if units:
             self.units[custody.key] = units
             self._blocked[custody.key] = IndexSet.union(u.readers for u in units.values())
@@ -50,7 +57,11 @@ class StageBook:
         numbers of both halves. Empty, with nothing changed: all its jobs read the same, or there are too many units."""
         units = self.units[custody.key]
         wanted = {fetch.file.ref for fetch in units[number].files}
-        parts = [unit for unit in _alike(custody) if unit.files[0].file.ref in wanted]
+        parts = [
+            unit
+            for unit in _alike(custody, self.left_out.get(custody.key, frozenset()))
+            if unit.files[0].file.ref in wanted
+        ]
         if len(parts) < 2 or len(units) >= MOST_AFTER_FAULTS:
             return []
         del units[number]
@@ -59,16 +70,32 @@ class StageBook:
             units[first + at] = _one_of(some)
         return [first, first + 1]
 
+    def without(self, custody: Custody, number: int, ref: str) -> IndexSet:
+        """Take a file that cannot be had out of a unit; return the jobs that read it. The unit is left with what others
+        read, as often tried as before, and is closed if nothing is left."""
+        unit, left_out = self.units[custody.key][number], self.left_out.get(custody.key, frozenset())
+        wanted = {fetch.file.ref for fetch in unit.files}
+        both = zip(custody.files, custody.readers, strict=True)
+        lost = IndexSet.union(readers for file, readers in both if file.ref == ref) & unit.readers
+        parts = [one for one in _alike(custody, left_out) if one.files[0].file.ref in wanted]
+        rest = [one for one in parts if not one.readers.issubset(lost)]
+        if not rest:
+            self.close_unit(custody.key, number)
+            return lost
+        unit.files, unit.readers = (merged := _one_of(rest)).files, merged.readers
+        return lost
+
     def close_unit(self, key: CustodyKey, number: int) -> None:
         units = self.units[key]
         del units[number]
         self._blocked[key] = IndexSet.union(u.readers for u in units.values())
         if not units:
-            self.drop(key)
+            del self.units[key], self._blocked[key]
 
     def drop(self, key: CustodyKey) -> list[int]:
         """Forget the custody; return the tickets that still move."""
         self._blocked.pop(key, None)
+        self.left_out.pop(key, None)
         if self.units.pop(key, None) is None:
             return []
         tickets = [ticket for ticket, (k, _) in self.tickets.items() if k == key]
@@ -89,11 +116,12 @@ class StageBook:
 _NONE = IndexSet()
 
 
-def _alike(custody: Custody) -> list[Unit]:
+def _alike(custody: Custody, left_out: frozenset[str]) -> list[Unit]:
     """Put files with the same readers together; those with most readers first, then by lowest reader."""
     together: dict[IndexSet, list[Fetch]] = {}
     for file, sources, readers in zip(custody.files, custody.sources, custody.readers, strict=True):
-        together.setdefault(readers, []).append(Fetch(file, sources))
+        if file.ref not in left_out:
+            together.setdefault(readers, []).append(Fetch(file, sources))
     ordered = sorted(together.items(), key=lambda item: (-len(item[0]), item[0].bounds))
     return [Unit(tuple(files), readers) for readers, files in ordered]
 
@@ -102,7 +130,7 @@ def _one_of(some: Sequence[Unit]) -> Unit:
     return Unit(tuple(f for unit in some for f in unit.files), IndexSet.union(unit.readers for unit in some))
 
 
-def _units(custody: Custody) -> list[Unit]:
-    ordered = _alike(custody)
+def _units(custody: Custody, left_out: frozenset[str]) -> list[Unit]:
+    ordered = _alike(custody, left_out)
     per_unit = max(1, -(-len(ordered) // MAX_UNITS))
     return [_one_of(ordered[at : at + per_unit]) for at in range(0, len(ordered), per_unit)]

@@ -3,10 +3,10 @@ local resource manager holds: none costs by the number of groups."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from heapq import heappop, heappush
 from itertools import chain
-from math import inf
+from math import ceil, floor, inf
 from typing import NamedTuple
 
 from diana.engine.journal.state import Custody, CustodyKey
@@ -15,11 +15,13 @@ from diana.engine.machines.running import Lane
 from diana.engine.machines.software import Sorted
 from diana.engine.messages.messages import QuoteRequest
 from diana.engine.site.context import Context
+from diana.model.arrays import np
 from diana.model.job import licences, software
 from diana.model.job.urls import MOST_BEGINNINGS, may_be_allowed, shown
 from diana.model.words import counted
 from diana.policy.migration.capacity import Promises
 from diana.policy.queueing import limits, residual
+from diana.policy.queueing.forecast import Slots
 
 MOST_LOOKED_AT = 512
 """Jobs on slots looked at to tell when slots come free; of more, an even sample."""
@@ -28,8 +30,10 @@ MOST_LOOKED_AT = 512
 class Given(NamedTuple):
     """Jobs the LRM holds, as far as it has told."""
 
-    ends: list[tuple[float, int]]
-    """(expected seconds still to run, processors) of those on slots."""
+    left_s: list[float]
+    """Expected seconds still to run of those on slots."""
+    widths: list[int]
+    """The processors of each."""
     ahead_s: float
     """Processor-seconds expected of those given ahead of free slots."""
     gpu_ends: list[tuple[float, int]]
@@ -37,9 +41,9 @@ class Given(NamedTuple):
     gpus_ahead_s: float
     """GPU-seconds expected of those given ahead of free slots."""
 
-    def left_s(self) -> float:
+    def work_s(self) -> float:
         """Return the processor-seconds until all of it is through."""
-        return self.ahead_s + sum(left_s * width for left_s, width in self.ends)
+        return self.ahead_s + sum((left_s * width for left_s, width in zip(self.left_s, self.widths, strict=True)), 0.0)
 
 
 ROOM_S = 60.0
@@ -75,30 +79,65 @@ class Capacity:
 
     def __init__(self) -> None:
         self.stamp: tuple[float, int, int] | None = None
-        """Site time, records and changes of runs at which `held` was counted."""
-        self.held = Given([], 0.0, [], 0.0)
+        """Site time, changes of runs and of what runs are expected to take at which `held` was counted."""
+        self.held = Given([], [], 0.0, [], 0.0)
+        self.free: tuple[int, list[tuple[float, int]]] | None = None
+        """Slots, and those that come late, with which `slots` were counted; None: they are to be counted."""
+        self.slots = Slots(0, [])
 
 
 def held(core: Context) -> Given:
     """Return the jobs the LRM holds. One look serves all questions of one instant: a quote alone asks twice."""
-    stamp, last = (core.now, core.state.seq, core.totals.runs.changes), core.book(Capacity)
+    stamp, last = (core.now, core.totals.runs.changes, core.run_book.changes), core.book(Capacity)
     if last.stamp != stamp:
-        last.stamp, last.held = stamp, _held(core)
+        last.stamp, last.held, last.free = stamp, _held(core), None
     return last.held
 
 
+def slots_of(core: Context) -> tuple[Slots, float]:
+    """The site's processors as they come free, and the work given to the LRM ahead of them (processor-seconds)."""
+    given, last = held(core), core.book(Capacity)
+    at = (core.workers.slots(), core.workers.late())
+    if last.free != at:
+        slots, late = at
+        left_s = [*given.left_s, *(at_s for at_s, _ in late)] if late else given.left_s
+        widths = [*given.widths, *(width for _, width in late)] if late else given.widths
+        last.free, last.slots = at, Slots.of_columns(slots - sum(widths), left_s, widths)
+    return last.slots, given.ahead_s
+
+
 def _held(core: Context) -> Given:
-    on, every, ahead, other = core.totals.runs.sample(MOST_LOOKED_AT)
-    expected = _expected(core, (run.key for run, _ in on), (run.key for run in ahead))
-    ends = [
-        (max(late_s, residual.left_s(expected[r.key], core.now - r.on_s)), r.processors * every) for r, late_s in on
-    ]
-    gpu_ends = [(left_s, run.gpus * every) for (left_s, _), (run, _) in zip(ends, on, strict=True) if run.gpus]
+    runs = core.totals.runs
+    left_s, widths, gpu_ends = _on_slots(core)
+    ahead, other = runs.sample_ahead(MOST_LOOKED_AT)
+    if not ahead:
+        return Given(left_s, widths, 0.0, gpu_ends, 0.0)
+    expected = _expected(core, (run.key for run in ahead))
     ahead_s, gpus_s = (
         sum(expected[r.key] * each for r, each in some) * other
         for some in ([(r, r.processors) for r in ahead], [(r, r.gpus) for r in ahead if r.gpus])
     )
-    return Given(ends, ahead_s, gpu_ends, gpus_s)
+    return Given(left_s, widths, ahead_s, gpu_ends, gpus_s)
+
+
+def _on_slots(core: Context) -> tuple[list[float], list[int], list[tuple[float, int]]]:
+    """(expected seconds still to run, processors of each, (seconds, GPUs) of those that have any) of jobs on slots."""
+    runs = core.totals.runs
+    if not len(runs.rows):
+        return [], [], []
+    for key in core.run_book.moved:
+        runs.rows.moved(key)
+    core.run_book.moved.clear()
+    away = [lane.number for lane in runs.lanes.values() if lane.away]
+    book = core.run_book
+    rows, every = runs.rows.columns(MOST_LOOKED_AT, core.state.custodies, book.mean_s, book.of_kind_s, away)
+    left = residual.left_s(rows.expected_s, core.now - rows.on_s)
+    if any(lane.delay_s for lane in runs.lanes.values()):
+        late_s = np.array([lane.delay_s for lane in runs.lanes.values()])
+        left = np.maximum(late_s[rows.lane], left)
+    left_s = left.tolist()
+    gpu_ends = [(left_s[at], int(rows.gpus[at]) * every) for at in np.flatnonzero(rows.gpus)]
+    return left_s, (rows.processors * every).tolist(), gpu_ends
 
 
 def _expected(core: Context, *lists: Iterable[CustodyKey]) -> dict[CustodyKey, float]:
@@ -182,7 +221,7 @@ def running_of(core: Context) -> dict[str, int]:
 
 def work_ahead_s(core: Context) -> float:
     """Processor-seconds at reference speed of all that runs or waits here."""
-    return (core.totals.ahead_s() + held(core).left_s()) * core.state.settings.speed
+    return (core.totals.ahead_s() + held(core).work_s()) * core.state.settings.speed
 
 
 def free_slots(core: Context) -> int:
@@ -218,7 +257,7 @@ def obstacles(core: Context, asked: QuoteRequest, *, for_peer: bool = True, in_p
     """Return every condition that such jobs fail at this site, the gravest first. `in_part`: taking some of them will
     do."""
     settings = core.state.settings
-    if asked.processors < 1 or min(asked.gpus, asked.memory_bytes) < 0:
+    if asked.processors < 1 or min(asked.gpus, asked.memory_bytes, asked.scratch_bytes) < 0:
         return [Obstacle("is asked for less than nothing", "")]
     widest, memory_bytes = core.workers.widest(asked.software, asked.gpus), core.workers.memory_bytes()
     if widest == 0:
@@ -239,11 +278,24 @@ def obstacles(core: Context, asked: QuoteRequest, *, for_peer: bool = True, in_p
     if 0 < memory_bytes < asked.memory_bytes and not software.spreads(asked.software, asked.gpus):
         had = _gib(memory_bytes)
         found.append(Obstacle(f"has {had} of memory, a job needs {_gib(asked.memory_bytes)}", f"memory <= {had}"))
+    if 0 < (scratch_bytes := core.workers.scratch_bytes()) < asked.scratch_bytes:
+        had, needs = _disk(scratch_bytes), _disk(asked.scratch_bytes, ceil)
+        found.append(Obstacle(f"has {had} of scratch, a job needs {needs}", f"scratch <= {had}"))
     lacks = software.lacking(core.workers.offered(), asked.software) if asked.software else ""
     # Software that no machine has is told by itself.
-    want = Want(asked.processors, asked.memory_bytes, gpus=asked.gpus, software=() if lacks else asked.software)
-    if not found and (asked.memory_bytes or asked.gpus or want.software) and not core.workers.suits_any(want):
+    offered = () if lacks else asked.software
+    want = Want(
+        asked.processors,
+        asked.memory_bytes,
+        gpus=asked.gpus,
+        software=offered,
+        scratch_bytes=asked.scratch_bytes,
+    )
+    sized = asked.memory_bytes or asked.gpus or asked.scratch_bytes
+    if not found and (sized or want.software) and not core.workers.suits_any(want):
         found.append(Obstacle(f"has no machine with {named(want)}, which a job needs", ""))
+    if software.is_package(asked.software) and not {"*", asked.owner} & set(settings.package_users):
+        found.append(Obstacle("runs no packages of this user (package_users in its site.toml)", ""))
     if for_peer and not settings.accept_remote:
         found.append(Obstacle("takes no work from other sites", ""))
     closed = [url for url in asked.urls[:MOST_BEGINNINGS] if not may_be_allowed(url, core.allowed_urls)]
@@ -286,6 +338,9 @@ def nobody_takes(core: Context, want: Want) -> str:
         return ""
     lacks = software.lacking(workers.offered_now(), want.software)
     why = f"{core.site} {lacks or f'has no machine with {named(want)}'}"
+    full = next((w for w in workers.present() if not w.closed and workers.offers.suits(w, want)), None)
+    if full is not None:
+        return f"{why} just now: others leave {_disk(full.scratch_room)} of it at machine {full.name}"
     away = next((w.name for w in workers.away() if workers.offers.suits(w, want)), "")
     return f"{why} just now: machine {away} is away" if away else why
 
@@ -294,8 +349,15 @@ def named(want: Want) -> str:
     """Return in words what a job asks of its machine."""
     wanted = [counted(want.processors, "processor")]
     wanted += [f"{_gib(want.memory_bytes)} of memory"] if want.memory_bytes else []
+    wanted += [f"{_disk(want.scratch_bytes, ceil)} of scratch"] if want.scratch_bytes else []
     wanted += [counted(want.gpus, "GPU")] if want.gpus else []
     return " and ".join([*wanted, *map(licences.shown, want.software)])
+
+
+def _disk(size_bytes: int, whole: Callable[[float], int] = floor) -> str:
+    """Room on a disk in words; what is there is rounded down, what is asked (`ceil`) up."""
+    unit, name = (2**30, "GiB") if size_bytes >= 2**30 else (2**20, "MiB")
+    return f"{whole(10 * size_bytes / unit) / 10:,.1f} {name}"
 
 
 def _gib(size_bytes: int) -> str:

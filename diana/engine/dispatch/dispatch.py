@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from functools import partial
 from typing import NamedTuple
 
 from diana.engine.data.stage_book import StageBook
-from diana.engine.dispatch import capacity, forecast, licences, maintenance, renewals, start
+from diana.engine.dispatch import (
+    capacity,
+    claimed_ahead,
+    forecast,
+    licences,
+    maintenance,
+    renewals,
+    start,
+    way_book,
+    wide_places,
+)
+from diana.engine.dispatch.claim_book import ClaimBook
 from diana.engine.dispatch.licences import Pool
 from diana.engine.dispatch.predictions import Predictions
+from diana.engine.dispatch.wide_places import WidePlaces
 from diana.engine.guard import guard, machine_guard
 from diana.engine.journal.state import Custody
 from diana.engine.machines import requirements
@@ -48,7 +60,7 @@ def recount(core: Context) -> None:
         custody = core.state.custodies.get(key)
         if (
             custody is None
-            or not custody.runnable
+            or not may_start(core, custody)
             or journal_doubt.stays(core, custody)
             or renewals.lapsed(core, custody)
         ):
@@ -75,6 +87,7 @@ def recount(core: Context) -> None:
                 needs=requirements.needs(custody.spec),
                 arrived_s=custody.arrived_s,
                 load=_load(core, custody),
+                claims=custody.spec.is_gang,
             ),
             core.now,
         )
@@ -87,6 +100,14 @@ def recount(core: Context) -> None:
     forecast.learn(core, some)
 
 
+def may_start(core: Context, custody: Custody) -> bool:
+    """True if its jobs may be given to machines: once it is runnable, and those of a component while it is claimed."""
+    if custody.spec.is_gang:
+        # What of it was let go and came back would run without the others.
+        return not custody.runnable and core.book(ClaimBook).begins(custody)
+    return custody.runnable
+
+
 def _load(core: Context, custody: Custody) -> heavy.GroupLoad:
     """Return the load of the part's group, with the inputs that this part reads. It counts when the part enters, so it
     is not added up again while it waits: a part may have a million files."""
@@ -97,9 +118,14 @@ def _load(core: Context, custody: Custody) -> heavy.GroupLoad:
 
 
 def _is_bound(core: Context, custody: Custody) -> bool:
-    """True if it belongs in the local queue: submitted for this site only, or with its inputs here. Others may move."""
+    """True if it belongs in the local queue: meant or claimed for this site only, or with its inputs here. Others may
+    move."""
     spec = custody.spec
-    return spec.sites == (core.site,) or bool(custody.files and not core.book(StageBook).blocked(custody.key))
+    return (
+        spec.is_gang
+        or spec.sites == (core.site,)
+        or bool(custody.files and not core.book(StageBook).blocked(custody.key))
+    )
 
 
 def dispatch(core: Context) -> None:
@@ -107,7 +133,8 @@ def dispatch(core: Context) -> None:
 
     Quick jobs of one processor are also fed ahead of free slots, so that a slot that comes free has its next job there.
     Others are given when they fit on one machine; the best one that does not fit anywhere gets a reservation on the
-    machine that has room for it first, and from then on only what does not delay it may pass there (EASY backfilling).
+    machine that has room for it first, and until it starts only what does not delay it may pass there, of whatever
+    priority (EASY backfilling; `wide_places.py`).
     A job that needs GPUs or software makes others wait only on machines that offer these; the best of the other jobs
     that does not fit has a reservation of its own, on another machine. A job no machine here can run gets none.
     """
@@ -122,6 +149,7 @@ def dispatch(core: Context) -> None:
     turn = _Round()
     _fill(core, turn)
     workers.round_over(_stamp(core) if turn.is_in_vain() else None)
+    claimed_ahead.watch(core)
 
 
 def _stamp(core: Context) -> tuple[int, ...]:
@@ -157,24 +185,40 @@ class _Round:
         return not (self.started or any(one.free() > 0 for one in self.kept.values()))
 
 
+def _in_turn(core: Context, turn: _Round) -> Iterator[tuple[QueueEntry, int]]:
+    """Yield (entry, how many of its jobs stand at this place): the claim for which others end, those with a place, then
+    all in the queues' order."""
+    if (claim := way_book.entry(core)) is not None:
+        yield claim, claim.ready
+    for entry in wide_places.standing(core):
+        # The round gives it the place again, unless it starts, or may not start now.
+        del core.book(WidePlaces).kept[entry.key]
+        yield entry, 1
+    yield from core.queues.order(core.now, turn.closed)
+
+
 def _fill(core: Context, turn: _Round) -> None:
     settings, workers, kept = core.state.settings, core.workers, turn.kept
     running = capacity.running_of(core) if settings.user_max_running else {}
     closing = maintenance.Closing(core)
-    for entry, jobs in core.queues.order(core.now, turn.closed):
+    for entry, jobs in _in_turn(core, turn):
         custody = core.state.custodies[entry.key]
-        takes_s = custody.spec.resources.time_limit_s or entry.run_s
-        if (kept and _stays(core, turn, entry, custody)) or not closing.any_left(takes_s):
+        whole_s = custody.spec.resources.time_limit_s or entry.run_s
+        takes = maintenance.Takes(whole_s, maintenance.least_s(custody, whole_s))
+        if (kept and _stays(core, turn, entry, custody)) or not closing.any_left(takes.least_s):
             turn.looks -= 1
             if turn.looks <= 0:
                 return
             continue
-        quick = settings.claims_ahead(entry.run_s)
+        # A claim waits for a slot that is free, and would wait for ever if others were given each slot in advance.
+        quick = settings.claims_ahead(entry.run_s) and not custody.spec.is_gang
         memory_bytes, needs = custody.spec.resources.memory_bytes, entry.needs
         licensed = among(needs.software)
         # Behind a job that waits for a licence nothing would start.
         ahead = entry.processors == 1 and quick and turn.in_order and not licensed
-        want = Want(entry.processors, memory_bytes, ahead, needs.gpus, needs.software)
+        claimed_ahead.pace(core, custody, waits=ahead)
+        scratch_bytes = max(0, custody.spec.resources.scratch_bytes)
+        want = Want(entry.processors, memory_bytes, ahead, needs.gpus, needs.software, scratch_bytes)
         most = min(_parallel(core, custody), limits.startable(settings, running.get(entry.user, 0)))
         let = guard.allowed(core, custody) if most > 0 else 0
         most = most if let is None else min(most, let)
@@ -188,10 +232,11 @@ def _fill(core: Context, turn: _Round) -> None:
             most = min(most, sum(pool.jobs for pool in pools))
         behind = max(0, min(most, entry.ready) - jobs)
         jobs = min(jobs, most)
-        capped = partial(closing.caps, want, takes_s)
+        capped = partial(closing.caps, want, takes)
         shares = _shares(core, custody, entry, want, jobs, behind, kept, capped, pools)
         began = start.start(core, custody, shares)
-        closing.gave(shares, want, takes_s)
+        closing.gave(shares, want, takes.whole_s)
+        way_book.gave(core, custody, shares)
         turn.started += began
         if began:
             running[entry.user] = running.get(entry.user, 0) + began
@@ -200,7 +245,12 @@ def _fill(core: Context, turn: _Round) -> None:
         place = None
         if short and wide and entry.key not in core.queues.merges:
             among_these = frozenset[str]().union(*(pool.machines for pool in pools)) if pools is not None else None
-            place = _place(core, turn, want, needs, partial(closing.in_time, takes_s), among_these)
+            place = _place(core, turn, want, needs, partial(closing.in_time, takes.least_s), among_these)
+        if place is not None and not custody.spec.is_gang:
+            core.book(WidePlaces).kept[entry.key] = None
+        if place is not None and needs == PLAIN:
+            # Nothing is claimed ahead of the processors kept for it, by quick jobs no more than by others.
+            turn.in_order = False
         if short and pools and not began:
             _await_room(core, turn, custody, want, pools, place, capped)
         if short and needs != PLAIN:
@@ -284,18 +334,22 @@ def _part(core: Context, turn: _Round, custody: Custody, entry: QueueEntry, want
     workers, kind = core.workers, (entry.processors, entry.needs)
     crew = workers.crew(of_kind(kind))
     caps = machine_guard.caps(core, group_of(custody.subgroup), custody)
-    if not quick or want.gpus:
+    if not quick or want.gpus or want.scratch_bytes:
         # They do not wait for a machine that is to have no more of their group, nor for one where they lack more than
         # a slot.
         some = (worker for worker in crew.here if caps.get(worker.name, 1) > 0)
-        workers.feed_no_more(worker for worker in some if workers.free_gpus(worker) >= want.gpus)
+        workers.feed_no_more(
+            worker
+            for worker in some
+            if workers.free_gpus(worker) >= want.gpus and workers.free_scratch(worker) >= want.scratch_bytes
+        )
     turn.missed[kind] += 1
-    if not workers.any_has_room(crew, want._replace(memory_bytes=entry.needs.memory_bytes)):
+    least = want._replace(memory_bytes=entry.needs.memory_bytes, scratch_bytes=entry.needs.scratch_bytes)
+    if not workers.any_has_room(crew, least):
         # No machine could be kept for this one, by its memory; one may be for the next.
         alone = (want.processors > 1 or want.gpus > 1) and crew.here and not turn.kept
-        turn.closed.add(
-            *([kind] if alone else capacity.kinds(core).alike.get((kind[0], want.gpus, crew.number), (kind,)))
-        )
+        like = (kind[0], want.gpus, least.scratch_bytes, crew.number)
+        turn.closed.add(*([kind] if alone else capacity.kinds(core).alike.get(like, (kind,))))
     elif turn.missed[kind] >= MOST_MISSED:
         turn.closed.add(kind)
 
@@ -348,14 +402,14 @@ def _shares(
     if entry.needs != PLAIN and not workers.any_has_room(workers.crew(of_kind((entry.processors, entry.needs))), want):
         # A cheap look, before all machines are gone through for the few that have it.
         return {}
-    caps = closing(machine_guard.caps(core, group_of(custody.subgroup), custody))
+    others = machine_guard.caps(core, group_of(custody.subgroup), custody)
+    caps = closing(way_book.caps(core, custody, want, others))
     if pools is None:
         return _dealt(core, custody, want, jobs, behind, kept, caps)
     shares: dict[str, int] = {}
     for pool in pools:
-        others = _Others(pool.machines)
         most = min(jobs - sum(shares.values()), pool.jobs)
-        shares |= _dealt(core, custody, want, most, 0, kept, caps, others)
+        shares |= _dealt(core, custody, want, most, 0, kept, caps, _Others(pool.machines))
     return shares
 
 
@@ -398,10 +452,12 @@ def _dealt(
         free = one.free() if left else 0
         if free < want.processors or name in caps or (others is not None and name in others):
             continue
-        if not workers.offers.suits(one.worker, want):
+        if not workers.offers.takes(one.worker, want):
             continue
         run_s, devices = core.run_book.expected_s(custody), workers.free_gpus(one.worker)
         most = one.reservation.lets_pass(want.processors, run_s, free, core.now, gpus=want.gpus, free_gpus=devices)
+        if want.scratch_bytes:
+            most = min(most, workers.free_scratch(one.worker) // want.scratch_bytes)
         passing = min(left, most)
         if passing:
             one.reservation.passed(passing * want.processors, run_s, core.now, gpus=passing * want.gpus)

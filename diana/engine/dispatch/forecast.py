@@ -10,7 +10,7 @@ from diana.engine.dispatch import capacity, licences, maintenance
 from diana.engine.dispatch.capacity import PromisedCapacity
 from diana.engine.dispatch.predictions import Predictions
 from diana.engine.journal.state import CustodyKey
-from diana.engine.messages.messages import QuoteRequest
+from diana.engine.messages.messages import ComingRoom, QuoteRequest
 from diana.engine.queue.entries import QueueEntry
 from diana.engine.queue.queues import Prospect, QueuePlace
 from diana.engine.site.context import Context
@@ -21,6 +21,10 @@ from diana.policy.queueing import forecast
 from diana.policy.queueing.heavy import GroupLoad
 
 LEAST_RUN_S = 0.001
+MADE_WAY_S = 10.0
+"""Seconds in which jobs that make way for a gang have ended."""
+MOST_STEPS = 16
+"""Steps in which a quote tells how room grows."""
 
 
 class Wait(NamedTuple):
@@ -47,7 +51,7 @@ def wait(core: Context, asked: QuoteRequest, run_s: float, lanes: int) -> Wait:
     the group ends when its own work is through, and its first job starts when there is room for it.
     """
     place = place_of(core, asked)
-    slots, given_s = slots_of(core)
+    slots, given_s = capacity.slots_of(core)
     ahead_s = given_s + place.work_ahead_s
     jobs_ahead = place.jobs_ahead
     if is_behind(core, asked):
@@ -79,6 +83,40 @@ def wait(core: Context, asked: QuoteRequest, run_s: float, lanes: int) -> Wait:
     return Wait(lost_s, low_s, high_s, jobs_ahead, place.priority)
 
 
+def coming(core: Context, asked: QuoteRequest) -> tuple[ComingRoom, ...]:
+    """Return the room that components of a gang would find here as it grows, behind all that stands before them and
+    what was promised to others; of many steps a few, so that none is told too early. What runs and may be ended for
+    them counts as ended soon."""
+    place = place_of(core, asked)
+    slots, given_s = capacity.slots_of(core)
+    gpus, gpus_given_s = gpus_of(core)
+    promised = core.book(PromisedCapacity).rooms.total(core.now)
+    steps = slots.steps(given_s + place.work_ahead_s)
+    if make_way := _make_way(core):
+        room = min(core.workers.slots(), _by(steps, MADE_WAY_S) + make_way)
+        steps = sorted([*steps, (MADE_WAY_S, room)])
+    devices = gpus.steps(gpus_given_s + place.gpus_ahead_s) if asked.gpus else []
+    times = sorted({at_s for at_s, _ in (*steps, *devices)})
+    if len(times) > MOST_STEPS:
+        times = [times[at * (len(times) - 1) // (MOST_STEPS - 1)] for at in range(MOST_STEPS)]
+    rooms = (ComingRoom(at_s, max(0, _by(steps, at_s) - promised), _by(devices, at_s)) for at_s in times)
+    return tuple(room for room in rooms if room.processors)
+
+
+def _make_way(core: Context) -> int:
+    """Return the processors of the jobs on slots that may be ended for a gang."""
+    some = ((core.state.custodies.get(key), jobs) for key, jobs in core.totals.runs.on_slots().items())
+    return sum(
+        jobs * one.spec.resources.processors
+        for one, jobs in some
+        if one is not None and one.spec.preemptible and not one.spec.is_gang
+    )
+
+
+def _by(steps: list[tuple[float, int]], at_s: float) -> int:
+    return max((count for from_s, count in steps if from_s <= at_s), default=0)
+
+
 def place_of(core: Context, asked: QuoteRequest) -> Prospect:
     """Return the place that the jobs would have here: with the raise of the paper's mode, behind all that waits, or at
     the priority of a submission."""
@@ -104,7 +142,7 @@ def next_starts(core: Context, standing: Iterable[QueuePlace]) -> dict[tuple[Cus
     """(custody, demoted) -> seconds until its next job starts, by the order in which jobs would start if nothing more
     came; inf: not foreseen. Predictions are kept, to be compared with what happens."""
     out: dict[tuple[CustodyKey, bool], float] = {}
-    slots, ahead_s = slots_of(core)
+    slots, ahead_s = capacity.slots_of(core)
     gpus, gpus_ahead_s = gpus_of(core)
     used: dict[str, tuple[forecast.Slots, float]] = {}
     """Licence -> (its units as they come free, licence-seconds of the jobs before)."""
@@ -148,7 +186,7 @@ def learn(core: Context, arrived: CustodyKey) -> None:
     if among(entry.needs.software):
         # It says little of how well others are foreseen.
         return
-    slots, given_s = slots_of(core)
+    slots, given_s = capacity.slots_of(core)
     own_s = entry.jobs * entry.processors * entry.run_s
     ahead_s = max(0.0, given_s + core.queues.work_before_s(entry, untaken) - own_s)
     first_s = slots.starts_s(entry.processors, ahead_s)
@@ -164,20 +202,15 @@ def _open_s(core: Context, entry: QueueEntry, first_s: float) -> float:
     """Return the seconds until its next job starts, which would start at `first_s` if the site never closed."""
     if not core.calendar.closings:
         return first_s
-    takes_s = entry.run_s if entry.reserved else maintenance.takes_s(core, core.state.custodies[entry.key])
+    takes_s = entry.run_s
+    if not entry.reserved:
+        custody = core.state.custodies[entry.key]
+        takes_s = maintenance.least_s(custody, maintenance.takes_s(core, custody))
     return maintenance.around(core, first_s, first_s + entry.run_s, entry.run_s, takes_s)[0]
 
 
-def slots_of(core: Context) -> tuple[forecast.Slots, float]:
-    """The site's processors as they come free, and the work given to the LRM ahead of them (processor-seconds)."""
-    held, late = capacity.held(core), core.workers.late()
-    ends = [*held.ends, *late]
-    free = core.workers.slots() - sum(width for _, width in ends)
-    return forecast.Slots(max(0, free), ends), held.ahead_s
-
-
 def gpus_of(core: Context) -> tuple[forecast.Slots, float]:
-    """As `slots_of`, of GPUs."""
+    """As `capacity.slots_of`, of GPUs."""
     held = capacity.held(core)
     free = core.workers.all_gpus() - sum(count for _, count in held.gpu_ends)
     return forecast.Slots(max(0, free), held.gpu_ends), held.gpus_ahead_s

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from math import inf
+from typing import NamedTuple
 
 from diana.engine.journal.effects import Refusal, Reply
 from diana.engine.journal.events import CalendarTold, DrainSite
@@ -18,10 +19,13 @@ from diana.engine.machines.calendar import Calendar
 from diana.engine.machines.machine import Worker
 from diana.engine.machines.requirements import Want
 from diana.engine.site.context import Context
-from diana.engine.site.timers import SiteTimer
+from diana.engine.site.timers import CustodyTimer, SiteTimer
 from diana.model.durations import seconds
+from diana.model.ids import MAIN_MACHINE
+from diana.model.job.spec import CheckpointSpec
 from diana.model.maintenance import MOST_WINDOWS, Window
 from diana.model.views.views import Ok
+from diana.policy.grads.rescheduling import RESTART_S, SAVE_S
 from diana.policy.queueing import maintenance as policy
 
 # --- what is planned -----------------------------------------------------------------------------------------
@@ -71,6 +75,8 @@ def look(core: Context) -> None:
         core.after(SiteTimer("summary"), 0.0)
     if calendar.closed != before:
         core.to_place.update(name for name in core.totals.unplaced() if not core.state.groups[name].state)
+    for custody in core.state.custodies.values() if calendar.ahead() else ():
+        ask_in_time(core, custody, late=True)
     core.timers.cancel(SiteTimer("maintenance"))
     if calendar.next_s < inf:
         core.after(SiteTimer("maintenance"), calendar.next_s - core.now)
@@ -93,6 +99,33 @@ def takes_s(core: Context, custody: Custody) -> float:
     return custody.spec.resources.time_limit_s or core.run_book.expected_s(custody)
 
 
+def least_s(custody: Custody, takes_s: float) -> float:
+    """Return how long before a window its jobs begin at the latest, which take `takes_s`: one that saves its state, and
+    goes on from there, need not end before it. A gang does, since what stops it must reach all its sites."""
+    checkpoint = custody.spec.checkpoint
+    if checkpoint is None or custody.spec.is_gang:
+        return takes_s
+    return policy.begins_before_s(takes_s, saves_s(checkpoint), SAVE_S + RESTART_S)
+
+
+def saves_s(checkpoint: CheckpointSpec) -> float:
+    """Return how long before a window a job is asked to save, so that it has stopped by then: as long as its user gives
+    it to heed that, and as its writing takes."""
+    return checkpoint.wait_s + SAVE_S
+
+
+def ask_in_time(core: Context, custody: Custody, *, late: bool = False) -> None:
+    """Have jobs that run be asked to save before their machines close. `late`: also where the time for that has passed,
+    since the window was not known, or nobody was here."""
+    checkpoint = custody.spec.checkpoint
+    if checkpoint is None or not custody.running or not core.calendar.ahead():
+        return
+    asked_s = [core.calendar.closes_of(name) - saves_s(checkpoint) for name in (MAIN_MACHINE, *custody.given)]
+    due_s = min((at_s for at_s in asked_s if late or at_s > core.now), default=inf)
+    if due_s < inf:
+        core.timers.set(CustodyTimer("closing", *custody.key), max(core.now, due_s))
+
+
 def note(core: Context, key: CustodyKey) -> str:
     """Return why its jobs wait though there may be room: they would not end before the site closes. Empty: they
     would."""
@@ -100,12 +133,21 @@ def note(core: Context, key: CustodyKey) -> str:
     if custody is None or not core.calendar.closings or not custody.pending:
         return ""
     takes = takes_s(core, custody)
-    if core.now + takes <= core.calendar.closes_s:
+    if core.now + least_s(custody, takes) <= core.calendar.closes_s:
         return ""
     return f"its jobs may take {seconds(takes)} and wait for the end of the {core.calendar.notice}"
 
 
 # --- what may start ------------------------------------------------------------------------------------------
+
+
+class Takes(NamedTuple):
+    """Seconds of a job on its processors."""
+
+    whole_s: float
+    """Until it ends by itself, at most."""
+    least_s: float
+    """Before a window, from when on it does not begin any more."""
 
 
 class Closing:
@@ -124,16 +166,16 @@ class Closing:
         """True if a job that takes so long and starts there at `at_s` is over before that machine closes."""
         return at_s + takes_s <= self._calendar.closes_of(name)
 
-    def caps(self, want: Want, takes_s: float, caps: Mapping[str, int]) -> Mapping[str, int]:
+    def caps(self, want: Want, takes: Takes, caps: Mapping[str, int]) -> Mapping[str, int]:
         """Return machine -> the most such jobs it may be given, where that is less than it has room for."""
-        return _Caps(self, want, takes_s, caps) if self._calendar.ahead() else caps
+        return _Caps(self, want, takes, caps) if self._calendar.ahead() else caps
 
     def gave(self, shares: Mapping[str, int], want: Want, takes_s: float) -> None:
         for name, jobs in shares.items():
             if name in self._through:
                 self._through[name] += jobs * want.processors * takes_s
 
-    def most(self, name: str, want: Want, takes_s: float) -> int | None:
+    def most(self, name: str, want: Want, takes: Takes) -> int | None:
         """Return the most such jobs the machine may be given; None: as many as it has room for.
 
         Jobs given ahead of free slots start when the work before them, poured over all slots, is through. They start
@@ -142,7 +184,7 @@ class Closing:
         closes_s, worker = self._calendar.closes_of(name), self._core.workers.find(name)
         if closes_s == inf or worker is None:
             return None
-        left_s = closes_s - self._core.now - worker.lane.delay_s - takes_s
+        left_s = closes_s - self._core.now - worker.lane.delay_s - takes.least_s
         if left_s < 0:
             return 0
         lane = worker.lane
@@ -150,7 +192,7 @@ class Closing:
         if room <= free:
             return None
         before_s = left_s * lane.slots - self._through_s(worker)
-        most = max(free, int(before_s / (want.processors * max(takes_s, 1e-3))) if before_s > 0 else 0)
+        most = max(free, int(before_s / (want.processors * max(takes.whole_s, 1e-3))) if before_s > 0 else 0)
         return most if most < room else None
 
     def _through_s(self, worker: Worker) -> float:
@@ -171,13 +213,13 @@ class Closing:
 class _Caps(Mapping[str, int]):
     """Caps that are looked up only for the machines that are about to be given something."""
 
-    def __init__(self, closing: Closing, want: Want, takes_s: float, caps: Mapping[str, int]) -> None:
-        self._closing, self._want, self._takes_s, self._caps = closing, want, takes_s, caps
+    def __init__(self, closing: Closing, want: Want, takes: Takes, caps: Mapping[str, int]) -> None:
+        self._closing, self._want, self._takes, self._caps = closing, want, takes, caps
         self._found: dict[str, int | None] = {}
 
     def __getitem__(self, name: str) -> int:
         if name not in self._found:
-            most, cap = self._closing.most(name, self._want, self._takes_s), self._caps.get(name)
+            most, cap = self._closing.most(name, self._want, self._takes), self._caps.get(name)
             self._found[name] = cap if most is None else most if cap is None else min(cap, most)
         found = self._found[name]
         if found is None:

@@ -46,6 +46,7 @@ def keep(core: Context, sender: SiteId, asked: RoomRequest) -> RoomGrant:
         processors=asked.processors,
         memory_bytes=asked.memory_bytes,
         gpus=asked.gpus,
+        scratch_bytes=asked.scratch_bytes,
         jobs=asked.jobs,
         refs=(),
         owner=asked.owner,
@@ -83,7 +84,7 @@ def _startable(core: Context, asked: QuoteRequest, gain_s: float) -> capacity.Gr
     run = forecast.learned(core, asked)
     run_s = max(LEAST_RUN_S, run.mean_s if run.seen else forecast.guessed_s(core, asked))
     place = forecast.place_of(core, asked)
-    slots, given_s = forecast.slots_of(core)
+    slots, given_s = dispatch_capacity.slots_of(core)
     starts = _starts(slots, given_s + place.work_ahead_s, run_s, gain_s)
     most = min(asked.jobs, dispatch_capacity.room(core, asked))
     # Jobs that others were promised room for may want the same GPUs and licences.

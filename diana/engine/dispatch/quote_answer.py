@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from diana.engine.dispatch import capacity, forecast, licences, turns
 from diana.engine.dispatch.capacity import PromisedCapacity
 from diana.engine.journal.events import LookedUp
+from diana.engine.machines.kinds import kinds
 from diana.engine.messages.messages import LinkEstimate, Quote, QuoteRequest
 from diana.engine.site.context import Context
 from diana.model.data import dataset_of
@@ -75,11 +76,24 @@ def quote(
         busy_fraction=1.0 - free_slots / slots if slots else 1.0,
         uplink_bytes_per_s=settings.uplink_bytes_per_s,
         max_jobs=room if room < asked.jobs else 0,
-        reach=_reach(core),
+        reach=_reach(core) if _looks_at_links(asked) else (),
         software=software.had(core.workers.offered(), asked.software) if asked.software else (),
         reserves=reserves,
         startable=turns.startable(core, asked) if reserves and lanes else 0,
+        widest=core.workers.widest(asked.software, asked.gpus),
+        free_gpus=core.workers.idle_gpus(),
+        memory_bytes=core.workers.memory_bytes(),
+        gpus=core.workers.all_gpus(),
+        domain=settings.domain,
+        coming=forecast.coming(core, asked) if asked.coming and lanes else (),
+        kinds=kinds(core.workers, settings) if asked.kinds else (),
     )
+
+
+def _looks_at_links(asked: QuoteRequest) -> bool:
+    """True if the asker prices links between others: data of other sites move, or its jobs are gangs or require
+    something of links. Else the link to the asker is all that counts."""
+    return bool(asked.refs or asked.urls or asked.coming or asked.kinds)
 
 
 def _links(core: Context, asked: QuoteRequest, holders: Iterable[SiteId]) -> tuple[LinkEstimate, ...]:
@@ -87,10 +101,11 @@ def _links(core: Context, asked: QuoteRequest, holders: Iterable[SiteId]) -> tup
     names = {dataset_of(ref) for ref in asked.refs} - {""}
     book = core.view.book
     some = dict.fromkeys(holders)
-    some.update(dict.fromkeys(sorted(core.roster.holders(names))))
+    some.update(dict.fromkeys(sorted(core.roster.holders(names)) if names else ()))
     known = (book.estimate(site) for site in list(some)[:MOST_HOLDERS] if site in core.view.peers)
     told = {one.site: one for one in known if one is not None}
-    told.update((one.site, one) for one in book.freshest(MOST_OTHERS))
+    if _looks_at_links(asked):
+        told.update((one.site, one) for one in book.freshest(MOST_OTHERS))
     return tuple(told[site] for site in sorted(told))
 
 

@@ -3,14 +3,14 @@ that origin renews (PROMISES section 2, "Leases"; the other side: `handover/leas
 
 A lease counts from the sending of the request that was granted. It is asked for when the first such work is committed,
 again long before it ends, and after a restart, whose clock knows nothing of the boot before. Whatever becomes of this
-process, each machine's own timer ends the jobs when the lease is over (`effects.Lease`); they are then tried again
+process, each machine's own timer ends the jobs when the lease is over (`effects.RenewLease`); they are then tried again
 under another.
 """
 
 from __future__ import annotations
 
 from diana.engine.dispatch.lease_book import LeaseBook
-from diana.engine.journal.effects import Lease
+from diana.engine.journal.effects import RenewLease
 from diana.engine.journal.state import Custody
 from diana.engine.messages.leases import Renew, Renewed
 from diana.engine.site.context import Context
@@ -48,7 +48,8 @@ def committed(core: Context, custody: Custody) -> None:
         return
     mine = core.book(LeaseBook).under.setdefault(custody.origin, set())
     mine.add(custody.key)
-    if lapsed(core, custody):
+    # A renewal that came due while all such work was over asked for no other.
+    if lapsed(core, custody) or PeerTimer("renew", custody.origin) not in core.timers:
         core.tries.pop(PeerTimer("renew", custody.origin), None)
         ask(core, custody.origin)
 
@@ -86,7 +87,7 @@ def granted(core: Context, sender: SiteId, message: Renewed) -> None:
     if until_s <= max(before_s, core.now):
         return
     book.until[sender], book.granted_s[sender] = until_s, lease_s
-    core.emit(Lease(origin=sender, until_s=until_s))
+    core.emit(RenewLease(origin=sender, until_s=until_s))
     core.timers.set(PeerTimer("lease-over", sender), until_s)
     core.settle(PeerTimer("renew", sender))
     core.timers.set(PeerTimer("renew", sender), max(core.now, message.sent_s + lease_s / 4))

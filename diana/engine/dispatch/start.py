@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from diana.engine.data.stage_book import StageBook
-from diana.engine.dispatch import renewals
+from diana.engine.dispatch import maintenance, renewals
+from diana.engine.dispatch.claim_book import ClaimBook
 from diana.engine.dispatch.predictions import Predictions
 from diana.engine.guard import guard
 from diana.engine.journal.effects import GATHERED, Start
 from diana.engine.journal.records import RunsStarted
 from diana.engine.journal.state import Custody
 from diana.engine.site.context import Context
+from diana.engine.site.timers import CustodyTimer
 from diana.model.ids import group_of
 from diana.model.indexset import IndexSet
 
@@ -47,6 +49,7 @@ def _give(core: Context, custody: Custody, machine: str, indices: IndexSet) -> N
     assert worker is not None and worker.session is not None
     core.persist(RunsStarted(subgroup=custody.subgroup, epoch=custody.epoch, indices=indices, worker=machine))
     core.run_book.started_s.setdefault(custody.key, {}).update(dict.fromkeys(indices, core.now))
+    save_later(core, custody)
     core.emit(
         Start(
             worker=machine,
@@ -60,8 +63,19 @@ def _give(core: Context, custody: Custody, machine: str, indices: IndexSet) -> N
             attempts=tuple((i, custody.running[i]) for i in indices if custody.running[i] > 1),
             directory=merge_directory(core, custody),
             lease=custody.origin if renewals.leased(core, custody) else "",
+            barrier_s=core.book(ClaimBook).held_until(custody, core.now),
+            saved=tuple(job for job in custody.saved if job.index in indices),
         )
     )
+
+
+def save_later(core: Context, custody: Custody) -> None:
+    """Have jobs be asked to save before their machines close, and those that run for long enough where their checkpoint
+    is made now and then."""
+    maintenance.ask_in_time(core, custody)
+    checkpoint, timer = custody.spec.checkpoint, CustodyTimer("save", *custody.key)
+    if checkpoint is not None and checkpoint.every_s and timer not in core.timers:
+        core.after(timer, checkpoint.every_s)
 
 
 def merge_directory(core: Context, custody: Custody) -> str:

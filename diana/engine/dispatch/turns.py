@@ -10,7 +10,7 @@ from itertools import islice
 from math import inf
 from typing import NamedTuple
 
-from diana.engine.dispatch import capacity, forecast
+from diana.engine.dispatch import capacity, forecast, wide_places
 from diana.engine.guard import guard
 from diana.engine.guard.programs import Program
 from diana.engine.journal.state import Custody, CustodyKey
@@ -148,7 +148,8 @@ def on_reserve(core: Context, sender: SiteId, told: Reserve) -> None:
 def _sane(told: Reserve) -> bool:
     """True if no field is beyond what a group can have: sums over the queues stay finite, whatever a peer says."""
     counts = 0 <= told.jobs <= MOST_JOBS and 0 <= told.share <= WHOLE * told.jobs
-    sizes = 1 <= told.processors <= MOST_PROCESSORS and 0 <= told.gpus <= MOST_PROCESSORS and told.memory_bytes >= 0
+    sizes = 1 <= told.processors <= MOST_PROCESSORS and 0 <= told.gpus <= MOST_PROCESSORS
+    sizes = sizes and min(told.memory_bytes, told.scratch_bytes) >= 0
     return counts and sizes and 0 <= told.stage_s <= MOST_S and 0 <= told.work_s <= MOST_S
 
 
@@ -180,7 +181,8 @@ def _stand(core: Context, one: Reserved) -> None:
     if not jobs:
         return
     asked = _like(told)
-    special = told.gpus or asked.software
+    special = told.gpus or asked.software or told.scratch_bytes
+    needs = Needs(told.gpus, tuple(sorted(set(asked.software))), about(told.memory_bytes), about(told.scratch_bytes))
     core.queues.put(
         QueueEntry(
             one.key,
@@ -191,7 +193,7 @@ def _stand(core: Context, one: Reserved) -> None:
             jobs=jobs,
             ready=0,
             run_s=forecast.each_s(core, asked),
-            needs=Needs(told.gpus, tuple(sorted(set(asked.software))), about(told.memory_bytes)) if special else PLAIN,
+            needs=needs if special else PLAIN,
             # T is never 0 while something waits: the users' shares of it are taken.
             unit=max(1, told.share // told.jobs),
             reserved=True,
@@ -207,6 +209,7 @@ def _like(told: Reserve) -> QuoteRequest:
         processors=told.processors,
         memory_bytes=told.memory_bytes,
         gpus=told.gpus,
+        scratch_bytes=told.scratch_bytes,
         jobs=told.jobs,
         refs=(),
         owner=told.owner,
@@ -237,9 +240,10 @@ def look(core: Context) -> list[TurnCall]:
         return []
     _overdue(core)
     core.queues.settle(core.now)
-    slots, given_s = forecast.slots_of(core)
+    slots, given_s = capacity.slots_of(core)
     untaken = capacity.untaken(core)
     processors, work_s = _coming(core)
+    places = wide_places.processors(core)
     own: list[TurnCall] = []
     next_s = REST_S
     misses = 0
@@ -248,7 +252,9 @@ def look(core: Context) -> list[TurnCall]:
         if (entry.processors, entry.needs) in untaken or _called_enough(core, one):
             continue
         before, before_s = core.queues.here_before(entry, untaken)
-        due = _due(core, one, entry, slots, horizon.Ahead(before + processors, before_s + given_s + work_s))
+        kept = wide_places.behind(core, core.queues.least_of(entry))
+        before, before_s = before + processors + kept.processors, before_s + given_s + work_s + kept.work_s
+        due = _due(core, one, entry, slots, horizon.Ahead(before, before_s), places)
         next_s = min(next_s, due.next_s)
         misses += not due.fits
         if misses >= MISSES:
@@ -284,15 +290,23 @@ class _Due(NamedTuple):
     """False if its turn has not come by what stands before it."""
 
 
-def _due(core: Context, one: Reserved, entry: QueueEntry, slots: Slots, ahead: horizon.Ahead) -> _Due:
+def _due(core: Context, one: Reserved, entry: QueueEntry, slots: Slots, ahead: horizon.Ahead, places: int) -> _Due:
+    """Return the turn of a reservation. `places`: processors of the jobs that have a place here, which `ahead` counts
+    too."""
     peer = core.view.peers.get(one.origin)
     until_s = horizon.seconds(one.told.stage_s, (peer.rtt_s or 0.0) if peer is not None else 0.0)
     jobs = horizon.fitting(slots, entry.processors, entry.run_s, ahead, until_s)
     if jobs:
         more_s = until_s + horizon.batch_s(entry.run_s)
         jobs = horizon.fitting(slots, entry.processors, entry.run_s, ahead, more_s)
+    if not jobs and places:
+        others = max(0.0, ahead.processors - places)
+        jobs = horizon.passing(slots, entry.processors, entry.run_s, places, others, until_s)
     if not jobs and entry.processors > 1 and not ahead.processors:
-        # Nothing waits before it: it is given its place here, and narrow jobs do not pass it for ever.
+        # Nothing waits before it: it gets a place here once that is worth it, and narrow jobs do not pass it for ever.
+        drains_s = slots.starts_s(entry.processors, ahead.work_s)
+        if not horizon.is_worth_a_place(drains_s, core.now - one.told.submitted_s):
+            return _Due(0, max(SOON_S, drains_s - until_s))
         jobs = 1
     if not jobs or capacity.rejection(core, _like(one.told), for_peer=one.origin != core.site):
         return _Due(0, max(SOON_S, slots.starts_s(entry.processors, ahead.work_s) - until_s), fits=False)
@@ -332,7 +346,7 @@ def _waiting_of(core: Context, group: GroupId) -> int:
     else:
         book.taken.pop(group, None)
     some = (custodies[key] for key in mine)
-    return sum(len(one.pending if one.runnable else one.indices) for one in some)
+    return sum(len(one.unstarted()) for one in some)
 
 
 def _stamp(core: Context) -> tuple[int, ...]:
@@ -394,6 +408,9 @@ def _overdue(core: Context) -> None:
 
 def offered(core: Context, custody: Custody) -> None:
     """Count work that was offered here, called or not, until it is committed or dropped."""
+    if custody.spec.is_gang:
+        # A claim counts as running long before that.
+        return
     book, group = core.book(Turns), group_of(custody.subgroup)
     book.vain.pop(custody.origin, None)
     book.vain_call_s.pop(custody.origin, None)
@@ -444,10 +461,12 @@ def startable(core: Context, asked: QuoteRequest) -> int:
     untaken = capacity.untaken(core)
     load = GroupLoad(asked.group_work_s, asked.group_bytes)
     place = core.queues.prospect(asked.owner, asked.processors, asked.jobs, 0.0, untaken, load=load)
-    slots, given_s = forecast.slots_of(core)
+    slots, given_s = capacity.slots_of(core)
     processors, work_s = _coming(core)
     each_s = forecast.each_s(core, asked)
-    ahead = horizon.Ahead(place.jobs_ahead + processors, place.work_ahead_s + given_s + work_s)
+    kept = wide_places.behind(core, place.least)
+    before_s = place.work_ahead_s + given_s + work_s + kept.work_s
+    ahead = horizon.Ahead(place.processors_ahead + processors + kept.processors, before_s)
     until_s = horizon.seconds(0.0, 0.0) + horizon.batch_s(each_s)
     fitting = min(asked.jobs, horizon.fitting(slots, asked.processors, each_s, ahead, until_s))
     guarded = _guarded(core, GroupId(asked.group), asked)

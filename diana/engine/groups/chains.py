@@ -117,6 +117,7 @@ def _alone(event: SubmitChain, member: Member) -> SubmitGroup:
         refs=member.refs,
         wall_s=event.wall_s,
         permit=member.permit,
+        notify=member.notify,
     )
 
 

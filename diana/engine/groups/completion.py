@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from diana.engine.data import output_datasets
-from diana.engine.handover import inputs
+from diana.engine.groups import retry
+from diana.engine.handover import gang_book, inputs
 from diana.engine.journal.events import OutputsInCatalogue
 from diana.engine.journal.records import GroupClosed, MergeStarted, Part
 from diana.engine.journal.state import Group
@@ -21,7 +22,9 @@ def check_complete(core: Context, group: Group) -> None:
         return
     if any(subgroup.open_jobs() for subgroup in group.subgroups.values()):
         return
-    all_done = len(group.done) == group.jobs and not group.not_gathered
+    if retry.by_itself(core, group):
+        return
+    all_done = group.all_done() and not group.not_gathered
     if group.spec.outputs.merge and not group.merge and all_done:
         # After a restore it may have run since the copy was made: at its user's word only.
         if not group.on_hold:
@@ -49,6 +52,8 @@ def _close(core: Context, group: Group, state: str, note: str) -> None:
     core.waiting_notes.pop(group.group, None)
     core.book(MigrationBook).kept.pop(group.group, None)
     core.view.refused.pop(group.group, None)
+    if group.spec.is_gang:
+        gang_book.closed(core, group)
     core.notify(group.group)
     dependencies.changed(core, group)
 

@@ -6,7 +6,7 @@ from diana.engine.journal.effects import Refusal, Reply
 from diana.engine.journal.events import SubmitGroup
 from diana.engine.placement import quote_round
 from diana.engine.placement.accept import accept, known_key, refusal, surely_placeable
-from diana.engine.placement.draft import Draft, NewGroup, Placement, PlanOnly
+from diana.engine.placement.draft import Draft, Drafts, NewGroup, Placement, PlanOnly
 from diana.engine.site.context import Context
 from diana.model.indexset import IndexSet
 from diana.policy.trust.authorise import Action, authorise
@@ -29,4 +29,6 @@ def submit(core: Context, event: SubmitGroup) -> None:
     draft = Draft(core.ticket(), event.spec, jobs, event.refs, owner=event.principal.name, purpose=purpose)
     if isinstance(purpose, NewGroup) and not draft.sought() and surely_placeable(core, event.spec):
         draft.purpose = Placement(accept(core, purpose).group)
+        # A peer that comes up for its quote would have the group priced a second time.
+        core.book(Drafts).groups.add(draft.purpose.group)
     quote_round.ask(core, draft)

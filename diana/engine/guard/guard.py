@@ -27,6 +27,7 @@ from diana.policy import breaker
 from diana.policy.breaker import Breaker, BreakerSettings, EndCounts, Stand
 
 if TYPE_CHECKING:
+    from diana.engine.journal.events import RunsSeen
     from diana.engine.journal.state import Custody, CustodyKey, Group, Subgroup
     from diana.engine.site.context import Context
     from diana.model.facts import Facts
@@ -54,6 +55,8 @@ class Guard:
         """Groups of `here` that get nothing here just now: few, where `here` has all of the last minutes."""
         self.keys: dict[GroupId, dict[CustodyKey, tuple[int, int]]] = {}
         """Custodies here of the groups that have a breaker: (given and not ended, of these on slots), last counted."""
+        self.seen: dict[GroupId, dict[tuple[CustodyKey, str], int]] = {}
+        """Jobs proven by a look, by custody and worker, less all that ended since."""
         self.bases: dict[GroupId, int] = {}
         """The most attempts a placement here had before it: one with more means that the user retries what failed."""
         self.programs: dict[GroupId, Program] = {}
@@ -111,6 +114,7 @@ class Guard:
             del self.firsts[program]
         self.stopped.discard(group)
         self.keys.pop(group, None)
+        self.seen.pop(group, None)
 
 
 def forget(core: Context, group: GroupId) -> None:
@@ -222,7 +226,7 @@ def _begin(core: Context, custody: Custody, settings: BreakerSettings) -> Breake
     name, guard = group_of(custody.subgroup), core.book(Guard)
     guard.programs[name] = program = Program(custody.owner, program_key(custody.spec))
     first = guard.here.get(guard.firsts.get(program, name))
-    if first is None or not first.running:
+    if first is None or not (first.running or first.seen):
         guard.firsts[program] = name
     jobs = sweep_size(custody.spec.sweep)
     known_s = core.state.run_times.mean_s(custody.template, custody.owner)
@@ -243,7 +247,8 @@ def _in_step(core: Context, custody: Custody, b: Breaker, over: int = 0) -> Brea
         # Nothing of it was or is given, as of most custodies that wait.
         return b
     told = len(core.run_book.ended[custody.key].indices) if custody.key in core.run_book.ended else 0
-    out, running = len(custody.running) - told, core.totals.runs.running_of(custody.key) - told
+    runs = core.totals.runs
+    out, running = len(custody.running) - told, runs.running_of(custody.key) - runs.unsure_of(custody.key) - told
     counts[custody.key] = (out, running)
     out, began = b.out + out - was_out, max(0, running - max(0, was_running - over))
     running += b.running - was_running
@@ -259,6 +264,28 @@ def counted(core: Context, custody: Custody) -> None:
     b = core.book(Guard).here.get(name)
     if b is not None and custody.key in core.book(Guard).keys.get(name, {}) and b.stand is not Stand.TRUSTED:
         core.book(Guard).put(name, _in_step(core, custody, b))
+
+
+def seen(core: Context, event: RunsSeen) -> None:
+    """Take in a look at jobs of which nobody tells when they begin: those seen to run for long enough are proven."""
+    name = group_of(event.subgroup)
+    guard, key = core.book(Guard), (event.subgroup, event.epoch)
+    b = guard.here.get(name)
+    if b is None or key not in core.state.custodies:
+        return
+    known = guard.seen.setdefault(name, {})
+    known[(key, event.worker)] = sum(jobs for age_s, jobs in event.ages if age_s > b.fast_s)
+    guard.put(name, msgspec.structs.replace(b, seen=min(b.out, sum(known.values()))))
+    core.workers.look_again()
+
+
+def _unseen(core: Context, custody: Custody, jobs: int) -> int:
+    """Return how many of the group's jobs are proven by looks still, once `jobs` of the custody ended: any of them may
+    have been among those."""
+    known = core.book(Guard).seen.get(group_of(custody.subgroup), {})
+    for key in [key for key in known if key[0] == custody.key]:
+        known[key] = max(0, known[key] - jobs)
+    return sum(known.values())
 
 
 def ended(core: Context, custody: Custody, facts: Facts, rows: list[int], *, ran: bool = True) -> bool:
@@ -278,7 +305,8 @@ def ended(core: Context, custody: Custody, facts: Facts, rows: list[int], *, ran
     # Judged with the ends, and then with what is under way by now: claimed jobs have taken the slots already.
     told = ends._replace(fast=ends.fast - theirs, other=ends.other + theirs)
     judged = breaker.charged(breaker.ended(b, told, core.now, settings), theirs, core.now, settings)
-    b = msgspec.structs.replace(judged, out=counted.out, running=counted.running, starts=counted.starts)
+    still = min(counted.out, _unseen(core, custody, ends.total))
+    b = msgspec.structs.replace(judged, out=counted.out, running=counted.running, starts=counted.starts, seen=still)
     core.book(Guard).put(name, b)
     stopped = name in core.book(Guard).stopped
     if stopped and before is not b.stand:
@@ -322,7 +350,11 @@ def tidy(core: Context) -> None:
     for name in list(guard.here):
         counts = guard.keys.get(name, {})
         guard.keys[name] = kept = {key: held for key, held in counts.items() if key in core.state.custodies}
-        guard.put(name, _without(guard.here[name], [held for key, held in counts.items() if key not in kept]))
+        b = _without(guard.here[name], [held for key, held in counts.items() if key not in kept])
+        if looked := guard.seen.get(name):
+            looked = guard.seen[name] = {key: jobs for key, jobs in looked.items() if key[0] in kept}
+            b = msgspec.structs.replace(b, seen=min(b.out, sum(looked.values())))
+        guard.put(name, b)
         if not kept and guard.here[name].until_s <= core.now:
             _begin_anew(core, name)
             guard.bases.pop(name, None)

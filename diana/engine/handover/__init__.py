@@ -19,13 +19,19 @@ ORIGIN
     JobsEnded                      all             FINISHED     RunsEnded, ResultAccepted,
                                                                 CustodyClosed
     CancelJobs, HoldJobs                           =            ControlIssued, ControlTaken
-    Prepared, Refused, Committed,                  =
+    Prepared, GangClaimed,                         =
+    GangYield, Refused, Committed,
     Aborted, Lost, Progress,
     Result, ControlAck
   OFFERED
     Prepared                                       COMMITTED    TransferCommitted            Commit
+    Prepared                       of a gang       =                                         GangClaim
+    GangClaimed                    last of a gang  COMMITTED    GangGo                       Commit
+    (claim)                        of a gang       =                                         GangClaim
+    GangYield, (claims-over)       of a gang       PAST         TakenBack                    Abort
     Refused, Aborted, Lost                         PAST         TakenBack
-    Committed, Progress, Result,                   =
+    GangClaimed, GangYield,                        =
+    Committed, Progress, Result,
     ControlAck
     (offer), PeerUp                                =                                         Prepare
     (offer-over)                                   PAST         TakenBack                    Abort
@@ -39,13 +45,15 @@ ORIGIN
     Aborted                        other database  =
     Lost                                           UNREACHABLE  PartUnreachable
     Result                         some jobs       TAKEN        ResultAccepted               ResultAck
-    Refused, Progress, ControlAck                  =
+    GangClaimed, GangYield,                        =
+    Refused, Progress, ControlAck
   TAKEN
     Result                         some jobs       =            ResultAccepted               ResultAck
     Result                         all jobs        FINISHED     ResultAccepted               ResultAck
     Result                         told before     =                                         ResultAck
     Result                         other jobs      =
-    Prepared, Refused, Committed,                  =
+    Prepared, GangClaimed,                         =
+    GangYield, Refused, Committed,
     Aborted, Progress, ControlAck
     Lost                                           UNREACHABLE  PartUnreachable
     PeerUp                         other database  UNREACHABLE  PartUnreachable
@@ -63,40 +71,45 @@ ORIGIN
     Result                         gives back all  PAST         ResultAccepted               ResultAck
     Lost                                           UNREACHABLE  PartUnreachable
     Renew                                          =                                         Renewed
-    Prepared, Refused, Committed,                  =
+    Prepared, GangClaimed,                         =
+    GangYield, Refused, Committed,
     Aborted, Progress
   UNREACHABLE
     Result                         some jobs       =            ResultAccepted               ResultAck
     Result                         all jobs        FINISHED     ResultAccepted               ResultAck
     CancelJobs                                     =            ControlIssued                Control
     Renew                                          =
-    Prepared, Refused, Committed,                  =
+    Prepared, GangClaimed,                         =
+    GangYield, Refused, Committed,
     Aborted, Lost, Progress,
     ControlAck
   DISOWNED
     ControlAck, Lost, Aborted                      PAST         PartDropped
     (disown), PeerUp, Renew                        =                                         Control
-    Prepared                                       =                                         Abort
+    Prepared, GangClaimed                          =                                         Abort
     Result                                         =            ResultStale                  ResultAck
-    Refused, Committed, Progress                   =
+    GangYield, Refused, Committed,                 =
+    Progress
   FINISHED
     Result                         told before     =                                         ResultAck
-    Prepared, Refused, Committed,                  =
+    Prepared, GangClaimed,                         =
+    GangYield, Refused, Committed,
     Aborted, Lost, Progress,
     ControlAck
   PAST
-    Prepared                                       =                                         Abort
+    Prepared, GangClaimed                          =                                         Abort
     Result                                         =            ResultStale                  ResultAck
     Result                         told before     =                                         ResultAck
-    Refused, Committed, Aborted,                   =
-    Lost, Progress, ControlAck
+    GangYield, Refused, Committed,                 =
+    Aborted, Lost, Progress,
+    ControlAck
 
 DESTINATION
     message                        when            next state   records                      replies
   UNKNOWN
     Prepare                                        PREPARED     CustodyTaken                 Prepared
     Prepare                        not acceptable  =                                         Refused
-    Commit, Control                                =                                         Lost
+    GangClaim, Commit, Control                     =                                         Lost
     Abort, ResultAck                               =
   PREPARED
     Prepare, (prepared), PeerUp                    =                                         Prepared
@@ -105,13 +118,21 @@ DESTINATION
     Commit                         no machine      RUNNABLE     CustodyRunnable              Committed
     Commit                         needs a lease   RUNNABLE     CustodyRunnable              Renew, Committed
     Commit                         other database  =                                         Lost
+    GangClaim                                      =
+    GangClaim                      of a gang       =            RunsStarted
+    AtBarrier                      of a gang       =                                         GangClaimed
+    Commit                         of a gang       STARTING     CustodyRunnable              Committed
+    Commit                         not claimed     DROPPED      CustodyDropped               Aborted
+    JobsEnded                      all unbegun     DROPPED      RunsReturned, CustodyDropped Aborted
+    (claim)                        no room         DROPPED      CustodyDropped               Aborted
+    (claim-waits)                  behind lesser   =                                         GangYield
     Abort                                          DROPPED      CustodyDropped               Aborted
     Control                                        =            ControlTaken                 ControlAck
     ResultAck                                      =
   RUNNABLE
     Prepare                                        =                                         Prepared
     Commit                                         =                                         Committed
-    Abort, ResultAck                               =
+    GangClaim, Abort, ResultAck                    =
     Control                        holds           =            ControlTaken                 ControlAck, Progress
     Control                        obeyed before   =                                         ControlAck, Progress
     Control                        cancels all     ENDED        ControlTaken, RunsEnded      Result, ControlAck,
@@ -124,7 +145,7 @@ DESTINATION
   STARTING
     Prepare                                        =                                         Prepared
     Commit                                         =                                         Committed
-    Abort, ResultAck                               =
+    GangClaim, Abort, ResultAck                    =
     Control                                        =            ControlTaken                 ControlAck, Progress
     (summary)                                      =                                         Progress
     JobsEnded                      some jobs       =            RunsEnded                    Result
@@ -132,21 +153,23 @@ DESTINATION
     JobsEnded                      unbegun         =            RunsReturned, RunsStarted
     JobsEnded                      unknown, rerun  =            RunsRepeated, RunsStarted
     LrmReady                       not claimed     =            RunsVoided, RunsStarted
+    JobsEnded                      gang not begun  ENDED        RunsReturned, RunsEnded      Result
   ENDED
     Prepare                                        =                                         Prepared
     Commit                                         =                                         Committed
-    Abort                                          =
+    GangClaim, Abort                               =
     Control                                        =            ControlTaken                 ControlAck, Progress
     (result), PeerUp                               =                                         Result
     ResultAck                                      DONE         BatchAcked, CustodyClosed
     ResultAck                      without outputs =            BatchAcked
   DROPPED
-    Prepare, Commit, Abort                         =                                         Aborted
+    Prepare, GangClaim, Commit,                    =                                         Aborted
+    Abort
     Control                                        =                                         ControlAck
     ResultAck                                      =
     (housekeeping)                                 UNKNOWN      TombstoneExpired
   DONE
-    Prepare, Commit                                =                                         Committed
+    Prepare, GangClaim, Commit                     =                                         Committed
     Control                                        =                                         ControlAck
     Abort, ResultAck                               =
     (housekeeping)                                 UNKNOWN      TombstoneExpired

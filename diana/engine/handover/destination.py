@@ -9,7 +9,7 @@ import msgspec
 from diana.engine.data.stage_book import StageBook
 from diana.engine.dispatch import capacity, forecast, maintenance, promised_capacity, renewals, turns
 from diana.engine.guard import guard
-from diana.engine.handover import execution, inputs, machine_events
+from diana.engine.handover import claims, execution, inputs, machine_events, steps
 from diana.engine.journal import columns
 from diana.engine.journal.effects import DropOutputs
 from diana.engine.journal.records import (
@@ -28,6 +28,7 @@ from diana.engine.messages.messages import (
     Committed,
     Control,
     ControlAck,
+    GangClaim,
     Lost,
     Prepare,
     Prepared,
@@ -37,7 +38,7 @@ from diana.engine.messages.messages import (
     Result,
     ResultAck,
 )
-from diana.engine.messages.orders import Order
+from diana.engine.messages.orders import OriginOrder
 from diana.engine.site import journal_doubt
 from diana.engine.site.context import Context
 from diana.engine.site.journal_doubt import JournalDoubt
@@ -45,11 +46,13 @@ from diana.engine.site.timers import BatchTimer, CustodyTimer
 from diana.model.facts import MOST_ATTEMPTS
 from diana.model.ids import SiteId, SubgroupId, group_of, origin_of
 from diana.model.indexset import IndexSet
-from diana.model.job import software
+from diana.model.job import gang, software
+from diana.model.job.components import check_components, check_flexible
 from diana.model.job.spec import GroupSpec, decode_spec
 from diana.model.job.urls import beginnings
 from diana.model.trust.principal import Principal
 from diana.model.words import counted
+from diana.policy.requirements import group as requirements
 from diana.policy.trust.authorise import Action, authorise
 
 REMIND_S = 30.0
@@ -58,14 +61,14 @@ REMIND_S = 30.0
 _NOTHING = IndexSet()
 
 
-def on_order(core: Context, sender: SiteId, message: Order | Prepare) -> None:
+def on_order(core: Context, sender: SiteId, message: OriginOrder | Prepare) -> None:
     origin = origin_of(group_of(message.subgroup))
     action = Action.ACKNOWLEDGE if isinstance(message, ResultAck) else Action.OFFER
     why = authorise(Principal.peer(sender), action, origin)
     if why:
         core.warn(f"{message.subgroup}: {why}")
         return
-    journal_doubt.heard(core, sender, message.origin_db_uuid, message.origin_seq)
+    journal_doubt.heard(core, sender, message.origin_db_uuid, message.origin_seq, message.seal)
     if core.book(JournalDoubt).fallen or (isinstance(message, Abort | Control) and not journal_doubt.may_bury(core)):
         # Without an answer it is said again.
         return
@@ -85,10 +88,14 @@ def on_order(core: Context, sender: SiteId, message: Order | Prepare) -> None:
                 # An origin that lost its journal names new work like old work that still stands here.
                 why = "other work of this name stands here"
                 core.send(sender, Refused(subgroup=message.subgroup, epoch=message.epoch, reason=why))
+        case GangClaim():
+            claims.on_claim(core, sender, message, custody)
         case Commit():
             _commit(core, sender, message, custody)
         case Abort():
-            if custody is not None and not custody.runnable:
+            if custody is not None and not custody.runnable and custody.spec.is_gang:
+                claims.aborted(core, custody)
+            elif custody is not None and not custody.runnable:
                 core.persist(CustodyDropped(subgroup=message.subgroup, epoch=message.epoch, at_s=core.now))
                 core.settle(CustodyTimer("prepared", *key))
                 core.send(sender, _aborted(core, message.subgroup, message.epoch))
@@ -101,19 +108,19 @@ def on_order(core: Context, sender: SiteId, message: Order | Prepare) -> None:
                 _acknowledged(core, custody, message)
 
 
-def _already_over(core: Context, sender: SiteId, message: Order | Prepare, tombstone: Tombstone) -> None:
+def _already_over(core: Context, sender: SiteId, message: OriginOrder | Prepare, tombstone: Tombstone) -> None:
     """Answer by the tombstone, for ever, as the transfer would have answered."""
     part, epoch = message.subgroup, message.epoch
-    if isinstance(message, Prepare | Commit) and tombstone.done:
+    if isinstance(message, Prepare | GangClaim | Commit) and tombstone.done:
         core.send(sender, Committed(subgroup=part, epoch=epoch))
-    elif isinstance(message, Prepare | Commit | Abort) and not tombstone.done:
+    elif isinstance(message, Prepare | GangClaim | Commit | Abort) and not tombstone.done:
         core.send(sender, _aborted(core, part, epoch))
     elif isinstance(message, Control):
         core.send(sender, ControlAck(subgroup=part, epoch=epoch, control_seq=message.control_seq))
 
 
 def _aborted(core: Context, part: SubgroupId, epoch: int) -> Aborted:
-    return Aborted(subgroup=part, epoch=epoch, db_uuid=core.state.db_uuid, seq=core.state.seq)
+    return Aborted(subgroup=part, epoch=epoch, db_uuid=core.state.db_uuid, seq=core.state.seq, seal=core.seal())
 
 
 # --- prepare ---------------------------------------------------------------------------------------------
@@ -137,12 +144,17 @@ def _take(core: Context, sender: SiteId, message: Prepare) -> None:
             raised=raised,
             arrived_s=core.now if message.behind or (message.room and not raised) else 0.0,
             origin_db=message.origin_db_uuid,
+            offer=message.offer,
         )
     )
     if message.room:
         core.count("jobs_imported", len(message.indices))
-    turns.offered(core, core.state.custodies[(message.subgroup, message.epoch)])
-    _say_prepared(core, core.state.custodies[(message.subgroup, message.epoch)])
+    custody = core.state.custodies[(message.subgroup, message.epoch)]
+    turns.offered(core, custody)
+    if custody.spec.is_gang:
+        # Processors would stand idle if they were claimed first.
+        inputs.begin(core, custody)
+    _say_prepared(core, custody)
     # The first work of its origin since this boot may wait for the origin's word, which nobody asked for until now.
     journal_doubt.again(core, sender)
 
@@ -164,15 +176,23 @@ def _unacceptable(core: Context, message: Prepare) -> str:
         return "the offer is malformed"
     if need.processors < 1 or not 0 <= need.work_s < inf or message.max_parallel < 0:
         return "the spec asks for less than nothing"
+    if spec.flexible is None and message.processors:
+        return "the offer divides a job that is not flexible"
+    if spec.is_gang and (why := _no_component(spec, message.indices, message.processors)):
+        return why
     if not software.plain(spec):
         return "the spec names software by what cannot be a name"
+    if not requirements.plain(spec):
+        return "the spec has more requirements than a group may have"
     if not 0 <= message.attempt_base <= MOST_ATTEMPTS:
         return f"its attempts count from {message.attempt_base}"
+    need = gang.of_part(spec, message.indices, message.processors).resources
     asked = QuoteRequest(
         quote=0,
         processors=need.processors,
-        memory_bytes=need.memory_bytes,
+        memory_bytes=message.memory_bytes or need.memory_bytes,
         gpus=need.gpus,
+        scratch_bytes=need.scratch_bytes,
         jobs=len(message.indices),
         refs=(),
         owner=permit.owner,
@@ -180,6 +200,28 @@ def _unacceptable(core: Context, message: Prepare) -> str:
         software=software.needed(spec),
     )
     return capacity.rejection(core, asked) or _not_here(core, spec)
+
+
+def _no_component(spec: GroupSpec, indices: IndexSet, processors: int) -> str:
+    """Return why the jobs are no alike components of one gang; empty: they are."""
+    flexible = spec.flexible
+    try:
+        check_components(spec.components)
+        if flexible is not None:
+            check_flexible(flexible)
+    except ValueError as error:
+        return str(error)
+    if not 0 <= spec.spares <= spec.gang_size // 2 or (spec.spares and flexible is not None):
+        return "the offer's gang has more spares than can stand by"
+    first, last = indices.bounds[0], indices.bounds[-1] - 1
+    if last // spec.gang_size != first // spec.gang_size:
+        return "the offer holds components of several gangs"
+    if flexible is not None:
+        fits = flexible.allows(processors) and processors * len(indices) <= flexible.processors
+        return "" if fits else f"the offer has components of {processors} processors, which its job does not allow"
+    if any(spec.component(index) != spec.component(first) for index in indices):
+        return "the offer holds components that are not alike"
+    return ""
 
 
 def _no_room(core: Context, sender: SiteId, message: Prepare) -> str:
@@ -219,8 +261,21 @@ def _say_prepared(core: Context, custody: Custody) -> None:
         core.after(CustodyTimer("prepared", *custody.key), REMIND_S)
     core.send(
         custody.origin,
-        Prepared(subgroup=custody.subgroup, epoch=custody.epoch, db_uuid=core.state.db_uuid, seq=core.state.seq),
+        Prepared(
+            subgroup=custody.subgroup,
+            epoch=custody.epoch,
+            db_uuid=core.state.db_uuid,
+            seq=core.state.seq,
+            seal=core.seal(),
+            staged=custody.spec.is_gang and not core.book(StageBook).blocked(custody.key),
+        ),
     )
+
+
+def staged(core: Context, custody: Custody) -> None:
+    """Tell the origin of a component that all its inputs are there."""
+    if custody.spec.is_gang and not custody.runnable and not core.book(StageBook).blocked(custody.key):
+        _say_prepared(core, custody)
 
 
 def remind(core: Context, subgroup: SubgroupId, epoch: int) -> None:
@@ -235,6 +290,9 @@ def remind(core: Context, subgroup: SubgroupId, epoch: int) -> None:
 def _commit(core: Context, sender: SiteId, message: Commit, custody: Custody | None) -> None:
     if custody is None or message.db_uuid != core.state.db_uuid:
         core.send(sender, Lost(subgroup=message.subgroup, epoch=message.epoch, db_uuid=core.state.db_uuid))
+        return
+    if custody.spec.is_gang:
+        claims.let_go(core, sender, message, custody)
         return
     if not custody.runnable:
         core.persist(CustodyRunnable(subgroup=message.subgroup, epoch=message.epoch))
@@ -255,7 +313,16 @@ def _control(core: Context, sender: SiteId, message: Control, custody: Custody |
         return
     if message.control_seq > custody.control_seq:
         order = (message.cancel, message.hold, message.recall - _not_let_go(core, sender, custody, message))
-        obey(core, custody, message.control_seq, *order, origin_db=message.origin_db_uuid if message.anew else "")
+        origin_db = message.origin_db_uuid if message.anew else ""
+        asked = (message.save, message.save_seq)
+        obey(core, custody, message.control_seq, *order, origin_db=origin_db, asked=asked)
+    if custody.spec.is_gang and not custody.runnable and custody.cancelled:
+        # The order has overtaken the word that lets it go, which is to find nothing.
+        claims.end(core, custody, "its origin cancelled it")
+        return
+    if custody.spec.is_gang and not custody.cancelled.isdisjoint(IndexSet.of(custody.running)):
+        # Whoever cancels a component waits for its end: the order is said again.
+        return
     core.send(sender, ControlAck(subgroup=message.subgroup, epoch=message.epoch, control_seq=message.control_seq))
     _tell(core, custody)
     core.moved.add(custody.key)
@@ -280,8 +347,13 @@ def obey(
     recall: IndexSet,
     *,
     origin_db: str = "",
+    asked: tuple[IndexSet, int] = (_NOTHING, 0),
 ) -> None:
-    """Obey a changed standing order. Cancelled jobs stay cancelled; started ones are not held and do not go back."""
+    """Obey a changed standing order. Cancelled jobs stay cancelled; started ones are not held, and go back only if they
+    save their state. `asked`: jobs that are to, and the number of the order that said so: of these, jobs that start
+    after it are not meant."""
+    save, save_seq = asked
+    saving = save & IndexSet.of(custody.running) if save_seq > custody.control_seq else custody.saving
     fresh = (cancel & custody.indices) - custody.cancelled
     core.persist(
         ControlTaken(
@@ -292,12 +364,15 @@ def obey(
             hold=hold & custody.indices,
             recall=(recall & custody.indices) - fresh - custody.cancelled,
             origin_db=origin_db,
+            save=saving,
+            save_seq=save_seq,
         )
     )
     if custody.runnable:
         core.requeue.add(custody.key)
         execution.cancel(core, custody, fresh)
         execution.recall(core, custody)
+        execution.save(core, custody)
         execution.revoke(core, custody)
 
 
@@ -407,7 +482,9 @@ def _tell(core: Context, custody: Custody) -> None:
             or journal_doubt.stays(core, custody),
             db_uuid=core.state.db_uuid,
             seq=core.state.seq,
+            seal=core.seal(),
             stopped=guard.stopped(core, custody),
             control_seq=counted_by,
+            steps=steps.told(core, custody),
         ),
     )

@@ -27,7 +27,7 @@ def drain(core: Context, event: DrainSite) -> None:
     reason = (event.reason or core.state.drained or "drained") if event.on else ""
     changes = reason != core.state.drained
     if changes:
-        core.persist(DrainChanged(on=event.on, reason=reason))
+        core.persist(DrainChanged(on=event.on, reason=reason, at_s=core.now))
         # Groups that waited for room may fit again, and others should hear of it now.
         core.to_place.update(name for name in core.totals.unplaced() if not core.state.groups[name].state)
         core.after(SiteTimer("summary"), 0.0)

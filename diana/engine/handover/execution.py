@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from diana.engine.data import checkpoints
 from diana.engine.data.stage_book import StageBook
+from diana.engine.dispatch import way_book
 from diana.engine.dispatch.predictions import Predictions
 from diana.engine.guard import guard
-from diana.engine.handover import results
+from diana.engine.handover import claims, results
 from diana.engine.journal import columns
-from diana.engine.journal.effects import CancelStage, DropSubgroup, ForgetRuns, KeepFacts, Kill, Recall, SendResult
+from diana.engine.journal.effects import (
+    CancelStage,
+    DropSubgroup,
+    ForgetRuns,
+    KeepFacts,
+    KillRuns,
+    RecallRuns,
+    SaveRuns,
+    SendResult,
+)
 from diana.engine.journal.events import JobsEnded, Run
 from diana.engine.journal.records import CustodyClosed, RunsEnded, RunsRepeated, RunsReturned, RunsVoided, facts_key
 from diana.engine.journal.state import Custody, CustodyKey
@@ -17,10 +30,12 @@ from diana.engine.site.context import Context
 from diana.engine.site.journal_doubt import JournalDoubt
 from diana.engine.site.run_book import PendingEnds
 from diana.engine.site.timers import BatchTimer, CustodyTimer
-from diana.model.facts import Facts, JobError, Outcome
-from diana.model.ids import group_of
+from diana.model.facts import Facts, JobError, Outcome, impossible
+from diana.model.ids import MAIN_MACHINE, group_of
 from diana.model.indexset import IndexSet
+from diana.model.job.checkpoint import readers
 
+_RAN = frozenset({Outcome.DONE, Outcome.FAILED, Outcome.TIMED_OUT, Outcome.CHECKPOINTED})
 _LEASE_OVER = frozenset({Outcome.LEASE_OVER})
 _UNSURE = _LEASE_OVER | {Outcome.UNKNOWN, Outcome.INTERRUPTED}
 
@@ -37,18 +52,34 @@ def on_jobs_ended(core: Context, event: JobsEnded) -> None:
         if not core.book(JournalDoubt).fallen:
             core.emit(ForgetRuns(_runs(key, facts)))
         return
+    if event.worker and (wrong := impossible(facts)):
+        # Its own jobs are not over until it says what can be.
+        core.warn(f"machine {event.worker} tells of {event.subgroup} {wrong}")
+        return
     buffer = core.run_book.ended.setdefault(key, PendingEnds())
     fresh, stale = [], []
+    others = elsewhere(custody, event.worker, facts.indices) if event.worker else frozenset()
+    if others:
+        some = f"{len(others)} jobs of {event.subgroup}"
+        core.warn(f"machine {event.worker} tells the ends of {some} that are with others")
     for at, (index, attempt) in enumerate(zip(facts.indices, facts.attempts, strict=True)):
-        if custody.running.get(index) == attempt:
+        if custody.running.get(index) == attempt and index not in others:
             if index not in buffer.indices:
                 fresh.append(at)
         else:
             stale.append(at)
     if stale and not core.book(JournalDoubt).fallen:
         core.emit(ForgetRuns(_runs(key, columns.pick(facts, stale))))
+    if custody.spec.is_gang and not custody.runnable:
+        if not any(facts.outcomes[at] in _RAN for at in fresh):
+            claims.ended(core, custody, facts, fresh)
+            return
+        # Its commit is lost with the end of a journal that was put back: what ran was let go.
+        claims.was_let_go(core, custody)
     fresh = _take_back(core, custody, facts, fresh)
     fresh = _repeat_unsure(core, custody, facts, fresh)
+    facts = way_book.as_ended(custody, facts)
+    fresh = _stopped(core, custody, facts, fresh)
     if fresh:
         buffer.facts.append(facts if len(fresh) == len(facts.indices) else columns.pick(facts, fresh))
         buffer.indices.update(facts.indices[at] for at in fresh)
@@ -60,12 +91,51 @@ def on_jobs_ended(core: Context, event: JobsEnded) -> None:
             _flush_soon(core, custody, buffer)
 
 
+def elsewhere(custody: Custody, machine: str, indices: Iterable[int]) -> frozenset[int]:
+    """Return those of the jobs that run on another machine than this one."""
+    running = (index for index in indices if index in custody.running)
+    if machine == MAIN_MACHINE:
+        return frozenset(index for index in running if any(index in some for some in custody.given.values()))
+    mine = custody.given.get(machine, IndexSet())
+    return frozenset(index for index in running if index not in mine)
+
+
+def worker_of(custody: Custody, index: int) -> str:
+    """Return the machine that a running job is with."""
+    return next((machine for machine, some in custody.given.items() if index in some), MAIN_MACHINE)
+
+
 def void(core: Context, custody: Custody, indices: IndexSet) -> None:
     """Make jobs pending again that were given to a machine and never claimed there."""
-    core.persist(RunsVoided(subgroup=custody.subgroup, epoch=custody.epoch, indices=indices))
+    # A component that its machine held and lost never began: it goes back, and does not wait here. Of one in a backup
+    # that was put back nobody knows that: it may have been let go since, and be over. It stays, as other jobs do.
+    returns = custody.spec.is_gang and not custody.on_hold
+    kind = RunsReturned if returns else RunsVoided
+    core.persist(kind(subgroup=custody.subgroup, epoch=custody.epoch, indices=indices))
     guard.counted(core, custody)
     core.requeue.add(custody.key)
+    if returns:
+        if custody.runnable:
+            _give_back(core, custody, indices)
+        else:
+            claims.end(core, custody, f"{core.site}: a machine lost its claim")
+        return
     _cancel_pending(core, custody, custody.cancelled & indices)
+
+
+def _give_back(core: Context, custody: Custody, indices: IndexSet) -> None:
+    """Give components back that were let go and never began: started later, they would run without the others."""
+    if indices and custody.key in core.state.custodies:
+        core.requeue.add(custody.key)
+        _ended(core, custody, results.Ends(columns.empty(core.site), revoked=indices))
+        close_if_over(core, custody)
+
+
+def released(core: Context, custody: Custody) -> None:
+    """Give components of this site's own gangs back that were let go before a restore and run nowhere, at their user's
+    word: nothing starts them here without the others."""
+    if custody.spec.is_gang and custody.runnable:
+        _give_back(core, custody, custody.pending)
 
 
 def _given_back(core: Context, custody: Custody) -> list[tuple[Lane, list[int]]]:
@@ -98,7 +168,7 @@ def recall(core: Context, custody: Custody) -> None:
     for machine, indices in custody.by_machine(wanted - custody.cancelled).items():
         if machine in recalling:
             some = IndexSet.of(indices)
-            core.emit(Recall(worker=machine, subgroup=custody.subgroup, epoch=custody.epoch, indices=some))
+            core.emit(RecallRuns(worker=machine, subgroup=custody.subgroup, epoch=custody.epoch, indices=some))
 
 
 def give_up(core: Context, custody: Custody, indices: list[int], error: str) -> None:
@@ -121,7 +191,9 @@ def give_up(core: Context, custody: Custody, indices: list[int], error: str) -> 
 
 def kill(core: Context, custody: Custody, running: IndexSet) -> None:
     for machine, indices in custody.by_machine(running).items():
-        core.emit(Kill(worker=machine, subgroup=custody.subgroup, epoch=custody.epoch, indices=IndexSet.of(indices)))
+        core.emit(
+            KillRuns(worker=machine, subgroup=custody.subgroup, epoch=custody.epoch, indices=IndexSet.of(indices))
+        )
 
 
 def _learn(core: Context, custody: Custody, facts: Facts, rows: list[int]) -> None:
@@ -131,8 +203,7 @@ def _learn(core: Context, custody: Custody, facts: Facts, rows: list[int]) -> No
         began.pop(facts.indices[at], None)
     core.book(Predictions).began(custody.key, facts.indices, facts.started_s)
     took_s = sum(facts.ended_s[at] - facts.started_s[at] for at in rows) / len(rows)
-    known = core.run_book.mean_s.get(custody.key)
-    core.run_book.mean_s[custody.key] = max(0.0, took_s) if known is None else 0.8 * known + 0.2 * max(0.0, took_s)
+    core.run_book.ran(custody.key, took_s)
     core.totals.touch(custody.key)
 
 
@@ -153,7 +224,10 @@ def _take_back(core: Context, custody: Custody, facts: Facts, fresh: list[int]) 
     for index in indices:
         began.pop(index, None)
     _cancel_pending(core, custody, custody.cancelled & indices)
-    revoke(core, custody)
+    if custody.spec.is_gang:
+        _give_back(core, custody, indices - custody.cancelled)
+    else:
+        revoke(core, custody)
     returned = set(back)
     return [at for at in fresh if at not in returned]
 
@@ -161,7 +235,7 @@ def _take_back(core: Context, custody: Custody, facts: Facts, fresh: list[int]) 
 def _repeat_unsure(core: Context, custody: Custody, facts: Facts, fresh: list[int]) -> list[int]:
     """Try jobs whose outcome nobody knows again as a new attempt if on_crash = rerun, and those that ended with their
     lease in any case. Return the other rows."""
-    if custody.spec.on_crash == custody.spec.on_site_lost == "hold":
+    if custody.spec.on_crash == custody.spec.on_site_lost == "hold" or custody.spec.is_gang:
         return fresh
     kinds = _UNSURE if custody.spec.on_crash == "rerun" else _LEASE_OVER
     again = [at for at in fresh if facts.outcomes[at] in kinds and facts.indices[at] not in custody.cancelled]
@@ -174,6 +248,55 @@ def _repeat_unsure(core: Context, custody: Custody, facts: Facts, fresh: list[in
     core.requeue.add(custody.key)
     repeated = set(again)
     return [at for at in fresh if at not in repeated]
+
+
+def save(core: Context, custody: Custody) -> None:
+    """Ask running jobs that are to go elsewhere with their state to save it and stop."""
+    if custody.saving:
+        ask(core, custody, custody.saving)
+
+
+def ask(core: Context, custody: Custody, indices: IndexSet) -> None:
+    """Ask those of the jobs that run to save their state and stop."""
+    checkpoint = custody.spec.checkpoint
+    wanted = (indices & IndexSet.of(custody.running)) - custody.cancelled
+    if not wanted or checkpoint is None or journal_doubt.stays(core, custody):
+        return
+    for machine, some in custody.by_machine(wanted).items():
+        core.emit(
+            SaveRuns(
+                worker=machine,
+                subgroup=custody.subgroup,
+                epoch=custody.epoch,
+                indices=IndexSet.of(some),
+                signal=checkpoint.signal,
+                wait_s=checkpoint.wait_s,
+            )
+        )
+
+
+def _stopped(core: Context, custody: Custody, facts: Facts, fresh: list[int]) -> list[int]:
+    """Tell at once, in batches of their own, of jobs that stopped at a checkpoint or made way for a gang, and of those
+    that could not begin from a checkpoint: their attempts are closed here, and nothing is learned from them. Return the
+    other rows."""
+    stopped = [at for at in fresh if facts.outcomes[at] in checkpoints.STOPPED]
+    if not stopped:
+        return fresh
+    unrestored = [at for at in stopped if facts.outcomes[at] == Outcome.UNRESTORED]
+    began = core.run_book.started_s.get(custody.key, {})
+    # The note of a batch says why, and that of the one is not that of the other.
+    for rows in (unrestored, [at for at in stopped if at not in set(unrestored)]):
+        if not rows:
+            continue
+        picked = columns.pick(facts, rows)
+        for index in picked.indices:
+            began.pop(index, None)
+        core.totals.runs.told(custody.key, picked.indices, core.now)
+        _ended(core, custody, results.Ends(picked))
+        core.emit(ForgetRuns(_runs(custody.key, picked)))
+    close_if_over(core, custody)
+    others = set(stopped)
+    return [at for at in fresh if at not in others]
 
 
 def _runs(key: CustodyKey, facts: Facts) -> tuple[Run, ...]:
@@ -207,12 +330,20 @@ def flush(core: Context, key: CustodyKey) -> None:
     close_if_over(core, custody)
 
 
-def never_ran(core: Context, custody: Custody, indices: list[int], error: str) -> None:
-    """End pending jobs whose inputs cannot be had."""
+def never_ran(core: Context, custody: Custody, indices: IndexSet, error: str, spoilt: str = "") -> None:
+    """End pending jobs whose inputs cannot be had. `spoilt`: the input of which no source has what was promised; jobs
+    with a checkpoint that it is of go on without that one."""
     core.requeue.add(custody.key)
-    facts = columns.staging_failed(core.site, indices, error, core.now)
-    guard.ended(core, custody, facts, list(range(len(indices))), ran=False)
-    _ended(core, custody, results.Ends(facts))
+    unrestored = indices & readers(custody.saved, spoilt)
+    if custody.spec.is_gang:
+        claims.end(core, custody, error, unrestored=bool(unrestored))
+        return
+    for outcome, some in ((Outcome.UNRESTORED, unrestored), (Outcome.STAGING_FAILED, indices - unrestored)):
+        if some:
+            facts = columns.not_staged(core.site, list(some), outcome, error, core.now)
+            if outcome is Outcome.STAGING_FAILED:
+                guard.ended(core, custody, facts, list(range(len(some))), ran=False)
+            _ended(core, custody, results.Ends(facts))
     close_if_over(core, custody)
 
 
@@ -267,7 +398,12 @@ def _ended(core: Context, custody: Custody, ends: results.Ends) -> None:
     run_times.note(core, custody)
     if custody.origin == core.site:
         group = core.state.groups[group_of(custody.subgroup)]
-        results.accept(core, group, group.subgroups[custody.subgroup], batch, ends, staged, keep=False)
+        subgroup = group.subgroups.get(custody.subgroup)
+        if subgroup is not None and subgroup.epoch == custody.epoch:
+            results.accept(core, group, subgroup, batch, ends, staged, keep=False)
+        else:
+            # Components at home whose gang was placed anew.
+            core.count("stale_results")
     else:
         core.moved.add(custody.key)
         send_result(core, custody, batch)
@@ -278,7 +414,18 @@ def send_result(core: Context, custody: Custody, batch: int) -> None:
     key = facts_key(custody.subgroup, custody.epoch, batch)
     out = custody.outgoing[batch]
     state = core.state
-    core.emit(SendResult(custody.origin, key, out.cancelled, out.bytes_staged, out.revoked, state.db_uuid, state.seq))
+    core.emit(
+        SendResult(
+            custody.origin,
+            key,
+            out.cancelled,
+            out.bytes_staged,
+            out.revoked,
+            state.db_uuid,
+            state.seq,
+            core.seal(),
+        )
+    )
 
 
 def close_if_over(core: Context, custody: Custody) -> None:
@@ -287,10 +434,8 @@ def close_if_over(core: Context, custody: Custody) -> None:
         return
     core.queues.remove(key)
     core.queues.merges.discard(key)
-    core.run_book.started_s.pop(key, None)
-    core.run_book.mean_s.pop(key, None)
+    core.run_book.forget(key)
     core.book(Predictions).forget(key)
-    core.run_book.ended.pop(key, None)
     core.moved.discard(key)
     for ticket in core.book(StageBook).drop(key):
         links.settled(core, ticket)

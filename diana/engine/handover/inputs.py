@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from diana.engine.data.stage_book import StageBook
 from diana.engine.handover import execution
-from diana.engine.journal.effects import StageIn
+from diana.engine.journal.effects import CancelStage, StageIn
 from diana.engine.journal.events import StageDone
 from diana.engine.journal.state import Custody, CustodyKey
 from diana.engine.site import links
@@ -12,6 +12,9 @@ from diana.engine.site.context import Context
 from diana.engine.site.timers import BatchTimer
 from diana.errors import one_line
 from diana.model.ids import SubgroupId, group_of
+from diana.model.job.checkpoint import readers
+from diana.model.job.software import platforms_in
+from diana.model.job.spec import build_path
 
 TRIES = 5
 """Tries to stage one unit before its jobs fail staging; each goes through all sources. One is enough where the stager
@@ -22,15 +25,42 @@ MOST_NOTE = 200
 
 def begin(core: Context, custody: Custody) -> None:
     """Order the inputs of a custody that became runnable (or that the node restarted with)."""
-    for number in core.book(StageBook).open(custody):
+    for number in core.book(StageBook).open(custody, _builds_for_others(core, custody)):
         _order(core, custody.key, number)
     core.requeue.add(custody.key)
+
+
+def platforms_changed(core: Context) -> None:
+    """Bring the builds that only a machine which is new here can use, before it is given a job of theirs."""
+    book = core.book(StageBook)
+    for key, left_out in list(book.left_out.items()):
+        custody = core.state.custodies.get(key)
+        if custody is None or _builds_for_others(core, custody) == left_out:
+            continue
+        for ticket in book.drop(key):
+            links.settled(core, ticket)
+            core.emit(CancelStage(ticket))
+        begin(core, custody)
+
+
+def _builds_for_others(core: Context, custody: Custody) -> frozenset[str]:
+    """Return the refs of a package's builds for platforms that no machine here has; empty: nothing can be left out."""
+    spec = custody.spec
+    if not spec.builds:
+        return frozenset()
+    here = platforms_in(core.workers.offered())
+    useless = {build_path(name, spec.program) for name in spec.builds if name not in here}
+    if len(useless) == len(spec.builds):
+        return frozenset()
+    used = {each.source for each in spec.inputs if each.path not in useless}
+    return frozenset(each.source for each in spec.inputs if each.path in useless) - used
 
 
 def _order(core: Context, key: CustodyKey, number: int) -> None:
     ticket = core.ticket()
     core.book(StageBook).tickets[ticket] = (key, number)
-    order = StageIn(ticket=ticket, subgroup=key[0], files=core.book(StageBook).units[key][number].files)
+    files, owner = core.book(StageBook).units[key][number].files, core.state.custodies[key].owner
+    order = StageIn(ticket=ticket, subgroup=key[0], files=files, owner=owner)
     links.ordered(core, order)
     core.emit(order)
 
@@ -55,6 +85,13 @@ def on_staged(core: Context, event: StageDone) -> None:
         _say(core, custody)
         core.after(BatchTimer("stage", *key, number), 0.5 * 2.0**unit.tries)
         return
+    if readers(custody.saved, event.spoilt):
+        lost = core.book(StageBook).without(custody, number, event.spoilt)
+        if number in core.book(StageBook).units.get(key, {}):
+            _order(core, key, number)
+        if lost := lost & custody.pending:
+            execution.never_ran(core, custody, lost, event.error, event.spoilt)
+        return
     halves = core.book(StageBook).halve(custody, number) if event.final else []
     if halves:
         for half in halves:
@@ -63,7 +100,7 @@ def on_staged(core: Context, event: StageDone) -> None:
     lost = unit.readers & custody.pending
     core.book(StageBook).close_unit(key, number)
     if lost:
-        execution.never_ran(core, custody, list(lost), event.error)
+        execution.never_ran(core, custody, lost, event.error)
 
 
 def note(core: Context, key: CustodyKey) -> str:

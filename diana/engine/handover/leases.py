@@ -18,6 +18,8 @@ from diana.engine.messages.messages import (
     Committed,
     Control,
     ControlAck,
+    GangClaimed,
+    GangYield,
     Lost,
     Prepared,
     Progress,
@@ -36,7 +38,7 @@ MARGIN_S = 30.0
 AVOID_S = 30.0
 """A site that lost work of a group is no candidate for it for this long."""
 
-Answer = Prepared | Refused | Committed | Aborted | Lost | Progress | Result | ControlAck
+Answer = Prepared | GangClaimed | GangYield | Refused | Committed | Aborted | Lost | Progress | Result | ControlAck
 
 
 def wait_s(core: Context) -> float:
@@ -151,7 +153,7 @@ def disown(core: Context, site: SiteId) -> None:
         core.settle(PeerTimer("disown", site))
         return
     peer = core.view.peers.get(site)
-    if peer is None or not peer.up:
+    if site != core.site and (peer is None or not peer.up):
         # It is told when it is back.
         return
     for part in sorted(parts):
@@ -183,6 +185,10 @@ def on_answer(core: Context, sender: SiteId, message: Answer) -> bool:
             return False
     # Cancelled there, or never known: it starts none of it.
     core.persist(PartDropped(subgroup=message.subgroup, epoch=message.epoch, site=sender))
+    group = core.state.groups.get(group_of(message.subgroup))
+    if group is not None and group.spec.is_gang:
+        # Its next attempt waited for that.
+        core.to_place.add(group.group)
     if sender not in core.state.disowned:
         core.settle(PeerTimer("disown", sender))
     return True

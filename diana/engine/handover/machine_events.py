@@ -6,15 +6,17 @@ word that it is gone for good, says otherwise.
 
 from __future__ import annotations
 
+from math import inf
 from typing import NamedTuple
 
 import msgspec
 
 from diana.engine.data import datasets, outputs
 from diana.engine.dispatch import renewals
-from diana.engine.handover import execution
-from diana.engine.journal.effects import ForgetRuns, Kill, Refusal, Reply
-from diana.engine.journal.events import LrmLost, LrmReady, LrmSized, MachineRemoved, Run
+from diana.engine.dispatch.claim_book import ClaimBook
+from diana.engine.handover import availability, execution, inputs, making_way, own_runs
+from diana.engine.journal.effects import ForgetRuns, KillRuns, Refusal, Reply
+from diana.engine.journal.events import LrmLost, LrmReady, LrmSized, MachineRemoved, Run, ScratchSeen
 from diana.engine.journal.records import CustodyRunnable, MachineGone, MachineKnown, RunsStarted, RunsVoided
 from diana.engine.journal.state import Custody, CustodyKey, Machine
 from diana.engine.machines.machine import EXPECTED_BACK_S, Worker
@@ -23,6 +25,7 @@ from diana.engine.site.context import Context
 from diana.engine.site.journal_doubt import JournalDoubt
 from diana.engine.site.timers import MachineTimer
 from diana.model.indexset import IndexSet
+from diana.model.settings import MOST_SLOTS
 from diana.model.views.views import Ok
 from diana.policy.trust.authorise import Action, authorise
 
@@ -31,6 +34,11 @@ SHOWN_AWAY_S = 5.0
 
 MOST_MISSED = 1000
 """Attempts of one job that a copy of the journal can have missed; a claim that is further ahead is not this site's."""
+
+_FORGOTTEN = (
+    "the claim log of machine {} lost what it once held, so nobody knows whether it ran; see what it did, then rerun "
+    "or give up the job"
+)
 
 
 # --- they come and go ----------------------------------------------------------------------------------------
@@ -49,6 +57,7 @@ def configured(core: Context) -> None:
     core.workers.configured()
     core.workers.told_slots = -1
     _told_queues(core)
+    inputs.platforms_changed(core)
 
 
 def on_ready(core: Context, event: LrmReady) -> None:
@@ -58,22 +67,38 @@ def on_ready(core: Context, event: LrmReady) -> None:
     before = core.state.machines.get(name)
     identity = event.identity or (before.identity if before is not None else "")
     gpus = (event.gpus, event.all_gpus)
-    known = Machine(event.slots, event.memory_bytes, event.widest, gpus, identity=identity, software=event.software)
-    if _is_news(core, name, before, known):
-        core.persist(_record(name, known))
+    log_before = before.claim_log if before is not None else ""
+    known = Machine(
+        min(max(0, event.slots), MOST_SLOTS),
+        event.memory_bytes,
+        event.widest,
+        gpus,
+        identity=identity,
+        software=event.software,
+        scratch_bytes=max(0, event.scratch_bytes),
+        claim_log=event.claim_log or log_before,
+        speed=event.speed if 0 < event.speed < inf else 0.0,
+    )
     core.workers.ready(name, event.session, known, core.now)
     core.workers.sized(name, event.ahead, trouble=event.trouble)
+    core.workers.scratch_seen(name, event.scratch_free_bytes)
     core.totals.runs.gives_back(name, event.recalls)
+    core.totals.runs.looks(name, event.looks)
     core.timers.cancel(MachineTimer("machine", name))
+    availability.came(core, name, event.cluster)
     core.book(JournalDoubt).inventoried.add(name)
-    found = _unheard_of(core, event.known)
+    found, lost = _unheard_of(core, event.known), own_runs.without_custody(core, event.known)
+    older = own_runs.prove_older(core, lost) or not all(core.state.custodies[key].on_hold for key in found)
     # A pair that was taken over by force lacks the end of its journal, and goes on under its name.
-    if not core.term and not all(core.state.custodies[key].on_hold for key in found):
+    if older and not core.term:
         # Nothing is written, or the next start would not know; this is met again under the new name.
         journal_doubt.fell(core, f"{name} runs jobs that this site's database does not know of")
         return
-    _reconcile(core, name, event.known)
-    _adopt(core, name, found)
+    if _is_news(core, name, before, known):
+        core.persist(_record(name, known))
+    _reconcile(core, name, event.known, forgot=bool(log_before) and known.claim_log != log_before)
+    own_runs.take_over(core, name, lost)
+    _adopt(core, name, _unheard_of(core, event.known) if lost else found)
     stray = [run for run in event.known if not _runs(core, run)]
     if before is not None and before.gone:
         _end_what_was_given_up(core, name, stray)
@@ -81,17 +106,20 @@ def on_ready(core: Context, event: LrmReady) -> None:
         core.emit(ForgetRuns(tuple(stray)))
     for key in sorted(core.totals.runs.held_by(name)) if event.recalls else ():
         execution.recall(core, core.state.custodies[key])
+        execution.save(core, core.state.custodies[key])
+    for key in core.totals.runs.held_by(name):
+        making_way.again(core, core.state.custodies[key])
     outputs.machine_back(core, name)
     _told_queues(core)
+    inputs.platforms_changed(core)
 
 
 def _is_news(core: Context, name: str, before: Machine | None, known: Machine) -> bool:
-    """True if the figures of the machine must be recorded. For the node's own machine only GPUs and identity count: the
-    settings say the rest."""
+    """True if the figures of the machine must be recorded. For the node's own machine only GPUs, disk, identity
+    and claim log count: the settings say the rest."""
     if name != core.workers.own:
         return before != known
-    had = before.gpus if before is not None else (0, 0)
-    return known.gpus != had or _identity(before) != known.identity
+    return _own_figures(known) != _own_figures(before if before is not None else Machine(0))
 
 
 def _record(name: str, machine: Machine) -> MachineKnown:
@@ -103,11 +131,14 @@ def _record(name: str, machine: Machine) -> MachineKnown:
         gpus=machine.gpus,
         identity=machine.identity,
         software=machine.software,
+        scratch_bytes=machine.scratch_bytes,
+        claim_log=machine.claim_log,
+        speed=machine.speed,
     )
 
 
-def _identity(machine: Machine | None) -> str:
-    return machine.identity if machine is not None else ""
+def _own_figures(machine: Machine) -> tuple[tuple[int, int], int, str, str]:
+    return machine.gpus, machine.scratch_bytes, machine.identity, machine.claim_log
 
 
 def on_sized(core: Context, event: LrmSized) -> None:
@@ -123,10 +154,17 @@ def on_sized(core: Context, event: LrmSized) -> None:
     _told_queues(core)
 
 
+def on_scratch(core: Context, event: ScratchSeen) -> None:
+    worker = core.workers.find(event.worker)
+    if worker is not None and worker.session == event.session:
+        core.workers.scratch_seen(event.worker, event.free_bytes)
+
+
 def on_lost(core: Context, event: LrmLost) -> None:
     worker = core.workers.find(event.worker)
     again = worker is not None and worker.session is None
     core.workers.lost(event.worker, core.now, event.why)
+    availability.went(core, event.worker)
     if not again:
         _expect(core, event.worker)
 
@@ -134,6 +172,7 @@ def on_lost(core: Context, event: LrmLost) -> None:
 def not_expected(core: Context, name: str) -> None:
     """Count without a machine that has been away for too long."""
     core.workers.not_expected(name, core.now)
+    availability.not_met(core, name)
     _told_queues(core)
 
 
@@ -145,27 +184,36 @@ def _expect(core: Context, name: str) -> None:
 
 def _told_queues(core: Context) -> None:
     """Tell the queues the site's slots: shares of service are over all of them (SPEC D4, default mode)."""
-    slots = core.workers.slots()
+    # Each machine says what it likes of itself, and their sum must be one that settings can have.
+    slots = min(core.workers.slots(), MOST_SLOTS)
     if slots != core.workers.told_slots:
         core.workers.told_slots = slots
         core.queues.configure(msgspec.structs.replace(core.state.settings, slots=slots), core.now)
 
 
-def _reconcile(core: Context, name: str, known: tuple[Run, ...]) -> None:
+def _reconcile(core: Context, name: str, known: tuple[Run, ...], forgot: bool) -> None:
+    """`forgot`: its claim log is not the one it was, so a run that is not claimed there now may have been."""
+    unsure = 0
     claimed = {(run.subgroup, run.epoch, run.index, run.attempt) for run in known}
     for key, indices in core.totals.runs.held_by(name).items():
         custody = core.state.custodies[key]
         void = IndexSet.of(i for i in indices if (*key, i, custody.running[i]) not in claimed)
         dying = custody.cancelled & (IndexSet.of(indices) - void)
-        if void:
+        if void and forgot:
+            unsure += len(void)
+            execution.give_up(core, custody, list(void), _FORGOTTEN.format(name))
+        elif void:
             execution.void(core, custody, void)
         if dying:
-            core.emit(Kill(worker=name, subgroup=key[0], epoch=key[1], indices=dying))
+            core.emit(KillRuns(worker=name, subgroup=key[0], epoch=key[1], indices=dying))
+    if forgot:
+        core.warn(f"{name}: its claim log lost what it once held; {unsure} jobs that it may have started are not sure")
 
 
 def _unheard_of(core: Context, known: tuple[Run, ...]) -> dict[CustodyKey, dict[int, list[int]]]:
     """Return runs there whose attempts this journal never heard of: custody -> attempts it missed -> indices. The
-    journal is an older copy then; those jobs were committed here and have started, whatever it says."""
+    journal is an older copy then; those jobs were committed here and have started, whatever it says, but for
+    components of gangs, which were claimed at least."""
     found: dict[CustodyKey, dict[int, list[int]]] = {}
     for run in known:
         custody = core.state.custodies.get((run.subgroup, run.epoch))
@@ -184,9 +232,16 @@ def _adopt(core: Context, name: str, found: dict[CustodyKey, dict[int, list[int]
     for key in sorted(found):
         core.warn(f"{name} runs jobs of {key[0]} that the journal does not know of: it is an older copy")
         custody = core.state.custodies[key]
-        if not custody.runnable:
+        if custody.spec.is_gang and not custody.runnable:
+            # It may stand at its barrier still, without its origin's word; how long it does is not known.
+            core.book(ClaimBook).older.add(key)
+        elif not custody.runnable:
             core.persist(CustodyRunnable(subgroup=key[0], epoch=key[1]))
             renewals.committed(core, custody)
+        taken = IndexSet.of(i for some in found[key].values() for i in some if i in custody.running)
+        if taken:
+            # Another machine was given them meanwhile; what it does of them is stray when it tells.
+            core.persist(RunsVoided(subgroup=key[0], epoch=key[1], indices=taken))
         for behind, indices in sorted(found[key].items()):
             some = IndexSet.of(indices)
             for _ in range(behind - 1):
@@ -207,7 +262,7 @@ def _end_what_was_given_up(core: Context, name: str, stray: list[Run]) -> None:
     for run in stray:
         by_transfer.setdefault((run.subgroup, run.epoch), []).append(run.index)
     for key in sorted(by_transfer):
-        core.emit(Kill(worker=name, subgroup=key[0], epoch=key[1], indices=IndexSet.of(by_transfer[key])))
+        core.emit(KillRuns(worker=name, subgroup=key[0], epoch=key[1], indices=IndexSet.of(by_transfer[key])))
 
 
 # --- given up ------------------------------------------------------------------------------------------------
@@ -226,6 +281,8 @@ def remove(core: Context, event: MachineRemoved) -> None:
         core.reply(Reply(event.request, Refusal(code="usage", text=wrong)))
         return
     core.persist(MachineGone(machine=name))
+    own_runs.machine_gone(core, name)
+    availability.removed(core, name)
     core.workers.not_expected(name, core.now)
     core.timers.cancel(MachineTimer("machine", name))
     for key, indices in held.items():

@@ -3,12 +3,11 @@ side's copy is inert until `TransferCommitted` is durable here."""
 
 from __future__ import annotations
 
-from diana.engine.handover import leases, results
+from diana.engine.handover import gang_attempts, gang_book, leases, results
 from diana.engine.journal.records import (
     CommitAcked,
     ControlAcked,
     PartUnreachable,
-    PeerSeen,
     ResultStale,
     TakenBack,
     TransferCommitted,
@@ -17,10 +16,11 @@ from diana.engine.journal.state import Group, Step, Subgroup
 from diana.engine.messages.messages import (
     Abort,
     Aborted,
-    Commit,
     Committed,
     Control,
     ControlAck,
+    GangClaimed,
+    GangYield,
     Lost,
     Prepare,
     Prepared,
@@ -32,15 +32,20 @@ from diana.engine.messages.messages import (
 from diana.engine.site import journal_doubt
 from diana.engine.site.context import Context
 from diana.engine.site.timers import PartTimer, part_timers
+from diana.errors import one_line
 from diana.model.ids import SiteId, SubgroupId, group_of, origin_of
 from diana.model.indexset import IndexSet
 from diana.model.trust.principal import Principal
+from diana.policy.trust import seals
 from diana.policy.trust.authorise import Action, authorise
 
 REFUSED_S = 30.0
 """A site that refused part of a group is no candidate for it for this long."""
 
-Report = Prepared | Refused | Committed | Aborted | Lost | Progress | Result | ControlAck
+MOST_REASON = 300
+"""Characters shown of a peer's reason."""
+
+Report = Prepared | GangClaimed | GangYield | Refused | Committed | Aborted | Lost | Progress | Result | ControlAck
 """A destination's message about a transfer."""
 
 
@@ -60,13 +65,20 @@ def _send_prepare(core: Context, group: Group, subgroup: Subgroup) -> None:
             authorisation=group.authorisation,
             submitted_s=group.submitted_s,
             room=subgroup.room,
+            offer=seals.offer(
+                core.state.seal_key,
+                site=subgroup.site,
+                subgroup=subgroup.subgroup,
+                epoch=subgroup.epoch,
+                bounds=subgroup.indices.bounds,
+            ),
         ),
     )
 
 
 def _send_commit(core: Context, subgroup: Subgroup) -> None:
     core.back_off(PartTimer("commit", subgroup.subgroup))
-    core.send(subgroup.site, Commit(subgroup=subgroup.subgroup, epoch=subgroup.epoch, db_uuid=subgroup.db_uuid))
+    core.send(subgroup.site, gang_attempts.commit(subgroup))
 
 
 def find(core: Context, part: SubgroupId) -> tuple[Group, Subgroup] | None:
@@ -94,18 +106,26 @@ def on_report(core: Context, sender: SiteId, message: Report) -> None:
     match message:
         case Prepared():
             _prepared(core, group, subgroup, message)
+        case GangClaimed():
+            if group.spec.is_gang and not subgroup.unreachable:
+                gang_attempts.claimed(core, group, subgroup, message)
+        case GangYield():
+            if group.spec.is_gang:
+                gang_attempts.yielded(core, group, subgroup)
         case Refused():
             if subgroup.step is Step.OFFERED:
                 core.view.refused.setdefault(group.group, {})[sender] = core.now + REFUSED_S
                 take_back(core, group, subgroup, f"{sender} refused: {message.reason}")
         case Aborted():
-            journal_doubt.heard(core, sender, message.db_uuid, message.seq)
+            journal_doubt.heard(core, sender, message.db_uuid, message.seq, message.seal)
             if subgroup.step is Step.COMMITTED and message.db_uuid not in ("", subgroup.db_uuid):
                 core.warn(f"{sender} dropped {message.subgroup} in another database than took it")
             elif subgroup.acked:
                 core.warn(f"{sender} says it dropped {message.subgroup}, which it has taken")
+            elif message.unrestored and group.spec.is_gang and subgroup.step is Step.OFFERED:
+                gang_attempts.unrestored(core, group, subgroup, shown(message.reason))
             else:
-                take_back(core, group, subgroup, f"{sender} dropped the offer")
+                take_back(core, group, subgroup, shown(message.reason) or f"{sender} dropped the offer")
         case Committed():
             if subgroup.step is Step.COMMITTED and not subgroup.acked:
                 core.persist(CommitAcked(subgroup=subgroup.subgroup, epoch=subgroup.epoch))
@@ -114,7 +134,7 @@ def on_report(core: Context, sender: SiteId, message: Report) -> None:
         case Lost():
             _lost(core, group, subgroup, message)
         case Progress():
-            journal_doubt.heard(core, sender, message.db_uuid, message.seq)
+            journal_doubt.heard(core, sender, message.db_uuid, message.seq, message.seal)
             results.on_progress(core, group, message)
         case Result():
             if subgroup.step is Step.COMMITTED:
@@ -133,7 +153,7 @@ def on_report(core: Context, sender: SiteId, message: Report) -> None:
 def _about_nothing_current(core: Context, sender: SiteId, message: Report) -> None:
     """Answer a late report of a transfer that was taken back, or of a group that expired."""
     core.count("late_words")
-    if isinstance(message, Prepared):
+    if isinstance(message, Prepared | GangClaimed):
         core.send(sender, Abort(subgroup=message.subgroup, epoch=message.epoch))
     elif isinstance(message, Result):
         group = core.state.groups.get(group_of(message.subgroup))
@@ -165,6 +185,9 @@ def _prepared(core: Context, group: Group, subgroup: Subgroup, message: Prepared
         if subgroup.unreachable:
             # This store was put back: first its destination tells what it holds.
             return
+        if group.spec.is_gang:
+            gang_attempts.prepared(core, group, subgroup, message)
+            return
         core.persist(TransferCommitted(subgroup=subgroup.subgroup, epoch=subgroup.epoch, db_uuid=message.db_uuid))
         _rests_on(core, subgroup.site, message)
         leases.committed(core, group, subgroup)
@@ -179,15 +202,7 @@ def _rests_on(core: Context, site: SiteId, message: Prepared) -> None:
     """Note how long the site's journal is: if it comes back with a shorter one, it does not know the work."""
     known = core.state.peers.get(site)
     if known is not None and known.db_uuid == message.db_uuid and known.seq < message.seq:
-        core.persist(
-            PeerSeen(
-                site=site,
-                db_uuid=known.db_uuid,
-                generation=known.generation,
-                boot_nonce=known.boot_nonce,
-                seq=message.seq,
-            )
-        )
+        journal_doubt.note_length(core, site, message.seq, message.seal)
 
 
 def _lost(core: Context, group: Group, subgroup: Subgroup, message: Lost) -> None:
@@ -209,13 +224,23 @@ def mark_unreachable(core: Context, group: Group, subgroup: Subgroup, reason: st
 
 def take_back(core: Context, group: Group, subgroup: Subgroup, reason: str) -> None:
     """Take OFFERED jobs back to unplaced. Safe as long as COMMIT was never persisted, or the destination wrote a
-    tombstone."""
+    tombstone. Of a gang that was not let go it takes back all parts."""
+    if group.spec.is_gang:
+        if subgroup.step is Step.OFFERED:
+            gang_attempts.give_up(core, group, subgroup, reason)
+            return
+        gang_book.broke(core, gang_book.key_of(group, subgroup), reason)
     core.persist(TakenBack(subgroup=subgroup.subgroup, epoch=subgroup.epoch, reason=reason))
     for timer in part_timers(subgroup.subgroup):
         core.settle(timer)
     core.waiting_notes[group.group] = reason
     results.cancel_unplaced(core, group, subgroup.cancelling)
     core.to_place.add(group.group)
+
+
+def shown(reason: str) -> str:
+    """Return a peer's words as one line of bounded length."""
+    return one_line(reason)[:MOST_REASON]
 
 
 def exporting(core: Context, subgroup: Subgroup) -> IndexSet:
@@ -239,6 +264,8 @@ def send_control(core: Context, subgroup: Subgroup) -> None:
             recall=subgroup.recalled,
             export=exporting(core, subgroup),
             anew=subgroup.ordered_by == core.state.db_uuid,
+            save=subgroup.saving,
+            save_seq=subgroup.save_seq,
         ),
     )
 
@@ -270,7 +297,8 @@ def resend(core: Context, part: SubgroupId) -> None:
 
 def resend_all(core: Context, site: SiteId | None = None) -> None:
     """Say again what is open (with that peer): at start, or when a peer is back."""
-    for _, subgroup in core.parties.handed_to(site):
+    at_home = gang_attempts.at_home(core) if site is None else []
+    for _, subgroup in (*core.parties.handed_to(site), *at_home):
         if subgroup.step is Step.OFFERED and PartTimer("offer-over", subgroup.subgroup) not in core.timers:
             core.after(PartTimer("offer-over", subgroup.subgroup), core.state.settings.offer_wait_s)
         core.tries.pop(PartTimer("commit", subgroup.subgroup), None)

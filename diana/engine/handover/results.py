@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from diana.engine.data import outputs
+from diana.engine.data import checkpoints, outputs
 from diana.engine.guard import guard
+from diana.engine.handover import gang_book
 from diana.engine.journal.effects import KeepFacts, SendResult
 from diana.engine.journal.records import JobsCancelled, ResultAccepted, ResultStale, facts_key
 from diana.engine.journal.state import Group, Subgroup
@@ -13,14 +14,22 @@ from diana.engine.messages.messages import Progress, Result, ResultAck
 from diana.engine.site import run_times
 from diana.engine.site.context import Context
 from diana.engine.site.timers import PartTimer
-from diana.model.facts import MOST_ATTEMPTS, Facts, Outcome
+from diana.model.facts import MOST_ATTEMPTS, Facts, Outcome, impossible, was_out_of_memory
 from diana.model.ids import SubgroupId
 from diana.model.indexset import IndexSet
+from diana.model.job.output_names import OutputNames
+from diana.model.learned import RunSample, work_of
 from diana.model.sketch import Batch
 
 LEAST_SPEED, MOST_SPEED = 1e-3, 1e3
 """Least and most speed that a peer is believed."""
+MOST_SHOWN = 80
+"""Characters shown of a name that a peer made."""
 _HELD = (Outcome.UNKNOWN, Outcome.INTERRUPTED)
+
+
+SLOW = 0.9
+"""Part of the slowest component's seconds from which on another one counts as slow, too."""
 
 
 class Ends(NamedTuple):
@@ -44,6 +53,7 @@ def told(order: SendResult, facts: Facts) -> Result:
         revoked=order.revoked,
         db_uuid=order.db_uuid,
         seq=order.seq,
+        seal=order.seal,
     )
 
 
@@ -60,7 +70,7 @@ def on_result(core: Context, group: Group, subgroup: Subgroup, message: Result) 
             core.warn(f"{subgroup.site} reports of {subgroup.subgroup}: {wrong}")
             return
         ends = Ends(message.facts, message.cancelled, message.revoked)
-        told_by = (message.db_uuid, message.seq)
+        told_by = (message.db_uuid, message.seq, message.seal)
         accept(core, group, subgroup, batch, ends, message.bytes_staged, keep=True, told_by=told_by)
         core.settle(PartTimer("commit", subgroup.subgroup))
     key = facts_key(subgroup.subgroup, subgroup.epoch, batch)
@@ -88,13 +98,18 @@ def _nonsense(group: Group, subgroup: Subgroup, message: Result) -> str:
         return "one job twice in a batch"
     if not named.issubset(subgroup.indices) or len(named) != len(indices) + len(over) + len(revoked):
         return "jobs it was not given"
-    if not revoked.issubset(subgroup.recalled):
+    if not (revoked.issubset(subgroup.recalled) or group.spec.is_gang):
         return "jobs that were not recalled"
     if group.settled(named):
         return "jobs that have a result"
     if facts.attempts and not 0 <= min(facts.attempts) <= max(facts.attempts) <= MOST_ATTEMPTS:
         return "attempts nobody makes"
-    return ""
+    # A merge leaves its files at its origin and reports none.
+    if why := checkpoints.wrong(group, facts):
+        return why
+    if facts.outputs and (name := OutputNames(group.spec).strange(group.group, facts)):
+        return f"a file {name[:MOST_SHOWN]!r}, which its job does not leave"
+    return impossible(facts)
 
 
 def accept(
@@ -106,7 +121,7 @@ def accept(
     bytes_staged: int,
     *,
     keep: bool,
-    told_by: tuple[str, int] = ("", 0),
+    told_by: tuple[str, int, bytes] = ("", 0, b""),
 ) -> None:
     """Make a batch's results the results of its jobs. `keep`: store the facts (at home they are stored already)."""
     facts = ends.facts
@@ -122,9 +137,19 @@ def accept(
             stopped.append(index)
         elif outcome in _HELD:
             held.append(index)
-        else:
+        elif outcome not in checkpoints.STOPPED:
             failed.append(index)
+    saved = checkpoints.stopped(group, facts)
+    unrestored = checkpoints.unrestored(facts) if saved else IndexSet()
+    note = _first_error(group, facts)
+    has_outputs = any(job.files for job in saved) if saved else bool(facts.outputs)
+    timed_out, out_of_memory = _kinds(facts)
     key = facts_key(subgroup.subgroup, subgroup.epoch, batch)
+    gang_key = gang_book.key_of(group, subgroup) if group.spec.is_gang and subgroup.indices else None
+    if gang_key is not None and (ends.revoked or ends.cancelled or len(done) + len(saved) < len(facts.indices)):
+        why = f"{subgroup.site} could not start it with the others" if ends.revoked else _first_error(group, facts)
+        why = why or f"its component at {subgroup.site} did not end well"
+        gang_book.broke(core, gang_key, why)
     if keep and facts.indices:
         core.emit(KeepFacts(key, facts))
     started = [t for t, a in zip(facts.started_s, facts.attempts, strict=True) if a]
@@ -137,29 +162,43 @@ def accept(
             failed=IndexSet.of(failed),
             cancelled=ends.cancelled | IndexSet.of(stopped),
             held=IndexSet.of(held),
-            has_outputs=bool(facts.outputs),
+            has_outputs=has_outputs,
             first_start_s=max(0.0, min(started) - group.submitted_s) if started else -1.0,
             last_end_s=max(0.0, max(facts.ended_s) - group.submitted_s) if facts.ended_s else -1.0,
             bytes_staged=bytes_staged,
             attempts=max(facts.attempts, default=0),
-            note=_first_error(group, facts),
+            note=checkpoints.not_used(group, unrestored, note) if unrestored else note,
             took=_work(core, subgroup, facts),
+            ratios=_ratios(group, subgroup, facts),
             output_bytes=run_times.left_bytes(facts, done),
+            learned=_learned(core, group, subgroup, facts) if group.spec.learned else None,
             revoked=ends.revoked,
             db_uuid=told_by[0],
             seq=told_by[1],
+            seal=told_by[2],
+            saved=saved,
+            timed_out=timed_out,
+            out_of_memory=out_of_memory,
+            made_way=checkpoints.made_way(group, facts),
+            unrestored=unrestored,
         )
     )
     for kind, indices in (("done", done), ("failed", failed), ("cancelled", stopped), ("unknown", held)):
         core.count(f"jobs_{kind}", len(indices))
     core.count("jobs_cancelled", len(ends.cancelled))
-    guard.accepted(core, group, subgroup, facts)
-    if facts.outputs:
+    core.count("jobs_checkpointed", facts.outcomes.count(Outcome.CHECKPOINTED))
+    if not saved:
+        guard.accepted(core, group, subgroup, facts)
+    if has_outputs:
         outputs.begin(core, group, key, subgroup.site, sum(o.size_bytes for o in facts.outputs))
-    if ends.revoked:
+    if ends.revoked or saved:
         # Some may have been cancelled when they were on their way back already.
         cancel_unplaced(core, group, subgroup.cancelling)
         core.to_place.add(group.group)
+    if gang_key is not None:
+        if saved:
+            gang_book.stopping(core, group, gang_key)
+        gang_book.over(core, group, gang_key)
     if not subgroup.open_jobs():
         core.settle(PartTimer("control", subgroup.subgroup))
         core.view.progress.pop(subgroup.subgroup, None)
@@ -168,6 +207,16 @@ def accept(
             core.to_place.add(group.group)
     core.to_check.add(group.group)
     core.notify(group.group)
+
+
+def _kinds(facts: Facts) -> tuple[IndexSet, IndexSet]:
+    """The jobs that took too long, and those that used more memory than they may."""
+    if Outcome.TIMED_OUT not in facts.outcomes and not facts.errors:
+        return IndexSet(), IndexSet()
+    outcomes = dict(zip(facts.indices, facts.outcomes, strict=True))
+    timed_out = IndexSet.of([index for index, outcome in outcomes.items() if outcome == Outcome.TIMED_OUT])
+    memory = (e.index for e in facts.errors if was_out_of_memory(outcomes.get(e.index, 0), e.text))
+    return timed_out, IndexSet.of(sorted(set(memory)))
 
 
 def cancel_unplaced(core: Context, group: Group, wanted: IndexSet) -> None:
@@ -187,6 +236,66 @@ def _work(core: Context, subgroup: Subgroup, facts: Facts) -> Batch:
     told = peer.summary if peer is not None else None
     believed = told is not None and LEAST_SPEED <= told.speed <= MOST_SPEED
     return run_times.took(facts, told.speed) if told is not None and believed else ()
+
+
+def _ratios(group: Group, subgroup: Subgroup, facts: Facts) -> Batch:
+    """Return how long the jobs ran against what their group's model foretold of the site."""
+    if not (group.spec.model or group.spec.learned):
+        return ()
+    if group.spec.is_gang:
+        return run_times.took(facts, 1.0 / model_s) if (model_s := _gang_model_s(group, subgroup)) else ()
+    rows = (row for decision in reversed(group.decisions) for row in decision.candidates if row.site == subgroup.site)
+    model_s = next((row.model_s for row in rows if row.model_s > 0), 0.0)
+    return run_times.took(facts, 1.0 / model_s) if model_s else ()
+
+
+def _gang_model_s(group: Group, subgroup: Subgroup) -> float:
+    """Return the seconds of a gang by its model, of a part that may teach something: the components of a program wait
+    for each other, so that only the slowest show how long their own work takes; 0: it is none of these."""
+    decided = group.decisions[subgroup.decision].gang
+    if decided is None:
+        return 0.0
+    slowest_s = max((place.model_s for place in decided.components), default=0.0)
+    here_s = max((place.model_s for place in decided.components if place.site == subgroup.site), default=0.0)
+    return slowest_s if here_s >= SLOW * slowest_s else 0.0
+
+
+def _learned(core: Context, group: Group, subgroup: Subgroup, facts: Facts) -> RunSample | None:
+    """Return how long the jobs ran, with the power that they had; None: nobody can tell, or others of their gang had
+    more to do."""
+    took = run_times.took(facts)
+    runs = sum(count for _, count, _ in took)
+    if not runs:
+        return None
+    mean_s, work = sum(total_s for *_, total_s in took) / runs, work_of(group.spec)
+    decided = group.decisions[subgroup.decision].gang
+    if decided is not None:
+        items, whole = sum(p.items for p in decided.components), sum(p.processors for p in decided.components)
+        # Seconds per unit of work at each component: the first of the slowest shows how long the gang's work takes.
+        pace = [
+            ((p.items / items if items else p.processors / whole) / (p.speed * p.processors), p.site)
+            for p in decided.components
+            if p.speed > 0
+        ]
+        if len(pace) < len(decided.components):
+            return None
+        slowest, where = max(pace, key=lambda each: each[0])
+        if where != subgroup.site:
+            return None
+        return RunSample(work * slowest, len({site for _, site in pace}) - 1, mean_s, 1)
+    speed = _speed(core, subgroup)
+    if not speed:
+        return None
+    return RunSample(work / (speed * group.spec.resources.processors), 0, mean_s, runs)
+
+
+def _speed(core: Context, subgroup: Subgroup) -> float:
+    """Return the speed of the part's site; 0: it is not known, or makes no sense."""
+    if subgroup.site == core.site:
+        return core.state.settings.speed
+    peer = core.view.peers.get(subgroup.site)
+    speed = peer.summary.speed if peer is not None and peer.summary is not None else 0.0
+    return speed if LEAST_SPEED <= speed <= MOST_SPEED else 0.0
 
 
 def _first_error(group: Group, facts: Facts) -> str:

@@ -7,25 +7,43 @@ from typing import Any
 import msgspec
 
 from diana import __version__
-from diana.engine.journal.records import Record
+from diana.engine.journal.records import CustodyTaken, GangGo, GroupSubmitted, ProcessExchanged, Record, RunsMakeWay
 from diana.errors import StoreNewer, newer, of_newer
+from diana.model.job.spec import is_newer, may_require
 
-VERSION = 1
+VERSION = 2
+"""1: what 0.1.0 reads. 2: also what it must not read, since it would run each component of a gang alone, place jobs
+where their requirements do not hold, run a package without its build, begin anew what goes on from a checkpoint, or
+fall over the end of a job that made way. So a journal without these stays one that it goes on with."""
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(Record)
-_PREFIX = bytes([VERSION])
+_PREFIXES = {version: bytes([version]) for version in (1, VERSION)}
 
 
 def encode(record: Record) -> bytes:
-    return _PREFIX + _encoder.encode(record)
+    return _PREFIXES[_version(record)] + _encoder.encode(record)
+
+
+def _version(record: Record) -> int:
+    """Return the lowest version whose readers understand the record."""
+    match record:
+        case GangGo() | RunsMakeWay() | ProcessExchanged():
+            return VERSION
+        case GroupSubmitted():
+            return VERSION if is_newer(record.spec) or may_require(record.spec) else 1
+        case CustodyTaken():
+            # Requirements are the origin's to keep: whoever has the jobs already runs them.
+            return VERSION if is_newer(record.spec) else 1
+        case _:
+            return 1
 
 
 def decode(stored: bytes, by: str = "") -> Record:
     """Inverse of `encode` for this and every older version; StoreNewer for a later one, and for a kind of record that
     came later. `by`: the release that wrote it, where that is known."""
     version = stored[0]
-    if version == VERSION:
+    if version in _PREFIXES:
         try:
             record: Record = _decoder.decode(memoryview(stored)[1:])
         except msgspec.ValidationError as fault:

@@ -47,11 +47,11 @@ def in_order(facts: Facts) -> Facts:
     return pick(facts, sorted(range(len(facts.indices)), key=facts.indices.__getitem__))
 
 
-def staging_failed(site: SiteId, indices: list[int], error: str, now: float) -> Facts:
-    """Return the facts of jobs that never ran because an input could not be brought."""
+def not_staged(site: SiteId, indices: list[int], outcome: Outcome, error: str, now: float) -> Facts:
+    """Return the facts of jobs that never ran because an input could not be brought, or a checkpoint's file."""
     count = len(indices)
     errors = [JobError(index, error) for index in indices]
-    return never_ran(site, indices, [0] * count, [int(Outcome.STAGING_FAILED)] * count, 0, errors, now)
+    return never_ran(site, indices, [0] * count, [int(outcome)] * count, 0, errors, now)
 
 
 def never_ran(

@@ -15,6 +15,7 @@ from diana.model.data import Fetch
 from diana.model.facts import Facts, FactsKey
 from diana.model.ids import MAIN_MACHINE, GroupId, SiteId, SubgroupId
 from diana.model.indexset import IndexSet
+from diana.model.job.checkpoint import SavedJob
 from diana.model.job.spec import GroupSpec
 from diana.model.trust.register import Register
 from diana.model.views.decision import Decision
@@ -51,6 +52,7 @@ class SendResult(msgspec.Struct, frozen=True):
     revoked: IndexSet = IndexSet()
     db_uuid: str = ""
     seq: int = 0
+    seal: bytes = b""
 
 
 class Contact(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,6 +92,8 @@ class GroupsAccepted(msgspec.Struct, frozen=True):
 
 class DecisionMade(msgspec.Struct, frozen=True):
     decision: Decision
+    waits: bool = False
+    """True if jobs that cannot start at once would wait for their turn."""
 
 
 class Refusal(msgspec.Struct, frozen=True, kw_only=True):
@@ -141,10 +145,42 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
     directory: str = ""
     """The folder to run in instead of the job's own (the merge command); empty: the job's own."""
     lease: str = ""
-    """The origin whose lease the jobs need: they run only while it stands (`Lease`). Empty: for ever."""
+    """The origin whose lease the jobs need: they run only while it stands (`RenewLease`). Empty: for ever."""
+    barrier_s: float = 0.0
+    """Site time until which the jobs hold their slots, and wait for `Go` to begin; then they end UNBEGUN, whatever
+    becomes of this process. 0: they begin at once. Only for workers with the software `BARRIER`."""
+    saved: tuple[SavedJob, ...] = ()
+    """Checkpoints that some of them go on from; their files are staged in. Only for workers with the software
+    `CHECKPOINT`."""
 
 
-class Lease(msgspec.Struct, frozen=True, kw_only=True):
+class Go(msgspec.Struct, frozen=True, kw_only=True):
+    """Let jobs go that wait at the barrier. Those that are gone from it end UNBEGUN, or have; those that were let go
+    run on. While the worker is away the order need not be kept: `AtBarrier` is told again when it is back."""
+
+    worker: str
+    subgroup: SubgroupId
+    epoch: int
+    indices: IndexSet
+    environment: tuple[tuple[str, str], ...]
+    """Environment that all of the gang are told, beside their ranks (`model/job/gang.py`)."""
+    size: int
+    """Components of the gang: a job's rank is its index modulo this."""
+    spares: int = 0
+    """Those of them that stand by at first."""
+
+
+class MeetHosts(msgspec.Struct, frozen=True, kw_only=True):
+    """Look whether this machine reaches the hosts of a gang's other components, and say so by `HostsMet`: a connection
+    that is made, or refused by the host itself, is enough, and carries nothing."""
+
+    subgroup: SubgroupId
+    epoch: int
+    hosts: tuple[str, ...]
+    ports: tuple[int, ...]
+
+
+class RenewLease(msgspec.Struct, frozen=True, kw_only=True):
     """Let jobs under the lease of this origin, started or yet to start, run until then and no longer, whatever becomes
     of this process: TERM, grace, KILL by each machine itself. Such runs end LEASE_OVER."""
 
@@ -153,7 +189,7 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True):
     """Site time; only ever later than told before."""
 
 
-class Kill(msgspec.Struct, frozen=True, kw_only=True):
+class KillRuns(msgspec.Struct, frozen=True, kw_only=True):
     """End these runs (TERM, grace, KILL) or drop them unstarted; each still reports JobsEnded, CANCELLED."""
 
     worker: str = MAIN_MACHINE
@@ -164,7 +200,7 @@ class Kill(msgspec.Struct, frozen=True, kw_only=True):
     indices: IndexSet
 
 
-class Recall(msgspec.Struct, frozen=True, kw_only=True):
+class RecallRuns(msgspec.Struct, frozen=True, kw_only=True):
     """Give back those of these runs that have not begun: none of them ever begins, and each reports JobsEnded, UNBEGUN.
     The others run on, and nothing is said of them. For workers that said they can (`LrmReady.recalls`); while one is
     away the order need not be kept: it is given again when the worker is ready."""
@@ -173,6 +209,33 @@ class Recall(msgspec.Struct, frozen=True, kw_only=True):
     subgroup: SubgroupId
     epoch: int
     indices: IndexSet
+
+
+class SaveRuns(msgspec.Struct, frozen=True, kw_only=True):
+    """Ask those of these runs that have begun to save their state and stop; each that does reports JobsEnded,
+    CHECKPOINTED, the others run on. For workers with the software `CHECKPOINT`; while one is away the order need not be
+    kept: it is given again when the worker is ready."""
+
+    worker: str
+    subgroup: SubgroupId
+    epoch: int
+    indices: IndexSet
+    signal: str
+    """Name of the signal, without SIG."""
+    wait_s: float
+    """Seconds within which a run must have come to heed the signal; else it is left alone."""
+
+
+class TellRoster(msgspec.Struct, frozen=True, kw_only=True):
+    """Tell these components of a gang, which run, who of it computes. For workers with the software `SPARES`; while one
+    is away the word need not be kept: the origin says it again until the components compute so."""
+
+    worker: str
+    subgroup: SubgroupId
+    epoch: int
+    indices: IndexSet
+    number: int
+    active: tuple[int, ...]
 
 
 class ForgetRuns(msgspec.Struct, frozen=True):
@@ -188,6 +251,8 @@ class StageIn(msgspec.Struct, frozen=True, kw_only=True):
     ticket: int
     subgroup: SubgroupId
     files: tuple[Fetch, ...]
+    owner: str = ""
+    """Owner of the jobs, whose account reads what only an account of this machine may read."""
 
 
 class Gather(msgspec.Struct, frozen=True, kw_only=True):
@@ -200,6 +265,8 @@ class Gather(msgspec.Struct, frozen=True, kw_only=True):
     """`Outputs.to`; empty: the group's own folder."""
     skip: IndexSet = IndexSet()
     """Jobs of the batch that were retried since: their outputs count no more."""
+    saved: bool = False
+    """True if the files are checkpoints: each becomes a blob that the group uses, and stands in no folder."""
 
 
 class RegisterOutputs(msgspec.Struct, frozen=True, kw_only=True):
@@ -223,6 +290,8 @@ class LookUp(msgspec.Struct, frozen=True, kw_only=True):
     ticket: int
     refs: tuple[str, ...]
     """`dataset:NAME` (as one unit), `dataset:NAME/FILE`, `url:URL`."""
+    owner: str = ""
+    """Owner of the group that would read them; empty where a peer asks, who is told of datasets alone."""
 
 
 class CancelStage(msgspec.Struct, frozen=True):
@@ -262,10 +331,18 @@ class Confirmed(msgspec.Struct, frozen=True):
     it knew have said that it lacks nothing. Without this mark a later start must not take it for the newest."""
 
 
+class HandOver(msgspec.Struct, frozen=True):
+    """Have the standby lead in this machine's place, in an orderly way; `HandOverFailed` if it comes to nothing."""
+
+    to: str
+
+
 class Warn(msgspec.Struct, frozen=True):
-    """Write to the node's log: a peer's nonsense, an invariant that looks wrong."""
+    """Write to the node's log, and of a peer to the audit trail: nonsense it said, an invariant that looks wrong."""
 
     text: str
+    by: SiteId = SiteId("")
+    """The peer that said it; empty: none did."""
 
 
 Effect = (
@@ -279,12 +356,16 @@ Effect = (
     | Reply
     | Notify
     | Start
-    | Lease
-    | Kill
-    | Recall
+    | Go
+    | RenewLease
+    | KillRuns
+    | RecallRuns
+    | SaveRuns
+    | TellRoster
     | ForgetRuns
     | StageIn
     | Gather
+    | MeetHosts
     | RegisterOutputs
     | LookUp
     | CancelStage
@@ -293,5 +374,6 @@ Effect = (
     | DropGroup
     | StartAnew
     | Confirmed
+    | HandOver
     | Warn
 )

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import msgspec
 
 from diana.engine.messages.messages import Authorisation, Hello, Message
-from diana.model.data import DataFile, Dataset
+from diana.model.data import DataFile, RegisteredDataset
 from diana.model.facts import Facts
 from diana.model.ids import MAIN_MACHINE, GroupId, SiteId, SubgroupId
 from diana.model.indexset import IndexSet
@@ -69,6 +69,8 @@ class SubmitGroup(msgspec.Struct, frozen=True, kw_only=True):
     plan_only: bool = False
     permit: Authorisation | None = None
     """The user's signature for it, without the group's name; None: this site vouches."""
+    notify: tuple[str, ...] = ()
+    """Targets that are told when it is over (`model/job/notices.py`). It stays here: other sites need not know."""
 
 
 class Member(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,6 +84,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     after_groups: tuple[GroupId, ...] = ()
     """Groups of earlier submissions it waits for."""
     permit: Authorisation | None = None
+    notify: tuple[str, ...] = ()
 
 
 class SubmitChain(msgspec.Struct, frozen=True, kw_only=True):
@@ -117,13 +120,14 @@ class HoldJobs(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MoveJobs(msgspec.Struct, frozen=True, kw_only=True):
-    """Jobs that have not started are to run at another site."""
+    """Jobs that have not started, or can save their state, are to run at another site."""
 
     request: int
     principal: Principal
     group: GroupId
     indices: IndexSet | None
     to: SiteId
+    """Empty: wherever it is best, from a checkpoint of each that runs."""
 
 
 class ReleaseJobs(msgspec.Struct, frozen=True, kw_only=True):
@@ -144,6 +148,10 @@ class RetryJobs(msgspec.Struct, frozen=True, kw_only=True):
     """True: retry also cancelled jobs."""
     unreachable: bool = False
     """True: retry also jobs at sites out of reach; with the whole of a group only."""
+    memory_bytes: int = 0
+    """Retry those alone that ran out of memory, each with so much; 0: not asked for."""
+    memory_factor: float = 0.0
+    """The same, with so many times what they had."""
 
 
 class AddDataset(msgspec.Struct, frozen=True, kw_only=True):
@@ -151,7 +159,7 @@ class AddDataset(msgspec.Struct, frozen=True, kw_only=True):
 
     request: int
     principal: Principal
-    dataset: Dataset
+    dataset: RegisteredDataset
 
 
 class RemoveDataset(msgspec.Struct, frozen=True, kw_only=True):
@@ -164,8 +172,9 @@ class RemoveDataset(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Ask(msgspec.Struct, frozen=True, kw_only=True):
-    """A read. `what` is one of groups, group, ended, explain, sites, datasets, info, links, paths, queue, ledger,
-    peers, figures (asked again while the answer is an Ok that says how much is left), or may-... for a right."""
+    """A read. `what` is one of groups, group, ended, job, explain, history, history-site, sites, datasets, info, links,
+    paths, queue, ledger, peers, figures (asked again while the answer is an Ok that says how much is left), or may-...
+    for a right."""
 
     request: int
     principal: Principal
@@ -180,7 +189,12 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     limit: int = 0
     """For groups: at most so many, open ones before ended ones, newest first; 0: all. For ended: jobs at most."""
     first: int = 0
-    """For ended: from this job on, in order of their indices."""
+    """For ended: from this job on, in order of their indices. For job: its index. For history: from this place on,
+    `group` being the one before it."""
+    from_wall_s: float = 0.0
+    """For history: only groups submitted from then on."""
+    to_wall_s: float = 0.0
+    """For history: only groups submitted before then; 0: all."""
     outcome: str = "ended"
     """For ended: one of `views.ENDINGS`, or all of them."""
     named: tuple[GroupId, ...] = ()
@@ -338,6 +352,19 @@ class LrmReady(msgspec.Struct, frozen=True, kw_only=True):
     """Processors' worth of jobs it is given beyond its slots, of whatever length; -1: as the settings say."""
     recalls: bool = False
     """True if it gives back jobs it has not begun when it is asked to (`Recall`)."""
+    scratch_bytes: int = 0
+    """Size of the disk where its jobs have their scratch directories; 0: not known, nothing is checked."""
+    scratch_free_bytes: int = -1
+    """Bytes of it that are free; -1: not known."""
+    cluster: bool = False
+    """True for a batch system: it stands for several machines, none of which could lead this site."""
+    claim_log: str = ""
+    """Identity of the log behind `known`; empty: this worker keeps none that could be told from another. Under another
+    identity than before, a run that is not among the known may have been claimed and forgotten."""
+    looks: bool = False
+    """True if nobody knows when a job on its slots begins, and ends are told late: only `RunsSeen` says what ran."""
+    speed: float = 0.0
+    """Speed of its processors relative to the reference; 0: the site's."""
 
 
 class LrmSized(msgspec.Struct, frozen=True, kw_only=True):
@@ -353,6 +380,16 @@ class LrmSized(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds until something of ours starts there, though slots stand free: others are before us."""
     trouble: str = ""
     """As in `LrmReady`."""
+
+
+class ScratchSeen(msgspec.Struct, frozen=True, kw_only=True):
+    """The disk where a worker's jobs have their scratch directories is fuller or emptier than it said last."""
+
+    worker: str = MAIN_MACHINE
+    session: int
+    """The session of its `LrmReady`."""
+    free_bytes: int
+    """-1: not known."""
 
 
 class LrmLost(msgspec.Struct, frozen=True):
@@ -371,12 +408,82 @@ class MachineRemoved(msgspec.Struct, frozen=True, kw_only=True):
     machine: str
 
 
+class PairStands(msgspec.Struct, frozen=True, kw_only=True):
+    """The site's other machine has all that is acknowledged, or it does not; told when that changes."""
+
+    standby: str
+    in_sync: bool
+
+
+class LeadLeft(msgspec.Struct, frozen=True, kw_only=True):
+    """An operator has this machine hand over to its standby. Answered once that is durable."""
+
+    request: int
+    to: str
+    """Empty: it came to nothing."""
+
+
+class HandOverFailed(msgspec.Struct, frozen=True, kw_only=True):
+    """A hand-over came to nothing; this machine goes on leading."""
+
+    error: str
+
+
 class JobsEnded(msgspec.Struct, frozen=True, kw_only=True):
     """Attempts of one subgroup ended; told again until `ForgetRuns`. Collected outputs are durable."""
 
     subgroup: SubgroupId
     epoch: int
     facts: Facts
+    worker: str = ""
+    """The member machine that says so: of jobs that are with another it is not believed. Empty: this node itself."""
+
+
+class AtBarrier(msgspec.Struct, frozen=True, kw_only=True):
+    """Runs of a subgroup hold their slots and wait for `Go`; the claim is durable there. Told again after each
+    `LrmReady` for those that still wait."""
+
+    worker: str
+    subgroup: SubgroupId
+    epoch: int
+    runs: tuple[Run, ...]
+    port: int = 0
+    """A port that is free there just now."""
+    host: str = ""
+    """Address of the machine where they are; empty: the site's own."""
+
+
+class HostsMet(msgspec.Struct, frozen=True, kw_only=True):
+    """Answer to `MeetHosts`."""
+
+    subgroup: SubgroupId
+    epoch: int
+    hosts: tuple[str, ...]
+    out_of_reach: str = ""
+    """The first of them that is not reached; empty: all are."""
+
+
+class RunsSeen(msgspec.Struct, frozen=True, kw_only=True):
+    """Runs of a subgroup as a worker that `looks` saw them last; those that ended before were told."""
+
+    worker: str
+    subgroup: SubgroupId
+    epoch: int
+    ages: tuple[tuple[float, int], ...]
+    """(seconds for which they were seen to run, how many)."""
+
+
+class StepsReported(msgspec.Struct, frozen=True, kw_only=True):
+    """Progress that running jobs of a subgroup reported."""
+
+    worker: str
+    subgroup: SubgroupId
+    epoch: int
+    steps: tuple[tuple[int, int, float, float, float], ...]
+    """(index, attempt, site time, steps done, steps in all), as the jobs said: anything."""
+    own: tuple[tuple[float, int], ...] = ()
+    """For each of `steps`: (seconds of its own part of a step, number of the roster that it computes by), likewise;
+    empty: none of them tells it."""
 
 
 # --- data --------------------------------------------------------------------------------------------
@@ -394,13 +501,15 @@ class StageDone(msgspec.Struct, frozen=True, kw_only=True):
     """With `error`: the machine of the source's site on which the files lie, and which is not in touch."""
     lacking: IndexSet = IndexSet()
     """With `error`, of outputs this very site has collected: the jobs whose outputs are not on this machine."""
+    spoilt: str = ""
+    """With `error`: ref of a file that no site which is to have it has as it was promised; each was asked."""
 
 
 class OutputsInCatalogue(msgspec.Struct, frozen=True, kw_only=True):
     """Answers a `RegisterOutputs`: the dataset as registered, or why it is not."""
 
     ticket: int
-    dataset: Dataset | None
+    dataset: RegisteredDataset | None
     error: str = ""
 
 
@@ -423,6 +532,10 @@ Event = (
     | SettingsLoaded
     | CalendarTold
     | RoomChecked
+    | AtBarrier
+    | HostsMet
+    | RunsSeen
+    | StepsReported
     | SubmitGroup
     | SubmitChain
     | CancelJobs
@@ -447,8 +560,12 @@ Event = (
     | LinkMeasured
     | LrmReady
     | LrmSized
+    | ScratchSeen
     | LrmLost
     | MachineRemoved
+    | PairStands
+    | LeadLeft
+    | HandOverFailed
     | JobsEnded
     | StageDone
     | OutputsInCatalogue

@@ -6,20 +6,35 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
-from diana.engine.journal import fold_destination, fold_recovery
+from diana.engine.journal import fold_checkpoints, fold_destination, fold_recovery
 from diana.engine.journal import records as r
 from diana.engine.journal.past import remember
 from diana.engine.journal.records import HoldLifted, PartDisowned, PartDropped, PartReported, PeerReported
-from diana.engine.journal.state import Custody, Disowned, Group, Machine, Moving, PeerMemory, SiteState, Step, Subgroup
+from diana.engine.journal.state import (
+    MOST_REASONS,
+    ActiveRanks,
+    Custody,
+    Disowned,
+    Group,
+    Machine,
+    Moving,
+    PeerMemory,
+    SiteState,
+    Step,
+    Subgroup,
+)
+from diana.model.bygone import MOST_MOMENTS, MOST_ORDERS, GroupOrder, SiteMoment
+from diana.model.history import program_key
 from diana.model.ids import GroupId, SiteId, group_of
 from diana.model.indexset import IndexSet
+from diana.model.learned import fit_key
 from diana.model.trust.invitation import noted
 from diana.model.views.decision import Decision
 from diana.model.views.link import MOST_LINKS, LinkHistory
 
 SKIPPED_GROUPS = 1_000_000
 """Group numbers left out after a restore."""
-MOST_FORMER = 16
+MOST_FORMER = MOST_BEGUN = 16
 """db_uuids of a peer that are remembered beside its present one."""
 FULL_DECISIONS = 32
 """Decisions per group that keep their cost tables; older ones keep only what was planned."""
@@ -43,6 +58,7 @@ def apply(state: SiteState, record: r.Record, home: SiteId) -> None:
             | r.RunsVoided()
             | r.RunsReturned()
             | r.RunsRepeated()
+            | r.RunsMakeWay()
         ):
             fold_destination.in_custody(state, record, home)
         case (
@@ -62,10 +78,12 @@ def apply(state: SiteState, record: r.Record, home: SiteId) -> None:
             _opened(state, record)
         case r.SettingsChanged():
             state.settings = record.settings
+            _moment(state, record.at_s)
         case r.StatementKept():
             state.ledger[record.signed.statement.about] = record.signed
         case r.DrainChanged():
             state.drained = (record.reason or "drained") if record.on else ""
+            _moment(state, record.at_s)
         case r.MaintenancePlanned():
             state.maintenance = record.windows
         case r.InvitationNoted():
@@ -86,6 +104,7 @@ def apply(state: SiteState, record: r.Record, home: SiteId) -> None:
                 state.contacts[one.site] = one
             for site in record.gone:
                 state.contacts.pop(site, None)
+            _machines_counted(state, record)
         case r.GroupSubmitted():
             _group_submitted(state, record)
         case r.GroupPlaced():
@@ -95,23 +114,45 @@ def apply(state: SiteState, record: r.Record, home: SiteId) -> None:
                 group.foretold = record.foretold or record.decision.foretold()
             for part in record.parts:
                 _place(state, group, part, home, group.spec_bytes)
+        case r.GangGo():
+            group = state.groups[record.group]
+            group.unplaced, group.unused = group.unplaced - record.unused, group.unused | record.unused
+            for claimed in record.parts:
+                subgroup = group.subgroups[claimed.subgroup]
+                subgroup.step, subgroup.db_uuid = Step.COMMITTED, claimed.db_uuid
+                subgroup.environment = record.environment
+                if claimed.made_way:
+                    group.tell_way(subgroup.indices, f"at {subgroup.site} {claimed.made_way}")
+            for claimed in record.parts:
+                group.rosters.pop(group.subgroups[claimed.subgroup].indices.bounds[0] // group.spec.gang_size, None)
+        case r.ProcessExchanged():
+            group = state.groups[record.group]
+            known = group.rosters.get(record.gang)
+            reasons = known.reasons if known is not None and known.epoch == record.epoch else ()
+            reasons = (*reasons, record.reason)[-MOST_REASONS:]
+            group.rosters[record.gang] = ActiveRanks(record.epoch, record.number, record.active, reasons)
         case r.JobsCancelled():
             group = state.groups[record.group]
             group.unplaced = group.unplaced - record.indices
             group.holding = group.holding - record.indices
             group.cancelled.add_set(record.indices)
+            _ordered(group, record.ordered)
         case r.MachineKnown():
             state.machines[record.machine] = _machine(record)
         case r.MachineGone():
             state.machines[record.machine] = Machine(0, gone=True)
+            state.presences.pop(record.machine, None)
         case r.HoldingChanged():
             group = state.groups[record.group]
             group.holding = record.holding
             group.was_held = group.was_held or bool(record.holding)
+            _ordered(group, record.ordered)
         case r.JobsMoved():
             _jobs_moved(state.groups[record.group], record)
+            _ordered(state.groups[record.group], record.ordered)
         case r.JobsRetried():
-            _jobs_retried(state.groups[record.group], record.indices)
+            _jobs_retried(state.groups[record.group], record)
+            _ordered(state.groups[record.group], record.ordered)
         case r.MergeStarted():
             group = state.groups[record.group]
             group.merge = "running"
@@ -140,6 +181,27 @@ def apply(state: SiteState, record: r.Record, home: SiteId) -> None:
             assert_never(record)
 
 
+def _moment(state: SiteState, at_s: float) -> None:
+    """Remember how the site stands from now on, where that differs from before."""
+    last, settings = state.moments[-1:], state.settings
+    now = SiteMoment(at_s, settings.slots, settings.speed, bool(state.drained))
+    if at_s > 0 and (not last or replace(last[0], at_s=at_s) != now):
+        state.moments = (*state.moments, now)[-MOST_MOMENTS:]
+
+
+def _ordered(group: Group, order: GroupOrder | None) -> None:
+    if order is None:
+        return
+    if len(group.orders) < MOST_ORDERS:
+        group.orders = (*group.orders, order)
+    if group.spec.retries or group.spec.retry is not None:
+        meant = order.indices if order.indices is not None else IndexSet.span(0, group.jobs)
+        if order.kind == "cancel":
+            group.called_off = group.called_off | meant
+        elif order.kind == "retry":
+            group.called_off = group.called_off - meant
+
+
 def _links_recorded(state: SiteState, record: r.LinksRecorded) -> None:
     for samples in record.links:
         state.links.setdefault(samples.site, LinkHistory()).add(samples)
@@ -148,7 +210,12 @@ def _links_recorded(state: SiteState, record: r.LinksRecorded) -> None:
 
 
 def _opened(state: SiteState, record: r.Opened) -> None:
+    if state.db_uuid not in ("", record.db_uuid):
+        others = tuple(name for name in state.former if name not in (state.db_uuid, record.db_uuid))
+        state.former = (*others, state.db_uuid)[-MOST_FORMER:]
     state.generation, state.boot_nonce, state.db_uuid = record.generation, record.boot_nonce, record.db_uuid
+    state.seal_key = record.seal_key or state.seal_key
+    state.begun = (*state.begun, state.seq - 1)[-MOST_BEGUN:]
     if record.restored:
         _hold_everything(state, fold_recovery.RESTORED, record.first_group or state.next_group + SKIPPED_GROUPS)
 
@@ -184,6 +251,7 @@ def _group_submitted(state: SiteState, record: r.GroupSubmitted) -> None:
         unplaced=IndexSet.span(0, record.jobs),
         after=record.after,
         chain=record.chain,
+        notify=record.notify,
     )
     state.next_group = max(state.next_group, int(record.group.rpartition("-")[2]) + 1)
     if record.key:
@@ -199,14 +267,15 @@ def _decided(group: Group, decision: Decision) -> None:
 
 
 def _place(state: SiteState, group: Group, part: r.Part, home: SiteId, spec: bytes) -> None:
-    at_home = part.site == home
+    # At home, too, a component is offered and claimed: it does not start by itself.
+    at_home = part.site == home and not group.spec.is_gang
     group.unplaced = group.unplaced - part.indices
     _not_moving(group, part.indices)
     group.next_number = max(group.next_number, int(part.subgroup.rpartition("/")[2]) + 1)
     group.epoch = max(group.epoch, part.epoch)
     # At home the custody has the files; an origin keeps those of other parts for as long as it may have to offer them.
     group.subgroups[part.subgroup] = Subgroup(
-        **part.assigned(*(("files", "sources", "readers") if at_home else ())),
+        **part.assigned(*(("files", "sources", "readers", "saved") if at_home else ())),
         site=part.site,
         step=Step.COMMITTED if at_home else Step.OFFERED,
         room=part.room,
@@ -242,7 +311,15 @@ def _not_moving(group: Group, indices: IndexSet) -> None:
         group.moving = tuple(m for m in left if m.indices)
 
 
-def _jobs_retried(group: Group, indices: IndexSet) -> None:
+def _jobs_retried(group: Group, record: r.JobsRetried) -> None:
+    indices = record.indices
+    group.own_retries += record.by_itself
+    for kind in record.kinds:
+        group.own_retries_of[kind] = group.own_retries_of.get(kind, 0) + 1
+    group.not_before_s = record.not_before_s
+    if record.memory_bytes:
+        group.memory_bytes = record.memory_bytes
+        group.forget_derived()
     for subgroup in group.subgroups.values():
         again = subgroup.indices & indices
         if again:
@@ -252,9 +329,9 @@ def _jobs_retried(group: Group, indices: IndexSet) -> None:
             subgroup.indices = subgroup.indices - again
             subgroup.cancelling, subgroup.holding = subgroup.cancelling - again, subgroup.holding - again
             subgroup.superseded = subgroup.superseded | again
-    for kind in (group.done, group.failed, group.cancelled, group.held):
-        kind.discard_set(indices)
-    group.retried = group.retried | indices
+    for ended in (group.done, group.failed, group.cancelled, group.held, group.timed_out, group.out_of_memory):
+        ended.discard_set(indices)
+    group.retried, group.unused = group.retried | indices, group.unused - indices
     _not_moving(group, indices)
     group.unplaced = group.unplaced | (indices & IndexSet.span(0, group.jobs))
     group.gathers, group.not_gathered = group.gathers + group.not_gathered, []
@@ -288,6 +365,8 @@ def _at_origin(state: SiteState, record: _OriginRecord) -> None:
     if isinstance(record, r.OutputsGathered):
         key = r.facts_key(record.subgroup, record.epoch, record.batch)
         group.gathers.remove(key)
+        if fold_checkpoints.saved_home(group, key, record):
+            return
         group.bytes_moved += record.bytes_moved
         gathered = group.subgroups.get(record.subgroup)
         if gathered is not None and not record.error:
@@ -303,10 +382,14 @@ def _at_origin(state: SiteState, record: _OriginRecord) -> None:
         case r.CommitAcked():
             subgroup.acked = True
             # Never needed again: a committed transfer is not offered twice.
-            subgroup.files = subgroup.sources = subgroup.readers = ()
+            subgroup.files = subgroup.sources = subgroup.readers = subgroup.saved = ()
         case r.TakenBack():
             group.unplaced = group.unplaced | subgroup.indices
+            fold_checkpoints.divided_anew(group, subgroup.indices)
             group.holding = group.holding | subgroup.holding
+            if record.unrestored:
+                fold_checkpoints.unrestored(group, subgroup.indices, record.reason)
+                group.note = group.note or record.reason
             remember(group, subgroup)
         case r.PartUnreachable():
             subgroup.unreachable = record.reason
@@ -315,9 +398,11 @@ def _at_origin(state: SiteState, record: _OriginRecord) -> None:
         case r.ControlIssued():
             subgroup.control_seq = record.control_seq
             subgroup.cancelling, subgroup.holding = record.cancel, record.hold
-            subgroup.recalled = record.recall
+            subgroup.recalled, subgroup.saving = record.recall, record.save
+            subgroup.save_seq = record.save_seq
             group.was_held = group.was_held or bool(record.hold)
             subgroup.ordered_by = record.origin_db or subgroup.ordered_by
+            _ordered(group, record.ordered)
         case r.ControlAcked():
             subgroup.control_acked = max(subgroup.control_acked, record.control_seq)
         case r.ResultAccepted():
@@ -325,6 +410,11 @@ def _at_origin(state: SiteState, record: _OriginRecord) -> None:
             _heard(state, subgroup.site, record)
             if record.took:
                 state.work_times.add(group.template, group.owner, record.took)
+            if record.ratios:
+                state.model_ratios.add(group.template, group.owner, record.ratios)
+                state.site_ratios.add(f"{group.template}/{subgroup.site}", group.owner, record.ratios)
+            if record.learned is not None:
+                state.run_fits.add(fit_key(group.spec), group.owner, record.learned)
             if record.done and group.spec.outputs.collect and subgroup.indices.bounds[:1] != (group.jobs,):
                 state.output_sizes.add(group.outputs_key, group.owner, len(record.done), record.output_bytes)
 
@@ -334,12 +424,13 @@ def _part_disowned(state: SiteState, group: Group, subgroup: Subgroup, record: P
     old = Disowned(subgroup.epoch, subgroup.control_seq, subgroup.cancelling, subgroup.recalled)
     state.disowned.setdefault(subgroup.site, {})[subgroup.subgroup] = old
     group.unplaced = group.unplaced | lost
+    fold_checkpoints.divided_anew(group, lost)
     group.holding = group.holding | record.held
     group.retried = group.retried | lost
     group.attempts = max(group.attempts, subgroup.attempt_base + 1)
     subgroup.indices, subgroup.disowned = subgroup.indices - lost, subgroup.disowned | lost
     subgroup.cancelling = subgroup.cancelling - lost
-    subgroup.recalled = subgroup.recalled - lost
+    subgroup.recalled, subgroup.saving = subgroup.recalled - lost, subgroup.saving - lost
     if not subgroup.indices and not subgroup.superseded:
         remember(group, subgroup)
 
@@ -348,7 +439,7 @@ def _heard(state: SiteState, site: SiteId, record: r.ResultAccepted) -> None:
     """Note how long the site's journal was: it comes back with less only if an older copy was put back."""
     known = state.peers.get(site)
     if known is not None and known.db_uuid == record.db_uuid and known.seq < record.seq:
-        state.peers[site] = PeerMemory(known.db_uuid, known.generation, known.boot_nonce, record.seq, known.former)
+        state.peers[site] = replace(known, seq=record.seq, seal=record.seal)
 
 
 def _peer_seen(known: PeerMemory | None, record: r.PeerSeen) -> PeerMemory:
@@ -356,7 +447,17 @@ def _peer_seen(known: PeerMemory | None, record: r.PeerSeen) -> PeerMemory:
     if known is not None and known.db_uuid != record.db_uuid:
         others = tuple(db_uuid for db_uuid in former if db_uuid not in (known.db_uuid, record.db_uuid))
         former = (*others, known.db_uuid)[-MOST_FORMER:]
-    return PeerMemory(record.db_uuid, record.generation, record.boot_nonce, record.seq, former)
+    sealing = record.sealing or (known is not None and known.sealing)
+    return PeerMemory(
+        record.db_uuid,
+        record.generation,
+        record.boot_nonce,
+        record.seq,
+        former,
+        seal=record.seal,
+        names=record.names,
+        sealing=sealing,
+    )
 
 
 def _compare(state: SiteState, group: Group) -> None:
@@ -369,7 +470,16 @@ def _compare(state: SiteState, group: Group) -> None:
     if group.state != "done" or group.last_end_s < 0 or group.was_held or group.retried:
         return
     achieved_s = group.ended_s() - (said.at_s - group.submitted_s)
-    state.past_ends.add(said.basis, said.slowest_s, said.end_s, achieved_s)
+    state.past_ends.add(
+        said.basis,
+        said.slowest_s,
+        said.end_s,
+        achieved_s,
+        bounds_s=(said.low_s, said.high_s),
+        owner=group.owner,
+        program=program_key(group.spec),
+        site=said.site,
+    )
 
 
 def _compare_as_planned(state: SiteState, group: Group) -> None:
@@ -392,12 +502,19 @@ def _result_accepted(group: Group, subgroup: Subgroup, record: r.ResultAccepted)
     if record.revoked:
         subgroup.indices = subgroup.indices - record.revoked
         group.unplaced = group.unplaced | record.revoked
+        fold_checkpoints.divided_anew(group, record.revoked)
         group.holding = group.holding | (subgroup.holding & record.revoked)
         subgroup.holding = subgroup.holding - record.revoked
         subgroup.recalled = subgroup.recalled - record.revoked
+        subgroup.saving = subgroup.saving - record.revoked
         if not subgroup.indices and not subgroup.superseded:
             # Nothing of it is left to tell; jobs may move often.
             remember(group, subgroup)
+    if record.saved:
+        fold_checkpoints.stopped(group, subgroup, record)
+    if record.made_way:
+        what = "job" if len(record.made_way) == 1 else "jobs"
+        group.tell_way(record.made_way, f"{what} {record.made_way} at {subgroup.site} {record.note}")
     group.attempts = max(group.attempts, record.attempts)
     group.bytes_moved += record.bytes_staged
     if record.has_outputs:
@@ -407,15 +524,19 @@ def _result_accepted(group: Group, subgroup: Subgroup, record: r.ResultAccepted)
         group.merge = next((name for name, jobs in ends if jobs), "failed")
         group.note = record.note or group.note
         return
+    group.timed_out.add_set(record.timed_out)
+    group.out_of_memory.add_set(record.out_of_memory)
     subgroup.bytes_in += record.bytes_staged
     if record.first_start_s >= 0 and not 0 <= subgroup.first_start_s <= record.first_start_s:
         subgroup.first_start_s = record.first_start_s
     subgroup.last_end_s = max(subgroup.last_end_s, record.last_end_s)
     group.done.add_set(record.done)
+    if group.checkpoints:
+        fold_checkpoints.done(group, record.done)
     group.failed.add_set(record.failed)
     group.cancelled.add_set(record.cancelled)
     group.held.add_set(record.held)
-    group.note = group.note or record.note
+    group.note = group.note or ("" if record.made_way else record.note)
     if record.first_start_s >= 0 and not 0 <= group.first_start_s <= record.first_start_s:
         group.first_start_s = record.first_start_s
     group.last_end_s = max(group.last_end_s, record.last_end_s)
@@ -434,4 +555,17 @@ def _machine(record: r.MachineKnown) -> Machine:
         record.gpus,
         identity=record.identity,
         software=record.software,
+        scratch_bytes=record.scratch_bytes,
+        claim_log=record.claim_log,
+        speed=record.speed,
     )
+
+
+def _machines_counted(state: SiteState, record: r.ContactsLearned) -> None:
+    told, lead = record.machines, record.lead
+    if told is not None:
+        state.presences.update((one.machine, one) for one in told.machines)
+        state.handed_to = state.handed_to if told.led == state.led else ""
+        state.led, state.led_process = told.led, told.process
+    if lead is not None:
+        state.handed_to, state.handed_s = lead.to, lead.at_s if lead.to else -1.0

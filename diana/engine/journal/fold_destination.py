@@ -18,6 +18,7 @@ CustodyRecord = (
     | r.RunsVoided
     | r.RunsReturned
     | r.RunsRepeated
+    | r.RunsMakeWay
     | r.RunsEnded
     | r.BatchAcked
 )
@@ -36,30 +37,41 @@ def in_custody(state: SiteState, record: CustodyRecord, home: SiteId) -> None:
                 raised=record.raised,
                 arrived_s=record.arrived_s,
                 origin_db=record.origin_db,
+                offer=record.offer,
+                offered=record.indices if record.offer else IndexSet(),
             )
+            if state.custodies[key].spec.is_gang:
+                # They are claimed before the custody is runnable.
+                state.custodies[key].pending = record.indices
             return
         case r.CustodyDropped() | r.CustodyClosed():
             custody = state.custodies.pop(key)
             done = isinstance(record, r.CustodyClosed)
             if custody.origin != home:
                 told = custody.indices if done else IndexSet()
-                state.tombstones[key] = Tombstone(done, record.at_s, custody.origin, told, custody.went_back)
+                state.tombstones[key] = Tombstone(
+                    done, record.at_s, custody.origin, told, custody.went_back, custody.offer, custody.offered
+                )
             return
         case r.TombstoneExpired():
             del state.tombstones[key]
             return
     custody = state.custodies[key]
-    if isinstance(record, r.RunsStarted):
-        state.service.give(
-            custody.owner, len(record.indices), custody.spec.resources.processors, state.settings.service_half_life
-        )
+    # A component is served when it is let go: a claim may come to nothing.
+    served = r.CustodyRunnable if custody.spec.is_gang else r.RunsStarted
+    if isinstance(record, served):
+        jobs = len(record.indices) if isinstance(record, r.RunsStarted) else len(custody.running)
+        state.service.give(custody.owner, jobs, custody.spec.resources.processors, state.settings.service_half_life)
     match record:
         case r.CustodyRunnable():
             custody.runnable = True
-            custody.pending = custody.indices
+            custody.environment = record.environment
+            if not custody.spec.is_gang:
+                custody.pending = custody.indices
         case r.ControlTaken():
             custody.control_seq = record.control_seq
             custody.cancelled, custody.held, custody.recalled = record.cancel, record.hold, record.recall
+            custody.saving = record.save
             custody.origin_db = record.origin_db or custody.origin_db
         case r.RunsStarted():
             if record.worker != MAIN_MACHINE or record.worker in custody.given:
@@ -70,7 +82,10 @@ def in_custody(state: SiteState, record: CustodyRecord, home: SiteId) -> None:
             custody.pending = custody.pending - record.indices
             for index in record.indices:
                 custody.running[index] = custody.attempts.pop(index, custody.attempt_base) + 1
+        case r.RunsMakeWay():
+            custody.making_way[record.why] = custody.making_way.get(record.why, IndexSet()) | record.indices
         case r.RunsVoided() | r.RunsReturned() | r.RunsRepeated():
+            _makes_way_no_more(custody, record.indices)
             if isinstance(record, r.RunsReturned):
                 custody.unbegun = custody.unbegun | (record.indices & custody.never_begun())
             elif custody.unbegun:
@@ -92,7 +107,15 @@ def in_custody(state: SiteState, record: CustodyRecord, home: SiteId) -> None:
                 batch.acked = True
 
 
+def _makes_way_no_more(custody: Custody, indices: IndexSet) -> None:
+    for why in list(custody.making_way):
+        custody.making_way[why] = custody.making_way[why] - indices
+        if not custody.making_way[why]:
+            del custody.making_way[why]
+
+
 def _runs_ended(custody: Custody, record: r.RunsEnded, at_home: bool) -> None:
+    _makes_way_no_more(custody, record.ended)
     started = 0
     for index in record.ended:
         started += custody.running.pop(index, 0) > 0

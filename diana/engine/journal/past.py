@@ -11,6 +11,8 @@ REMEMBERED = 64
 def remember(group: Group, subgroup: Subgroup) -> None:
     """Make the subgroup a past placement: it is no part of the group any more."""
     del group.subgroups[subgroup.subgroup]
-    group.past[subgroup.subgroup] = Past(site=subgroup.site, batches=subgroup.batches, disowned=subgroup.disowned)
+    group.past[subgroup.subgroup] = Past(
+        site=subgroup.site, batches=subgroup.batches, disowned=subgroup.disowned, epoch=subgroup.epoch
+    )
     if len(group.past) > REMEMBERED:
         del group.past[next(iter(group.past))]

@@ -9,11 +9,15 @@ import msgspec
 
 from diana.engine.messages.messages import Authorisation
 from diana.model.assignment import Assignment
-from diana.model.data import Dataset
+from diana.model.bygone import GroupOrder
+from diana.model.data import RegisteredDataset
 from diana.model.facts import FactsKey
 from diana.model.ids import MAIN_MACHINE, GroupId, SiteId, SubgroupId, group_of
 from diana.model.indexset import IndexSet
+from diana.model.job.checkpoint import SavedJob
+from diana.model.learned import RunSample
 from diana.model.maintenance import Window
+from diana.model.presence import LeadGiven, RollCall
 from diana.model.settings import Settings
 from diana.model.sketch import Batch
 from diana.model.trust.contact import KnownAt
@@ -43,6 +47,10 @@ class _Standing(_OfTransfer, frozen=True, kw_only=True):
     recall: IndexSet = IndexSet()
     origin_db: str = ""
     """The origin's database, where it gives an older one's order as its own; else empty."""
+    save: IndexSet = IndexSet()
+    """Jobs that save their state and stop if they run."""
+    save_seq: int = 0
+    """Number of the order that said so last: jobs that start after it are not meant."""
 
 
 class Opened(_Record, frozen=True, kw_only=True):
@@ -55,10 +63,14 @@ class Opened(_Record, frozen=True, kw_only=True):
     """True if the store is a restored backup: everything not terminal is held."""
     first_group: int = 0
     """Number of the next group of a restored store. 0, as in older journals: `SKIPPED_GROUPS` on."""
+    seal_key: bytes = b""
+    """Secret of this site's seals from now on (`policy/trust/seals.py`). Empty: it has one, or makes none."""
 
 
 class SettingsChanged(_Record, frozen=True, kw_only=True):
     settings: Settings
+    at_s: float = 0.0
+    """Site time; 0: written by 0.1.0."""
 
 
 class GroupSubmitted(_OfGroup, frozen=True, kw_only=True):
@@ -76,6 +88,8 @@ class GroupSubmitted(_OfGroup, frozen=True, kw_only=True):
     """Groups that must be done before it is placed."""
     chain: tuple[GroupId, ...] = ()
     """All groups of a submission of several, in the order written; only in the first of them."""
+    notify: tuple[str, ...] = ()
+    """Targets that are told when it is over."""
 
 
 class Part(Assignment, frozen=True, kw_only=True, omit_defaults=True):
@@ -101,6 +115,43 @@ class TransferCommitted(_OfTransfer, frozen=True, kw_only=True):
     db_uuid: str
 
 
+class ClaimedPart(msgspec.Struct, frozen=True, kw_only=True):
+    """A component that is let go: its transfer, and the database in which its claim stands."""
+
+    subgroup: SubgroupId
+    epoch: int
+    db_uuid: str
+    made_way: str = ""
+    """Who made way for it at its site, in words; empty: nobody."""
+
+
+class GangGo(_OfGroup, frozen=True, kw_only=True):
+    """O: the commit point of a gang. All its components are let go, or none is (SPEC K5)."""
+
+    parts: tuple[ClaimedPart, ...]
+    environment: tuple[tuple[str, str], ...]
+    unused: IndexSet = IndexSet()
+    """Indices that a flexible gang, as it was divided, has no component for."""
+
+
+class ProcessExchanged(_OfGroup, frozen=True, kw_only=True):
+    """O: a spare of a gang that runs takes the place of a slow component (SPEC G6). The components are told after
+    this, again and again until they compute so."""
+
+    gang: int
+    """Number of the gang within the group."""
+    epoch: int
+    """Epoch of its attempt: that of its latest part."""
+    number: int
+    """Exchanges of the attempt, this one counted: the higher one counts, whichever word comes last."""
+    active: tuple[int, ...]
+    """Ranks that compute from then on, by their places."""
+    slow: int
+    spare: int
+    reason: str
+    at_s: float
+
+
 class CommitAcked(_OfTransfer, frozen=True, kw_only=True):
     """O, step 4."""
 
@@ -109,6 +160,8 @@ class TakenBack(_OfTransfer, frozen=True, kw_only=True):
     """O: the offer was refused, aborted or never arrived; the indices are unplaced again."""
 
     reason: str
+    unrestored: bool = False
+    """True: the checkpoint that its gang was to go on from is not used any more."""
 
 
 class PartUnreachable(_OfTransfer, frozen=True, kw_only=True):
@@ -136,13 +189,31 @@ class ResultAccepted(_OfTransfer, frozen=True, kw_only=True):
     """The first error line of the batch."""
     took: Batch = ()
     """Run times of those that were done, at reference speed; only of another site's jobs."""
+    ratios: Batch = ()
+    """Run times of those that were done over that of the group's model; empty: it has none."""
     output_bytes: int = 0
     """Bytes of outputs of those that were done."""
+    learned: RunSample | None = None
+    """Run time of those that were done over processors and sites; None: the group's model is not learned."""
     revoked: IndexSet = IndexSet()
     """Jobs recalled before they started: unplaced again."""
     db_uuid: str = ""
     seq: int = 0
     """Records in another site's journal when it told; `db_uuid` is its database."""
+    seal: bytes = b""
+    """The seal that the site itself gave to this length."""
+    saved: tuple[SavedJob, ...] = ()
+    """Jobs that stopped at a checkpoint, or could not begin from one: unplaced again. Those with files wait until these
+    are here."""
+    timed_out: IndexSet = IndexSet()
+    """Those of `failed` that took too long."""
+    out_of_memory: IndexSet = IndexSet()
+    """Those of `failed` that used more memory than they may."""
+    made_way: IndexSet = IndexSet()
+    """Those of `saved` that their site ended for a gang; `note` says for which."""
+    unrestored: IndexSet = IndexSet()
+    """Those of `saved` that never began, since their checkpoint is not as it was saved: it is not used any more. `note`
+    says which, and why."""
 
 
 class ResultStale(_OfTransfer, frozen=True, kw_only=True):
@@ -166,6 +237,8 @@ class JobsCancelled(_OfGroup, frozen=True, kw_only=True):
     """O: jobs were cancelled while no site had them."""
 
     indices: IndexSet
+    ordered: GroupOrder | None = None
+    """The user's order that this is the first record of; None: it is another's record, or nobody's order."""
 
 
 class JobsMoved(_OfGroup, frozen=True, kw_only=True):
@@ -182,12 +255,16 @@ class JobsMoved(_OfGroup, frozen=True, kw_only=True):
     """Seconds within which they are to start there, so that the move pays."""
     behind: bool = False
     """True if they get no raise there."""
+    ordered: GroupOrder | None = None
+    """The user's order that this is the first record of; None: it is another's record, or nobody's order."""
 
 
 class HoldingChanged(_OfGroup, frozen=True, kw_only=True):
     """O: the held ones among the jobs that no site has."""
 
     holding: IndexSet
+    ordered: GroupOrder | None = None
+    """The user's order that this is the first record of; None: it is another's record, or nobody's order."""
 
 
 class JobsRetried(_OfGroup, frozen=True, kw_only=True):
@@ -195,16 +272,33 @@ class JobsRetried(_OfGroup, frozen=True, kw_only=True):
     Index `jobs`: the merge."""
 
     indices: IndexSet
+    by_itself: bool = False
+    """True if nobody asked: the group's own `retries` did."""
+    kinds: tuple[str, ...] = ()
+    """Kinds of failures that its `retry` rules had tried again."""
+    memory_bytes: int = 0
+    """Memory of each job that is placed from now on; 0: as before."""
+    not_before_s: float = 0.0
+    """Site time before which none of the group is placed."""
+    ordered: GroupOrder | None = None
+    """The user's order that this is the first record of; None: it is another's record, or nobody's order."""
 
 
 class ControlIssued(_Standing, frozen=True, kw_only=True):
     """O: the standing order for a placement, whole."""
+
+    ordered: GroupOrder | None = None
+    """The user's order that this is the first record of; None: it is another's record, or nobody's order."""
 
 
 class ControlAcked(_OfTransfer, frozen=True, kw_only=True):
     """O: the destination acknowledged the standing order."""
 
     control_seq: int
+
+
+ORDERED = (JobsCancelled, JobsMoved, HoldingChanged, JobsRetried, ControlIssued)
+"""Records that take a user's order along."""
 
 
 class MergeStarted(_OfGroup, frozen=True, kw_only=True):
@@ -243,10 +337,15 @@ class CustodyTaken(Assignment, frozen=True, kw_only=True, tag_field="t", omit_de
     origin_db: str = ""
     arrived_s: float = 0.0
     """Site time of a move's arrival, from which its place among equals counts; 0: from the submission."""
+    offer: bytes = b""
+    """The origin's seal of the offer."""
 
 
 class CustodyRunnable(_OfTransfer, frozen=True, kw_only=True):
-    """D, step 4."""
+    """D, step 4. A component that was claimed is let go with this record."""
+
+    environment: tuple[tuple[str, str], ...] = ()
+    """Environment that all components of its gang are told."""
 
 
 class CustodyDropped(_OfTransfer, frozen=True, kw_only=True):
@@ -295,6 +394,18 @@ class RunsRepeated(_OfTransfer, frozen=True, kw_only=True):
     indices: IndexSet
 
 
+class RunsMakeWay(_OfTransfer, frozen=True, kw_only=True):
+    """D: running jobs are to end for a gang that waits for their processors. Durable before their machine is told."""
+
+    indices: IndexSet
+    gang: str
+    """`GROUP.NUMBER`."""
+    why: str
+    """As the jobs' user is told it."""
+    reason: str = ""
+    """Why these and no others."""
+
+
 class RunsEnded(_OfTransfer, frozen=True, kw_only=True):
     """D, step 7: a batch of ended jobs, their facts kept beside it. At home the origin's ResultAccepted follows."""
 
@@ -322,7 +433,7 @@ class BatchAcked(_OfTransfer, frozen=True, kw_only=True):
 class DatasetAdded(_Record, frozen=True, kw_only=True):
     """A dataset was added, or another version of it is the newest now."""
 
-    dataset: Dataset
+    dataset: RegisteredDataset
 
 
 class DatasetRemoved(_Record, frozen=True, kw_only=True):
@@ -337,6 +448,12 @@ class PeerSeen(_Record, frozen=True, kw_only=True):
     generation: int
     boot_nonce: str
     seq: int
+    seal: bytes = b""
+    """The peer's own, of that length."""
+    names: tuple[str, ...] = ()
+    """Names that its journal had before, by its own word."""
+    sealing: bool = False
+    """True if its release makes seals, and keeps those of others."""
 
 
 class LinksRecorded(_Record, frozen=True, kw_only=True):
@@ -363,6 +480,8 @@ class DrainChanged(_Record, frozen=True, kw_only=True):
 
     on: bool
     reason: str = ""
+    at_s: float = 0.0
+    """Site time; 0: written by 0.1.0."""
 
 
 class MaintenancePlanned(_Record, frozen=True, kw_only=True):
@@ -376,10 +495,15 @@ class InvitationNoted(_Record, frozen=True, kw_only=True):
 
 
 class ContactsLearned(_Record, frozen=True, kw_only=True):
-    """Contacts of sites, so that a restart finds the VO again whoever else is gone; of many sites only some."""
+    """Contacts of sites, so that a restart finds the VO again whoever else is gone; of many sites only some. Also how
+    the contact with this site's own machines was: 0.1.0 falls over a kind of record of its own, and reads past a field.
+    """
 
     contacts: tuple[KnownAt, ...] = ()
     gone: tuple[SiteId, ...] = ()
+    machines: RollCall | None = None
+    """How long machines of this site were there so far (SPEC D8): those that came or went, hourly all of them."""
+    lead: LeadGiven | None = None
 
 
 # --- machines of a site ---------------------------------------------------------------------------------
@@ -398,6 +522,9 @@ class MachineKnown(_OfMachine, frozen=True, kw_only=True):
     gpus: tuple[int, int] = (0, 0)
     identity: str = ""
     software: tuple[str, ...] | None = None
+    scratch_bytes: int = 0
+    claim_log: str = ""
+    speed: float = 0.0
 
 
 class MachineGone(_OfMachine, frozen=True, kw_only=True):
@@ -465,6 +592,8 @@ Record = (
     | GroupSubmitted
     | GroupPlaced
     | TransferCommitted
+    | GangGo
+    | ProcessExchanged
     | CommitAcked
     | TakenBack
     | PartUnreachable
@@ -495,6 +624,7 @@ Record = (
     | RunsVoided
     | RunsReturned
     | RunsRepeated
+    | RunsMakeWay
     | RunsEnded
     | BatchAcked
     | DatasetAdded

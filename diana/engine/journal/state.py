@@ -12,14 +12,19 @@ import msgspec
 from diana.engine.messages.messages import Authorisation
 from diana.errors import StoreNewer, of_newer
 from diana.model.assignment import Assignment
-from diana.model.data import DataFile, Dataset
+from diana.model.bygone import GroupOrder, SiteMoment
+from diana.model.data import DataFile, RegisteredDataset
 from diana.model.facts import FactsKey
 from diana.model.history import OutputSizes, RunTimes, outputs_key, template_key
 from diana.model.ids import MAIN_MACHINE, GroupId, SiteId, SubgroupId
 from diana.model.indexset import FinishedSet, IndexSet
-from diana.model.job.spec import GroupSpec, decode_spec
+from diana.model.job.checkpoint import SavedJob
+from diana.model.job.gang import Environment, of_part
+from diana.model.job.spec import GroupSpec, decode_spec, is_newer, may_require
+from diana.model.learned import RunFits
 from diana.model.maintenance import Window
 from diana.model.past_ends import Errors, PastEnds
+from diana.model.presence import Presence
 from diana.model.settings import Settings
 from diana.model.trust.contact import KnownAt
 from diana.model.trust.invitation import Invitation
@@ -27,6 +32,7 @@ from diana.model.trust.ledger import Signed
 from diana.model.trust.register import Register
 from diana.model.views.decision import Decision, Foretold
 from diana.model.views.link import LinkHistory
+from diana.model.views.making_way import MadeWay
 
 CustodyKey = tuple[SubgroupId, int]
 """(subgroup, epoch)."""
@@ -47,6 +53,12 @@ class Machine(msgspec.Struct, frozen=True):
     it runs: its inventory is empty, so jobs that still run would be started a second time."""
     software: tuple[str, ...] | None = None
     """Software that jobs may ask for there (names of `model/job/software.py`); None: as the site's settings say."""
+    scratch_bytes: int = 0
+    """Size of the disk where its jobs have their scratch directories; 0: not known."""
+    claim_log: str = ""
+    """Identity of its spawner's claim log; empty: not known."""
+    speed: float = 0.0
+    """Speed of its processors relative to the reference; 0: the site's."""
 
 
 class Step(StrEnum):
@@ -65,6 +77,7 @@ class Subgroup(Assignment, frozen=False, kw_only=True, omit_defaults=False):  # 
     files: tuple[DataFile, ...] = ()
     sources: tuple[tuple[SiteId, ...], ...] = ()
     readers: tuple[IndexSet, ...] = ()
+    saved: tuple[SavedJob, ...] = ()
     site: SiteId
     step: Step
     room: int = 0
@@ -85,6 +98,10 @@ class Subgroup(Assignment, frozen=False, kw_only=True, omit_defaults=False):  # 
     """Jobs that are not to start there until released."""
     recalled: IndexSet = IndexSet()
     """Jobs that come back unless they have started; once the order is acknowledged, those left in this set have."""
+    saving: IndexSet = IndexSet()
+    """Jobs that save their state, stop and come back if they ran when the order came."""
+    save_seq: int = 0
+    """Number of the order that said so last."""
     ordered_by: str = ""
     """The database that gave an older one's order as its own (`recovery/stocktaking.py`)."""
     decision: int = 0
@@ -100,6 +117,8 @@ class Subgroup(Assignment, frozen=False, kw_only=True, omit_defaults=False):  # 
     """Former jobs that ended and were placed anew since. No longer among `indices`."""
     disowned: IndexSet = IndexSet()
     """Former jobs that had no result when they were placed anew. No longer among `indices`."""
+    environment: Environment = ()
+    """Environment that components are told beside their ranks; empty before their gang is let go."""
 
     def open_jobs(self) -> int:
         return len(self.indices) - self.finished
@@ -112,6 +131,8 @@ class Past(msgspec.Struct, kw_only=True):
     batches: IndexSet = IndexSet()
     disowned: IndexSet = IndexSet()
     """`Subgroup.disowned` of the placement."""
+    epoch: int = 0
+    """0: not kept, as in older journals."""
 
 
 class Disowned(msgspec.Struct, frozen=True):
@@ -135,6 +156,43 @@ class Moving(msgspec.Struct, frozen=True):
     """Number of the room that `to` keeps for them; 0: none."""
     behind: bool = False
     """True if they get no raise there."""
+
+
+class Saving(msgspec.Struct, frozen=True):
+    """O: checkpoints on their way home, which count once all their files are here."""
+
+    key: FactsKey
+    jobs: tuple[SavedJob, ...]
+    token: str = ""
+    """Token of the attempt of a gang that wrote its components' checkpoints (`DIANA_GANG_TOKEN`)."""
+    size: int = 1
+    """Components of that attempt, whose parts make a checkpoint together."""
+
+
+class GangSaved(msgspec.Struct, frozen=True):
+    """O: parts of a gang's checkpoint that are home, while others are not: it is none yet."""
+
+    token: str
+    jobs: tuple[SavedJob, ...]
+
+
+MOST_REASONS = 16
+"""Exchanges of a gang whose reasons are kept."""
+MOST_WAYS = 20
+"""Lines kept about jobs that made way."""
+
+
+class ActiveRanks(msgspec.Struct, frozen=True):
+    """O: the components of a gang that compute; the others stand by."""
+
+    epoch: int
+    """Epoch of the attempt."""
+    number: int
+    """Exchanges of the attempt."""
+    active: tuple[int, ...]
+    """Their ranks, by their places."""
+    reasons: tuple[str, ...] = ()
+    """Why, the latest exchanges of the attempt, the last one last."""
 
 
 class Group(msgspec.Struct, kw_only=True, dict=True):
@@ -166,12 +224,16 @@ class Group(msgspec.Struct, kw_only=True, dict=True):
     """Unplaced jobs that are not placed until released."""
     retried: IndexSet = IndexSet()
     """Jobs whose earlier attempts ended otherwise than done."""
+    own_retries: int = 0
+    """Times that its failed jobs were tried again by its `retries`."""
     attempts: int = 0
     """The highest attempt of any result so far."""
     done: FinishedSet = msgspec.field(default_factory=FinishedSet)
     failed: FinishedSet = msgspec.field(default_factory=FinishedSet)
     cancelled: FinishedSet = msgspec.field(default_factory=FinishedSet)
     held: FinishedSet = msgspec.field(default_factory=FinishedSet)
+    unused: IndexSet = IndexSet()
+    """Indices that flexible gangs which were let go have no components for. Nothing runs under them."""
     decisions: list[Decision] = []
     gathers: list[FactsKey] = []
     """Batches whose outputs are not here yet."""
@@ -198,10 +260,43 @@ class Group(msgspec.Struct, kw_only=True, dict=True):
     """The end of the whole, as foretold when it was placed first; None: it was not."""
     was_held: bool = False
     """True once any of its jobs was held: its end says nothing of forecasts."""
+    saving: list[Saving] = []
+    checkpoints: dict[int, SavedJob] = {}
+    """Index -> the latest whole checkpoint of a job that may need it; of a gang's component its part of that."""
+    earlier: dict[int, SavedJob] = {}
+    """Index -> the whole checkpoint before that one, for a job whose latest turns out not to be as it was saved."""
+    gangs_saved: dict[int, GangSaved] = {}
+    """Number of a gang within the group -> what is home of its next checkpoint."""
+    rosters: dict[int, ActiveRanks] = {}
+    """Number of a gang within the group -> who of it computes, once a spare took a place."""
+
+    timed_out: FinishedSet = msgspec.field(default_factory=FinishedSet)
+    out_of_memory: FinishedSet = msgspec.field(default_factory=FinishedSet)
+    """`timed_out` and `out_of_memory`: how some of `failed` did."""
+    own_retries_of: dict[str, int] = {}
+    """Kind of failure -> times that its `retry` rules had jobs tried again for it."""
+    memory_bytes: int = 0
+    """Memory of each job that is placed now, in place of the spec's: some ran out of that. 0: as the spec says."""
+    not_before_s: float = 0.0
+    """Site time before which no more of it is placed."""
+    notify: tuple[str, ...] = ()
+    """Targets that are told when it is over."""
+    orders: tuple[GroupOrder, ...] = ()
+    """Orders of users, in the order given, at most `MOST_ORDERS`."""
+    called_off: IndexSet = IndexSet()
+    """Jobs of a group with `retries` that users cancelled, whatever had become of them, and have not had tried again
+    since: none of them is tried again by itself."""
+    ways: tuple[MadeWay, ...] = ()
+    """Jobs of it that were ended for gangs, and its gangs for which others were: the latest `MOST_WAYS`."""
 
     @cached_property
     def spec(self) -> GroupSpec:
-        return decode_spec(self.spec_bytes)
+        return decode_spec(self.spec_bytes).with_memory(self.memory_bytes)
+
+    def forget_derived(self) -> None:
+        """Have what follows from the spec made anew: what it is made of has changed."""
+        for name in ("spec", "template", "outputs_key"):
+            self.__dict__.pop(name, None)
 
     @cached_property
     def template(self) -> str:
@@ -211,22 +306,36 @@ class Group(msgspec.Struct, kw_only=True, dict=True):
     def outputs_key(self) -> str:
         return outputs_key(self.spec)
 
+    def placeable(self) -> IndexSet:
+        """Return the jobs that are to be placed: those that no site has, but for held ones and those whose checkpoint
+        is on its way."""
+        waiting = self.unplaced - self.holding
+        return waiting - IndexSet.of(job.index for one in self.saving for job in one.jobs) if self.saving else waiting
+
     def ended_s(self) -> float:
         """Return when its last job ended or its last outputs were home, in seconds after submission; negative: none
         did."""
         return max([self.last_end_s, *(part.gathered_s for part in self.subgroups.values())])
 
     def finished(self) -> int:
-        return len(self.done) + len(self.failed) + len(self.cancelled) + len(self.held)
+        """Return the number of its indices of which nothing more comes, unless they are retried."""
+        return len(self.done) + len(self.failed) + len(self.cancelled) + len(self.held) + len(self.unused)
+
+    def all_done(self) -> bool:
+        return len(self.done) + len(self.unused) == self.jobs
 
     def settled(self, indices: IndexSet) -> bool:
         """True if any of them has its result."""
         return any(kind.overlaps(indices) for kind in (self.done, self.failed, self.cancelled, self.held))
 
+    def tell_way(self, jobs: IndexSet, line: str) -> None:
+        """Note that some of its jobs made way, or that others did for a gang of these."""
+        self.ways = (*self.ways, MadeWay(jobs, line))[-MOST_WAYS:]
+
     def open_of(self, indices: IndexSet) -> IndexSet:
         """Return those of them that have no result."""
         kinds = (self.done, self.failed, self.cancelled, self.held)
-        return indices - IndexSet.union(kind.within(indices) for kind in kinds)
+        return indices - IndexSet.union(kind.within(indices) for kind in kinds) - self.unused
 
     def attempt_base(self, indices: IndexSet) -> int:
         """Return the number from which the attempts of a new placement of these jobs count on."""
@@ -258,6 +367,10 @@ class Custody(Assignment, frozen=False, kw_only=True, dict=True, omit_defaults=F
     """Site time of a move's arrival, from which its place among equals counts; 0: from the submission."""
     origin_db: str = ""
     """The origin's database that gave the last order about it; empty: this site's own, or an older release's."""
+    offer: bytes = b""
+    """The origin's seal of the offer."""
+    offered: IndexSet = IndexSet()
+    """Jobs of the offer that was sealed."""
     runnable: bool = False
     on_hold: bool = False
     """True if it was restored from a backup: nothing of it starts."""
@@ -281,10 +394,18 @@ class Custody(Assignment, frozen=False, kw_only=True, dict=True, omit_defaults=F
     """Jobs that go back to the origin unless they started."""
     went_back: IndexSet = IndexSet()
     """Jobs that came here as an export and went back."""
+    saving: IndexSet = IndexSet()
+    """Jobs that ran when they were asked to save their state and stop."""
+    making_way: dict[str, IndexSet] = msgspec.field(default_factory=dict)
+    """The reason that their user is told -> running jobs that are to end for a gang."""
+
+    environment: Environment = ()
+    """Environment that its components are told beside their ranks; empty before they are let go."""
 
     @cached_property
     def spec(self) -> GroupSpec:
-        return decode_spec(self.spec_bytes)
+        """Spec of its jobs; in a gang the one of its alike components here."""
+        return of_part(decode_spec(self.spec_bytes), self.indices, self.processors).with_memory(self.memory_bytes)
 
     @cached_property
     def template(self) -> str:
@@ -293,6 +414,10 @@ class Custody(Assignment, frozen=False, kw_only=True, dict=True, omit_defaults=F
     @property
     def key(self) -> CustodyKey:
         return (self.subgroup, self.epoch)
+
+    def unstarted(self) -> IndexSet:
+        """Return its jobs that were given to no machine; before it is runnable, a component may have been."""
+        return self.pending if self.runnable or self.spec.is_gang else self.indices
 
     def startable(self) -> IndexSet:
         """Return the pending jobs that nobody holds."""
@@ -308,6 +433,10 @@ class Custody(Assignment, frozen=False, kw_only=True, dict=True, omit_defaults=F
         """Return the running jobs no attempt of which began before the one at hand."""
         first = self.attempt_base + 1
         return IndexSet.of(i for i, attempt in self.running.items() if attempt == first or i in self.unbegun)
+
+    def makes_way(self) -> IndexSet:
+        """Return the running jobs that are to end for a gang."""
+        return IndexSet.union(self.making_way.values()) if self.making_way else IndexSet()
 
     def over(self) -> bool:
         return self.runnable and not self.pending and not self.running
@@ -365,6 +494,9 @@ class Tombstone(msgspec.Struct, frozen=True):
     """Jobs whose results were acknowledged."""
     went_back: IndexSet = IndexSet()
     """Jobs that came here as an export and went back: they do not come as one again."""
+    offer: bytes = b""
+    offered: IndexSet = IndexSet()
+    """As of the custody it was."""
 
 
 class PeerMemory(msgspec.Struct, frozen=True):
@@ -375,6 +507,12 @@ class PeerMemory(msgspec.Struct, frozen=True):
     """Records in its longest journal heard of."""
     former: tuple[str, ...] = ()
     """Databases it had before this one, the latest last: whoever comes back with one of them is an older copy."""
+    seal: bytes = b""
+    """Its own, of `seq`."""
+    names: tuple[str, ...] = ()
+    """Names that its journal had before, by its own word."""
+    sealing: bool = False
+    """True if its release once made seals: then it can show what it heard."""
 
 
 class SiteState(msgspec.Struct, kw_only=True):
@@ -383,6 +521,12 @@ class SiteState(msgspec.Struct, kw_only=True):
     db_uuid: str = ""
     generation: int = 0
     boot_nonce: str = ""
+    former: tuple[str, ...] = ()
+    """Names that this journal had before, the latest last."""
+    begun: tuple[int, ...] = ()
+    """Records in this journal before each of its latest boots, this one last."""
+    seal_key: bytes = b""
+    """Secret of this site's seals. In the journal, so that both machines of a pair and a restored backup have it."""
     settings: Settings = Settings()
     next_group: int = 1
     groups: dict[GroupId, Group] = {}
@@ -391,9 +535,19 @@ class SiteState(msgspec.Struct, kw_only=True):
     custodies: dict[CustodyKey, Custody] = {}
     machines: dict[str, Machine] = {}
     """Member machines of this site; its own is not among them."""
+    presences: dict[str, Presence] = {}
+    """Machine -> how long it was there, the leading one included. Empty at a site that never had a second machine."""
+    led: str = ""
+    """Machine that led when they were counted last; empty: they never were."""
+    led_process: str = ""
+    """Identity of its node's process then."""
+    handed_to: str = ""
+    """Machine to which that one was about to hand over, as planned; empty: none."""
+    handed_s: float = -1.0
+    """Site time of the last planned hand-over; negative: there was none."""
     service: Service = msgspec.field(default_factory=Service)
     tombstones: dict[CustodyKey, Tombstone] = {}
-    datasets: dict[str, Dataset] = {}
+    datasets: dict[str, RegisteredDataset] = {}
     produced: dict[str, str] = {}
     """Dataset made by groups -> owner of the groups: only that owner's may make the next version."""
     peers: dict[SiteId, PeerMemory] = {}
@@ -405,6 +559,12 @@ class SiteState(msgspec.Struct, kw_only=True):
     """D: run times of jobs that ended here."""
     work_times: RunTimes = msgspec.field(default_factory=RunTimes)
     """O: run times of jobs whose results came from other sites, at reference speed."""
+    model_ratios: RunTimes = msgspec.field(default_factory=RunTimes)
+    """O: run times over those of their groups' models."""
+    site_ratios: RunTimes = msgspec.field(default_factory=RunTimes)
+    """O: the same by site: `TEMPLATE/SITE`."""
+    run_fits: RunFits = msgspec.field(default_factory=RunFits)
+    """O: run times over processors and sites, of groups whose model is learned."""
     output_sizes: OutputSizes = msgspec.field(default_factory=OutputSizes)
     """O: outputs of jobs whose results were accepted."""
     errors: Errors = msgspec.field(default_factory=Errors)
@@ -430,9 +590,12 @@ class SiteState(msgspec.Struct, kw_only=True):
     """Why the site takes no new work, by its operator's word; empty: it does."""
     maintenance: tuple[Window, ...] = ()
     """Windows that operators announced."""
+    moments: tuple[SiteMoment, ...] = ()
+    """Changes of the site, oldest first, at most `MOST_MOMENTS`."""
 
 
-SNAPSHOT_VERSION = 1
+SNAPSHOT_VERSION = 2
+"""1: without gangs, requirements and packages, as 0.1.0 reads it (`codec.py`)."""
 
 
 def _encode_hook(value: Any) -> Any:
@@ -452,12 +615,15 @@ _decoder = msgspec.msgpack.Decoder(SiteState, dec_hook=_decode_hook)
 
 
 def encode_state(state: SiteState) -> bytes:
-    return bytes([SNAPSHOT_VERSION]) + _encoder.encode(state)
+    specs = (one.spec_bytes for some in (state.groups, state.custodies) for one in some.values())
+    newer = any(map(is_newer, specs)) or any(may_require(one.spec_bytes) for one in state.groups.values())
+    version = SNAPSHOT_VERSION if newer else 1
+    return bytes([version]) + _encoder.encode(state)
 
 
 def decode_state(snapshot: bytes, by: str = "") -> SiteState:
     """Inverse of `encode_state` for this and every older version; StoreNewer for a later one. `by`: the release that
     wrote it, where that is known."""
-    if snapshot[0] != SNAPSHOT_VERSION:
+    if snapshot[0] not in (1, SNAPSHOT_VERSION):
         raise StoreNewer(f"snapshot: {of_newer(snapshot[0], SNAPSHOT_VERSION, by)}; start the newer release")
     return _decoder.decode(memoryview(snapshot)[1:])

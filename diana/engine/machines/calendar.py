@@ -4,8 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from math import inf
+from typing import NamedTuple
 
 from diana.model.maintenance import Window
+
+
+class _Span(NamedTuple):
+    """A window in site time."""
+
+    from_s: float
+    to_s: float
+    window: Window
 
 
 class Calendar:
@@ -31,15 +40,18 @@ class Calendar:
         self._machines: dict[str, float] = {}
 
     def settle(self, announced: Iterable[Window], now: float) -> None:
-        every = [(w.from_wall_s - self.ahead_s, w.to_wall_s - self.ahead_s, w) for w in (*self.configured, *announced)]
-        every = sorted((row for row in every if row[1] > now), key=lambda row: (row[0], row[1], row[2].reason))
+        told = (*self.configured, *announced)
+        spans = [_Span(w.from_wall_s - self.ahead_s, w.to_wall_s - self.ahead_s, w) for w in told]
+        every = sorted(
+            (one for one in spans if one.to_s > now), key=lambda one: (one.from_s, one.to_s, one.window.reason)
+        )
         edges = [edge for from_s, to_s, _ in every for edge in (from_s, to_s) if edge > now]
         self.next_s = min(edges, default=inf)
-        site = [row for row in every if not row[2].machines]
+        site = [one for one in every if not one.window.machines]
         self.closings = _joined([(from_s, to_s) for from_s, to_s, _ in site])
-        here = [row for row in site if row[0] <= now]
+        here = [one for one in site if one.from_s <= now]
         # The window that lasts longest, where there are several.
-        self.closed = max(here, key=lambda row: row[1])[2].on() if here else ""
+        self.closed = max(here, key=lambda one: one.to_s).window.on() if here else ""
         self.closes_s = min((from_s for from_s, _ in self.closings if from_s > now), default=inf)
         self.closed_machines, self._machines = {}, {}
         for from_s, _, window in every:
@@ -48,7 +60,7 @@ class Calendar:
                     self.closed_machines.setdefault(name, window.on())
                 else:
                     self._machines.setdefault(name, from_s)
-        self.notice = every[0][2].coming() if every else ""
+        self.notice = every[0].window.coming() if every else ""
 
     def closes_of(self, machine: str) -> float:
         """Return the site time at which that machine closes next, alone or with the whole site."""

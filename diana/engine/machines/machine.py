@@ -17,6 +17,9 @@ does, so that a restart of anything does not send work elsewhere; it is given no
 MANY = 1 << 30
 """GPUs that count as free where a batch system hands them out: jobs wait for them there."""
 
+MANY_BYTES = 1 << 62
+"""Bytes that count as free on a disk that nobody tells of."""
+
 Key = tuple[int, int, str]
 """(- free processors, - room for jobs, name): most free first."""
 
@@ -44,10 +47,13 @@ class Worker:
         "lane",
         "memory_bytes",
         "name",
+        "scratch_bytes",
+        "scratch_room",
         "session",
         "shape",
         "sizes",
         "software",
+        "speed",
         "trouble",
         "widest",
     )
@@ -57,10 +63,16 @@ class Worker:
         self.lane = lane
         self.session: int | None = None
         self.memory_bytes = 0
+        self.scratch_bytes = 0
+        """Size of the disk where its jobs have their scratch directories; 0: not known, nothing is checked."""
+        self.scratch_room = -1
+        """Bytes of that disk that are there for jobs, those that hold some included; -1: not known."""
         self.widest = 0
         """Processors of the largest machine it stands for; 0: it is one machine."""
         self.gpus = (0, 0)
         """(GPUs that one job may want, GPUs in all)."""
+        self.speed = 0.0
+        """Speed of its processors relative to the reference; 0: the site's."""
         self.software: tuple[str, ...] | None = None
         """Software that jobs may ask for there; None: as the site's settings say."""
         self.away_since_s = now
@@ -82,6 +94,20 @@ class Worker:
     def is_like(self, machine: Machine) -> None:
         self.memory_bytes, self.widest, self.gpus = machine.memory_bytes, machine.widest, machine.gpus
         self.software = machine.software
+        self.scratch_bytes = machine.scratch_bytes
+        self.speed = machine.speed
+
+    def scratch_seen(self, free_bytes: int) -> None:
+        """Take over how much of the disk is free just now; negative: nobody can say.
+
+        Of what its jobs were promised they have filled something between nothing and all, so what is there for jobs
+        lies between what is free and that with all promises added. Within that range the last figure stands.
+        """
+        if free_bytes < 0:
+            self.scratch_room = -1
+            return
+        last = free_bytes if self.scratch_room < 0 else self.scratch_room
+        self.scratch_room = min(max(last, free_bytes), free_bytes + self.lane.scratch_bytes)
 
     def widest_of(self, over_several: bool) -> int:
         """Return the most processors one job can have there. `over_several`: of all its machines together."""

@@ -9,21 +9,35 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping
 from heapq import heapify, heappop, heappush
+from math import ceil, exp2, floor, log2
 
 from diana.engine.journal.state import Machine, SiteState
-from diana.engine.machines.machine import MANY, Counted, Key, Worker, fitting, lanes_of
+from diana.engine.machines.machine import MANY, MANY_BYTES, Counted, Key, Worker, fitting, lanes_of
 from diana.engine.machines.requirements import Kind, Want
-from diana.engine.machines.running import GivenRuns
+from diana.engine.machines.running import GivenRuns, Lane
 from diana.engine.machines.software import Crew, Offers, Sorted, together
 from diana.model.ids import MAIN_MACHINE
 from diana.model.job.software import MPI, spreads
+from diana.model.settings import Settings
 
 NO_CAPS: Mapping[str, int] = {}
+AHEAD_S = 0.5
+"""Seconds for which short jobs claimed ahead are expected to keep a machine's slots busy."""
+MOST_AHEAD = 128
+"""Jobs claimed ahead by time for each slot, at most."""
+LEAST_PACE_S = 0.001
+_NUMBER_WILL_DO = -4
+"""From a quarter of a second on the jobs that are claimed ahead in any case last as long."""
+
+
+def most_ahead(settings: Settings, slots: int) -> int:
+    """Processors' worth of jobs that a machine which gives back what it has not begun may claim beyond its slots."""
+    return settings.claim_ahead or max(settings.ahead_of(slots), MOST_AHEAD * slots)
 
 
 class Workers:
-    """All machines of the site. `own` is the one the node itself runs on: its slots are those of the settings, the
-    others bring theirs."""
+    """All workers of the site: its machines and clusters. `own` is the machine the node itself runs on: its slots are
+    those of the settings, the others bring theirs."""
 
     def __init__(self, runs: GivenRuns, state: SiteState, now: float) -> None:
         self._runs = runs
@@ -49,6 +63,10 @@ class Workers:
         self.rests: tuple[int, ...] | None = None
         """Stamp of the last round if it gave nothing: while `dispatch/dispatch.py` counts the same, another round would
         give nothing either. None: it may give something."""
+        self._pace: int | None = None
+        """Run time of the jobs given next, in half powers of two seconds, rounded up; None: by number will do."""
+        self.ahead_by_time = False
+        """True while a machine may hold more by `paced` than by number."""
         self.told_slots = -1
         """Slots that the queues were last told."""
         for name, machine in state.machines.items():
@@ -111,6 +129,49 @@ class Workers:
             self._deep[name] = None
         else:
             self._deep.pop(name, None)
+
+    def paced(self, run_s: float | None) -> None:
+        """Say that the jobs given next run so long each, as was seen of them; None: they are claimed ahead by number
+        alone. Machines that give back what has not begun are given short ones ahead by time."""
+        steps = None if run_s is None else ceil(2.0 * log2(max(run_s, LEAST_PACE_S)))
+        if steps is not None and steps >= _NUMBER_WILL_DO:
+            steps = None
+        if steps == self._pace:
+            return
+        self._pace = steps
+        self._runs.touched |= dict.fromkeys(self._runs.recalling)
+
+    def is_paced(self, lane: Lane) -> bool:
+        """True if the machine may be given jobs ahead by time."""
+        return lane.name in self._runs.recalling and lane.name not in self._deep
+
+    def stalled(self, lane: Lane) -> None:
+        """Give the machine nothing ahead by time until a job of those on its slots is over."""
+        lane.stalled = True
+        self._runs.touched[lane.name] = None
+
+    def by_number_again(self) -> None:
+        """Say that no machine holds more than by number; each is counted anew before it is given any."""
+        self.ahead_by_time = False
+        self._runs.touched |= dict.fromkeys(self._runs.recalling)
+
+    def _ahead_by_time(self, lane: Lane) -> int:
+        """Return the processors' worth of jobs that it may hold ahead, so that it is busy for `AHEAD_S`."""
+        if self._pace is None or lane.stalled or not self.is_paced(lane):
+            return 0
+        more = floor((AHEAD_S * lane.slots - lane.ahead_s) / exp2(0.5 * self._pace))
+        self.ahead_by_time = True
+        return min(MOST_AHEAD * lane.slots, lane.load - lane.used + max(0, more))
+
+    def scratch_seen(self, name: str, free_bytes: int) -> None:
+        """Note how much is free just now of the disk where the worker's jobs have their scratch directories."""
+        worker = self._workers[name]
+        before = worker.scratch_room
+        worker.scratch_seen(free_bytes)
+        if worker.scratch_room != before:
+            self.offers.changed()
+            self._runs.touched[name] = None
+            self.look_again()
 
     def lost(self, name: str, now: float, why: str = "") -> None:
         worker = self._worker(name, now)
@@ -200,6 +261,11 @@ class Workers:
         limits = [default if name == self.own else worker.memory_bytes or default for name, worker in here]
         return max(limits, default=default) if all(limits) else 0
 
+    def scratch_bytes(self) -> int:
+        """Return the most room on a local disk that one job can have; 0: no limit is known."""
+        limits = [worker.scratch_bytes for worker in self._workers.values() if worker.counted.slots]
+        return max(limits, default=0) if all(limits) else 0
+
     def gpus(self) -> int:
         """Return the most GPUs one job can have."""
         self._settle()
@@ -210,10 +276,20 @@ class Workers:
         self._settle()
         return sum(worker.gpus[1] for worker in self._workers.values() if worker.counted.slots)
 
+    def idle_gpus(self) -> int:
+        """Return the GPUs of all machines that no job asked for."""
+        self._settle()
+        some = (worker for worker in self._workers.values() if worker.counted.slots and worker.gpus[1])
+        return sum(min(self.free_gpus(worker), worker.gpus[1]) for worker in some)
+
     def free_gpus(self, worker: Worker) -> int:
         """Return the worker's GPUs that no job it holds asked for. Where a batch system hands them out, there are
         always enough: jobs wait for them there."""
         return MANY if worker.name in self._deep else max(0, worker.gpus[1] - worker.lane.gpus)
+
+    def free_scratch(self, worker: Worker) -> int:
+        """Return the bytes of the worker's disk that are there for jobs and promised to none."""
+        return MANY_BYTES if worker.scratch_room < 0 else max(0, worker.scratch_room - worker.lane.scratch_bytes)
 
     def offered(self) -> tuple[str, ...]:
         """Return the software that jobs may ask for at some machine that is here or soon will be."""
@@ -223,6 +299,11 @@ class Workers:
     def offered_now(self) -> tuple[str, ...]:
         """Return the software that jobs may ask for at some machine that is here."""
         return together(self.offers.of(worker) for worker in self._workers.values() if worker.session is not None)
+
+    def expected(self) -> list[Worker]:
+        """Return the workers with slots that are here or soon will be, by name."""
+        self._settle()
+        return [self._workers[name] for name in self.names() if self._workers[name].counted.slots]
 
     def late(self) -> list[tuple[float, int]]:
         """Return (seconds until they are ours, how many) of the free slots of workers that start nothing at once."""
@@ -251,8 +332,9 @@ class Workers:
 
     def takers(self, want: Want) -> list[Worker]:
         """Return the machines that are here and can run such a job at all, by name."""
-        some = self.crew(want._replace(memory_bytes=0)).here
-        return [worker for worker in some if self.offers.suits(worker, want)] if want.memory_bytes else list(some)
+        some = self.crew(want._replace(memory_bytes=0, scratch_bytes=0)).here
+        sized = want.memory_bytes or want.scratch_bytes
+        return [worker for worker in some if self.offers.takes(worker, want)] if sized else list(some)
 
     def crew(self, want: Want) -> Crew:
         """Return the machines that can run such a job at all. It is for kinds of jobs only, since every memory size
@@ -265,7 +347,7 @@ class Workers:
         self._settle()
         lane = worker.lane
         fits = fitting(lane.slots - lane.load, worker.counted.room, self._asked_of(worker.name, want)) > 0
-        return fits and self.free_gpus(worker) >= want.gpus
+        return fits and self.free_gpus(worker) >= want.gpus and self.free_scratch(worker) >= want.scratch_bytes
 
     def sorted(self, kinds: Iterable[Kind], changes: int) -> Sorted:
         """Sort kinds of jobs by who can run them. `changes`: while it is the same, so are the kinds."""
@@ -281,7 +363,7 @@ class Workers:
         return any(
             worker.counted.room
             and self.has_room(worker, want)
-            and (not fewer or (worker.session is not None and self.offers.suits(worker, want)))
+            and (not fewer or (worker.session is not None and self.offers.takes(worker, want)))
             for worker in some
         )
 
@@ -348,7 +430,9 @@ class Workers:
             worker, cap = self._workers[name], caps.get(name, jobs)
             if want.gpus:
                 fits = min(fits, self.free_gpus(worker) // want.gpus - given.get(name, 0))
-            if name in spared or not cap or fits <= 0 or not self.offers.suits(worker, want):
+            if want.scratch_bytes:
+                fits = min(fits, self.free_scratch(worker) // want.scratch_bytes - given.get(name, 0))
+            if name in spared or not cap or fits <= 0 or not self.offers.takes(worker, want):
                 aside.append(key)
                 continue
             if name in caps:
@@ -391,8 +475,8 @@ class Workers:
     def _asked_of(self, name: str, want: Want) -> Want:
         if name in self._deep:
             return want._replace(ahead=True)
-        # Behind a job that waits for a GPU nothing would start: it is given when there is one.
-        unfed = want.ahead and (want.gpus or name in self._unfed)
+        # Behind a job that waits for a GPU or for room on the disk nothing would start: it is given when there is one.
+        unfed = want.ahead and (want.gpus or want.scratch_bytes or name in self._unfed)
         return want._replace(ahead=False) if unfed else want
 
     def _worker(self, name: str, now: float) -> Worker:
@@ -452,7 +536,9 @@ class Workers:
         free = lane.slots - lane.load
         if worker.session is None or not lane.slots:
             return Counted(lane.slots, max(0, free), 0)
-        ahead = worker.ahead if worker.ahead >= 0 else self._state.settings.ahead_of(lane.slots)
+        ahead = worker.ahead
+        if ahead < 0:
+            ahead = max(self._state.settings.ahead_of(lane.slots), self._ahead_by_time(lane))
         room = free + ahead
         worker.filling = room > 0 and (worker.filling or free > 0 or room >= (ahead + 1) // 2)
         return Counted(lane.slots, max(0, free), room if worker.filling else 0)

@@ -17,6 +17,8 @@ class Needs(NamedTuple):
     """Names of `model/job/software.py`, in order."""
     memory_bytes: int = 0
     """Memory that one job asks, rounded down (`about`); 0 for plain jobs: nearly every machine has what they ask."""
+    scratch_bytes: int = 0
+    """Room on the local disk that one job asks, rounded down."""
 
 
 PLAIN = Needs()
@@ -35,19 +37,24 @@ class Want(NamedTuple):
     """True if it may wait there for a slot."""
     gpus: int = 0
     software: tuple[str, ...] = ()
+    scratch_bytes: int = 0
 
 
 def of_kind(kind: Kind) -> Want:
     """The least that a job of this kind asks."""
     processors, needs = kind
-    return Want(processors, needs.memory_bytes, gpus=needs.gpus, software=needs.software)
+    return Want(
+        processors, needs.memory_bytes, gpus=needs.gpus, software=needs.software, scratch_bytes=needs.scratch_bytes
+    )
 
 
 def needs(spec: GroupSpec) -> Needs:
-    if not (spec.resources.gpus or spec.container or spec.modules or spec.mpi or spec.resources.licences):
+    asked = spec.resources
+    apart = spec.container or spec.modules or spec.mpi or spec.is_gang
+    if not (asked.gpus or asked.scratch_bytes > 0 or asked.licences or apart):
         return PLAIN
     names = tuple(sorted(set(software.needed(spec))))
-    return Needs(spec.resources.gpus, names, about(spec.resources.memory_bytes))
+    return Needs(asked.gpus, names, about(asked.memory_bytes), about(max(0, asked.scratch_bytes)))
 
 
 def about(size_bytes: int) -> int:
@@ -59,5 +66,11 @@ def about(size_bytes: int) -> int:
 
 def want(spec: GroupSpec) -> Want:
     """Return the demands of each of the group's jobs."""
-    asked = needs(spec)
-    return Want(spec.resources.processors, spec.resources.memory_bytes, gpus=asked.gpus, software=asked.software)
+    asked, has = needs(spec), spec.resources
+    return Want(
+        has.processors,
+        has.memory_bytes,
+        gpus=asked.gpus,
+        software=asked.software,
+        scratch_bytes=max(0, has.scratch_bytes),
+    )

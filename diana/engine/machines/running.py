@@ -8,6 +8,7 @@ from itertools import accumulate, chain, islice, pairwise
 from typing import NamedTuple
 
 from diana.engine.journal.state import CustodyKey
+from diana.engine.machines.slot_rows import SlotRows
 from diana.model.ids import MAIN_MACHINE
 from diana.model.job.licences import Counts
 
@@ -22,30 +23,62 @@ class GivenRun(NamedTuple):
     processors: int
     gpus: int = 0
     licences: Counts = ()
+    scratch_bytes: int = 0
     on_s: float = -1.0
     """Site time at which it got its slot, as far as the worker has told of those before it; negative: not yet."""
+    run_s: float = 0.0
+    """Seconds it was expected to run when it was given."""
 
 
 class Lane:
     """The runs of one worker. It starts jobs in the order it is given them, so that as many of the first as fit are on
     its slots."""
 
-    __slots__ = ("ahead", "away", "delay_s", "gpus", "licences", "load", "name", "on", "slots", "used")
+    __slots__ = (
+        "ahead",
+        "ahead_s",
+        "away",
+        "delay_s",
+        "gpus",
+        "licences",
+        "load",
+        "looks",
+        "moved_s",
+        "name",
+        "number",
+        "on",
+        "scratch_bytes",
+        "slots",
+        "stalled",
+        "used",
+    )
 
-    def __init__(self, name: str, slots: int) -> None:
+    def __init__(self, name: str, slots: int, number: int) -> None:
         self.name = name
+        self.number = number
+        """In the order in which the site met its workers."""
         self.slots = slots
         self.used = 0
         self.load = 0
         """Processors of all it holds, as far as it has told."""
         self.gpus = 0
         """GPUs of all it holds."""
+        self.scratch_bytes = 0
+        """Room on its disk that was promised to all it holds."""
         self.licences: Counter[str] = Counter()
         """Licences of all it holds, by name."""
         self.on: OrderedDict[_Name, GivenRun] = OrderedDict()
         self.ahead: OrderedDict[_Name, GivenRun] = OrderedDict()
+        self.ahead_s = 0.0
+        """Processor-seconds expected of those ahead."""
+        self.moved_s = 0.0
+        """Site time at which a run came onto a slot last."""
+        self.stalled = False
+        """True from when its runs took longer than those behind them were given for, until one of them is over."""
         self.away = False
         """True once it is away for so long that nothing is expected of it."""
+        self.looks = False
+        """True if a job on its slots may not have begun."""
         self.delay_s = 0.0
         """Seconds before which nothing starts or ends there, as the worker tells."""
 
@@ -57,10 +90,12 @@ class GivenRuns:
     """
 
     def __init__(self, slots: int) -> None:
-        self.main = Lane(MAIN_MACHINE, slots)
+        self.main = Lane(MAIN_MACHINE, slots, 0)
         self.lanes: dict[str, Lane] = {MAIN_MACHINE: self.main}
         self.touched: dict[str, None] = {MAIN_MACHINE: None}
         """Workers whose load or slots changed since somebody looked."""
+        self.rows = SlotRows()
+        """The runs on slots once more, as columns."""
         self.licences: Counter[str] = Counter()
         """Licences of all that the workers hold, by name."""
         self.licensed: dict[str, dict[tuple[CustodyKey, float], int]] = {}
@@ -71,6 +106,8 @@ class GivenRuns:
         """Lanes of workers that give back what they have not begun, by name."""
         self._told: dict[CustodyKey, set[int]] = {}
         self._running: dict[CustodyKey, int] = {}
+        self._unsure: dict[CustodyKey, int] = {}
+        """Those of `_running` on slots of workers that look."""
         self.running = 0
         """Jobs on slots, and those whose end was told."""
         self.changes = 0
@@ -81,6 +118,10 @@ class GivenRuns:
         """Return the custody's part of `running`."""
         return self._running.get(key, 0)
 
+    def unsure_of(self, key: CustodyKey) -> int:
+        """Return those of `running_of` of which nobody knows whether they have begun."""
+        return self._unsure.get(key, 0)
+
     def on_slots(self) -> dict[CustodyKey, int]:
         """`running_of` of every custody that has any."""
         return dict(self._running)
@@ -88,7 +129,7 @@ class GivenRuns:
     def lane(self, worker: str) -> Lane:
         lane = self.lanes.get(worker)
         if lane is None:
-            lane = self.lanes[worker] = Lane(worker, 0)
+            lane = self.lanes[worker] = Lane(worker, 0, len(self.lanes))
         return lane
 
     def configure(self, slots: int, worker: str = MAIN_MACHINE) -> None:
@@ -99,17 +140,32 @@ class GivenRuns:
         if slots == lane.slots:
             return
         every = OrderedDict([*lane.on.items(), *lane.ahead.items()])
-        for run in lane.on.values():
-            self._count(run.key, -1)
+        for (key, index), run in lane.on.items():
+            self._count(lane, run.key, -1)
+            self.rows.drop(key, index)
         lane.slots, lane.used, lane.on, lane.ahead = slots, 0, OrderedDict(), every
+        lane.ahead_s = sum((run.processors * run.run_s for run in every.values()), 0.0)
         self._advance(lane)
 
     def gives_back(self, worker: str, does: bool) -> None:
         """Note whether the worker gives back, when asked, the jobs it has not begun."""
+        self.touched[worker] = None
         if does:
             self.recalling[worker] = self.lane(worker)
         else:
             self.recalling.pop(worker, None)
+
+    def looks(self, worker: str, does: bool) -> None:
+        """Note whether nobody tells when the jobs on the worker's slots begin."""
+        lane = self.lanes.get(worker)
+        if (lane is None and not does) or (lane is not None and lane.looks == does):
+            return
+        lane = self.lane(worker)
+        for run in lane.on.values():
+            self._count(lane, run.key, -1)
+        lane.looks = does
+        for run in lane.on.values():
+            self._count(lane, run.key, 1)
 
     # --- what happens to runs ------------------------------------------------------------------------
 
@@ -122,15 +178,19 @@ class GivenRuns:
         worker: str = MAIN_MACHINE,
         gpus: int = 0,
         licences: Counts = (),
+        scratch_bytes: int = 0,
+        run_s: float = 0.0,
     ) -> None:
         lane = self.main if worker == MAIN_MACHINE else self.lane(worker)
         self.changes += 1
         for index in indices:
-            run = lane.ahead[(key, index)] = GivenRun(key, now, processors, gpus, licences)
+            run = lane.ahead[(key, index)] = GivenRun(key, now, processors, gpus, licences, scratch_bytes, run_s=run_s)
+            lane.ahead_s += processors * run_s
             if licences:
                 self._hold(lane, run, 1)
             lane.load += processors
             lane.gpus += gpus
+            lane.scratch_bytes += scratch_bytes
             if lane is not self.main:
                 self._elsewhere[(key, index)] = lane
         self._advance(lane, now)
@@ -143,7 +203,7 @@ class GivenRuns:
         for index in indices:
             if self._leave((key, index), lanes):
                 mine.add(index)
-                self._count(key, 1)
+                self._count(None, key, 1)
         for lane in lanes.values():
             self._advance(lane, now)
 
@@ -155,13 +215,23 @@ class GivenRuns:
         for index in indices:
             if index in mine:
                 mine.discard(index)
-                self._count(key, -1)
+                self._count(None, key, -1)
             else:
                 self._leave((key, index), lanes)
         if not mine:
             self._told.pop(key, None)
         for lane in lanes.values():
             self._advance(lane, now)
+
+    def learned(self, template: str, owner: str) -> None:
+        """Expect anew how long jobs of a template and user take."""
+        self.rows.learned(template, owner)
+        self.changes += 1
+
+    def expects_anew(self) -> None:
+        """Expect anew how long every job takes."""
+        self.rows.all_anew()
+        self.changes += 1
 
     # --- questions -----------------------------------------------------------------------------------
 
@@ -182,15 +252,13 @@ class GivenRuns:
             out.setdefault(key, []).append(index)
         return {key: out[key] for key in sorted(out)}
 
-    def sample(self, most: int) -> tuple[list[tuple[GivenRun, float]], int, list[GivenRun], int]:
-        """(some on slots with their lanes' delays, each standing for so many, some given ahead, each standing for so
-        many): all of them, or at most `most` of each, evenly taken. Runs of workers that are away are left out."""
-        lanes = [lane for lane in self.lanes.values() if not lane.away]
-        every = -(-sum(len(lane.on) for lane in lanes) // most) or 1
-        other = -(-sum(len(lane.ahead) for lane in lanes) // most) or 1
-        on = ((run, lane.delay_s) for lane in lanes for run in lane.on.values())
+    def sample_ahead(self, most: int) -> tuple[list[GivenRun], int]:
+        """(some given ahead of slots, each standing for so many): all of them, or at most `most`, evenly taken. Runs of
+        workers that are away are left out."""
+        lanes = [lane for lane in self.lanes.values() if lane.ahead and not lane.away]
+        every = -(-sum(len(lane.ahead) for lane in lanes) // most) or 1
         ahead = chain.from_iterable(lane.ahead.values() for lane in lanes)
-        return list(islice(on, every // 2, None, every)), every, list(islice(ahead, other // 2, None, other)), other
+        return list(islice(ahead, every // 2, None, every)), every
 
     def licence_sample(self, name: str, most: int) -> list[tuple[CustodyKey, float, int]]:
         """(custody, when given, licences of the name) of what holds any, also of machines that are away: all, or at
@@ -211,13 +279,17 @@ class GivenRuns:
         run = lane.on.pop(name, None)
         if run is not None:
             lane.used -= run.processors
-            self._count(run.key, -1)
+            self._count(lane, run.key, -1)
+            self.rows.drop(*name)
+            lane.stalled = False
         else:
             run = lane.ahead.pop(name, None)
             if run is None:
                 return False
+            _left_ahead(lane, run)
         lane.load -= run.processors
         lane.gpus -= run.gpus
+        lane.scratch_bytes -= run.scratch_bytes
         if run.licences:
             self._hold(lane, run, -1)
         lanes[lane.name] = lane
@@ -243,14 +315,32 @@ class GivenRuns:
             if lane.used + run.processors > lane.slots:
                 return
             del lane.ahead[name]
-            lane.on[name] = run if run.on_s >= 0 else run._replace(on_s=run.given_s if now is None else now)
+            _left_ahead(lane, run)
+            if now is not None:
+                lane.moved_s = now
+            if run.on_s < 0:
+                run = run._replace(on_s=run.given_s if now is None else now)
+            lane.on[name] = run
+            self.rows.put(*name, lane.number, run.on_s, run.processors, run.gpus)
             lane.used += run.processors
-            self._count(run.key, 1)
+            self._count(lane, run.key, 1)
 
-    def _count(self, key: CustodyKey, by: int) -> None:
+    def _count(self, lane: Lane | None, key: CustodyKey, by: int) -> None:
+        """`lane`: of runs on slots; None for those whose end was told."""
         self.running += by
-        count = self._running.get(key, 0) + by
-        if count:
-            self._running[key] = count
-        else:
-            del self._running[key]
+        _add(self._running, key, by)
+        if lane is not None and lane.looks:
+            _add(self._unsure, key, by)
+
+
+def _left_ahead(lane: Lane, run: GivenRun) -> None:
+    # Sums of floats drift: an empty row has none.
+    lane.ahead_s = lane.ahead_s - run.processors * run.run_s if lane.ahead else 0.0
+
+
+def _add(counts: dict[CustodyKey, int], key: CustodyKey, by: int) -> None:
+    count = counts.get(key, 0) + by
+    if count:
+        counts[key] = count
+    else:
+        del counts[key]

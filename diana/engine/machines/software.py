@@ -27,7 +27,7 @@ class Crew(NamedTuple):
     number: int
     """Number of this set of machines that are here: equal sets have the same."""
     here: tuple[Worker, ...]
-    """Machines in touch and not under maintenance, by name."""
+    """Machines in touch, not under maintenance and with room on their disks, by name."""
     expected: bool
     """True if one of its machines is here or soon will be."""
 
@@ -46,8 +46,8 @@ class Sorted(NamedTuple):
 
     untaken: frozenset[Kind]
     """Kinds that no machine can run that is here or soon will be."""
-    alike: Mapping[tuple[int, int, int], tuple[Kind, ...]]
-    """(processors, GPUs, crew's number) -> kinds; a machine has room for all of these or for none."""
+    alike: Mapping[tuple[int, int, int, int], tuple[Kind, ...]]
+    """(processors, GPUs, scratch, crew's number) -> kinds; a machine has room for all of these or for none."""
 
 
 class Offers:
@@ -67,7 +67,7 @@ class Offers:
         self.changes = 0
         self._distinct: dict[Offer, frozenset[str]] = {}
         self._having: dict[tuple[str, ...], frozenset[Offer]] = {}
-        self._crews: dict[tuple[int, int, int, frozenset[Offer]], Crew] = {}
+        self._crews: dict[tuple[int, int, int, int, frozenset[Offer]], Crew] = {}
         self._numbers: dict[tuple[str, ...], int] = {}
         self._union: Offer | None = None
         self._apart: tuple[Worker, ...] | None = None
@@ -129,7 +129,13 @@ class Offers:
         asked = -(-want.memory_bytes // want.processors) if over_several and worker.widest else want.memory_bytes
         if widest < want.processors or worker.gpus[0] < want.gpus or 0 < limit < asked:
             return False
+        if 0 < worker.scratch_bytes < want.scratch_bytes:
+            return False
         return not want.software or self.of(worker) in self.having(want.software)
+
+    def takes(self, worker: Worker, want: Want) -> bool:
+        """True if such a job can run there at all and others than this site's jobs leave room for it on the disk."""
+        return not 0 <= worker.scratch_room < want.scratch_bytes and self.suits(worker, want)
 
     def having(self, software: tuple[str, ...]) -> frozenset[Offer]:
         """Return those of the machines' distinct offers that have all of the software."""
@@ -153,13 +159,14 @@ class Offers:
         return [worker for worker in self._workers.values() if self.of(worker) in having]
 
     def crew(self, want: Want) -> Crew:
-        key = (want.processors, want.gpus, want.memory_bytes, self.having(want.software))
+        key = (want.processors, want.gpus, want.memory_bytes, want.scratch_bytes, self.having(want.software))
         found = self._crews.get(key)
         if found is None:
             if len(self._crews) >= MOST_NAMES:
                 self._crews.clear()
             some = [w for w in self._workers.values() if self.suits(w, want)]
-            here = tuple(sorted((w for w in some if w.session is not None and not w.closed), key=_name))
+            able = [w for w in some if w.session is not None and not w.closed and self.takes(w, want)]
+            here = tuple(sorted(able, key=_name))
             number = self._numbers.setdefault(tuple(worker.name for worker in here), len(self._numbers))
             found = self._crews[key] = Crew(number, here, any(worker.counted.slots for worker in some))
         return found
@@ -172,12 +179,12 @@ class Offers:
         return self._sorted[1]
 
     def _sort(self, kinds: Iterable[Kind]) -> Sorted:
-        untaken, alike = [], dict[tuple[int, int, int], list[Kind]]()
+        untaken, alike = [], dict[tuple[int, int, int, int], list[Kind]]()
         for kind in kinds:
             crew = self.crew(of_kind(kind))
             if not crew.expected:
                 untaken.append(kind)
-            alike.setdefault((kind[0], kind[1].gpus, crew.number), []).append(kind)
+            alike.setdefault((kind[0], kind[1].gpus, kind[1].scratch_bytes, crew.number), []).append(kind)
         return Sorted(frozenset(untaken), {key: tuple(some) for key, some in alike.items()})
 
 

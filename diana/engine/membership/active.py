@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from diana.engine.journal.effects import Contact, ForgetContact
 from diana.engine.membership import contacts, ring
 from diana.engine.membership.table import MembershipTable
+from diana.engine.migration.table import LongerPause
 from diana.model.ids import SiteId
 from diana.model.trust.contact import KnownAt
 from diana.policy.membership import State, drawn, mark, score, tries
@@ -24,16 +25,21 @@ if TYPE_CHECKING:
 
 MOST_PARTNERS = 256
 RETRIES = 2
-"""Lost sites tried at a time, at most."""
+"""Lost sites tried at a time, at most, and as many living ones beyond the table."""
 RETRY_TURNS = 8
 FORGET_AFTER_S = 86400.0
 """Seconds until a site that was lost or left is forgotten."""
+UNMET_S = 60.0
+"""Seconds for which a site that was never met is dialled."""
+VAIN_FIRST_S, VAIN_MOST_S = 60.0, 3600.0
+"""Seconds for which it is left alone then, the first time and at most."""
 MOST_FORGOTTEN = 64
 """Sites forgotten at one turn."""
 
 
 def begin(core: Context) -> None:
     """Tell the driver, at start, the contacts of the last run."""
+    contacts.forget_unproven(core)
     small = len(core.state.contacts) <= core.state.settings.active_peers
     sites = sorted(core.state.contacts)
     first = sites if small else drawn(sites, core.state.settings.active_peers // 2, core.state.generation)
@@ -65,12 +71,13 @@ def look(core: Context) -> None:
     """Settle, at each turn, which sites streams are held to."""
     members = core.book(MembershipTable)
     ring.look(core)
+    _give_up(core)
     again = members.turn % RETRY_TURNS == 0
     partners = core.parties.sites()
     if not (members.replan or again or partners - members.kept):
         return
     members.replan = False
-    wanted = _wanted(core)
+    wanted = _wanted(core, again)
     wanted.update(sorted(partners)[:MOST_PARTNERS])
     wanted.discard(core.site)
     if again:
@@ -81,19 +88,38 @@ def look(core: Context) -> None:
         _release(core, site)
 
 
-def _wanted(core: Context) -> set[SiteId]:
+def _give_up(core: Context) -> None:
+    """Let go, for a pause that doubles, of sites never met that did not come in time."""
+    members = core.book(MembershipTable)
+    for site, since_s in list(members.unmet.items()):
+        if core.now - since_s >= UNMET_S:
+            del members.unmet[site]
+            members.vain[site] = members.vain.get(site, LongerPause()).again(core.now, VAIN_FIRST_S, VAIN_MOST_S)
+            members.replan = True
+
+
+def _wanted(core: Context, again: bool) -> set[SiteId]:
     members, peers = core.book(MembershipTable), core.view.peers
     if _small(core):
-        return {site for site, peer in peers.items() if peer.state is not State.LEFT} | {
+        return {site for site, peer in peers.items() if peer.state is not State.LEFT and not _vain(core, peer)} | {
             site for site in core.state.contacts if site not in peers
         }
     _draw(core)
     wanted = {site for _, site in members.chosen}
-    lost = sorted(site for site, told in members.standing.items() if told.state == State.LOST)
-    away = lost + sorted(site for site in core.state.contacts if site not in peers)
-    lonely = core.state.settings.active_peers // 2 - len(members.linked)
+    lost = sorted(
+        site for site, told in members.standing.items() if told.state == State.LOST and not _vain(core, peers[site])
+    )
     seed = mark(f"{core.site}{members.turn // RETRY_TURNS}")
-    wanted.update(drawn(away, max(min(RETRIES, tries(len(away), members.alive, seed)), lonely), seed))
+    wanted.update(drawn(lost, min(RETRIES, tries(len(lost), members.alive, seed)), seed))
+    # Far sites, met or only heard of, tell of those that are near to this one and that no neighbour knows. A round
+    # calls so many, however often the plan is made anew in it: streams to them are talk on top of all other.
+    if again:
+        members.called.clear()
+    far = {*core.state.contacts, *members.heard}.difference(peers, members.called)
+    due = min(RETRIES, tries(len(far), members.alive, seed)) if again else 0
+    lonely = core.state.settings.active_peers // 2 - len(members.linked)
+    members.called += drawn(sorted(far), max(due, lonely) - len(members.called), seed)
+    wanted.update(members.called)
     return wanted
 
 
@@ -101,6 +127,8 @@ def met(core: Context, site: SiteId) -> None:
     """Note that a stream to the site stands. In a small VO it is held at once, so that its end is noticed from the
     start."""
     members, peer = core.book(MembershipTable), core.view.peers[site]
+    members.unmet.pop(site, None)
+    members.vain.pop(site, None)
     if _small(core) and site not in members.kept:
         members.kept.add(site)
         contacts.tell(core, peer)
@@ -123,19 +151,30 @@ def _draw(core: Context) -> None:
 
 def _eligible(core: Context, peer: PeerView) -> bool:
     reached = peer.up or peer.address
-    return bool(reached) and peer.state < State.LOST and peer.site not in core.view.detours
+    there = bool(reached) and peer.state < State.LOST
+    return there and peer.site not in core.view.detours and not _vain(core, peer)
+
+
+def _vain(core: Context, peer: PeerView) -> bool:
+    """True while a site that was never met is not dialled again: anybody can invent one, and an address with it."""
+    tried = core.book(MembershipTable).vain.get(peer.site)
+    return tried is not None and tried.until_s > core.now and not peer.up
 
 
 def _hold(core: Context, site: SiteId) -> None:
-    core.book(MembershipTable).kept.add(site)
+    members = core.book(MembershipTable)
+    members.kept.add(site)
     peer = core.view.peers.get(site)
     if peer is None:
-        known = core.state.contacts.get(site) or KnownAt(site, "")
+        # One heard of is tried once: anybody can invent it, and an address with it.
+        known = core.state.contacts.get(site) or members.heard.pop(site, None) or KnownAt(site, "")
         core.emit(Contact(site=site, address=known.address, via=known.via, keep=True))
         return
     peer.loose, peer.held_s = False, core.now
+    if peer.hello is None and site not in core.state.peers:
+        members.unmet.setdefault(site, core.now)
     if not peer.up and peer.state is State.ALIVE and not peer.doubted:
-        core.book(MembershipTable).awaited[site] = core.now
+        members.awaited[site] = core.now
     contacts.tell(core, peer)
 
 
@@ -144,6 +183,7 @@ def _release(core: Context, site: SiteId) -> None:
     members.kept.discard(site)
     members.awaited.pop(site, None)
     members.doubts.pop(site, None)
+    members.unmet.pop(site, None)
     peer = core.view.peers.get(site)
     if peer is not None:
         peer.loose = True

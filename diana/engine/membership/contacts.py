@@ -1,4 +1,8 @@
-"""Contacts of sites: told to the driver, and recorded for the next start."""
+"""Contacts of sites: told to the driver, and recorded for the next start.
+
+Whoever is in the VO can name sites and addresses that are none. So the journal keeps a contact only by the word of the
+site itself, over a stream that its own certificate opened.
+"""
 
 from __future__ import annotations
 
@@ -27,28 +31,32 @@ def tell(core: Context, peer: PeerView) -> None:
     core.emit(Contact(site=peer.site, address=address, via=via, keep=keep))
 
 
+def forget_unproven(core: Context) -> None:
+    """Drop, at start, contacts that earlier releases kept by others' word, unless there are no better ones."""
+    gone = sorted(core.state.contacts.keys() - core.state.peers.keys())
+    if gone and len(gone) < len(core.state.contacts):
+        core.persist(ContactsLearned(gone=tuple(gone)))
+
+
 def learn(core: Context, site: SiteId) -> None:
-    """Have a contact recorded, with others of the next seconds in one record; the first few at once, since a standby
-    that takes over then knows nobody else's address."""
+    """Have the contact that a site gave of itself recorded, with others of the next seconds in one record; the first
+    few at once, since a standby that takes over then knows nobody else's address."""
     members, contacts = core.book(MembershipTable), core.state.contacts
-    peer = core.view.peers[site]
+    peer, known = core.view.peers[site], core.state.contacts.get(site)
     if not peer.address and not (peer.summary and peer.summary.via):
         return
+    if known is not None and known.address == peer.address and (known.address or known.via):
+        return
     if site in contacts or len(contacts) + len(members.unsaved) < MOST_CONTACTS:
-        members.unsaved[site] = None
+        members.unsaved[site] = KnownAt(site, peer.address, peer.summary.via if peer.summary else ())
         first = site not in contacts and len(contacts) < AT_ONCE
         if first or SiteTimer("contacts") not in core.timers:
             core.after(SiteTimer("contacts"), 0.0 if first else CONTACTS_EVERY_S)
 
 
 def save(core: Context) -> None:
-    changed = []
-    for site in core.book(MembershipTable).unsaved:
-        peer = core.view.peers.get(site)
-        if peer is not None:
-            at = KnownAt(site, peer.address, peer.summary.via if peer.summary else ())
-            if (at.address or at.via) and core.state.contacts.get(site) != at:
-                changed.append(at)
+    told = core.book(MembershipTable).unsaved.values()
+    changed = [at for at in told if core.state.contacts.get(at.site) != at]
     core.book(MembershipTable).unsaved.clear()
     if changed:
         core.persist(ContactsLearned(contacts=tuple(sorted(changed, key=lambda one: one.site))))

@@ -11,9 +11,10 @@ from diana.engine.membership import active, merge, spreading, suspicion, trust_l
 from diana.engine.membership.merge import MAX_NAMED_DATASETS
 from diana.engine.membership.table import MembershipTable
 from diana.engine.messages.messages import Hello, LinkEstimate, Summary
-from diana.engine.migration import inviting, stranded, surplus
+from diana.engine.migration import inviting, metascheduling, rescheduling, stranded, surplus, swaps
 from diana.engine.placement import pull_back
 from diana.engine.placement.draft import Drafts
+from diana.engine.placement.reservations import Reservations
 from diana.engine.queue import littles
 from diana.engine.site import journal_doubt, links
 from diana.engine.site.context import Context
@@ -41,7 +42,9 @@ def on_peer_up(core: Context, hello: Hello) -> None:
         # Work committed there can no longer be relied on.
         _distrust(core, site, f"{site} {wrong} than the one that took this work")
     members = core.book(MembershipTable)
-    if site not in core.view.peers:
+    known = core.view.peers.get(site)
+    same = known is not None and known.here and known.hello is not None and known.hello.boot_nonce == hello.boot_nonce
+    if known is None:
         merge.joined(core, site)
     peer = core.view.met(hello)
     peer.up, peer.loose_there, peer.last_heard_s = True, False, core.now
@@ -58,7 +61,11 @@ def on_peer_up(core: Context, hello: Hello) -> None:
     destination.say_again(core, site)
     leases.disown(core, site)
     renewals.on_peer_up(core, site)
-    core.to_place.update(name for name in core.totals.unplaced() if not core.state.groups[name].state)
+    # A stream that comes and goes for single quotes is no reason to price what waits elsewhere; a site that began anew
+    # has forgotten what waits there.
+    told = core.book(Reservations).told
+    unplaced = (name for name in core.totals.unplaced() if not core.state.groups[name].state)
+    core.to_place.update(name for name in unplaced if not same or site in told.get(name, ()))
 
 
 def _distrust(core: Context, site: SiteId, reason: str) -> None:
@@ -107,7 +114,7 @@ def on_summary(core: Context, sender: SiteId, message: Summary) -> None:
     else:
         members.hears_all.pop(sender, None)
     if peer.hello is not None:
-        journal_doubt.heard(core, sender, peer.hello.db_uuid, message.seq)
+        journal_doubt.heard(core, sender, peer.hello.db_uuid, message.seq, message.seal)
     trust_ledger.compare(core, sender, message.ledger)
     if message.links:
         links.heard(core, sender, message.links)
@@ -127,6 +134,7 @@ def summary(core: Context, told: tuple[LinkEstimate, ...] = (), *, loose: bool =
         generation=max(members.incarnation, core.state.generation),
         counter=core.summary_counter,
         seq=core.state.seq,
+        seal=core.seal(),
         slots=core.workers.slots(),
         free_slots=capacity.free_slots(core),
         speed=settings.speed,
@@ -150,6 +158,9 @@ def summary(core: Context, told: tuple[LinkEstimate, ...] = (), *, loose: bool =
         drained=core.drained(),
         notice=core.calendar.notice,
         machines=machine_events.count(core),
+        memory_bytes=core.workers.memory_bytes(),
+        gpus=core.workers.all_gpus(),
+        domain=settings.domain,
     )
 
 
@@ -166,6 +177,9 @@ def tell_all(core: Context) -> None:
     destination.tell_progress(core)
     turns.tell_stopped(core)
     pull_back.look(core)
+    rescheduling.look(core)
+    swaps.look(core)
+    metascheduling.look(core)
     stranded.look(core)
     surplus.look(core)
     inviting.look(core)

@@ -149,6 +149,7 @@ def first_hand(core: Context, peer: PeerView, told: Summary) -> bool:
         return True
     suspicion.alive_again(core, peer)
     _keep(core, peer, told, core.now)
+    contacts.learn(core, peer.site)
     return True
 
 
@@ -225,19 +226,21 @@ def _keep(core: Context, peer: PeerView, told: Summary, heard_s: float) -> None:
         twins.heard(core, peer.site, old.address if old else "", told.address)
         if old is None or old.address != told.address:
             active.consider(core, peer.site)
-            contacts.learn(core, peer.site)
 
 
 def _cut(told: Summary) -> Summary:
     """Return a word without its first-hand fields, and no longer than is passed on. It is made once: in a simulation
     many sites are told by one object, and keep one."""
-    if not (told.links or told.known or len(told.datasets) > MAX_NAMED_DATASETS or len(told.via) > MOST_VIA):
+    if not (
+        told.links or told.known or told.seal or len(told.datasets) > MAX_NAMED_DATASETS or len(told.via) > MOST_VIA
+    ):
         return told
     kept: Summary | None = told.__dict__.get("cut")
     if kept is None:
         kept = told.__dict__["cut"] = replace(
             told,
             links=(),
+            seal=b"",
             known=0,
             members=0,
             complete=False,

@@ -56,6 +56,8 @@ def look(core: Context) -> None:
     kept = members.kept | partners | {site for _, site in (*near, *lost, *members.chosen)}
     for _, site in found:
         if site not in kept and not peers[site].up:
+            if peers[site].state < State.LOST and site not in core.state.contacts:
+                members.hear_of(site, peers[site].address, peers[site].summary)
             forget(core, site)
     members.order = [site for site in members.order if site in peers]
     members.at = members.digest_at = 0
@@ -81,6 +83,8 @@ def forget(core: Context, site: SiteId) -> None:
         members.doubts,
         members.awaited,
         members.warned,
+        members.unmet,
+        members.vain,
         core.view.detours,
     )
     for table in tables:

@@ -22,6 +22,7 @@ def summary_bytes(told: Summary) -> int:
 
 def _weighed(told: Summary) -> int:
     size = 64 + len(told.site) + len(told.address) + len(told.release) + sum(map(len, told.via)) + 3 * len(told.via)
+    size += len(told.ledger) + len(told.drained) + len(told.notice)
     if told.datasets:
         size += sum(map(len, told.datasets)) + 3 * len(told.datasets)
     return size + _LINK * len(told.links)

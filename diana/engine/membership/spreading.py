@@ -62,7 +62,7 @@ def tell_own(core: Context, told: Summary) -> None:
 def is_news(core: Context, told: Summary) -> bool:
     """True if the own entry says more than that this site is there; it counts as said from now on."""
     members = core.book(MembershipTable)
-    said = replace(told, counter=0, seq=0, links=())
+    said = replace(told, counter=0, seq=0, seal=b"", links=())
     news = members.pressed or bool(told.links) or is_busy(told) or said != members.said
     members.said, members.pressed = said, False
     return news

@@ -5,11 +5,15 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from diana.engine.messages.messages import Rumour, Summary
+from diana.engine.migration.table import LongerPause
 from diana.model.ids import SiteId
+from diana.model.trust.contact import KnownAt
 from diana.policy.membership import mark, repeats
 
 MOST_KNOWN = 20_000
 """Sites learned from others; those met count beyond it."""
+MOST_HEARD = 256
+"""Sites remembered for one attempt each to reach them."""
 MOST_VALUE = 1 << 40
 """No honest generation or counter comes near it."""
 MOST_LEAP = 1_000_000
@@ -92,6 +96,10 @@ class MembershipTable:
         """Streams that fell -> when; nothing was heard of those sites since."""
         self.awaited: dict[SiteId, float] = {}
         """Streams asked for that never stood yet -> since when."""
+        self.unmet: dict[SiteId, float] = {}
+        """Sites never met to which a stream is wanted -> since when."""
+        self.vain: dict[SiteId, LongerPause] = {}
+        """Sites never met that were dialled in vain."""
         self.warned: dict[SiteId, float] = {}
         """Sites told that somebody misses them -> when."""
         self.hears_all: dict[SiteId, int] = {}
@@ -107,10 +115,22 @@ class MembershipTable:
         self.alive = 1
         """Sites that are neither lost nor gone, this one included."""
         self.marks = mark(site)
-        self.unsaved: dict[SiteId, None] = {}
+        self.unsaved: dict[SiteId, KnownAt] = {}
         """Contacts the journal does not have yet."""
+        self.heard: dict[SiteId, KnownAt] = {}
+        """Living sites that the table had no place for and that were never met, the latest last."""
+        self.called: list[SiteId] = []
+        """Living sites beyond the table that are called in this round."""
         self.serving: list[Served] = []
         self.asked_all_s = float("-inf")
+
+    def hear_of(self, site: SiteId, address: str, told: Summary | None) -> None:
+        """Remember how a site is reached that the table gives up and the journal does not know."""
+        self.heard.pop(site, None)
+        if address or (told is not None and told.via):
+            self.heard[site] = KnownAt(site, address, told.via if told else ())
+            if len(self.heard) > MOST_HEARD:
+                del self.heard[next(iter(self.heard))]
 
     def count(self, site: SiteId, by: int) -> None:
         """`site` joins (1) those that are neither lost nor gone, or leaves them (-1)."""

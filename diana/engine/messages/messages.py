@@ -10,9 +10,10 @@ from __future__ import annotations
 import msgspec
 
 from diana.engine.messages.binding import Reserve, TurnCall
+from diana.engine.messages.exchange import GangRoster
 from diana.engine.messages.leases import Renew, Renewed
 from diana.engine.messages.migration import RoomGrant, RoomRequest, Surplus, WorkInvited
-from diana.engine.messages.orders import Order
+from diana.engine.messages.orders import OriginOrder
 from diana.engine.messages.recovery import Holdings, Met
 from diana.model.assignment import Assignment
 from diana.model.data import DataFile
@@ -41,6 +42,12 @@ class Hello(msgspec.Struct, frozen=True, kw_only=True):
     term: int
     data_address: str
     """host:port of the node's data service."""
+    former: tuple[str, ...] = ()
+    """Names that its journal had before, the latest last."""
+    begun: tuple[int, ...] = ()
+    """Records in its journal before each of its latest starts, this one last."""
+    seal: bytes = b""
+    """Its own, of `seq` (`policy/trust/seals.py`). Empty: its release makes none, and keeps none of others."""
 
 
 class Retry(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,6 +102,14 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """Machines of the site; 0: its release does not say."""
     notice: str = ""
     """Announcement of its maintenance, next or under way, in one line; empty: none is planned."""
+    seal: bytes = b""
+    """First hand: its own, of `seq`."""
+    memory_bytes: int = 0
+    """The most memory one job can have there; 0: not known."""
+    gpus: int = 0
+    """GPUs of all its machines."""
+    domain: str = ""
+    """Name that requirements know the site by; empty: none."""
 
 
 class Rumour(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -172,6 +187,12 @@ class QuoteRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Declared work of their whole group, in seconds at reference speed; 0: not declared."""
     group_bytes: int = 0
     """Bytes of the whole group, inputs as far as they are known and declared outputs."""
+    scratch_bytes: int = 0
+    """Room on the local disk that one job needs; an older release does not say."""
+    coming: bool = False
+    """True: tell when processors come free for such jobs (`Quote.coming`)."""
+    kinds: bool = False
+    """True: tell the kinds of machines (`Quote.kinds`)."""
 
 
 class LinkEstimate(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -192,6 +213,28 @@ class LinkEstimate(msgspec.Struct, frozen=True, array_like=True, gc=False):
     predictor: str = ""
     """Predictor that made the throughput forecast (or else that of the round trip), of `samples` samples."""
     samples: int = 0
+
+
+class ComingRoom(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Room that jobs of the asker would find some time from now, behind all that stands before them."""
+
+    after_s: float
+    processors: int
+    gpus: int = 0
+
+
+class MachineKind(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Machines of a site that are alike. `speed`: of one processor, relative to the reference; `memory_bytes` and
+    `gpus`: of one machine, memory 0 where it is not known; `platform`: as `uname -m` names it, empty where it is not
+    known; `idle`: processors of all of them that nobody holds."""
+
+    count: int
+    processors: int
+    speed: float
+    memory_bytes: int = 0
+    gpus: int = 0
+    platform: str = ""
+    idle: int = 0
 
 
 class Quote(msgspec.Struct, frozen=True, kw_only=True):
@@ -243,6 +286,21 @@ class Quote(msgspec.Struct, frozen=True, kw_only=True):
     """True if the site takes reservations: jobs may wait for their turn there and stay unbound."""
     startable: int = 0
     """Asked jobs that would start at once, behind all that stands and is reserved there."""
+    widest: int = 0
+    """The most processors that one job can have there. 0: its release does not say."""
+    free_gpus: int = 0
+    """GPUs that nobody has asked for."""
+    memory_bytes: int = 0
+    """The most memory one job can have there; 0: not known."""
+    gpus: int = 0
+    """GPUs of all its machines."""
+    domain: str = ""
+    """Name that requirements know the site by; empty: none."""
+    coming: tuple[ComingRoom, ...] = ()
+    """Room as it grows, at most `forecast.MOST_STEPS` steps. Empty: not asked for, or its release does not say."""
+    kinds: tuple[MachineKind, ...] = ()
+    """Kinds of its machines, at most `machines.kinds.MOST_KINDS`, those of most processors first. Empty: not asked for,
+    or its release does not say."""
 
 
 class Authorisation(msgspec.Struct, frozen=True, kw_only=True):
@@ -279,6 +337,10 @@ class Prepare(Assignment, frozen=True, kw_only=True):
     """Number of the room that the receiver keeps for them (RoomGrant). 0: none."""
     origin_db_uuid: str = ""
     origin_seq: int = 0
+    seal: bytes = b""
+    """The origin's, of that length."""
+    offer: bytes = b""
+    """The origin's, of this offer to this site: who shows it again was offered these jobs."""
 
 
 class Prepared(msgspec.Struct, frozen=True, kw_only=True):
@@ -289,6 +351,59 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     db_uuid: str
     seq: int
     """Records in the destination's journal, this PREPARED among them."""
+    seal: bytes = b""
+    """The sender's, of `seq`."""
+    staged: bool = False
+    """True once all inputs of a component are there; False for ordinary jobs."""
+
+
+class GangClaim(OriginOrder, frozen=True, kw_only=True):
+    """Hold processors for a component, all that the offer names, until all of its gang are let go by Commit (SPEC K5).
+    Said again until it is answered by Claimed, or by Aborted."""
+
+    db_uuid: str
+    """The database the PREPARED stands in; another one answers Lost."""
+    wait_s: float
+    """Seconds, from when it comes, after which a claim that waits for processors lapses unless it is asked for again.
+    An origin gives up before."""
+    hold_s: float = 0.0
+    """Seconds for which its processors are held at most, from when the first of them are. 0: `wait_s`."""
+    meet_hosts: tuple[str, ...] = ()
+    """Once all components are claimed: addresses of the others, which a site that looks tries before it answers."""
+    meet_ports: tuple[int, ...] = ()
+    """A port at each of them."""
+
+
+class GangClaimed(msgspec.Struct, frozen=True, kw_only=True):
+    """The component's processors are held, its task waits to be let go."""
+
+    subgroup: SubgroupId
+    epoch: int
+    host: str
+    """Address at which other components reach it."""
+    port: int
+    """A port that is free there for the gang's own use."""
+    left_s: float = 0.0
+    """Seconds after which its processors are free again unless it is let go; 0: the site was restarted meanwhile and
+    does not know."""
+    hosts: tuple[str, ...] = ()
+    """Where its indices are on several machines: the address of each, in their order; `host` is the first's. An older
+    release tells none."""
+    looks: bool = False
+    """True if the site looks for the hosts of a claim before its component is let go; older releases do not."""
+    met: bool = False
+    """True if it has, and every one was reached or `out_of_reach` names one."""
+    out_of_reach: str = ""
+    """The first of these hosts that it does not reach; empty: it reaches all."""
+    made_way: str = ""
+    """Who made way for the claim there, in words; empty: nobody."""
+
+
+class GangYield(msgspec.Struct, frozen=True, kw_only=True):
+    """A better gang waits for what this component holds; its origin gives the gang up, unless it was let go."""
+
+    subgroup: SubgroupId
+    epoch: int
 
 
 class Refused(msgspec.Struct, frozen=True, kw_only=True):
@@ -299,11 +414,19 @@ class Refused(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
-class Commit(Order, frozen=True, kw_only=True):
+class Commit(OriginOrder, frozen=True, kw_only=True):
     """Step 3."""
 
     db_uuid: str
     """The database the PREPARED stands in; another one answers Lost."""
+    hosts: tuple[str, ...] = ()
+    """Addresses of all components of its gang, by rank: it is let go with them. Empty for ordinary jobs."""
+    port: int = 0
+    """Port that is free at the first of them."""
+    token: str = ""
+    """Secret of the gang, by which its processes know each other."""
+    items: tuple[int, ...] = ()
+    """Items of data of each component, by rank; empty: none are divided."""
 
 
 class Committed(msgspec.Struct, frozen=True, kw_only=True):
@@ -313,7 +436,7 @@ class Committed(msgspec.Struct, frozen=True, kw_only=True):
     epoch: int
 
 
-class Abort(Order, frozen=True, kw_only=True):
+class Abort(OriginOrder, frozen=True, kw_only=True):
     """The origin took an offer back before its commit point."""
 
 
@@ -325,6 +448,12 @@ class Aborted(msgspec.Struct, frozen=True, kw_only=True):
     db_uuid: str = ""
     """Database the tombstone stands in: it frees nothing that was committed to another one."""
     seq: int = 0
+    seal: bytes = b""
+    """The sender's, of `seq`."""
+    reason: str = ""
+    """Why a component came to nothing there; one line."""
+    unrestored: bool = False
+    """True: a file of the checkpoint that it was to go on from is not to be had as it was saved."""
 
 
 class Lost(msgspec.Struct, frozen=True, kw_only=True):
@@ -333,6 +462,28 @@ class Lost(msgspec.Struct, frozen=True, kw_only=True):
     subgroup: SubgroupId
     epoch: int
     db_uuid: str
+
+
+class JobSteps(msgspec.Struct, frozen=True):
+    """Progress of a running job, by its own reports."""
+
+    index: int
+    attempt: int
+    done: float
+    """Steps done."""
+    total: float
+    """Steps in all."""
+    last_s: float
+    """Seconds of the latest step, or of the one under way if that takes longer."""
+    mean_s: float
+    """Mean seconds of a step over the window of its contract."""
+    own_last_s: float = 0.0
+    """Seconds of its own part of the latest step, without waiting for others; of a spare, those that it would take for
+    such a part. 0: it does not tell, or told it too seldom."""
+    own_mean_s: float = 0.0
+    """Their mean over the latest reports."""
+    roster: int = 0
+    """Number of the roster that the process computes by."""
 
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
@@ -359,9 +510,13 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     """Why no more of them start there, as too many failed at once: they are to be called back. Empty: they start."""
     control_seq: int = 0
     """Number of the standing order it obeyed when it counted; 0: none yet, or a release that does not tell."""
+    steps: tuple[JobSteps, ...] = ()
+    """Progress of running jobs with a contract, the first ones of many."""
     db_uuid: str = ""
     seq: int = 0
     """Records in the destination's journal, as in Prepared."""
+    seal: bytes = b""
+    """The sender's, of `seq`."""
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
@@ -381,16 +536,18 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     db_uuid: str = ""
     seq: int = 0
     """Records in the destination's journal, as in Prepared."""
+    seal: bytes = b""
+    """The sender's, of `seq`."""
 
 
-class ResultAck(Order, frozen=True, kw_only=True):
+class ResultAck(OriginOrder, frozen=True, kw_only=True):
     """Step 8. `outputs_taken`: the batch's output files stand at the origin, the copies may go."""
 
     batch: int
     outputs_taken: bool
 
 
-class Control(Order, frozen=True, kw_only=True):
+class Control(OriginOrder, frozen=True, kw_only=True):
     """The standing order for a transfer, whole each time: the highest `control_seq` replaces what stood before."""
 
     control_seq: int
@@ -403,6 +560,10 @@ class Control(Order, frozen=True, kw_only=True):
     """Those of `recall` that go to another site as an export. What came as one stays."""
     anew: bool = False
     """True if the origin's database took the work over from an older one, and gives the order as its own."""
+    save: IndexSet = IndexSet()
+    """Jobs that save their state, stop and come back if they run."""
+    save_seq: int = 0
+    """Number of the order that said so last: whoever took one as late has asked them."""
 
 
 class ControlAck(msgspec.Struct, frozen=True, kw_only=True):
@@ -437,6 +598,10 @@ Message = (
     | Quote
     | Prepare
     | Prepared
+    | GangClaim
+    | GangClaimed
+    | GangYield
+    | GangRoster
     | Refused
     | Commit
     | Committed

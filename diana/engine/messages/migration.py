@@ -71,6 +71,7 @@ class RoomRequest(msgspec.Struct, frozen=True, kw_only=True):
     """True if they get no raise: room is what is left behind all that waits, as in QuoteRequest."""
     group_work_s: float = 0.0
     group_bytes: int = 0
+    scratch_bytes: int = 0
 
 
 class RoomGrant(msgspec.Struct, frozen=True, kw_only=True):

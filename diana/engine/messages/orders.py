@@ -7,7 +7,7 @@ import msgspec
 from diana.model.ids import SubgroupId
 
 
-class Order(msgspec.Struct, frozen=True, kw_only=True):
+class OriginOrder(msgspec.Struct, frozen=True, kw_only=True):
     """An origin's order about a transfer; `Context.send` writes in whose journal it stands.
 
     A destination that acted on it knows from then on how long that journal was, as an origin knows it from answers. An
@@ -19,3 +19,5 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     origin_db_uuid: str = ""
     origin_seq: int = 0
     """Records in the origin's journal when the order was given."""
+    seal: bytes = b""
+    """The origin's, of that length (`policy/trust/seals.py`)."""

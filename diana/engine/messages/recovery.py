@@ -9,6 +9,18 @@ from diana.model.ids import SubgroupId
 from diana.model.indexset import IndexSet
 
 
+class Evidence(msgspec.Struct, frozen=True, kw_only=True):
+    """A site's own word about its journal, as a peer heard it; with the site's seal (`policy/trust/seals.py`)."""
+
+    db_uuid: str
+    former: tuple[str, ...] = ()
+    """Names that journal had before, the latest last."""
+    generation: int
+    boot_nonce: str
+    seq: int
+    seal: bytes
+
+
 class Met(msgspec.Struct, frozen=True, kw_only=True):
     """First word on a stream: how the sender of the other Hello stands here. Said again until what it asks is done."""
 
@@ -22,6 +34,10 @@ class Met(msgspec.Struct, frozen=True, kw_only=True):
     """The sender waits for such a word about its own Hello."""
     seq: int = 0
     """Records in the sender's journal."""
+    seal: bytes = b""
+    """The sender's, of that length."""
+    evidence: Evidence | None = None
+    """Where it fell: what it said itself. None: the sender's release kept no such words."""
 
 
 class Holding(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,6 +60,10 @@ class Holding(msgspec.Struct, frozen=True, kw_only=True):
     cancelled: IndexSet = IndexSet()
     held: IndexSet = IndexSet()
     recalled: IndexSet = IndexSet()
+    offered: IndexSet = IndexSet()
+    """Jobs that the offer was of."""
+    offer: bytes = b""
+    """The origin's seal of the offer. Empty: of a release that gave none."""
 
 
 class Holdings(msgspec.Struct, frozen=True, kw_only=True):

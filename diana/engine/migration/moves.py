@@ -14,7 +14,7 @@ from diana.engine.dispatch import promised_capacity
 from diana.engine.journal.state import Group
 from diana.engine.messages.messages import QuoteRequest
 from diana.engine.messages.migration import RoomGrant, RoomRequest
-from diana.engine.migration.exports import may_move, still_there
+from diana.engine.migration.exports import may_move, shares_freed, still_there
 from diana.engine.migration.table import Asked, Export, LongerPause, MigrationBook, migration_settings
 from diana.engine.placement import candidates, recall
 from diana.engine.placement.draft import Draft, quote_request
@@ -49,7 +49,7 @@ def decide(core: Context, name: GroupId, export: Export, draft: Draft) -> None:
         return
     field = candidates.field(core, draft, manifest)
     asked = [c for c in field.candidates if c.site in export.among or c.site == export.site]
-    single, every = _priced(core, draft, manifest, asked)
+    single, every = priced(core, draft, manifest, asked)
     migrant = _migrant(core, draft, export, asked, single, every)
     peers = [_peer(core, draft, c) for c in asked if c.site != export.site]
     settings = core.state.settings
@@ -71,7 +71,7 @@ def decide(core: Context, name: GroupId, export: Export, draft: Draft) -> None:
         _ask_for_room(core, group, export, draft, move, going)
 
 
-def _priced(
+def priced(
     core: Context, draft: Draft, manifest: Manifest, some: list[Candidate]
 ) -> tuple[dict[SiteId, SiteCost], dict[SiteId, SiteCost]]:
     """Return the costs of (one job, all of them) at each site that would take them."""
@@ -186,6 +186,7 @@ def _room_request(asked: QuoteRequest, room: int, move: Move, behind: bool) -> R
         processors=asked.processors,
         memory_bytes=asked.memory_bytes,
         gpus=asked.gpus,
+        scratch_bytes=asked.scratch_bytes,
         owner=asked.owner,
         template=asked.template,
         work_s=asked.work_s,
@@ -220,6 +221,11 @@ def on_grant(core: Context, sender: SiteId, grant: RoomGrant) -> None:
     # Those at the end of the queue wait longest.
     _, going = migration_plan.split_off(IndexSet.union(some for _, some in parts), grant.jobs)
     going_parts = [(subgroup, some & going) for subgroup, some in parts if not some.isdisjoint(going)]
+    if group.spec.max_parallel and not shares_freed(group, going_parts):
+        core.count("moves_refused")
+        kept = f"site {asked.to} has room for {counted(grant.jobs, 'job')}; the others would keep all of max_parallel"
+        core.book(MigrationBook).kept[group.group] = (kept,)
+        return
     if going_parts:
         core.count("jobs_exported", len(going))
         recall.order(

@@ -7,13 +7,14 @@ from functools import partial
 from math import inf
 
 from diana.engine.journal.state import Group
+from diana.engine.matching.match import Match
 from diana.engine.messages.messages import Summary
 from diana.engine.messages.migration import Surplus, SurplusGroup
 from diana.engine.migration import moves
-from diana.engine.migration.exports import may_move, still_there
+from diana.engine.migration.exports import may_move, shares_freed, still_there
 from diana.engine.migration.table import Export, LongerPause, MigrationBook
 from diana.engine.placement import pull_back, quote_round
-from diana.engine.placement.draft import Draft, Pricing, allowed
+from diana.engine.placement.draft import Draft, Pricing
 from diana.engine.site.context import Context
 from diana.model.ids import SiteId, SubgroupId, origin_of
 from diana.model.indexset import IndexSet
@@ -75,7 +76,7 @@ def _ask(
     core: Context, group: Group, site: SiteId, told: SurplusGroup, reason: str, inviters: tuple[SiteId, ...]
 ) -> None:
     settings = core.state.settings
-    if settings.migration == "off" or group.state or group.on_hold or group.spec.max_parallel:
+    if settings.migration == "off" or group.state or group.on_hold:
         return
     book = core.book(MigrationBook)
     again_s = INVITED_AGAIN_S if inviters else AGAIN_S
@@ -84,8 +85,12 @@ def _ask(
     parts = tuple(_movable(group, site, told))
     if not parts or not book.moves_left(settings, core.now):
         return
-    invited = tuple(one for one in inviters if one != site and allowed(group.spec, one))
-    among = tuple(dict.fromkeys((*_promising(core, group, site, told), *invited)))
+    if group.spec.max_parallel and not shares_freed(group, [(group.subgroups[part], some) for part, some in parts]):
+        core.count("surplus_kept")
+        return
+    match = Match(core, group.spec)
+    invited = tuple(one for one in inviters if one != site and match.may_take(one))
+    among = tuple(dict.fromkeys((*promising(core, group, site, told, match), *invited)))
     if not among:
         core.count("surplus_kept")
         return
@@ -111,18 +116,18 @@ def _movable(group: Group, site: SiteId, told: SurplusGroup) -> list[tuple[Subgr
     return out
 
 
-def _promising(core: Context, group: Group, site: SiteId, told: SurplusGroup) -> tuple[SiteId, ...]:
+def promising(core: Context, group: Group, site: SiteId, told: SurplusGroup, match: Match) -> tuple[SiteId, ...]:
     """Return the sites whose summaries leave hope that a job ends there earlier by the least gain, which paper mode
     does not ask for; best first, then by name."""
     settings = core.state.settings
     found = []
     for peer in _candidates(core, group):
         summary = core.view.peers[peer].summary
-        if peer == site or peer in core.view.banned or not allowed(group.spec, peer):
+        if peer == site or peer in core.view.banned or not match.may_take(peer):
             continue
         if summary is not None and _usable(summary):
             found.append((_soonest_s(summary, group.spec.resources.work_s or settings.default_work_s), peer))
-    if site != core.site and allowed(group.spec, core.site) and core.workers.slots() and not core.drained():
+    if site != core.site and match.may_take(core.site) and core.workers.slots() and not core.drained():
         found.append((0.0, core.site))
     latest_s = inf if settings.migration == "paper" else told.ends_s - settings.migration_gain_s
     return tuple(peer for soonest_s, peer in sorted(found)[:MOST_ASKED] if soonest_s <= latest_s)

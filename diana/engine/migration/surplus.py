@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from diana.engine.data.stage_book import StageBook
-from diana.engine.dispatch import capacity, forecast
+from diana.engine.dispatch import capacity
 from diana.engine.journal.state import Custody
 from diana.engine.messages.migration import Surplus, SurplusGroup
 from diana.engine.migration import origin as migration_origin
@@ -101,7 +101,7 @@ def look(core: Context) -> None:
 def _waiting(core: Context, gain_s: float) -> list[MovableJobs]:
     """Return the waiting jobs in the order in which they would start if nothing more came; only those for which a move
     can save `gain_s`."""
-    slots, ahead_s = forecast.slots_of(core)
+    slots, ahead_s = capacity.slots_of(core)
     untaken = capacity.untaken(core)
     out, ahead = [], 0
     for one in sorted(core.queues.standing(), key=_turn):
@@ -126,12 +126,13 @@ def _turn(one: QueuePlace) -> tuple[float, bool, object, bool]:
 
 
 def _may_go(core: Context, custody: Custody, one: QueuePlace) -> bool:
-    """True if the jobs may go: not what is for this site only, not a merge, which runs where the outputs are, not under
-    `max_parallel`, and not twice. What has its inputs here may go too: quotes elsewhere count its staging, so that the
-    gain pays for it. In paper mode that is bound, as all of the local queue."""
+    """True if the jobs may go: not what is for this site only, not a merge, which runs where the outputs are, not what
+    waits for `max_parallel` and for no slot, and not twice. What has its inputs here may go too: quotes elsewhere count
+    its staging, so that the gain pays for it. In paper mode that is bound, as all of the local queue."""
     here_only = custody.spec.sites == (core.site,) or custody.key in core.queues.merges
     bound = here_only or (one.key.bound and core.state.settings.migration == "paper")
-    return not (bound or custody.exported or custody.max_parallel)
+    full = 0 < custody.max_parallel <= len(custody.running)
+    return not (bound or custody.exported or full)
 
 
 def _last_in_line(core: Context, groups: Iterable[tuple[GroupId, list[MovableJobs]]]) -> tuple[SurplusGroup, ...]:

@@ -99,4 +99,4 @@ class MigrationBook:
 
 
 def migration_settings(settings: Settings) -> MigrationSettings:
-    return MigrationSettings(minimum_gain_s=settings.migration_gain_s, moves_per_minute=settings.moves_per_minute)
+    return MigrationSettings(migration_gain_s=settings.migration_gain_s, moves_per_minute=settings.moves_per_minute)

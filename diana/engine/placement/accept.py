@@ -10,18 +10,37 @@ from diana.engine.journal.effects import GroupAccepted, Refusal, Reply
 from diana.engine.journal.events import SubmitGroup
 from diana.engine.journal.records import GroupSubmitted
 from diana.engine.journal.state import Group
+from diana.engine.matching.match import allowed
 from diana.engine.messages.messages import Authorisation
-from diana.engine.placement.draft import Drafts, NewGroup, allowed
+from diana.engine.placement.draft import Drafts, NewGroup
 from diana.engine.site import journal_doubt
 from diana.engine.site.context import Context
 from diana.model.ids import GroupId, group_id
 from diana.model.job import software
+from diana.model.job.components import check_components, check_flexible
 from diana.model.job.spec import GroupSpec, encode_spec
 from diana.model.words import counted
 from diana.policy.queueing import limits
 
 MANY_PEERS = 64
 """With more known peers than this, the roster's table is asked instead of each peer's summary."""
+
+
+_NO_RERUN = "group.on_site_lost: gangs wait for a site that is lost; leave it out beside components"
+
+
+def _no_gangs(event: SubmitGroup) -> str:
+    """Return why its jobs are no gangs; empty: they are, or need not be."""
+    if not event.spec.is_gang:
+        return ""
+    try:
+        check_components(event.spec.components)
+        if event.spec.flexible is not None:
+            check_flexible(event.spec.flexible)
+    except ValueError as error:
+        return str(error)
+    size = event.spec.gang_size
+    return f"{event.jobs} indices: want {size} for each gang" if event.jobs % size and not event.plan_only else ""
 
 
 def refusal(core: Context, event: SubmitGroup) -> Refusal | None:
@@ -31,6 +50,10 @@ def refusal(core: Context, event: SubmitGroup) -> Refusal | None:
         return Refusal(code="retry", text=f"{core.site} {why}", retry_after_s=5.0)
     if why := _permit_refused(core, event):
         return Refusal(code="denied", text=why)
+    if event.spec.is_gang and event.spec.on_site_lost == "rerun":
+        return Refusal(code="usage", text=_NO_RERUN)
+    if why := _no_gangs(event):
+        return Refusal(code="usage", text=why)
     if event.jobs < 1:
         return Refusal(code="usage", text="the sweep is empty: give it at least one value")
     if event.spec.resources.processors < 1:
@@ -46,6 +69,9 @@ def refusal(core: Context, event: SubmitGroup) -> Refusal | None:
             return Refusal(code="usage", text=taken)
     if event.jobs + capacity.queued_jobs(core) > core.state.settings.max_queued_jobs:
         limit = core.state.settings.max_queued_jobs
+        if event.jobs > limit:
+            text = f"{counted(event.jobs, 'job')}: {core.site} takes {limit:,} at most; submit them in pieces"
+            return Refusal(code="usage", text=text)
         return Refusal(
             code="retry", text=f"{core.site} holds its limit of {counted(limit, 'job')}; try later", retry_after_s=30.0
         )
@@ -96,8 +122,10 @@ def other_body(key: str, known: str) -> Refusal:
 def surely_placeable(core: Context, spec: GroupSpec) -> bool:
     """True if some allowed site known here surely has the processors: no quotes are needed before the answer."""
     processors = spec.resources.processors
-    asks_more = spec.resources.gpus or spec.resources.memory_bytes or software.needed(spec)
-    if asks_more:
+    asked = spec.resources
+    if asked.gpus or asked.memory_bytes or asked.scratch_bytes or software.needed(spec) or spec.requires:
+        return False
+    if spec.model or spec.learned:
         return False
     if allowed(spec, core.site) and core.workers.widest() >= processors:
         return True
@@ -158,6 +186,7 @@ def store_group(
             authorisation=_permit(core, event, group, body),
             after=after,
             chain=chain,
+            notify=event.notify,
         )
     )
     core.count("groups_submitted")

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from math import log
 
-import numpy as np
-
-from diana.engine.placement.draft import Draft, allowed
+from diana.engine.placement.draft import Draft
 from diana.engine.site.context import Context
+from diana.model.arrays import np
 from diana.model.ids import SiteId, group_id
 from diana.model.job.software import needed
 from diana.policy.allocation import baselines, chance
@@ -36,20 +36,21 @@ def asked(core: Context, draft: Draft, holding: Iterable[SiteId]) -> list[SiteId
     """Return the peers to ask for quotes, by id. Sites that are dealt jobs in turn are noted in `draft.turns`.
     `holding`: sites that have data of the group."""
     policy, settings = core.state.settings.placement, core.state.settings
-    table = core.roster.table()
+    table, match = core.roster.table(), draft.match(core)
 
     def wanted(site: SiteId) -> bool:
         if site == core.site:
-            return allowed(draft.spec, site)
+            return match.may_take(site)
         peer = core.view.peers.get(site)
         alive = peer is not None and peer.answers(core.now, settings.suspect_after_s)
-        return alive and allowed(draft.spec, site)
+        return alive and match.may_take(site)
 
     if policy in baselines.LOOKED_UP:
         draft.turns = tuple(_turns(core, draft, table, wanted))
         some = [site for site in draft.turns if site != core.site]
     elif policy == "greedy":
-        some = core.roster.best(draft.demand(settings), LEAST_ASKED, wanted)
+        every = match.requirements is not None
+        some = core.roster.best(draft.demand(settings), LEAST_ASKED, wanted, every=every)
     else:
         some = _best(table, "fastest" if policy == "fastest" else "least-queue", draft, wanted)
     return sorted({*some, *holding})
@@ -58,8 +59,10 @@ def asked(core: Context, draft: Draft, holding: Iterable[SiteId]) -> list[SiteId
 def _best(table: SiteTable, policy: baselines.Baseline, draft: Draft, wanted: Callable[[SiteId], bool]) -> list[SiteId]:
     processors = draft.spec.resources.processors
     order = in_order(baselines.standing(policy, table, processors), table) if len(table) else np.zeros(0, dtype=int)
-    order = order[table.slots[order] >= processors][: SPARE * LEAST_ASKED]
-    return [site for site in (table.sites[row] for row in order.tolist()) if wanted(site)][:LEAST_ASKED]
+    order = order[table.slots[order] >= processors]
+    if not draft.spec.requires:
+        order = order[: SPARE * LEAST_ASKED]
+    return list(islice((site for row in order.tolist() if wanted(site := table.sites[row])), LEAST_ASKED))
 
 
 def _turns(core: Context, draft: Draft, table: SiteTable, wanted: Callable[[SiteId], bool]) -> list[SiteId]:

@@ -7,19 +7,32 @@ from math import inf
 from statistics import median
 from typing import NamedTuple
 
+import msgspec
+
 from diana.engine.dispatch import quote_answer
 from diana.engine.guard import guard
+from diana.engine.matching.match import allowed, in_words
 from diana.engine.messages.messages import LinkEstimate, Quote
-from diana.engine.placement.draft import Draft, allowed, quote_request
+from diana.engine.placement.draft import Draft, quote_request
 from diana.engine.placement.manifest import Manifest, is_url
 from diana.engine.site.context import Context
+from diana.engine.site.harm import HarmBook
 from diana.model.ids import SiteId
 from diana.model.job import software
 from diana.model.job.spec import GroupSpec
+from diana.model.sketch import Quantiles
+from diana.model.views.decision import FailedRequirement
+from diana.policy.grads.metascheduling import refused
+from diana.policy.grads.models import LEAST_SEEN
 from diana.policy.pricing.demand import Candidate, LinkForecast
+from diana.policy.requirements.expressions import Untold
+from diana.policy.requirements.names import Value
 
 MOST_NAMED = 64
 """Known sites that were not asked are named as candidates up to this many sites in all; beyond, only counted."""
+
+MOST_FAILED = 16
+"""Requirements that are told of one site, beside the number of all that fail there."""
 
 MOST_TEXT = 200
 """Characters kept of a text that a peer sent."""
@@ -37,7 +50,8 @@ class Field(NamedTuple):
     candidates: list[Candidate]
     """Home first, then by site id, so that home wins ties."""
     run_from: dict[SiteId, str]
-    """Source of each site's run time: here (learned there), elsewhere (learned at other sites), declared, guess."""
+    """Source of each site's run time: model (the group's own), here (learned there), elsewhere (learned at other
+    sites), declared, guess."""
     near: dict[SiteId, str]
     """Change to the group that would let the site take it, if one change would do; else empty."""
     not_asked: int
@@ -46,9 +60,19 @@ class Field(NamedTuple):
     """Jobs that would start at once at each site that answered."""
     reserving: frozenset[SiteId]
     """Sites that take reservations."""
+    quotes: dict[SiteId, Quote]
+    """The answer of each site that answered, this one's own too."""
+    values: dict[SiteId, dict[str, Value]]
+    """Values of each of them that requirements are judged by; empty where the group has none."""
+    failed: dict[SiteId, tuple[FailedRequirement, ...]]
+    """Requirements of the group that do not hold at a site; sites that meet all are left out."""
+    ranks: dict[SiteId, float]
+    """Rank of each of them that has one by the group's own expression."""
+    model_s: dict[SiteId, float]
+    """Seconds of one job at each of them by the equations of the group's model; empty: it has none."""
 
 
-class Runs(NamedTuple):
+class LearnedRun(NamedTuple):
     """Seconds per job at one site; `source` as in `Field.run_from`."""
 
     mean_s: float
@@ -65,27 +89,79 @@ def field(core: Context, draft: Draft, manifest: Manifest) -> Field:
     known = core.view.peers
     named = sorted(known) if len(known) <= MOST_NAMED else sorted(draft.asked & known.keys())
     elsewhere_s, elsewhere = _elsewhere(core, draft, (quote for quote, _ in heard.values()))
-    candidates, run_from = [], {}
+    candidates, run_from, model_s, match = [], dict[SiteId, str](), dict[SiteId, float](), draft.match(core)
+    values: dict[SiteId, dict[str, Value]] = {}
+    failed: dict[SiteId, tuple[FailedRequirement, ...]] = {}
     for site in (core.site, *named):
         runs = _runs(core, draft.spec, heard[site][0], elsewhere_s, elsewhere) if site in heard else None
-        candidates.append(_candidate(core, draft, site, heard.get(site), runs, manifest))
+        why = ""
+        if match.asks and site in heard:
+            foretold = match.foretold(site, match.values(site, heard[site][0], 0.0), past_ratios(core, draft, site))
+            if isinstance(foretold, Untold):
+                why = f"its model gives no time there: {foretold.why}"
+            elif foretold is not None and runs is not None:
+                model_s[site] = foretold.model_s
+                runs = LearnedRun(foretold.mean_s, foretold.low_s, foretold.high_s, foretold.seen, "model")
+            known_s = runs.mean_s if runs and runs.source != "guess" else 0.0
+            values[site] = match.values(site, heard[site][0], known_s)
+            if lacks := match.failed(site, values[site]):
+                failed[site], why = lacks[:MOST_FAILED], why or in_words(lacks)
+        found = _candidate(core, draft, site, heard.get(site), runs, manifest)
+        candidates.append(msgspec.structs.replace(found, rejected=found.rejected or why) if why else found)
         run_from[site] = runs.source if runs else ""
-    near = {c.site: _near(heard[c.site][0], c) for c in candidates if c.site in heard}
+    if harm := core.book(HarmBook).sites:
+        able = [c.site for c in candidates if not c.rejected and c.alive]
+        kept_from = refused(harm, able)
+        candidates = [_kept_from(c, kept_from) for c in candidates]
+    near = {c.site: _near(heard[c.site][0], c, failed.get(c.site, ())) for c in candidates if c.site in heard}
     processors = draft.spec.resources.processors
     startable = {
         site: max(0, min(q.startable if q.reserves else q.free_slots // processors, len(draft.indices)))
         for site, (q, _) in heard.items()
     }
     reserving = frozenset(site for site, (q, _) in heard.items() if q.reserves)
-    return Field(candidates, run_from, near, len(known) - len(named), startable, reserving)
+    quotes = {site: quote for site, (quote, _) in heard.items()}
+    ranks = {site: rank for site in values if (rank := match.rank(values[site])) is not None}
+    return Field(
+        candidates,
+        run_from,
+        near,
+        not_asked=len(known) - len(named),
+        startable=startable,
+        reserving=reserving,
+        quotes=quotes,
+        values=values,
+        failed=failed,
+        ranks=ranks,
+        model_s=model_s,
+    )
 
 
-def _near(quote: Quote, candidate: Candidate) -> str:
+def _kept_from(candidate: Candidate, harm: dict[SiteId, str]) -> Candidate:
+    why = harm.get(candidate.site, "")
+    return msgspec.structs.replace(candidate, rejected=why) if why and not candidate.rejected else candidate
+
+
+def _near(quote: Quote, candidate: Candidate, failed: tuple[FailedRequirement, ...]) -> str:
     """Return the change that would let the site take the group; also for a site that takes only part of it, since the
     group may fail by that where the others take too little."""
     if quote.rejected:
-        return quote.near_miss[:MOST_TEXT]
+        return "" if failed else quote.near_miss[:MOST_TEXT]
+    if failed:
+        return failed[0].near if len(failed) == 1 else ""
     return f"jobs <= {candidate.max_jobs}" if candidate.max_jobs and not candidate.rejected else ""
+
+
+def past_ratios(core: Context, draft: Draft, site: SiteId) -> Quantiles | None:
+    """Return achieved over modelled seconds of past jobs like these at a site, else at all sites; None: there were
+    none."""
+    if not (draft.spec.model or draft.spec.learned):
+        return None
+    template = quote_request(draft).template
+    there = core.state.site_ratios.ratios(f"{template}/{site}", draft.owner)
+    if there is not None and there.seen >= LEAST_SEEN:
+        return there
+    return core.state.model_ratios.ratios(template, draft.owner)
 
 
 # --- run times -----------------------------------------------------------------------------------------------
@@ -101,17 +177,17 @@ def _elsewhere(core: Context, draft: Draft, heard: Iterable[Quote]) -> tuple[flo
     return (found.mean_s, found.seen) if found else (0.0, 0)
 
 
-def _runs(core: Context, spec: GroupSpec, quote: Quote, elsewhere_s: float, elsewhere: int) -> Runs | None:
+def _runs(core: Context, spec: GroupSpec, quote: Quote, elsewhere_s: float, elsewhere: int) -> LearnedRun | None:
     if unusable(quote, spec):
         return None
     if quote.runs_seen > 0:
         mean_s = quote.run_mean_s
-        return Runs(mean_s, min(quote.run_low_s, mean_s), max(quote.run_high_s, mean_s), quote.runs_seen, "here")
+        return LearnedRun(mean_s, min(quote.run_low_s, mean_s), max(quote.run_high_s, mean_s), quote.runs_seen, "here")
     if elsewhere:
         run_s = elsewhere_s / quote.speed
-        return Runs(run_s, run_s, run_s, elsewhere, "elsewhere")
+        return LearnedRun(run_s, run_s, run_s, elsewhere, "elsewhere")
     run_s = (spec.resources.work_s or core.state.settings.default_work_s) / quote.speed
-    return Runs(run_s, run_s, run_s, 0, "declared" if spec.resources.work_s else "guess")
+    return LearnedRun(run_s, run_s, run_s, 0, "declared" if spec.resources.work_s else "guess")
 
 
 # --- sites ---------------------------------------------------------------------------------------------------
@@ -122,7 +198,7 @@ def _candidate(
     draft: Draft,
     site: SiteId,
     heard: tuple[Quote, float] | None,
-    runs: Runs | None,
+    runs: LearnedRun | None,
     manifest: Manifest,
 ) -> Candidate:
     home = site == core.site

@@ -11,17 +11,27 @@ from diana.engine.handover import destination as custodies
 from diana.engine.handover import execution, origin, results
 from diana.engine.journal.effects import Refusal, Reply
 from diana.engine.journal.events import CancelJobs, HoldJobs, MoveJobs, ReleaseJobs, RetryJobs
-from diana.engine.journal.records import ControlIssued, HoldingChanged
+from diana.engine.journal.records import ControlIssued, HoldingChanged, JobsCancelled
 from diana.engine.journal.state import Group, Step, Subgroup
 from diana.engine.messages.messages import Abort
 from diana.engine.recovery import stocktaking
 from diana.engine.site import dependencies
 from diana.engine.site.context import Context
+from diana.model.bygone import GroupOrder, OrderKind
+from diana.model.ids import no_group
 from diana.model.indexset import IndexSet
+from diana.model.job.gang import whole_gangs
 from diana.model.views.views import Ok
 from diana.policy.trust.authorise import Action, authorise
 
 Asked = CancelJobs | HoldJobs | MoveJobs | ReleaseJobs | RetryJobs
+_KINDS: dict[type[Asked], OrderKind] = {
+    CancelJobs: "cancel",
+    HoldJobs: "hold",
+    MoveJobs: "move",
+    ReleaseJobs: "release",
+    RetryJobs: "retry",
+}
 
 
 def asked_of(core: Context, event: Asked, action: Action) -> tuple[Group, IndexSet] | None:
@@ -30,7 +40,7 @@ def asked_of(core: Context, event: Asked, action: Action) -> tuple[Group, IndexS
     why = authorise(event.principal, action, group.owner if group else None)
     if group is None or (why and authorise(event.principal, Action.READ_GROUP, group.owner)):
         # Nobody else is told whose group it is, or whether it exists.
-        refuse(core, event, f"no group {event.group} of yours at {core.site}")
+        refuse(core, event, no_group(event.group, core.site))
         return None
     if why:
         core.reply(Reply(event.request, Refusal(code="denied", text=why)))
@@ -40,7 +50,10 @@ def asked_of(core: Context, event: Asked, action: Action) -> tuple[Group, IndexS
     if not wanted.issubset(everything):
         refuse(core, event, f"{event.group} has jobs 0 to {group.jobs - 1}, not {listed(wanted - everything)}")
         return None
-    return group, wanted
+    to = event.to if isinstance(event, MoveJobs) else ""
+    core.order = (group.group, GroupOrder(core.now, _KINDS[type(event)], event.indices, to))
+    # A component is nothing without the others.
+    return group, wanted if isinstance(event, RetryJobs) else whole_gangs(group.spec, wanted)
 
 
 def refuse(core: Context, event: Asked, text: str) -> None:
@@ -73,6 +86,7 @@ def cancel(core: Context, event: CancelJobs) -> None:
         return
     if event.held:
         waiting, unsure = _held_for_sure(core, group, wanted)
+        core.order = (group.group, GroupOrder(core.now, "cancel", waiting))
         count = _cancel(core, group, waiting, waiting)
         if event.release:
             _unhold(core, group, wanted)
@@ -113,7 +127,9 @@ def _cancel(core: Context, group: Group, wanted: IndexSet, asked: IndexSet | Non
     before = group.finished()
     count = len(wanted & group.unplaced)
     for part in sorted(group.subgroups):
-        subgroup = group.subgroups[part]
+        subgroup = group.subgroups.get(part)
+        if subgroup is None:
+            continue
         indices = subgroup.indices & (wanted | _merge_index(group, asked)) - subgroup.cancelling
         if indices and subgroup.open_jobs():
             # Not more exactly: results on their way may still win.
@@ -123,6 +139,9 @@ def _cancel(core: Context, group: Group, wanted: IndexSet, asked: IndexSet | Non
             else:
                 _order(core, subgroup, cancel=subgroup.cancelling | indices)
     results.cancel_unplaced(core, group, wanted)
+    if core.order is not None and not group.state and (group.spec.retries or group.spec.retry is not None):
+        # Nothing is left to cancel, but what failed is not to be tried again by itself.
+        core.persist(JobsCancelled(group=group.group, indices=IndexSet()))
     if asked is None:
         outputs.give_up(core, group, "outputs were not gathered: cancelled; diana retry gathers them again")
     core.notify(group.group)
@@ -134,21 +153,56 @@ def _merge_index(group: Group, indices: IndexSet | None) -> IndexSet:
     return IndexSet.span(group.jobs, group.jobs + 1) if indices is None else IndexSet()
 
 
+def cancel_part(core: Context, subgroup: Subgroup, indices: IndexSet) -> None:
+    """Cancel jobs of a committed placement, whoever wants it."""
+    if not indices.issubset(subgroup.cancelling):
+        _order(core, subgroup, cancel=subgroup.cancelling | indices)
+
+
 def _withdraw(core: Context, group: Group, subgroup: Subgroup, reason: str) -> None:
+    if subgroup.subgroup not in group.subgroups:
+        # It went with another part of its gang.
+        return
     core.send(subgroup.site, Abort(subgroup=subgroup.subgroup, epoch=subgroup.epoch))
     origin.take_back(core, group, subgroup, reason)
 
 
-def recall(core: Context, group: Group, subgroup: Subgroup, indices: IndexSet, reason: str) -> None:
-    """Call back those of the jobs that have not started, to be placed anew (PROMISES section 2, recall)."""
+def recall(
+    core: Context, group: Group, subgroup: Subgroup, indices: IndexSet, reason: str, *, save: bool = False
+) -> None:
+    """Call back those of the jobs that have not started, to be placed anew (PROMISES section 2, recall). `save`: also
+    those that have and save their state; who was asked before and runs on is asked again."""
     if subgroup.unreachable:
         return
     if subgroup.step is Step.OFFERED:
         _withdraw(core, group, subgroup, reason)
         return
-    fresh = group.open_of(subgroup.indices & indices) - subgroup.cancelling - subgroup.recalled
-    if fresh:
-        _order(core, subgroup, recall=subgroup.recalled | fresh)
+    wanted = group.open_of(subgroup.indices & indices) - subgroup.cancelling
+    fresh = wanted - subgroup.recalled
+    saves = save and saves_state(group)
+    if fresh or (saves and wanted):
+        _order(core, subgroup, recall=subgroup.recalled | fresh, save=wanted if saves else None)
+
+
+def checkpoint(core: Context, group: Group, subgroup: Subgroup, indices: IndexSet) -> None:
+    """Have those of the jobs that run save their state, stop and come back."""
+    wanted = group.open_of(subgroup.indices & indices) - subgroup.cancelling
+    if wanted and subgroup.step is Step.COMMITTED and not subgroup.unreachable:
+        _order(core, subgroup, save=wanted)
+
+
+def saves_state(group: Group) -> bool:
+    """True if its running jobs can be stopped at a checkpoint, and go on from there."""
+    return group.spec.checkpoint is not None
+
+
+def save_others(core: Context, group: Group, indices: IndexSet) -> None:
+    """Have the other components of these jobs' gangs save their state with them: none goes on without the others."""
+    others = whole_gangs(group.spec, indices) - indices
+    for part in sorted(group.subgroups) if others and saves_state(group) else ():
+        subgroup = group.subgroups.get(part)
+        if subgroup is not None and subgroup.indices:
+            checkpoint(core, group, subgroup, others)
 
 
 def _order(
@@ -158,20 +212,25 @@ def _order(
     cancel: IndexSet | None = None,
     hold: IndexSet | None = None,
     recall: IndexSet | None = None,
+    save: IndexSet | None = None,
 ) -> None:
     """Issue a new standing order for a committed placement. None: that part stays as it stands."""
     cancel = subgroup.cancelling if cancel is None else cancel
     hold = subgroup.holding if hold is None else hold
     recall = subgroup.recalled if recall is None else recall
+    seq = subgroup.control_seq + 1
+    saving, save_seq = (subgroup.saving, subgroup.save_seq) if save is None else (subgroup.saving | save, seq)
     core.persist(
         ControlIssued(
             subgroup=subgroup.subgroup,
             epoch=subgroup.epoch,
-            control_seq=subgroup.control_seq + 1,
+            control_seq=seq,
             cancel=cancel,
             hold=hold - cancel,
             # Also jobs cancelled since: they may be on their way back already.
             recall=recall,
+            save=saving - cancel,
+            save_seq=save_seq,
         )
     )
     if subgroup.step is Step.OFFERED:
@@ -182,7 +241,7 @@ def _order(
         return
     custody = core.state.custodies.get((subgroup.subgroup, subgroup.epoch))
     if custody is not None:
-        custodies.obey(core, custody, subgroup.control_seq, cancel, hold - cancel, recall)
+        custodies.obey(core, custody, seq, cancel, hold - cancel, recall, asked=(subgroup.saving, save_seq))
 
 
 # --- hold ------------------------------------------------------------------------------------------------
@@ -200,7 +259,9 @@ def hold(core: Context, event: HoldJobs) -> None:
         return
     count = started = 0
     for part in sorted(group.subgroups):
-        subgroup = group.subgroups[part]
+        subgroup = group.subgroups.get(part)
+        if subgroup is None:
+            continue
         fresh = group.open_of(subgroup.indices & wanted) - subgroup.holding - subgroup.cancelling
         if not fresh:
             continue
@@ -265,9 +326,9 @@ def _unhold(core: Context, group: Group, wanted: IndexSet) -> None:
 
 
 def _may_lift(core: Context, event: ReleaseJobs, group: Group) -> bool:
-    """True if a group held since a restore may go on: as a whole, once every peer has told what runs there; else
-    refuse."""
-    if not stocktaking.missing(core) and event.indices is None:
+    """True if a group held since a restore may go on: as a whole, once every peer and machine has told what runs
+    there; else refuse."""
+    if not stocktaking.in_doubt(core, group) and event.indices is None:
         return True
     whole = "" if event.indices is None else "it is released as a whole; "
     refuse(core, event, f"{group.group}: {whole}{stocktaking.note(core, group)}")

@@ -7,13 +7,24 @@ and a submission that was not answered yet never was.
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import ceil
 from typing import assert_never
 
 import msgspec
 
 from diana.engine.journal.effects import DecisionMade, Refusal, Reply
 from diana.engine.journal.state import Group
-from diana.engine.placement import candidates, foretelling, late, parts, planning, recall
+from diana.engine.placement import (
+    candidates,
+    foretelling,
+    gang_placing,
+    gang_planning,
+    gang_queues,
+    late,
+    parts,
+    planning,
+    recall,
+)
 from diana.engine.placement.accept import accept
 from diana.engine.placement.draft import (
     Draft,
@@ -57,9 +68,14 @@ def _decide_placement(core: Context, draft: Draft, placement: Placement) -> None
     core.book(Drafts).groups.discard(placement.group)
     group = core.state.groups.get(placement.group)
     if group is None or group.state or not parallel_left(group, draft.spec):
+        if draft.spec.is_gang:
+            gang_queues.leave(core, placement.group)
         return
     # Jobs may have been cancelled or held while the quotes came in, and others come back.
-    waiting = group.unplaced - group.holding
+    waiting = group.placeable()
+    if draft.spec.is_gang:
+        _place_gangs(core, draft, placement, group)
+        return
     indices, to = recall.next_of(group, waiting & draft.indices)
     if not waiting.issubset(indices):
         core.to_place.add(group.group)
@@ -67,6 +83,12 @@ def _decide_placement(core: Context, draft: Draft, placement: Placement) -> None
         # Ordered to another site while the quotes came in.
         core.to_place.add(group.group)
         return
+    left, cap = parallel_left(group, draft.spec), draft.spec.max_parallel
+    if cap and left < cap:
+        # A part keeps the share it gets; jobs beyond that share's part of the group wait for another.
+        indices, later = indices.take(ceil(len(indices) * left / cap))
+        if later:
+            core.to_place.add(group.group)
     # Only these jobs may be given up: others of the draft may be meant for another site by now.
     draft.indices = indices
     if not indices:
@@ -78,13 +100,29 @@ def _decide_placement(core: Context, draft: Draft, placement: Placement) -> None
     parallel = parallel_left(group, draft.spec)
     planned = planning.planned(core, draft, manifest, parallel)
     plan = planned.plan
-    if plan.parts and placement.to is None and late.may_wait(core, draft, plan.decision):
+    waits = bool(plan.parts) and placement.to is None and late.may_wait(core, draft, plan.decision)
+    if plan.parts and placement.to is None and not (group.decisions or late.waits(core, group)):
+        planned, waits = planning.looked_ahead(core, draft, manifest, planned, waits=waits)
+    if waits:
         late.bind(core, group, draft, manifest, planned)
     elif plan.parts:
         plan = _foretold(core, draft, planned)
         parts.place(core, group, plan, parallel, manifest, unguarded=draft.unguarded)
     else:
         _wait(core, draft, placement, group, _unplaceable(plan, draft.spec).text)
+
+
+def _place_gangs(core: Context, draft: Draft, placement: Placement, group: Group) -> None:
+    # A component that came back while the quotes were asked reads its checkpoint as the others do.
+    draft.indices = group.placeable()
+    manifest = Manifest(core, draft)
+    if manifest.missing:
+        placed, why = False, manifest.missing_line()
+    else:
+        placed, why = gang_placing.place_next(core, group, draft, manifest)
+    gang_queues.tried(core, group, placed=placed, why=why)
+    if why:
+        _wait(core, draft, placement, group, why)
 
 
 def _foretold(core: Context, draft: Draft, planned: PlannedDraft, *, waits: bool = False) -> splitting.Plan:
@@ -101,7 +139,10 @@ def _decide_new(
     manifest = Manifest(core, draft)
     if manifest.missing:
         if not ask_again():
-            _refuse(core, purpose, Refusal(code="usage", text=manifest.missing_line()))
+            _refuse(core, purpose, _missing(manifest))
+        return
+    if draft.spec.is_gang:
+        _decide_gang(core, draft, purpose, manifest, ask_again)
         return
     parallel = parallel_left(None, draft.spec)
     planned = planning.planned(core, draft, manifest, parallel)
@@ -113,14 +154,54 @@ def _decide_new(
     match purpose:
         case NewGroup():
             group = accept(core, purpose)
-            if late.may_wait(core, draft, plan.decision):
+            waits = late.may_wait(core, draft, plan.decision)
+            planned, waits = planning.looked_ahead(core, draft, manifest, planned, waits=waits)
+            if waits:
                 late.bind(core, group, draft, manifest, planned)
             else:
                 plan = _foretold(core, draft, planned)
                 parts.place(core, group, plan, parallel, manifest, unguarded=draft.unguarded)
         case PlanOnly(event):
-            plan = _foretold(core, draft, planned, waits=late.may_wait(core, draft, plan.decision))
-            core.reply(Reply(event.request, DecisionMade(plan.decision)))
+            waits = late.may_wait(core, draft, plan.decision)
+            plan = _foretold(core, draft, planned, waits=waits)
+            core.reply(Reply(event.request, DecisionMade(plan.decision, waits)))
+        case Probe(told):
+            told(None)
+        case _:
+            assert_never(purpose)
+
+
+def _missing(manifest: Manifest) -> Refusal:
+    name, silent = manifest.held_by_silent()
+    if not silent or manifest.trouble:
+        return Refusal(code="usage", text=manifest.missing_line())
+    sites = ", ".join(silent[:3]) + (f" and {len(silent) - 3} more" if len(silent) > 3 else "")
+    text = f"dataset {name}: held by {sites}, and no answer came from there in time; try again"
+    return Refusal(code="retry", text=text, retry_after_s=5.0)
+
+
+def _decide_gang(
+    core: Context, draft: Draft, purpose: NewGroup | PlanOnly | Probe, manifest: Manifest, ask_again: Callable[[], bool]
+) -> None:
+    answer = gang_planning.decide(core, draft, manifest)
+    if isinstance(answer, Refusal) and (answer.code != "retry" or isinstance(purpose, PlanOnly)):
+        if not ask_again():
+            code = "unplaceable" if answer.code == "retry" else answer.code
+            _refuse(core, purpose, msgspec.structs.replace(answer, code=code))
+        return
+    match purpose:
+        case PlanOnly(event):
+            assert not isinstance(answer, Refusal)
+            core.reply(Reply(event.request, DecisionMade(answer)))
+        case NewGroup():
+            group = accept(core, purpose)
+            if isinstance(answer, Refusal):
+                gang_queues.tried(core, group, placed=False, why=answer.text)
+                _wait(core, draft, Placement(group.group), group, answer.text)
+            elif gang_queues.others_wait(core):
+                core.to_place.add(group.group)
+            else:
+                gang_placing.place(core, group, 0, answer, manifest)
         case Probe(told):
             told(None)
         case _:
@@ -140,7 +221,10 @@ def _unplaceable(plan: splitting.Plan, spec: GroupSpec) -> Refusal:
 
 
 def _but(row: SiteCost) -> str:
-    return f" (takes it if {row.near_miss})" if row.near_miss else ""
+    if row.near_miss:
+        return f" (takes it if {row.near_miss})"
+    found = [one.found for one in row.failed if one.found]
+    return f" ({'; '.join(found[:3])})" if found else ""
 
 
 def _refuse(core: Context, purpose: NewGroup | PlanOnly | Probe, refusal: Refusal) -> None:

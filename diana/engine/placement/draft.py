@@ -10,7 +10,9 @@ import msgspec
 from diana.engine.journal.effects import Refusal
 from diana.engine.journal.events import LookedUp, SubmitChain, SubmitGroup
 from diana.engine.journal.state import Group
+from diana.engine.matching.match import Match, with_model
 from diana.engine.messages.messages import Quote, QuoteRequest
+from diana.engine.site.context import Context
 from diana.model.history import program_key, template_key
 from diana.model.ids import GroupId, SiteId
 from diana.model.indexset import IndexSet
@@ -99,6 +101,8 @@ class Draft:
         self.purpose = purpose
         self.unguarded = False
         """True if also sites that failed the group may have it."""
+        self.looked = ""
+        """In words, what came out where its ways were rolled forward; empty: they were not."""
         self.waiting: set[SiteId] = set()
         """Sites whose quotes are still to come; this one while it looks what data it holds itself."""
         self.asked: set[SiteId] = set()
@@ -116,6 +120,7 @@ class Draft:
         """Beginnings of the URLs that the jobs would read, which every site is asked about."""
         self.held: LookedUp | None = None
         """This site's own answer, what it holds of the refs; None: it has not looked."""
+        self._match: Match | None = None
         self._load: tuple[int, GroupLoad] = (-1, NO_LOAD)
         """(number of answers that it was added up from, load of the group)."""
 
@@ -135,6 +140,12 @@ class Draft:
         if isinstance(self.purpose, Pricing):
             return self.purpose.sites
         return frozenset() if self.to is None else frozenset((self.to,))
+
+    def match(self, core: Context) -> Match:
+        """Return which sites the group may have."""
+        if self._match is None:
+            self._match = Match(core, with_model(core, self.spec, self.owner))
+        return self._match
 
     def demand(self, settings: Settings) -> Demand:
         """Return the demand by what is known before anybody was asked: without the group's data."""
@@ -235,12 +246,15 @@ def _stretches(refs: list[str]) -> list[tuple[str, ...]]:
 
 def quote_request(draft: Draft, part: int = 0) -> QuoteRequest:
     need, load = draft.spec.resources, draft.load()
+    processors, gpus = draft.spec.least_of_site()
     return QuoteRequest(
         quote=draft.number,
-        processors=need.processors,
+        processors=processors,
         memory_bytes=need.memory_bytes,
-        gpus=need.gpus,
-        jobs=len(draft.indices),
+        gpus=gpus,
+        scratch_bytes=need.scratch_bytes,
+        # Gangs are placed one by one.
+        jobs=min(len(draft.indices), draft.spec.gang_size) if draft.spec.is_gang else len(draft.indices),
         refs=draft.stretches[part],
         part=part,
         owner=draft.owner,
@@ -255,16 +269,15 @@ def quote_request(draft: Draft, part: int = 0) -> QuoteRequest:
         group=draft.group or "",
         group_work_s=load.work_s,
         group_bytes=load.size_bytes,
+        coming=draft.spec.is_gang,
+        kinds=draft.spec.is_gang or draft.spec.requires or bool(draft.spec.builds),
     )
 
 
-def allowed(spec: GroupSpec, site: SiteId) -> bool:
-    return (not spec.sites or site in spec.sites) and site not in spec.not_sites
-
-
 def parallel_left(group: Group | None, spec: GroupSpec) -> int:
-    """Return how many jobs may yet run at once beside those of the parts that stand; 1 if there is no limit."""
+    """Return how many jobs may yet run at once beside those of the parts that stand; 1 if there is no limit. A part
+    runs no more than its share, and no more than it has jobs without a result that were not given back."""
     if not spec.max_parallel:
         return 1
-    held = sum(s.max_parallel for s in group.subgroups.values() if s.open_jobs()) if group else 0
+    held = sum(min(s.max_parallel, s.open_jobs()) for s in group.subgroups.values()) if group else 0
     return max(0, spec.max_parallel - held)

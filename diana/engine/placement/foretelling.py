@@ -11,11 +11,12 @@ import msgspec
 from diana.engine.placement.candidates import Field
 from diana.engine.placement.draft import Draft, quote_request
 from diana.engine.site.context import Context
+from diana.model.history import program_key
 from diana.model.ids import SiteId
 from diana.model.sketch import Sketch
 from diana.model.views.decision import Basis, Decision, PlannedPart, RangeFrom
 from diana.policy.pricing.demand import Candidate
-from diana.policy.queueing.slowest_job import ALIKE, GroupEnd, GroupShare, RunSpread, first_come, mean_run_s
+from diana.policy.queueing.slowest_job import GroupEnd, GroupShare, RunSpread, alike, first_come, mean_run_s
 
 LOW, MIDDLE, HIGH = 0.1, 0.5, 0.9
 """Chances of ends: eight of ten lie between the outer ones."""
@@ -61,7 +62,7 @@ def told(core: Context, draft: Draft, field: Field, decision: Decision, *, late:
     else:
         shares = [_of_part(draft, sites[part.site], runs, part, decision.parts) for part in decision.parts]
     slowest_s = GroupEnd(shares, runs.spread).quantile(MIDDLE)
-    past = core.state.past_ends.correction(runs.basis)
+    past = core.state.past_ends.correction(runs.basis, draft.owner, program_key(draft.spec), decision.main_site())
     low_s = high_s = NOT_KNOWN_S
     range_from: RangeFrom = ""
     if past.groups:
@@ -87,6 +88,9 @@ def _runs(
     core: Context, draft: Draft, field: Field, sites: dict[SiteId, Candidate], used: Sequence[SiteId]
 ) -> RunsKnown:
     """Run times at reference speed: of the jobs that ran here or whose results came home, else those in the quotes."""
+    if draft.spec.model or any(source == "model" for source in field.run_from.values()):
+        # The model knows what past runs of the same program with other values do not.
+        return RunsKnown(alike(), "declared")
     name = f"{quote_request(draft).template} {draft.owner}"
     values, weights = [], []
     state = core.state
@@ -109,8 +113,8 @@ def _runs(
             here = frozenset(site for site, source in field.run_from.items() if source == "here")
             return RunsKnown(spread, "runs", here)
     if all(field.run_from.get(site) == "guess" for site in used):
-        return RunsKnown(ALIKE, "guess")
-    return RunsKnown(ALIKE, "declared")
+        return RunsKnown(alike(), "guess")
+    return RunsKnown(alike(), "declared")
 
 
 def _samples(sketch: Sketch | None) -> list[tuple[float, float]]:

@@ -7,7 +7,7 @@ from collections import Counter
 import msgspec
 
 from diana.engine.placement.candidates import Field
-from diana.model.views.decision import Decision, Reason, SiteCost
+from diana.model.views.decision import Decision, SiteCost, SiteCount
 
 MOST_ROWS = 64
 NOT_ASKED = "others promised to be done earlier; not asked"
@@ -28,11 +28,20 @@ def judged(decision: Decision, field: Field) -> Decision:
     return msgspec.structs.replace(
         decision,
         candidates=tuple(shown),
-        reasons=tuple(Reason(why, n) for why, n in sorted(reasons.items(), key=lambda one: (-one[1], one[0]))),
+        reasons=tuple(
+            SiteCount(reason=why, sites=n) for why, n in sorted(reasons.items(), key=lambda one: (-one[1], one[0]))
+        ),
         rejected=sum(bool(c.rejected) for c in field.candidates),
     )
 
 
 def _row(row: SiteCost, field: Field) -> SiteCost:
     near = field.near.get(row.site, "") if row.rejected else ""
-    return msgspec.structs.replace(row, run_from=field.run_from.get(row.site, ""), near_miss=near)
+    return msgspec.structs.replace(
+        row,
+        run_from=field.run_from.get(row.site, ""),
+        near_miss=near,
+        failed=field.failed.get(row.site, ()),
+        model_s=field.model_s.get(row.site, 0.0),
+        rank=field.ranks.get(row.site, 0.0),
+    )

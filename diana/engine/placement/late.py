@@ -8,7 +8,7 @@ import msgspec
 from diana.engine.guard import guard
 from diana.engine.journal.state import Group
 from diana.engine.messages.binding import TurnCall
-from diana.engine.placement import foretelling, judging, parts, planning, reservations
+from diana.engine.placement import foretelling, judging, parts, planning, pull_back, reservations
 from diana.engine.placement.draft import Draft
 from diana.engine.placement.manifest import Manifest
 from diana.engine.placement.planning import PlannedDraft
@@ -22,11 +22,15 @@ from diana.policy.binding import choice, patience
 
 
 def may_wait(core: Context, draft: Draft, planned: Decision) -> bool:
-    """True if jobs that cannot start at once may wait for their turn. All are bound at once under `max_parallel`, if a
-    site failed their group, while this site is drained, before it stops, and where one site alone may have them; also
-    where data weigh a quarter of the runs, unless the job file says otherwise or the plan is to stay where they lie."""
+    """True if jobs that cannot start at once may wait for their turn. All are bound at once under `max_parallel` and
+    under requirements of a set of sites, if a site failed their group, while this site is drained, before it stops, and
+    where one site alone may have them; also where data weigh a quarter of the runs, unless the job file says otherwise
+    or the plan is to stay where they lie."""
     settings = core.state.settings
     if (draft.spec.bind or settings.binding) != "late" or settings.placement != "diana":
+        return False
+    if draft.spec.set_requirements:
+        # A plan tells which sites they are; nobody knows who will call.
         return False
     if len(draft.spec.sites) == 1 or not (core.view.peers or core.state.peers):
         return False
@@ -37,6 +41,11 @@ def may_wait(core: Context, draft: Draft, planned: Decision) -> bool:
         return True
     near = patience.nearest([row for row in planned.candidates if not row.rejected])
     return near.issuperset(part.site for part in planned.parts)
+
+
+def waits(core: Context, group: Group) -> bool:
+    """True if jobs of the group wait for their turn already."""
+    return group.group in core.book(reservations.Reservations).groups
 
 
 def _weighty(draft: Draft, planned: Decision) -> bool:
@@ -78,7 +87,7 @@ def bind(core: Context, group: Group, draft: Draft, manifest: Manifest, planned:
     if first:
         plan = _plan(core, draft, first, manifest, planned, now)
         if plan.parts:
-            plan = msgspec.structs.replace(plan, decision=_some(told, plan.decision, len(first), len(draft.indices)))
+            plan = msgspec.structs.replace(plan, decision=_some(told, plan.decision, len(first), draft))
             parts.place(core, group, plan, 0, manifest, unguarded=False)
     some = dict(list(seats.items())[: reservations.MOST_SITES])
     reservations.reserve(core, group, draft, manifest, some, told, again_s)
@@ -103,13 +112,13 @@ def _plan(
     return msgspec.structs.replace(plan, decision=judging.judged(plan.decision, planned.field))
 
 
-def _some(whole: Decision, first: Decision, jobs: int, of: int) -> Decision:
+def _some(whole: Decision, first: Decision, jobs: int, draft: Draft) -> Decision:
     """Return the decision on the jobs that start at once: with the prices and the end of the whole."""
-    reason = first.reason
+    reason, of = first.reason, len(draft.indices)
     if jobs < of:
         sites = f"at {first.parts[0].site}" if len(first.parts) == 1 else f"at {len(first.parts)} sites"
         reason = f"{counted(jobs, 'job')} of {of:,} can start now, {sites}; the others wait for their turn"
-    return msgspec.structs.replace(whole, plan=first.plan, parts=first.parts, reason=reason)
+    return msgspec.structs.replace(whole, plan=first.plan, parts=first.parts, reason=reason + draft.looked)
 
 
 def _seat(draft: Draft, row: SiteCost) -> reservations.Seat:
@@ -130,7 +139,7 @@ def on_call(core: Context, sender: SiteId, call: TurnCall) -> None:
         some, left = left.take(size)
         chosen.append(splitting.PlacedPart(sender, some))
     if chosen:
-        failing = guard.shunned(core, group.group) if waiting.new else ""
+        failing = guard.shunned(core, group.group)
         reason = f"their turn came at {sender}" + (f" ({failing})" if failing else "")
         decision = Decision(
             plan="whole",
@@ -144,7 +153,9 @@ def on_call(core: Context, sender: SiteId, call: TurnCall) -> None:
         if waiting.new:
             # The prices that they wait by now are kept with the first that are bound by them.
             waiting.new = False
+            reason += waiting.draft.looked
             decision = msgspec.structs.replace(waiting.told, reason=reason, parts=(), decided_at_s=core.now)
         plan = splitting.Plan(decision, tuple(chosen))
         parts.place(core, group, plan, 0, waiting.manifest, unguarded=False)
+        pull_back.called(core, group, sender, waiting.seats[sender].stage_s)
     reservations.answered(core, group, sender)

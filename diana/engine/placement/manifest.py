@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from diana.engine.data import checkpoints
 from diana.engine.data.datasets import nearest
 from diana.engine.placement.draft import Draft, blob_sizes
 from diana.engine.site.context import Context
@@ -46,6 +47,8 @@ class Manifest:
                 self._entries.append((units[ref], frozenset(holders[ref]), readers))
             else:
                 self.missing.append(ref)
+        for unit, readers in checkpoints.units(core, draft.group, draft.indices):
+            self._entries.append((unit, frozenset([core.site]), readers))
         self._holders = sorted({site for _, some, _ in self._entries for site in some})
 
     def _known_of_old(self, core: Context, draft: Draft, units: dict[str, DataFile]) -> None:
@@ -73,6 +76,13 @@ class Manifest:
         sites = ", ".join(self._asked)
         mend = f"{hint}add it with: diana datasets add NAME PATH"
         return f"dataset {names}: not registered at {sites}{self._silent()}; {mend}"
+
+    def held_by_silent(self) -> tuple[str, list[SiteId]]:
+        """Return a missing dataset and the sites that say they have it and did not answer; none: nobody says so."""
+        for name in dict.fromkeys(dataset_of(ref) for ref in self.missing):
+            if silent := sorted(set(self._core.roster.holders([name])) - set(self._asked)):
+                return name, silent
+        return "", []
 
     def _not_in_dataset(self, ref: str) -> str:
         """Return what is wrong with the ref, if those who answered have other files or versions of its dataset; else

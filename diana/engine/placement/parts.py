@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from diana.engine.data import checkpoints
 from diana.engine.dispatch import promised_capacity
 from diana.engine.guard import guard
 from diana.engine.handover import inputs, origin
@@ -36,19 +39,15 @@ def place(
     shares = allot(parallel, [len(indices) for _, indices in pieces])
     parts = []
     for at, ((site, indices), share) in enumerate(zip(pieces, shares, strict=True)):
-        files, sources, readers = manifest.for_part(site, indices)
         room, behind = _room(core, group, site, indices)
         parts.append(
-            Part(
-                subgroup=subgroup_id(group.group, group.next_number + at),
-                epoch=group.epoch + 1 + at,
-                site=site,
-                indices=indices,
-                files=files,
-                sources=sources,
-                readers=readers,
+            part_of(
+                group,
+                at,
+                site,
+                indices,
+                manifest,
                 max_parallel=share,
-                attempt_base=group.attempt_base(indices),
                 exported=indices.issubset(group.exported),
                 room=room,
                 behind=behind,
@@ -65,6 +64,24 @@ def place(
         else:
             origin.offer(core, group, group.subgroups[part.subgroup])
     core.notify(group.group)
+
+
+def part_of(group: Group, at: int, site: SiteId, indices: IndexSet, manifest: Manifest, **more: Any) -> Part:
+    """Return the part numbered `at` of a placement, with the inputs that it reads. `more`: further fields of it."""
+    files, sources, readers = manifest.for_part(site, indices)
+    return Part(
+        subgroup=subgroup_id(group.group, group.next_number + at),
+        epoch=group.epoch + 1 + at,
+        site=site,
+        indices=indices,
+        files=files,
+        sources=sources,
+        readers=readers,
+        attempt_base=group.attempt_base(indices),
+        saved=checkpoints.of(group, indices),
+        memory_bytes=group.memory_bytes,
+        **more,
+    )
 
 
 def _room(core: Context, group: Group, site: SiteId, indices: IndexSet) -> tuple[int, bool]:

@@ -1,5 +1,5 @@
-"""Work is pulled back from where it would not fare well: from a site that drains, that has no slots any more, or that
-fails it fast (SPEC D7, U10).
+"""Work is pulled back from where it would not fare well: from a site that drains, that has no slots any more, that
+called for it and does not begin it, or that fails it fast (SPEC D7, U10).
 
 Its origin calls back the jobs that have not started and places them elsewhere, as for any move; a job that may run
 nowhere else waits there, with the reason. None of it counts as an export.
@@ -7,15 +7,19 @@ nowhere else waits there, with the reason. None of it counts as an export.
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterable
+from typing import NamedTuple
 
+from diana.engine.dispatch import capacity
 from diana.engine.guard import guard
 from diana.engine.guard.guard import Guard
 from diana.engine.handover import execution
 from diana.engine.journal.records import JobsMoved
 from diana.engine.journal.state import Custody, Group, Subgroup
+from diana.engine.matching.match import Match, allowed
 from diana.engine.placement import control
-from diana.engine.placement.draft import Draft, allowed
+from diana.engine.placement.draft import Draft
 from diana.engine.site.context import Context
 from diana.model.ids import GroupId, SiteId, group_of
 from diana.model.indexset import IndexSet
@@ -28,8 +32,23 @@ NO_SLOTS_S = 60.0
 UNFIT_AGAIN_S, UNFIT_MOST_S = 300.0, 6 * 3600.0
 """Seconds until a group that can run no more where it waits is called back from there again: at first, and at most; the
 pause doubles each time. Only the quotes tell whether another site has what it needs, and it may be that none has."""
+UNBEGUN_S = 60.0
+"""Seconds in which a site begins or ends jobs of a group that it called for: it calls for those that could start there
+at once. `STAGING_TIMES` as long as their inputs were to take is added."""
+STAGING_TIMES = 3.0
 MOST_TRIED = 8
 """Sites that failed jobs of a group, with none that did any well: the next would only fail them too."""
+
+
+class Called(NamedTuple):
+    """A site that called for jobs of a group, as it is looked at next."""
+
+    due_s: float
+    group: GroupId
+    site: SiteId
+    patience_s: float
+    begun: int
+    """Jobs of the group that had begun there, as far as it told."""
 
 
 class PullBack:
@@ -40,6 +59,9 @@ class PullBack:
         """Own groups called back from where they can run no more: (not again before, seconds between the last two)."""
         self.without_slots: dict[SiteId, float] = {}
         """Sites that have no slots -> since when."""
+        self.called: list[Called] = []
+        """Heap of those that called for jobs, by when they are looked at: each group and site once."""
+        self.callers: set[tuple[GroupId, SiteId]] = set()
 
 
 def tidy(core: Context) -> None:
@@ -59,7 +81,7 @@ def look(core: Context) -> None:
     if why_here := drained or idle.get(core.site, ""):
         for key in sorted(core.state.custodies):
             mine = core.state.custodies[key]
-            if mine.origin == core.site and (drained or _may_go(mine.spec, others)) and _any_waits(core, mine):
+            if mine.origin == core.site and (drained or _may_go(core, mine.spec, others)) and _any_waits(core, mine):
                 core.to_pull[(group_of(key[0]), core.site)] = f"{core.site} {why_here}"
     for key in guard.stopped_keys(core):
         custody = core.state.custodies.get(key)
@@ -67,19 +89,23 @@ def look(core: Context) -> None:
         if why and guard.shuns(core, group_of(key[0]), core.site):
             # Jobs that machines had when the group was stopped may wait again.
             core.to_pull[(group_of(key[0]), core.site)] = f"{core.site} fails them fast: {why}"
+    _look_at_callers(core)
     for site in sorted(core.parties.sites()):
         peer = core.view.peers.get(site)
         summary = peer.summary if peer is not None else None
         drained = f"is drained: {summary.drained}" if summary is not None and summary.drained else ""
         why = drained or idle.get(site, "")
         for group, _ in core.parties.handed_to(site) if why else ():
-            if drained or _may_go(group.spec, others):
+            if drained or _may_go(core, group.spec, others):
                 core.to_pull[(group.group, site)] = f"{site} {why}"
 
 
 def _any_waits(core: Context, custody: Custody) -> bool:
     """True if jobs of it wait here, or with machines that may give them back, and were not called back yet."""
-    return bool(custody.pending or execution.recallable(core, custody) - custody.recalled)
+    back = execution.recallable(core, custody)
+    if custody.spec.checkpoint is not None:
+        back = back | IndexSet.of(custody.running)
+    return bool(custody.pending or back - custody.recalled)
 
 
 def unfit(core: Context, site: SiteId, groups: Iterable[GroupId], why: str) -> None:
@@ -87,7 +113,7 @@ def unfit(core: Context, site: SiteId, groups: Iterable[GroupId], why: str) -> N
     others = [other for other in _with_slots(core) if other != site]
     for name in groups:
         group = core.state.groups.get(name)
-        if group is not None and not group.state and _may_go(group.spec, others) and _is_due(core, name, site):
+        if group is not None and not group.state and _may_go(core, group.spec, others) and _is_due(core, name, site):
             core.to_pull[(name, site)] = why
 
 
@@ -100,6 +126,59 @@ def _is_due(core: Context, name: GroupId, site: SiteId) -> bool:
     pause_s = min(UNFIT_MOST_S, max(UNFIT_AGAIN_S, 2 * pause_s))
     book[site] = (core.now + pause_s, pause_s)
     return True
+
+
+def called(core: Context, group: Group, site: SiteId, stage_s: float) -> None:
+    """Look later whether jobs that another site called for have begun there. `stage_s`: seconds that their inputs
+    take on the way."""
+    book, key = core.book(PullBack), (group.group, site)
+    if site != core.site and key not in book.callers:
+        book.callers.add(key)
+        patience_s = UNBEGUN_S + STAGING_TIMES * stage_s
+        heapq.heappush(book.called, Called(core.now + patience_s, *key, patience_s, _begun(core, group, site)))
+
+
+def _look_at_callers(core: Context) -> None:
+    """Note the groups that a site called for and does not begin while another could: it calls for no more of them for
+    some time, which grows."""
+    book = core.book(PullBack)
+    while book.called and book.called[0].due_s <= core.now:
+        one = heapq.heappop(book.called)
+        group = core.state.groups.get(one.group)
+        here = [] if group is None or group.state else _parts(group, one.site)
+        begun = 0 if group is None else _begun(core, group, one.site)
+        if group is None or sum(len(part.indices) for part in here) <= begun:
+            book.callers.discard((one.group, one.site))
+            continue
+        if begun == one.begun and (other := _idle_for(core, group, one.site)):
+            why = f"{one.site} called for them and began none in {one.patience_s:.0f} s, and {other} could"
+            if _is_due(core, one.group, one.site):
+                pause_s = book.unfit[one.group][one.site][1]
+                core.view.refused.setdefault(one.group, {})[one.site] = core.now + pause_s
+                core.to_pull[(one.group, one.site)] = why
+        heapq.heappush(book.called, one._replace(due_s=core.now + one.patience_s, begun=begun))
+
+
+def _begun(core: Context, group: Group, site: SiteId) -> int:
+    """Return how many jobs of the open parts there run or have ended, as far as the site told."""
+    told = [(part, core.view.progress.get(part.subgroup)) for part in _parts(group, site)]
+    return sum(part.finished + (known.running if known is not None else 0) for part, known in told)
+
+
+def _idle_for(core: Context, group: Group, site: SiteId) -> SiteId | None:
+    """Return a site that has idle processors for a job of the group; None: no other has."""
+    match, processors = Match(core, group.spec), group.spec.resources.processors
+    for other in _with_slots(core):
+        if other == site or not match.may_take(other) or guard.shuns(core, group.group, other):
+            continue
+        peer = core.view.peers.get(other)
+        summary = peer.summary if peer is not None else None
+        idle = summary.free_slots if summary is not None else 0
+        if other == core.site:
+            idle = capacity.free_slots(core)
+        if idle >= processors and core.view.refused.get(group.group, {}).get(other, 0.0) <= core.now:
+            return other
+    return None
 
 
 def _without_slots(core: Context) -> dict[SiteId, str]:
@@ -126,9 +205,13 @@ def _with_slots(core: Context) -> list[SiteId]:
     return [core.site, *found] if core.workers.slots() and not core.drained() else found
 
 
-def _may_go(spec: GroupSpec, others: list[SiteId]) -> bool:
+def _may_go(core: Context, spec: GroupSpec, others: list[SiteId]) -> bool:
     """True if the group may run at a site that has slots: jobs that may run nowhere else wait where they are."""
-    return any(allowed(spec, site) for site in others)
+    if spec.is_gang:
+        # A claim lapses by itself, and what was let go runs.
+        return False
+    match = Match(core, spec)
+    return any(match.may_take(site) for site in others)
 
 
 def settle(core: Context) -> None:
@@ -151,12 +234,21 @@ def _pull(core: Context, group: Group, site: SiteId, why: str) -> None:
     parts = [(s, some) for s in _parts(group, site) if (some := _waiting(core, group, s, unless=failing))]
     if not parts:
         return
-    core.persist(
-        JobsMoved(group=group.group, indices=IndexSet.union(some for _, some in parts), to=SiteId(""), why=why)
-    )
+    indices, drains = IndexSet.union(some for _, some in parts), _drains(core, site)
+    core.persist(JobsMoved(group=group.group, indices=indices, to=SiteId(""), why=why))
     for subgroup, some in parts:
-        control.recall(core, group, subgroup, some, why)
+        control.recall(core, group, subgroup, some, why, save=drains)
+    if drains:
+        control.save_others(core, group, indices)
     core.notify(group.group)
+
+
+def _drains(core: Context, site: SiteId) -> bool:
+    """True if the site drains: what runs there and can save its state goes elsewhere, too."""
+    if site == core.site:
+        return bool(core.drained())
+    peer = core.view.peers.get(site)
+    return peer is not None and peer.summary is not None and bool(peer.summary.drained)
 
 
 def _parts(group: Group, site: SiteId) -> list[Subgroup]:
@@ -170,13 +262,18 @@ def _waiting(core: Context, group: Group, subgroup: Subgroup, *, unless: bool) -
         return IndexSet()
     indices = group.open_of(subgroup.indices) - subgroup.cancelling - subgroup.recalled
     custody = core.state.custodies.get((subgroup.subgroup, subgroup.epoch)) if subgroup.site == core.site else None
-    return indices & (custody.pending | execution.recallable(core, custody)) if custody is not None else indices
+    if custody is None:
+        return indices
+    running = control.saves_state(group) and _drains(core, subgroup.site)
+    back = IndexSet.of(custody.running) if running else execution.recallable(core, custody)
+    return indices & (custody.pending | back)
 
 
 def _anybody_else(core: Context, name: GroupId, spec: GroupSpec) -> bool:
     """True if some peer might take the group, now or when it is heard of again."""
+    match = Match(core, spec)
     return any(
-        allowed(spec, site) and peer.state < State.LOST and site not in core.view.banned
+        match.may_take(site) and peer.state < State.LOST and site not in core.view.banned
         for site, peer in core.view.peers.items()
         if not guard.shuns(core, name, site) and not (peer.summary is not None and peer.summary.drained)
     )

@@ -10,16 +10,20 @@ import msgspec
 from diana.engine.dispatch import quote_answer
 from diana.engine.journal.events import LookedUp
 from diana.engine.journal.state import Group
+from diana.engine.matching.match import allowed
 from diana.engine.messages.messages import Quote, QuoteRequest
-from diana.engine.placement import baseline_shortlist, decide, recall
-from diana.engine.placement.draft import Draft, Drafts, Placement, allowed, parallel_left, quote_request
+from diana.engine.placement import baseline_shortlist, decide, gang_queues, recall
+from diana.engine.placement.draft import Draft, Drafts, Placement, parallel_left, quote_request
 from diana.engine.site import dependencies, journal_doubt
 from diana.engine.site.context import Context
 from diana.engine.site.timers import GroupTimer, RequestTimer
 from diana.model.data import dataset_of
 from diana.model.ids import SiteId
+from diana.model.indexset import IndexSet
 from diana.model.job import software
 from diana.model.trust.principal import Principal
+from diana.policy.allocation.few import ToldRoom, few
+from diana.policy.membership import mark
 from diana.policy.trust.authorise import Action, authorise
 
 SHORT_LIST = 16
@@ -35,18 +39,29 @@ ROUNDS = 3
 def replace(core: Context, group: Group) -> None:
     """Place what is unplaced of the group, unless that is under way."""
     core.timers.cancel(GroupTimer("place", group.group))
-    waiting = group.unplaced - group.holding
-    if group.state or group.on_hold or not waiting or not parallel_left(group, group.spec):
+    waiting = group.placeable()
+    if waiting and group.not_before_s > core.now and not group.state:
+        core.after(GroupTimer("place", group.group), group.not_before_s - core.now)
         return
-    if dependencies.waits(core, group) or journal_doubt.unheard(core):
+    if not _may_place(core, group, waiting):
+        if group.spec.is_gang:
+            gang_queues.leave(core, group.group)
         return
     if group.group in core.book(Drafts).groups:
         return
-    indices, to = recall.next_of(group, waiting)
+    if group.spec.is_gang and not gang_queues.has_turn(core, group):
+        return
+    indices, to = (waiting, None) if group.spec.is_gang else recall.next_of(group, waiting)
     purpose = Placement(group.group, to)
     draft = Draft(core.ticket(), group.spec, indices, group.refs, owner=group.owner, purpose=purpose)
     core.book(Drafts).groups.add(group.group)
     ask(core, draft)
+
+
+def _may_place(core: Context, group: Group, waiting: IndexSet) -> bool:
+    if group.state or group.on_hold or not waiting or not parallel_left(group, group.spec):
+        return False
+    return not (dependencies.waits(core, group) or journal_doubt.unheard(core))
 
 
 def ask(core: Context, draft: Draft) -> None:
@@ -55,7 +70,7 @@ def ask(core: Context, draft: Draft) -> None:
         draft.waiting.add(core.site)
     _ask(core, draft, _short_list(core, draft))
     if sought:
-        core.look_up(sought, lambda held: _looked_up(core, draft, held))
+        core.look_up(sought, lambda held: _looked_up(core, draft, held), owner=draft.owner)
     elif not draft.waiting:
         _decide(core, draft)
 
@@ -102,13 +117,13 @@ def _heard(core: Context, draft: Draft, site: SiteId) -> None:
 
 
 def _short_list(core: Context, draft: Draft) -> list[SiteId]:
-    """Return the peers to ask: all in a small grid; else those where it would end first by their summaries, and those
-    that hold data."""
+    """Return the peers to ask: all in a small grid; else those where it would end first by their summaries, few where
+    these are idle, and those that hold data."""
     names = {dataset_of(ref) for ref, _ in draft.refs} - {""}
     if draft.meant:
         holders = sorted(core.roster.holders(names))[:MOST_HOLDERS]
         return sorted({*draft.meant, *holders} & core.view.peers.keys())
-    plans = core.state.settings.placement == "diana"
+    plans, match = core.state.settings.placement == "diana", draft.match(core)
     if len(core.view.peers) <= SMALL_GRID and plans:
         alive = core.view.alive(core.now, core.state.settings.suspect_after_s)
         some = alive if names else [site for site in alive if allowed(draft.spec, site)]
@@ -123,10 +138,23 @@ def _short_list(core: Context, draft: Draft) -> list[SiteId]:
         holding = sorted(site for site in core.roster.holders(names) if answers(site))[:MOST_HOLDERS]
         return baseline_shortlist.asked(core, draft, holding)
     demand = draft.demand(core.state.settings)
-    best = core.roster.best(demand, SHORT_LIST, lambda site: allowed(draft.spec, site) and answers(site))
-    named = (SiteId(name) for name in draft.spec.sites[:SHORT_LIST])
+    best = core.roster.best(
+        demand, SHORT_LIST, lambda site: match.may_take(site) and answers(site), every=match.requirements is not None
+    )
+    if not (names or draft.refs or draft.spec.is_gang or draft.spec.rank or match.requirements):
+        best = _few(core, draft, best)
+    fixed = (each.site for each in draft.spec.components if each.site)
+    named = {SiteId(name) for name in (*draft.spec.sites[:SHORT_LIST], *fixed)}
     holding = sorted(site for site in core.roster.holders(names) if answers(site))[:MOST_HOLDERS]
     return sorted({*best, *holding, *(site for site in named if answers(site) and site != core.site)})
+
+
+def _few(core: Context, draft: Draft, listed: list[SiteId]) -> list[SiteId]:
+    """Return those of the list that are asked about a group without data."""
+    told = [(site, core.view.peers[site].summary) for site in listed]
+    rows = [ToldRoom(site, each.free_slots, each.queued_jobs) for site, each in told if each is not None]
+    processors = len(draft.indices) * draft.spec.resources.processors
+    return few(rows, processors, mark(f"{core.site}{draft.number}"))
 
 
 def answer_quote(core: Context, sender: SiteId, message: QuoteRequest) -> None:

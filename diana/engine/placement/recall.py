@@ -12,8 +12,8 @@ from diana.engine.journal.effects import Reply
 from diana.engine.journal.events import MoveJobs
 from diana.engine.journal.records import JobsMoved
 from diana.engine.journal.state import Group, Subgroup
+from diana.engine.matching.match import allowed
 from diana.engine.placement import control
-from diana.engine.placement.draft import allowed
 from diana.engine.site.context import Context
 from diana.model.ids import SiteId
 from diana.model.indexset import IndexSet
@@ -29,17 +29,38 @@ def move(core: Context, event: MoveJobs) -> None:
     if asked is None:
         return
     group, wanted = asked
-    wrong = _wrong(core, group, event.to)
+    wrong = _wrong(core, group, event.to) if event.to else _no_checkpoint(group)
     parts = _movable(group, wanted, event.to)
-    waiting = group.unplaced & wanted
+    waiting = group.unplaced & wanted if event.to else IndexSet()
     if wrong or not (parts or waiting):
-        text = f"{group.group} has nothing to move to {event.to}: {_why_not(group, wanted, event.to)}"
-        control.refuse(core, event, wrong or text)
+        where = f"to move to {event.to}" if event.to else "to save"
+        control.refuse(core, event, wrong or f"{group.group} has nothing {where}: {_why_not(group, wanted, event.to)}")
         return
     started = sum(control.started_of(core, subgroup, indices) for subgroup, indices in parts)
-    order(core, group, parts, waiting, event.to, f"asked for by {event.principal.name}")
-    count = len(waiting) + sum(len(indices) for _, indices in parts) - started
-    core.reply(Reply(event.request, Ok(count, started)))
+    why = f"asked for by {event.principal.name}"
+    if not event.to:
+        save(core, group, parts, why)
+        core.reply(Reply(event.request, Ok(started)))
+        return
+    order(core, group, parts, waiting, event.to, why, save=True)
+    count = len(waiting) + sum(len(indices) for _, indices in parts)
+    run_on = 0 if control.saves_state(group) else started
+    core.reply(Reply(event.request, Ok(count - run_on, run_on)))
+
+
+def save(core: Context, group: Group, parts: list[tuple[Subgroup, IndexSet]], why: str) -> None:
+    """Have running jobs save their state and stop; they are placed anew where it is best."""
+    indices = IndexSet.union(some for _, some in parts)
+    core.persist(JobsMoved(group=group.group, indices=indices, to=SiteId(""), why=f"from a checkpoint, {why}"))
+    for subgroup, some in parts:
+        control.checkpoint(core, group, subgroup, some)
+    core.notify(group.group)
+
+
+def _no_checkpoint(group: Group) -> str:
+    if control.saves_state(group):
+        return ""
+    return f"{group.group} cannot save its jobs' state: its job file has no [checkpoint]"
 
 
 def order(
@@ -54,11 +75,14 @@ def order(
     room: int = 0,
     gain_s: float = 0.0,
     behind: bool = False,
+    save: bool = False,
 ) -> None:
-    """Call back the jobs of these parts that have not started, and place them, and `waiting` too, at that site.
+    """Call back the jobs of these parts that have not started, and place them, and `waiting` too, at that site; empty:
+    wherever it is best.
 
     `exported`: a congested site lets them go, this once; `room`: number of the room that the site keeps for them, 0:
-    none; `gain_s`: seconds within which they are to start there; `behind`: they get no raise there.
+    none; `gain_s`: seconds within which they are to start there; `behind`: they get no raise there; `save`: those that
+    have started are to save their state, if they can, and come, too.
     """
     indices = IndexSet.union([waiting, *(some for _, some in parts)])
     core.persist(
@@ -74,13 +98,20 @@ def order(
         )
     )
     for subgroup, some in parts:
-        control.recall(core, group, subgroup, some, f"moved to {to}")
+        control.recall(core, group, subgroup, some, f"moved to {to}" if to else why, save=save)
     if waiting:
         core.to_place.add(group.group)
     core.notify(group.group)
 
 
 def _wrong(core: Context, group: Group, to: SiteId) -> str:
+    if group.spec.is_gang:
+        mend = (
+            f"diana checkpoint {group.group} has them go on where it is best"
+            if control.saves_state(group)
+            else "cancel it and name their sites in the job file"
+        )
+        return f"{group.group}: gangs go where all their components fit; {mend}"
     if to != core.site and to not in core.view.peers:
         return f"no site {to} is known at {core.site}; see diana sites"
     peer = core.view.peers.get(to)

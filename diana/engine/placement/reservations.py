@@ -180,7 +180,7 @@ def parted(core: Context, site: SiteId) -> None:
 def _left(core: Context, group: Group) -> IndexSet:
     if group.state or group.on_hold or group.group not in core.book(Reservations).groups:
         return IndexSet()
-    return group.unplaced - group.holding
+    return group.placeable()
 
 
 def _tell_all(core: Context, group: Group) -> None:
@@ -242,6 +242,7 @@ def _word(core: Context, group: Group, waiting: WaitingGroup, site: SiteId, told
         stage_s=seat.stage_s,
         memory_bytes=asked.memory_bytes,
         gpus=asked.gpus,
+        scratch_bytes=asked.scratch_bytes,
         owner=group.owner,
         template=asked.template,
         work_s=asked.work_s,

@@ -10,9 +10,15 @@ from diana.engine.queue.entries import QueueEntry
 from diana.model.settings import Settings
 from diana.policy.queueing import priority
 
+_GANGS = 0
+"""Stands for the size of components of gangs."""
+
 
 class Ageing:
     """Keeps `Entry.steps`, the age steps of every queued entry.
+
+    Components of gangs wait by themselves: a claim that is given its processors may come to nothing, so only those that
+    were let go count as started.
 
     In the paper's mode waiting counts from the submission. In the default mode it counts from the last start of a job
     of the same user and size, if that was later: jobs whose like still start do not starve, and a backlog of hours
@@ -63,9 +69,15 @@ class Ageing:
 
     def moved(self, entry: QueueEntry) -> list[QueueEntry]:
         """Note that one of its jobs started; return the entries of its user and size whose waiting begins anew."""
+        return self._moved(_like(entry))
+
+    def let_go(self, user: str) -> list[QueueEntry]:
+        """As `moved`, for a component of one of the user's gangs."""
+        return self._moved((user, _GANGS))
+
+    def _moved(self, size: tuple[str, int]) -> list[QueueEntry]:
         if not self._from_start:
             return []
-        size = (entry.user, entry.processors)
         self._moved_s[size] = self.now
         fallen = list(self._aged.pop(size, {}).values())
         for one in fallen:
@@ -77,13 +89,13 @@ class Ageing:
         """Site time from which its waiting counts."""
         if not self._from_start:
             return entry.submitted_s
-        return max(entry.submitted_s, self._moved_s.get((entry.user, entry.processors), 0.0))
+        return max(entry.submitted_s, self._moved_s.get(_like(entry), 0.0))
 
     def _lift(self, entry: QueueEntry, now: float) -> None:
         """Set the steps and when to look again."""
         if self._threshold_s <= 0:
             return
-        size, since_s = (entry.user, entry.processors), self.since_s(entry)
+        size, since_s = _like(entry), self.since_s(entry)
         entry.steps = min(priority.age_steps(now - since_s, self._threshold_s), priority.MOST_STEPS)
         # A multiple of the threshold may come out a rounding short of the due time that was set for it.
         if entry.steps < priority.MOST_STEPS and since_s + (entry.steps + 1) * self._threshold_s <= now:
@@ -95,9 +107,14 @@ class Ageing:
             heappush(self._due, (entry.due_s, entry.key))
 
     def _forget(self, entry: QueueEntry) -> None:
-        size = (entry.user, entry.processors)
+        size = _like(entry)
         aged = self._aged.get(size)
         if aged is not None:
             aged.pop(entry.key, None)
             if not aged:
                 del self._aged[size]
+
+
+def _like(entry: QueueEntry) -> tuple[str, int]:
+    """Return (user, size): the entries whose waiting begins anew together."""
+    return entry.user, _GANGS if entry.claims else entry.processors

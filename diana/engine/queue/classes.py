@@ -6,13 +6,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from diana.engine.journal.state import Service
 from diana.engine.machines.requirements import PLAIN, Kind, Needs
 from diana.engine.queue.entries import WHOLE, QueueEntry, exact
 from diana.engine.queue.order import Closed, RowOrder
+from diana.model.arrays import Bools, Floats, Ints, NDArray, nothing, noughts, np, ones, whole
 from diana.model.settings import Settings
 from diana.policy.queueing import heavy, priority
 
@@ -47,20 +45,21 @@ class ClassKey(NamedTuple):
 class Sizes:
     """The figures Pr depends on: one row per (user, processors) that was ever queued, and the users' own figures."""
 
+    base = noughts(_FIRST)
+    """Pr of each row when everything was last re-prioritised."""
+    _processors = ones(_FIRST)
+    _user = whole(_FIRST)
+    _queued = noughts(_FIRST)
+    _quota = ones(_FIRST)
+    _served = noughts(_FIRST)
+
     def __init__(self) -> None:
         self.queued_thousandths = 0
         """T in thousandths."""
-        self.base = np.zeros(_FIRST)
-        """Pr of each row when everything was last re-prioritised."""
         self.last_totals: tuple[float, float] = (0, 0.0)
         """(T, Q) when everything was last re-prioritised."""
         self._rows: dict[tuple[str, int], int] = {}
-        self._processors = np.ones(_FIRST)
-        self._user = np.zeros(_FIRST, dtype=np.int64)
         self._numbers: dict[str, int] = {}
-        self._queued = np.zeros(_FIRST)
-        self._quota = np.ones(_FIRST)
-        self._served = np.zeros(_FIRST)
 
     def user(self, name: str, quota: float, served: float) -> None:
         """Make the user known, or renew its quota and the service it had."""
@@ -93,7 +92,7 @@ class Sizes:
             self._processors[row], self._user[row] = processors, self._numbers[user]
         return row
 
-    def processors(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+    def processors(self, rows: Ints) -> Floats:
         """Return the processors of one job of each of these rows."""
         return self._processors[rows]
 
@@ -118,7 +117,7 @@ class Sizes:
 
     def if_arrived(
         self, settings: Settings, service: Service, user: str, processors: int, jobs: int
-    ) -> tuple[NDArray[np.float64], float]:
+    ) -> tuple[Floats, float]:
         """(Pr of every row, Pr of the new ones) if the user queued so many jobs more; nothing changes."""
         number = self._numbers.get(user, len(self._numbers))
         some = len(self._numbers) + (number == len(self._numbers))
@@ -152,41 +151,44 @@ class Sizes:
 class ClassTable:
     """Rows are classes that have queued jobs."""
 
+    effective = noughts(_FIRST)
+    bound = nothing(_FIRST)
+    _kind = whole(_FIRST)
+    """Number of each row's kind; 0: its jobs want what any machine has."""
+    _gpus = noughts(_FIRST)
+    """GPUs per processor of each row's jobs."""
+    _size = whole(_FIRST)
+    _added = noughts(_FIRST)
+    _jobs = noughts(_FIRST)
+    _work_s = noughts(_FIRST)
+    """Queued jobs of each row (`_jobs`), and the processor-seconds expected of them (`_work_s`)."""
+    _here_processors = noughts(_FIRST)
+    _here_s = noughts(_FIRST)
+    """The same without reservations."""
+
     def __init__(self) -> None:
         self.sizes = Sizes()
         self.keys: dict[int, ClassKey] = {}
-        self.effective = np.zeros(_FIRST)
         self._rows: dict[ClassKey, int] = {}
         self._kinds: dict[Kind, tuple[int, int]] = {}
         """Kinds of the rows with needs beyond the plain: kind -> (its number, how many rows)."""
-        self._kind = np.zeros(_FIRST, dtype=np.int64)
-        """Number of each row's kind; 0: its jobs want what any machine has."""
         self._spare_kinds: list[int] = []
-        self._gpus = np.zeros(_FIRST)
-        """GPUs per processor of each row's jobs."""
         self._last_kind = 0
         self.kind_changes = 0
         """Version counter: rises when a kind of job comes or goes."""
         self._free: list[int] = []
         self._members: list[int] = []
-        self._size = np.zeros(_FIRST, dtype=np.int64)
-        self._added = np.zeros(_FIRST)
-        self.bound = np.zeros(_FIRST, dtype=bool)
         self.startable = RowOrder()
         """The entries with jobs that could start now."""
         self.reserved = RowOrder()
         """The reservations: their jobs wait at their origin."""
-        self._jobs = np.zeros(_FIRST)
-        self._work_s = np.zeros(_FIRST)
-        """Queued jobs of each row (`_jobs`), and the processor-seconds expected of them (`_work_s`)."""
-        self._here_jobs = np.zeros(_FIRST)
-        self._here_s = np.zeros(_FIRST)
-        """The same without reservations."""
 
     def prioritise(self, settings: Settings, served_jobs: float, served_processors: float) -> None:
         """Compute the effective priority of every class, from numbers as they are now."""
         self.sizes.prioritise(settings, served_jobs, served_processors)
         count = len(self._members)
+        if not count:
+            return
         self.effective[:count] = priority.effective(self.sizes.base[self._size[:count]], self._added[:count])
 
     # --- membership ----------------------------------------------------------------------------------
@@ -227,7 +229,7 @@ class ClassTable:
                 self._jobs[row] -= jobs
                 self._work_s[row] -= work_s
                 if not entry.reserved:
-                    self._here_jobs[row] -= jobs
+                    self._here_processors[row] -= jobs * entry.processors
                     self._here_s[row] -= work_s
         each_s = entry.run_s * entry.processors
         parts = zip(entry.rows, (entry.plain, entry.jobs - entry.plain), strict=True)
@@ -237,30 +239,30 @@ class ClassTable:
             self._jobs[row] += jobs
             self._work_s[row] += work_s
             if not entry.reserved:
-                self._here_jobs[row] += jobs
+                self._here_processors[row] += jobs * entry.processors
                 self._here_s[row] += work_s
 
-    def ahead(self, base: NDArray[np.float64], least: float, without: Collection[Kind] = ()) -> tuple[int, float]:
-        """(jobs, processor-seconds) of the classes whose effective priority is not below `least`, with `base` as the
-        Pr of each size. `without`: kinds that do not count."""
+    def ahead(self, base: Floats, least: float, without: Collection[Kind] = ()) -> tuple[int, float, int]:
+        """(jobs, processor-seconds, processors) of the classes whose effective priority is not below `least`, with
+        `base` as the Pr of each size. `without`: kinds that do not count."""
         count = len(self._members)
         if not count:
-            return 0, 0.0
+            return 0, 0.0, 0
         before = self._before(base, least, without)
-        return int(self._jobs[:count][before].sum()), max(0.0, float(self._work_s[:count][before].sum()))
+        jobs, work_s = self._jobs[:count][before], self._work_s[:count][before]
+        processors = jobs * self.sizes.processors(self._size[:count][before])
+        return int(jobs.sum()), max(0.0, float(work_s.sum())), int(processors.sum())
 
-    def here_ahead(
-        self, base: NDArray[np.float64], least: float, without: Collection[Kind] = ()
-    ) -> tuple[float, float]:
-        """As `ahead`, of what was handed over: reservations do not count."""
+    def here_ahead(self, base: Floats, least: float, without: Collection[Kind] = ()) -> tuple[float, float]:
+        """(processors, processor-seconds), else as `ahead`, of what was handed over: reservations do not count."""
         count = len(self._members)
         if not count:
             return 0.0, 0.0
         before = self._before(base, least, without)
-        jobs, work_s = float(self._here_jobs[:count][before].sum()), float(self._here_s[:count][before].sum())
-        return max(0.0, jobs), max(0.0, work_s)
+        processors, work_s = self._here_processors[:count][before].sum(), self._here_s[:count][before].sum()
+        return max(0.0, float(processors)), max(0.0, float(work_s))
 
-    def gpus_ahead_s(self, base: NDArray[np.float64], least: float, without: Collection[Kind] = ()) -> float:
+    def gpus_ahead_s(self, base: Floats, least: float, without: Collection[Kind] = ()) -> float:
         """As `ahead`, in GPU-seconds of the classes that want GPUs."""
         if not self._kinds:
             return 0.0
@@ -268,7 +270,7 @@ class ClassTable:
         return max(0.0, float((self._work_s[:count] * self._gpus[:count])[before].sum()))
 
     def weighed_ahead_s(
-        self, base: NDArray[np.float64], least: float, weights: Mapping[Kind, float], without: Collection[Kind] = ()
+        self, base: Floats, least: float, weights: Mapping[Kind, float], without: Collection[Kind] = ()
     ) -> float:
         """As `ahead`, each processor-second counted as often as its kind weighs."""
         if not weights:
@@ -279,7 +281,7 @@ class ClassTable:
             weight[self._kinds[kind][0]] = each
         return max(0.0, float((self._work_s[:count] * weight[self._kind[:count]])[before].sum()))
 
-    def _before(self, base: NDArray[np.float64], least: float, without: Collection[Kind]) -> NDArray[np.bool_]:
+    def _before(self, base: Floats, least: float, without: Collection[Kind]) -> Bools:
         count = len(self._members)
         before = priority.effective(base[self._size[:count]], self._added[:count]) >= least
         if without:
@@ -310,7 +312,7 @@ class ClassTable:
                 self.effective, self._added = doubled(self.effective), doubled(self._added)
                 self._size, self.bound = doubled(self._size), doubled(self.bound)
                 self._jobs, self._work_s = doubled(self._jobs), doubled(self._work_s)
-                self._here_jobs, self._here_s = doubled(self._here_jobs), doubled(self._here_s)
+                self._here_processors, self._here_s = doubled(self._here_processors), doubled(self._here_s)
                 self._kind, self._gpus = doubled(self._kind), doubled(self._gpus)
         self._rows[key], self.keys[row] = row, key
         self._kind[row], self._gpus[row] = self._count(key, 1), key.needs.gpus / key.processors
@@ -343,14 +345,14 @@ class ClassTable:
         """Return the kinds with needs beyond the plain, of all that is queued."""
         return tuple(self._kinds)
 
-    def shut(self, closed: Closed, rows: int) -> NDArray[np.bool_]:
+    def shut(self, closed: Closed, rows: int) -> Bools:
         """Return, for each of the first rows, whether the kind of its jobs is closed."""
         kind = self._kind[:rows]
         shut = self._marked(closed.kinds)[kind]
         shut |= (kind == 0) & (self.sizes.processors(self._size[:rows]) >= closed.wide)
         return shut
 
-    def _marked(self, kinds: Iterable[Kind]) -> NDArray[np.bool_]:
+    def _marked(self, kinds: Iterable[Kind]) -> Bools:
         """Return an array by kind number that is True for these kinds."""
         marks = np.zeros(self._last_kind + 1, dtype=bool)
         marks[[self._kinds[kind][0] for kind in kinds if kind in self._kinds]] = True
@@ -365,7 +367,7 @@ class ClassTable:
             del self._rows[key]
             self._count(key, -1)
             self._free.append(row)
-            self._jobs[row] = self._work_s[row] = self._here_jobs[row] = self._here_s[row] = 0.0
+            self._jobs[row] = self._work_s[row] = self._here_processors[row] = self._here_s[row] = 0.0
 
 
 def doubled(array: NDArray[Any]) -> NDArray[Any]:

@@ -25,6 +25,7 @@ class QueueEntry:
     __slots__ = (
         "allowed",
         "bound",
+        "claims",
         "counted",
         "due_s",
         "heavy",
@@ -65,6 +66,7 @@ class QueueEntry:
         reserved: bool = False,
         arrived_s: float = 0.0,
         load: GroupLoad = NO_LOAD,
+        claims: bool = False,
     ) -> None:
         self.key = key
         self.user = user
@@ -74,6 +76,8 @@ class QueueEntry:
         self.submitted_s = submitted_s
         self.order: Order = (max(submitted_s, arrived_s), processors, key)
         self.offset = offset
+        self.claims = claims
+        """True for components of a gang: what they are given is held until the gang is let go, or taken back."""
         self.bound = bound
         self.run_s = run_s
         """Expected run time of one job."""

@@ -8,11 +8,9 @@ from heapq import heappop, heappush
 from math import inf
 from typing import Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
 from diana.engine.machines.requirements import PLAIN, Kind
 from diana.engine.queue.entries import Order, QueueEntry
+from diana.model.arrays import Bools, Floats, Ints, nothing, noughts, np
 
 _FIRST = 64
 
@@ -51,15 +49,15 @@ class Key(Protocol):
 class ClassRows(Protocol):
     """The rows that the entries stand in."""
 
-    effective: NDArray[np.float64]
+    effective: Floats
     """Priority of each row."""
-    bound: NDArray[np.bool_]
+    bound: Bools
     """True for rows of the local queue."""
 
     @property
     def keys(self) -> Mapping[int, Key]: ...
 
-    def shut(self, closed: Closed, rows: int) -> NDArray[np.bool_]: ...
+    def shut(self, closed: Closed, rows: int) -> Bools: ...
 
 
 _Found = tuple[Order, bool, int, QueueEntry]
@@ -69,12 +67,13 @@ _Found = tuple[Order, bool, int, QueueEntry]
 class RowOrder:
     """Some of a table's entries, in the order of their turns."""
 
+    _any = nothing(_FIRST)
+    _head_s = noughts(_FIRST)
+    """Submission time of each row's first entry."""
+
     def __init__(self) -> None:
         self._lines: list[list[tuple[Order, QueueEntry]]] = []
         """Per row, its entries in order."""
-        self._any = np.zeros(_FIRST, dtype=bool)
-        self._head_s = np.zeros(_FIRST)
-        """Submission time of each row's first entry."""
 
     def grow(self) -> None:
         """Add an empty row."""
@@ -115,7 +114,7 @@ class RowOrder:
             yield from self._merge(table, tied[bound], closed)
             yield from self._merge(table, tied[~bound], closed)
 
-    def _merge(self, table: ClassRows, rows: NDArray[np.int64], closed: Closed) -> Iterator[tuple[QueueEntry, bool]]:
+    def _merge(self, table: ClassRows, rows: Ints, closed: Closed) -> Iterator[tuple[QueueEntry, bool]]:
         """Yield the entries of rows of one priority in their order. A row is looked into when its head may be next.
 
         A start may move other entries of its user to other rows: so a head is looked at again before it is chosen.
@@ -160,7 +159,7 @@ class RowOrder:
         return line[at] if at < len(line) else None
 
 
-def _rising(values: NDArray[np.float64]) -> Iterator[int]:
+def _rising(values: Floats) -> Iterator[int]:
     """Indices by rising value; the first few are found without sorting all."""
     first = np.empty(0, dtype=np.int64)
     if len(values) > 4 * _FIRST:

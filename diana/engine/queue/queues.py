@@ -56,6 +56,8 @@ class Prospect(NamedTuple):
     jobs_ahead: int
     work_ahead_s: float
     """Processor-seconds expected of the jobs ahead."""
+    processors_ahead: int
+    """Processors that the jobs ahead want, all at once."""
     gpus_ahead_s: float = 0.0
     """GPU-seconds expected of the jobs ahead."""
 
@@ -118,13 +120,19 @@ class Queues:
         self._count(entry, -jobs)
         self.classes.sizes.user(user, self._settings.quota_of(user), self._service.jobs.get(user, 0.0))
         self._stale = self._stale or self._settings.priority_mode != "paper"
-        for one in self._ageing.moved(entry):
+        for one in self._ageing.moved(entry) if not entry.claims else ():
             if one is not entry:
                 self.classes.place(one)
         if entry.jobs:
             self.classes.place(entry)
         else:
             self._drop(entry)
+
+    def let_go(self, user: str) -> None:
+        """Count a component of one of the user's gangs as started."""
+        for one in self._ageing.let_go(user):
+            self.classes.place(one)
+        self._stale = self._stale or self._settings.priority_mode != "paper"
 
     def remove(self, key: CustodyKey) -> None:
         entry = self.entries.get(key)
@@ -180,7 +188,7 @@ class Queues:
     def work_before_s(self, entry: QueueEntry, without: Collection[Kind] = ()) -> float:
         """Return the processor-seconds expected of all that has no lower priority than the entry's jobs, theirs
         included."""
-        return self.classes.ahead(self.classes.sizes.base, self._least(entry), without)[1]
+        return self.classes.ahead(self.classes.sizes.base, self.least_of(entry), without)[1]
 
     def reservations(self) -> Iterator[QueueEntry]:
         """Yield the reservations, those first whose turn comes first."""
@@ -191,14 +199,16 @@ class Queues:
                 yield entry
 
     def here_before(self, entry: QueueEntry, without: Collection[Kind] = ()) -> tuple[float, float]:
-        """(jobs, processor-seconds) of all that was handed over and has no lower priority than the entry's jobs."""
-        return self.classes.here_ahead(self.classes.sizes.base, self._least(entry), without)
+        """(processors, processor-seconds) of all that was handed over and has no lower priority than the entry's
+        jobs."""
+        return self.classes.here_ahead(self.classes.sizes.base, self.least_of(entry), without)
 
     def gpus_before_s(self, entry: QueueEntry, without: Collection[Kind] = ()) -> float:
         """Return `work_before_s` in GPU-seconds."""
-        return self.classes.gpus_ahead_s(self.classes.sizes.base, self._least(entry), without)
+        return self.classes.gpus_ahead_s(self.classes.sizes.base, self.least_of(entry), without)
 
-    def _least(self, entry: QueueEntry) -> float:
+    def least_of(self, entry: QueueEntry) -> float:
+        """Return the lowest priority of jobs that stand before the entry's, or beside them."""
         rows = [row for row in entry.rows if row >= 0]
         return max((float(self.classes.effective[row]) for row in rows), default=0.0) - _ROUNDING
 

@@ -8,9 +8,9 @@ copy said of them; those whose results went with the database are held.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
-from diana.engine.handover import execution, leases, results
+from diana.engine.handover import execution, gang_attempts, leases, own_runs, results
 from diana.engine.handover import origin as handover_origin
 from diana.engine.journal import fold_recovery
 from diana.engine.journal.effects import Refusal, Reply
@@ -22,9 +22,10 @@ from diana.engine.site import journal_doubt
 from diana.engine.site.context import Context
 from diana.engine.site.journal_doubt import JournalDoubt
 from diana.engine.site.timers import PeerTimer
-from diana.model.ids import SiteId, group_of, origin_of
+from diana.model.ids import GroupId, SiteId, group_of, origin_of
 from diana.model.indexset import IndexSet
 from diana.model.views.views import Ok
+from diana.policy.trust import seals
 from diana.policy.trust.authorise import Action, authorise
 
 MOST_ROWS = 2000
@@ -69,7 +70,15 @@ def _report(core: Context, asker: SiteId) -> None:
     for key, stone in core.state.tombstones.items():
         if stone.origin == asker:
             rows.append(
-                Holding(subgroup=key[0], epoch=key[1], told=stone.indices, dropped=not stone.done, over=stone.done)
+                Holding(
+                    subgroup=key[0],
+                    epoch=key[1],
+                    told=stone.indices,
+                    dropped=not stone.done,
+                    over=stone.done,
+                    offered=stone.offered,
+                    offer=stone.offer,
+                )
             )
     pages = _pages(rows)
     for number, page in enumerate(pages):
@@ -82,7 +91,7 @@ def _report(core: Context, asker: SiteId) -> None:
 def _row(custody: Custody) -> Holding:
     """An inert copy says nothing by itself: it is asked for again, or aborted."""
     if not custody.runnable:
-        return Holding(subgroup=custody.subgroup, epoch=custody.epoch)
+        return Holding(subgroup=custody.subgroup, epoch=custody.epoch, offered=custody.offered, offer=custody.offer)
     coming = [batch for batch in custody.outgoing.values() if not batch.acked]
     ended = (some for batch in coming for some in (batch.ended, batch.cancelled))
     still = IndexSet.union([custody.pending, IndexSet.of(custody.running), *ended])
@@ -96,6 +105,8 @@ def _row(custody: Custody) -> Holding:
         cancelled=custody.cancelled,
         held=custody.held,
         recalled=custody.recalled,
+        offered=custody.offered,
+        offer=custody.offer,
     )
 
 
@@ -103,7 +114,7 @@ def _pages(rows: Iterable[Holding]) -> list[list[Holding]]:
     pages: list[list[Holding]] = [[]]
     ranges = 0
     for row in rows:
-        size = len(row.open.bounds) + len(row.told.bounds) + len(row.revoked.bounds)
+        size = len(row.open.bounds) + len(row.told.bounds) + len(row.revoked.bounds) + len(row.offered.bounds)
         if pages[-1] and (len(pages[-1]) >= MOST_ROWS or ranges + size > MOST_RANGES):
             pages.append([])
             ranges = 0
@@ -117,32 +128,40 @@ def _pages(rows: Iterable[Holding]) -> list[list[Holding]]:
 
 def missing(core: Context) -> list[SiteId]:
     """Sites that have not told yet what they hold, of those this site knew when it was put back."""
-    return sorted(site for site, told in core.state.reported.items() if not told)
+    heard = core.book(JournalDoubt).strangers
+    return sorted(site for site, told in core.state.reported.items() if not told and site not in heard)
 
 
-def not_told(core: Context) -> str:
-    """The sites that are waited for, in words; empty: none."""
-    some = missing(core)
-    names = ", ".join(some[:4]) + (f" and {len(some) - 4} more" if len(some) > 4 else "")
-    return f"waits for what {names} can tell (diana site go-on NAME if it is gone for good)" if some else ""
+def _not_told(core: Context, group: Group) -> str:
+    if some := missing(core):
+        return f"waits for what {_first(some)} can tell (diana site go-on NAME if it is gone for good)"
+    # What goes on since is known of each machine.
+    machines = journal_doubt.silent_machines(core) if group.on_hold or group.state else []
+    names = _first(machines)
+    return f"waits for what {names} runs (diana site remove-machine NAME if it is gone for good)" if machines else ""
+
+
+def _first(names: Sequence[str]) -> str:
+    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
 
 
 def in_doubt(core: Context, group: Group) -> str:
-    """The sites that may have jobs of it, in words; of a group submitted since the copy was made all are known."""
-    return not_told(core) if fold_recovery.in_the_copy(core.state, group) else ""
+    """Who may have jobs of it, in words; of a group submitted since the copy was made all are known."""
+    if not fold_recovery.in_the_copy(core.state, group):
+        return ""
+    return _not_told(core, group) or own_runs.waits_for(core, group.group)
 
 
 def note(core: Context, group: Group) -> str:
     """The reason why a group of a restored store waits."""
     if group.state or not group.on_hold:
         return journal_doubt.waiting_for(core) if group.unplaced else ""
-    if unheard := not_told(core):
-        return f"{group.on_hold}; {unheard}"
-    ended = f"; {group.note}" if group.note else ""
+    told = f"; {group.note}" if group.note else ""
     if others := sorted(site for site, groups in core.book(JournalDoubt).strangers.items() if group.group in groups):
-        names = ", ".join(others[:4]) + (f" and {len(others) - 4} more" if len(others) > 4 else "")
-        ended += f"; {names}, which this site's database does not know, says that it has jobs of it"
-    return f"{group.on_hold}; diana release {group.group} lets it go on{ended}"
+        told += f"; {_first(others)} says that it has jobs of it, and shows no offer of this site's"
+    if unheard := in_doubt(core, group):
+        return f"{group.on_hold}; {unheard}{told}"
+    return f"{group.on_hold}; diana release {group.group} lets it go on{told}"
 
 
 def on_holdings(core: Context, sender: SiteId, message: Holdings) -> None:
@@ -157,8 +176,10 @@ def on_holdings(core: Context, sender: SiteId, message: Holdings) -> None:
         return
     del core.book(Stocktaking).pages[sender]
     every = [row for number in sorted(pages) for row in pages[number].rows]
+    known = {name: group for row in every if (group := core.state.groups.get(name := group_of(row.subgroup)))}
+    most = {name: (group.epoch, group.next_number) for name, group in known.items()}
     for row in sorted(every, key=lambda row: (row.epoch, row.subgroup)):
-        _take_over(core, sender, message.db_uuid, row)
+        _take_over(core, sender, message.db_uuid, row, most)
     touched = {group_of(row.subgroup) for row in every}
     for key in [key for key in core.state.custodies if group_of(key[0]) in touched]:
         # Some of it may be the sender's now.
@@ -176,7 +197,10 @@ def on_holdings(core: Context, sender: SiteId, message: Holdings) -> None:
     _told(core)
 
 
-def _take_over(core: Context, sender: SiteId, db_uuid: str, row: Holding) -> None:
+def _take_over(
+    core: Context, sender: SiteId, db_uuid: str, row: Holding, most: Mapping[GroupId, tuple[int, int]]
+) -> None:
+    """`most`: group -> the last epoch and the next number of a part when the report began."""
     name = group_of(row.subgroup)
     group = core.state.groups.get(name)
     if origin_of(name) != core.site or not (row.open or row.told or row.revoked or row.dropped or row.over):
@@ -187,11 +211,11 @@ def _take_over(core: Context, sender: SiteId, db_uuid: str, row: Holding) -> Non
         return
     known = group.subgroups.get(row.subgroup)
     former = known or group.past.get(row.subgroup)
-    if former is None and sender not in core.state.reported:
-        _of_a_stranger(core, sender, row)
-        return
-    if not _can_be(core, group, sender, row):
+    if not _can_be(core, group, sender, row, most[name]):
         core.warn(f"{sender} tells of {row.subgroup} what cannot be")
+        return
+    if former is None and not _was_offered(core, sender, row):
+        _without_offer(core, sender, db_uuid, row)
         return
     # In a part that the copy does not have they were tried again since: what is known of an earlier attempt counts no
     # more, but for those that are done. A part it has only ever lost jobs, and what ended since they left it did so
@@ -229,32 +253,48 @@ def _take_over(core: Context, sender: SiteId, db_uuid: str, row: Holding) -> Non
     core.notify(name)
 
 
-def _can_be(core: Context, group: Group, sender: SiteId, row: Holding) -> bool:
+def _can_be(core: Context, group: Group, sender: SiteId, row: Holding, most: tuple[int, int]) -> bool:
     """True where a site may say that of a part. One that the journal knows is where and what that says. Of one that it
     does not know its group must be in the copy, for it has all parts of later ones; and no number may be beyond what
     can have been given since, or the next one could not be given at all."""
     known, past = group.subgroups.get(row.subgroup), group.past.get(row.subgroup)
-    most = MOST_SINCE + group.jobs
+    bound = MOST_SINCE + group.jobs
     if known is not None:
         there = (known.site, known.epoch) == (sender, row.epoch)
     elif past is not None:
-        there = past.site == sender
+        # An older release did not keep the epoch.
+        there = past.site == sender and (row.epoch == past.epoch or (not past.epoch and row.epoch <= most[0]))
     else:
         there = fold_recovery.in_the_copy(core.state, group)
     number = int(row.subgroup.rpartition("/")[2])
-    bounded = row.epoch <= group.epoch + most and number <= group.next_number + most
-    ordered = row.control_seq <= (known.control_seq if known is not None else 0) + most
-    named = IndexSet.union((row.open, row.told, row.revoked, row.cancelled, row.held, row.recalled))
-    return there and bounded and ordered and named.issubset(IndexSet.span(0, group.jobs))
+    bounded = row.epoch <= most[0] + bound and number <= most[1] + bound
+    ordered = row.control_seq <= (known.control_seq if known is not None else 0) + bound
+    return there and bounded and ordered and _named(row).issubset(IndexSet.span(0, group.jobs))
 
 
-def _of_a_stranger(core: Context, sender: SiteId, row: Holding) -> None:
-    """A site that the copy does not know takes over no part that it does not know either: any site of the VO could say
-    that both came since. It may be true, so whoever lets the group go on is told first, after each start anew."""
+def _named(row: Holding) -> IndexSet:
+    return IndexSet.union((row.open, row.told, row.revoked, row.cancelled, row.held, row.recalled))
+
+
+def _was_offered(core: Context, sender: SiteId, row: Holding) -> bool:
+    """True if the site shows this one's own offer to it, under that epoch, of all the jobs it names: then it is no
+    matter whether the copy knows the part, or the site (`tests/protocol/holding_word.py`)."""
+    made = seals.offer(
+        core.state.seal_key, site=sender, subgroup=row.subgroup, epoch=row.epoch, bounds=row.offered.bounds
+    )
+    return seals.fits(made, row.offer) and _named(row).issubset(row.offered)
+
+
+def _without_offer(core: Context, sender: SiteId, db_uuid: str, row: Holding) -> None:
+    """Who shows no offer takes over nothing that the copy does not have there: any site of the VO could say that it was
+    given since. It may be true of a site whose release keeps no offers, so whoever lets the group go on is told first,
+    after each start anew; and its epoch is not given a second time."""
     if row.open or row.told or row.revoked:
         name = group_of(row.subgroup)
         core.book(JournalDoubt).strangers.setdefault(sender, set()).add(name)
-        core.warn(f"{sender}, which this site's database does not know, says that it has jobs of {name}")
+        core.warn(f"{sender} says that it has jobs of {name}, and shows no offer of this site's")
+    if sender in core.state.reported and sender not in core.book(JournalDoubt).showing:
+        core.persist(PartReported(subgroup=row.subgroup, epoch=row.epoch, site=sender, db_uuid=db_uuid, dropped=True))
 
 
 def _mark_placed_anew(core: Context, group: Group) -> None:
@@ -275,9 +315,13 @@ def _told(core: Context) -> None:
 def lift(core: Context, group: Group) -> None:
     """Its user's word after a restore: what no site has may run, though it may have run since the copy was made."""
     core.persist(HoldLifted(group=group.group))
-    for key, custody in core.state.custodies.items():
-        if custody.origin == core.site and group_of(custody.subgroup) == group.group:
-            core.requeue.add(key)
+    own = [each for each in core.state.custodies.values() if each.origin == core.site]
+    here = [each for each in own if group_of(each.subgroup) == group.group]
+    core.requeue.update(custody.key for custody in here)
+    if group.spec.is_gang:
+        gang_attempts.restored(core, group, f"{core.site} was restored from a backup")
+        for custody in here:
+            execution.released(core, custody)
     for part in sorted(group.subgroups):
         _order_again(core, group, group.subgroups[part])
     core.to_place.add(group.group)

@@ -14,12 +14,12 @@ import msgspec
 from diana.engine.journal import fold
 from diana.engine.journal.effects import Effect, LookUp, Notify, Persist, Reply, Send, Warn
 from diana.engine.journal.events import LookedUp
-from diana.engine.journal.records import Record
+from diana.engine.journal.records import ORDERED, ControlIssued, Record
 from diana.engine.journal.state import CustodyKey, SiteState
 from diana.engine.machines.calendar import Calendar
 from diana.engine.machines.machines import Workers
 from diana.engine.messages.messages import Message, Prepare
-from diana.engine.messages.orders import Order
+from diana.engine.messages.orders import OriginOrder
 from diana.engine.queue.littles import Line
 from diana.engine.queue.queues import Queues
 from diana.engine.site.complaints import Complaints
@@ -30,8 +30,11 @@ from diana.engine.site.running_totals import Totals
 from diana.engine.site.surroundings import Keyring
 from diana.engine.site.timers import TimerKey, Timers
 from diana.engine.site.view import View
-from diana.model.ids import GroupId, SiteId
+from diana.model.bygone import GroupOrder
+from diana.model.ids import GroupId, SiteId, group_of
 from diana.model.job.urls import DEFAULT_ALLOWED
+from diana.policy.allocation.ahead import Lookout, Outlook
+from diana.policy.trust import seals
 
 Book = TypeVar("Book")
 
@@ -50,7 +53,7 @@ class Context:
         self.site = site
         self.state = state
         self.keyring = keyring
-        self.now = self.started_at_s = now
+        self.now = self.started_at_s = self.last_written_s = now
         self.view = View(state.links, lambda: self.now)
         self.roster = Roster(site, self.view, lambda: self.state.settings.default_bytes_per_s)
         self.timers = Timers()
@@ -64,6 +67,8 @@ class Context:
         self.workers = Workers(self.totals.runs, state, now)
         self.calendar = Calendar()
         self.effects: list[Effect] = []
+        self.own_words: list[Message] = []
+        """Messages of this site to itself, taken in when the event at hand is through."""
         self.requeue: set[CustodyKey] = set()
         """Custodies whose waiting jobs changed; counted anew when the event at hand is through."""
         self.moved: set[CustodyKey] = set()
@@ -78,6 +83,8 @@ class Context:
         """(group, site) whose waiting jobs are called back when the event at hand is through -> why."""
         self.waiting_notes: dict[GroupId, str] = {}
         """Group -> why its jobs cannot be placed just now."""
+        self.order: tuple[GroupId, GroupOrder] | None = None
+        """The user's order at hand, until a record of its group has taken it along."""
         self.term = 0
         """Term of the site's leadership; every order carries it."""
         self.allowed_urls: tuple[str, ...] = DEFAULT_ALLOWED
@@ -90,10 +97,14 @@ class Context:
         """Peer whose word is being handled; empty: nobody's."""
         self.complaints = Complaints()
         self.watcher: RecordWatcher | None = None
+        self.look_ahead: Callable[[Lookout], Outlook] | None = None
+        """The driver's way to roll placements forward, a function of what it is given; None: it has none."""
         self.counters: dict[str, int] = {}
         self.summary_counter = 0
         """Number of this site's latest word about itself."""
         self._next_ticket = 1
+        self._sealed = (-1, b"")
+        """Length of the journal when it was sealed last, and that seal."""
         self._books: dict[type, object] = {}
 
     # --- books of the rooms ----------------------------------------------------------------------
@@ -109,6 +120,10 @@ class Context:
     # --- effects ---------------------------------------------------------------------------------
 
     def persist(self, record: Record) -> None:
+        if self.order is not None and isinstance(record, ORDERED):
+            group, order = self.order
+            if group == (group_of(record.subgroup) if isinstance(record, ControlIssued) else record.group):
+                record, self.order = msgspec.structs.replace(record, ordered=order), None
         self.effects.append(Persist(record))
         fold.apply(self.state, record, self.site)
         self.totals.saw(record, self.now)
@@ -117,10 +132,35 @@ class Context:
             self.watcher = None
 
     def send(self, to: SiteId, message: Message) -> None:
-        if isinstance(message, Order | Prepare):
+        if isinstance(message, OriginOrder | Prepare):
             state = self.state
-            message = msgspec.structs.replace(message, origin_db_uuid=state.db_uuid, origin_seq=state.seq)
-        self.effects.append(Send(to, message))
+            message = msgspec.structs.replace(
+                message, origin_db_uuid=state.db_uuid, origin_seq=state.seq, seal=self.seal()
+            )
+        if to == self.site:
+            # A gang of several sites may have a component at home.
+            self.own_words.append(message)
+        else:
+            self.effects.append(Send(to, message))
+
+    def seal(self) -> bytes:
+        """Seal the word how long this journal is now: whoever hears the length can show it again."""
+        if self._sealed[0] != self.state.seq:
+            self._sealed = (self.state.seq, self.seal_at(self.state.seq))
+        return self._sealed[1]
+
+    def seal_at(self, seq: int) -> bytes:
+        """Seal the word of this boot that the journal has that many records."""
+        state = self.state
+        return seals.length(
+            state.seal_key,
+            site=self.site,
+            db_uuid=state.db_uuid,
+            former=state.former,
+            generation=state.generation,
+            boot_nonce=state.boot_nonce,
+            seq=seq,
+        )
 
     def emit(self, effect: Effect) -> None:
         self.effects.append(effect)
@@ -132,18 +172,19 @@ class Context:
         self.effects.append(Notify(group))
         self.touched.add(group)
 
-    def look_up(self, refs: tuple[str, ...], then: Callable[[LookedUp], None]) -> None:
-        """Ask the stager what lies here of `refs`; `then` is handed its answer, as part of a later event."""
+    def look_up(self, refs: tuple[str, ...], then: Callable[[LookedUp], None], owner: str = "") -> None:
+        """Ask the stager what lies here of `refs` for jobs of `owner`; `then` is handed its answer, as part of a later
+        event."""
         ticket = self.ticket()
         self.lookups[ticket] = then
-        self.effects.append(LookUp(ticket=ticket, refs=refs))
+        self.effects.append(LookUp(ticket=ticket, refs=refs, owner=owner))
 
     def warn(self, text: str) -> None:
         """Count a peer's nonsense, and log it unless there is too much of it. It is ordinary input, never an error."""
         self.count("nonsense")
         line = self.complaints.line(self.speaker, text, self.now)
         if line:
-            self.effects.append(Warn(line))
+            self.effects.append(Warn(line, self.speaker))
 
     def count(self, what: str, by: int = 1) -> None:
         self.counters[what] = self.counters.get(what, 0) + by

@@ -28,6 +28,11 @@ class Dependencies:
         """Site time before which no group here was closed."""
 
 
+def is_final(core: Context, group: Group) -> bool:
+    """True if nothing more will happen to the group by itself."""
+    return bool(group.state) or group.group in core.book(Dependencies).blocked
+
+
 def rebuild(core: Context) -> None:
     """Derive it all from the state, at start."""
     core.book(Dependencies).dependents.clear()

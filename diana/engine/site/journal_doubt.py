@@ -10,20 +10,33 @@ met. What an origin does that was put back stands in `recovery/stocktaking.py`.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from diana.engine.journal.effects import Confirmed, StartAnew
 from diana.engine.journal.fold import SKIPPED_GROUPS
 from diana.engine.journal.records import PeerSeen
 from diana.engine.journal.state import Custody
 from diana.engine.messages.messages import Hello
-from diana.engine.messages.recovery import Met
+from diana.engine.messages.recovery import Evidence, Met
 from diana.engine.site.context import Context
 from diana.engine.site.timers import PeerTimer, SiteTimer
 from diana.model.ids import GroupId, SiteId
 from diana.policy.membership import mark
+from diana.policy.trust import seals
 
 PATIENCE_S = 120.0
 """A site that cannot show that its journal is the newest waits so long with its own work for peers that are silent.
 They may be gone for good; an older copy is known by its mark, unless that went with it."""
+
+
+class Length(NamedTuple):
+    """Word of a peer on the length of its journal."""
+
+    db_uuid: str = ""
+    seq: int = 0
+    """Records in it."""
+    seal: bytes = b""
+    """Its seal of that."""
 
 
 class JournalDoubt:
@@ -36,12 +49,17 @@ class JournalDoubt:
         """Peer or machine that knows that the journal lacks something; then nothing starts. Empty: nobody."""
         self.unproven = False
         """True if nothing beside this boot's journal shows that it is the newest, or that it is not."""
-        self.knew: frozenset[SiteId] = frozenset()
-        """Peers that the journal knew when this boot began."""
+        self.seq = 0
+        """Records in the journal before this boot."""
+        self.showing: frozenset[SiteId] = frozenset()
+        """Peers that can show what they heard of this site, as the journal knew when this boot began: their releases
+        make seals, and the journal had the secret of its own. Of all others nobody knows whether they lie."""
         self.denied_by: set[SiteId] = set()
         """Peers that say that they know a later state, against the evidence here: their own jobs wait."""
+        self.belied: set[SiteId] = set()
+        """Those of them that this site's own jobs do not wait for."""
         self.strangers: dict[SiteId, set[GroupId]] = {}
-        """Peers that a restored journal does not know -> the groups they say they have jobs of."""
+        """Peers -> the groups of this site, put back since, that they say they have jobs of and show no offer of."""
         self.doubted = False
         """True if the store says so at the next start too, until everybody has spoken."""
         self.unsure = False
@@ -50,8 +68,8 @@ class JournalDoubt:
         """Peers that have judged this boot's journal and found it whole."""
         self.fell: dict[SiteId, str] = {}
         """Peers whose journal is shorter than it was -> the boot in which it is."""
-        self.heard_seq: dict[SiteId, tuple[str, int]] = {}
-        """Peer -> its db_uuid and the records of its journal when it last spoke."""
+        self.lengths: dict[SiteId, Length] = {}
+        """The longest journals that peers told of, under their latest names."""
         self.inventoried: set[str] = set()
         """Machines that have told this boot what they claimed."""
 
@@ -79,27 +97,53 @@ def judge(core: Context, hello: Hello) -> str:
     same = known is not None and known.db_uuid == hello.db_uuid
     if known is not None and same:
         if (hello.generation, hello.boot_nonce) == (known.generation, known.boot_nonce):
+            if hello.seal and not known.sealing:
+                # It was met by a release that made no seals.
+                _see(core, hello, max(hello.seq, known.seq), hello.seal if hello.seq >= known.seq else b"")
             return ""
-        if hello.generation <= known.generation or hello.seq < max(known.seq, _heard(core, site, hello.db_uuid)):
+        had = _ended(hello.begun, hello.generation, known.generation, hello.seq)
+        if hello.generation <= known.generation or had < max(known.seq, _heard(core, site, hello.db_uuid)):
             core.book(JournalDoubt).fell[site] = hello.boot_nonce
             return "came back with an older database"
     if known is not None and hello.db_uuid in known.former:
         core.book(JournalDoubt).fell[site] = hello.boot_nonce
         return "came back with an older database"
     core.book(JournalDoubt).fell.pop(site, None)
-    seen = PeerSeen(
-        site=site, db_uuid=hello.db_uuid, generation=hello.generation, boot_nonce=hello.boot_nonce, seq=hello.seq
-    )
-    core.persist(seen)
+    _see(core, hello, hello.seq, hello.seal)
     return "has another database" if known is not None and not same else ""
 
 
-def heard(core: Context, site: SiteId, db_uuid: str, seq: int) -> None:
+def _ended(begun: tuple[int, ...], generation: int, boot: int, seq: int) -> int:
+    """Return the records that a journal had when that boot ended, or another from an older copy began in its place: it
+    may have grown since. `begun`: before each of its latest boots, the last of which is of that generation; `seq` where
+    they do not tell."""
+    back = generation - boot
+    return min(seq, begun[-back]) if 0 < back <= len(begun) else seq
+
+
+def _see(core: Context, hello: Hello, seq: int, seal: bytes) -> None:
+    seen = PeerSeen(
+        site=hello.site,
+        db_uuid=hello.db_uuid,
+        generation=hello.generation,
+        boot_nonce=hello.boot_nonce,
+        seq=seq,
+        seal=seal,
+        names=hello.former,
+        sealing=bool(hello.seal),
+    )
+    core.persist(seen)
+
+
+def heard(core: Context, site: SiteId, db_uuid: str, seq: int, seal: bytes) -> None:
     """Note how long the peer's journal was when it said something: never shorter again. Words it said under a former
-    name may come late."""
-    known = core.state.peers.get(site)
-    if known is not None and db_uuid == known.db_uuid and seq > _heard(core, site, db_uuid):
-        core.book(JournalDoubt).heard_seq[site] = (db_uuid, seq)
+    name may come late; those of a boot that fell tell nothing. Of a site that makes seals a length without one tells
+    nothing either: it could not be shown to it."""
+    known, doubt = core.state.peers.get(site), core.book(JournalDoubt)
+    if known is None or db_uuid != known.db_uuid or site in doubt.fell or (known.sealing and not seal):
+        return
+    if seq > _heard(core, site, db_uuid):
+        doubt.lengths[site] = Length(db_uuid, seq, seal)
 
 
 def parted(core: Context, site: SiteId) -> None:
@@ -107,10 +151,23 @@ def parted(core: Context, site: SiteId) -> None:
     down, for whoever comes back first."""
     known, seq = core.state.peers.get(site), length_heard(core, site)
     if known is not None and seq > known.seq:
-        seen = PeerSeen(
-            site=site, db_uuid=known.db_uuid, generation=known.generation, boot_nonce=known.boot_nonce, seq=seq
-        )
-        core.persist(seen)
+        note_length(core, site, seq, core.book(JournalDoubt).lengths[site].seal)
+
+
+def note_length(core: Context, site: SiteId, seq: int, seal: bytes) -> None:
+    """Write down that the peer's journal had so many records, by its word under that seal."""
+    known = core.state.peers[site]
+    seen = PeerSeen(
+        site=site,
+        db_uuid=known.db_uuid,
+        generation=known.generation,
+        boot_nonce=known.boot_nonce,
+        seq=seq,
+        seal=seal,
+        names=known.names,
+        sealing=known.sealing,
+    )
+    core.persist(seen)
 
 
 def length_heard(core: Context, site: SiteId) -> int:
@@ -120,8 +177,8 @@ def length_heard(core: Context, site: SiteId) -> int:
 
 
 def _heard(core: Context, site: SiteId, db_uuid: str) -> int:
-    named, seq = core.book(JournalDoubt).heard_seq.get(site, ("", 0))
-    return seq if named == db_uuid else 0
+    told = core.book(JournalDoubt).lengths.get(site, Length())
+    return told.seq if told.db_uuid == db_uuid else 0
 
 
 # --- what is said of it ----------------------------------------------------------------------------------------
@@ -143,16 +200,37 @@ def _say(core: Context, site: SiteId) -> None:
     peer = core.view.peers.get(site)
     if peer is None or peer.hello is None or not peer.up:
         return
+    fell = core.book(JournalDoubt).fell.get(site) == peer.hello.boot_nonce
     met = Met(
         boot_nonce=peer.hello.boot_nonce,
-        fell=core.book(JournalDoubt).fell.get(site) == peer.hello.boot_nonce,
+        fell=fell,
         asks=asks(core, site),
         unanswered=waits_for(core, site),
         seq=core.state.seq,
+        seal=core.seal(),
+        evidence=_evidence(core, site) if fell else None,
     )
     core.send(site, met)
     if _wants(core, site):
         core.back_off(PeerTimer("met", site))
+
+
+def _evidence(core: Context, site: SiteId) -> Evidence | None:
+    """The latest that this peer said itself of its journal, before it fell."""
+    known = core.state.peers[site]
+    named, seq, seal = core.book(JournalDoubt).lengths.get(site, Length())
+    if named != known.db_uuid or seq <= known.seq:
+        seq, seal = known.seq, known.seal
+    if not seal:
+        return None
+    return Evidence(
+        db_uuid=known.db_uuid,
+        former=known.names,
+        generation=known.generation,
+        boot_nonce=known.boot_nonce,
+        seq=seq,
+        seal=seal,
+    )
 
 
 def asks(core: Context, site: SiteId) -> bool:
@@ -169,16 +247,17 @@ def on_met(core: Context, sender: SiteId, message: Met) -> None:
     peer = core.view.peers.get(sender)
     if peer is not None and peer.hello is not None:
         # A peer that started anew itself forgot how long that journal was.
-        heard(core, sender, peer.hello.db_uuid, message.seq)
+        heard(core, sender, peer.hello.db_uuid, message.seq, message.seal)
     if message.boot_nonce != core.state.boot_nonce:
         return
-    if message.fell and sender in core.book(JournalDoubt).knew and (core.book(JournalDoubt).unproven or core.term):
+    if message.fell and (core.book(JournalDoubt).unproven or core.term) and _shows(core, message.evidence):
         fell(core, f"{sender} knows a later state of this site's database")
         return
     if message.fell:
         _denied(core, sender)
     elif sender not in core.book(JournalDoubt).spoken:
         core.book(JournalDoubt).denied_by.discard(sender)
+        core.book(JournalDoubt).belied.discard(sender)
         core.book(JournalDoubt).spoken.add(sender)
         core.requeue.update(core.parties.taken_from(sender))
         begin_if_heard_out(core)
@@ -187,17 +266,47 @@ def on_met(core: Context, sender: SiteId, message: Met) -> None:
         _say(core, sender)
 
 
+def _shows(core: Context, evidence: Evidence | None) -> bool:
+    """True if that is this site's own word, of a later state than this boot began with: of this journal, longer or at a
+    boot it does not know; or of one that had its name before (`tests/protocol/testimony.py`). What this boot said, or
+    a journal that this one comes after, shows nothing."""
+    state = core.state
+    if evidence is None or evidence.boot_nonce == state.boot_nonce:
+        return False
+    made = seals.length(
+        state.seal_key,
+        site=core.site,
+        db_uuid=evidence.db_uuid,
+        former=evidence.former,
+        generation=evidence.generation,
+        boot_nonce=evidence.boot_nonce,
+        seq=evidence.seq,
+    )
+    if not seals.fits(made, evidence.seal):
+        return False
+    if evidence.db_uuid == state.db_uuid:
+        had = _ended(state.begun, state.generation, evidence.generation, core.book(JournalDoubt).seq)
+        return evidence.seq > had or evidence.generation >= state.generation
+    return state.db_uuid in evidence.former
+
+
 def _denied(core: Context, sender: SiteId) -> None:
-    """A word against the mark beside the journal, or of a site that the journal does not know, takes nothing down: any
-    site of the VO can say it. It may be true all the same, of a disk that was set back with its mark, so the sender's
-    own jobs wait; and with them this site's, where nothing shows that the journal is the newest. An operator's word,
-    or the sender's, ends that."""
-    if sender in core.book(JournalDoubt).denied_by or sender in core.book(JournalDoubt).spoken:
+    """The word that it fell takes nothing down without evidence, or against the mark beside the journal: any site of
+    the VO can say it. It may be true all the same, of a disk that was set back with its mark, so the sender's own jobs
+    wait. Where nothing shows that the journal is the newest this site's own jobs wait as well, unless the sender could
+    have shown what it says. An operator's word, or the sender's, ends that."""
+    doubt = core.book(JournalDoubt)
+    if sender in doubt.denied_by or sender in doubt.spoken:
         return
-    core.book(JournalDoubt).denied_by.add(sender)
+    doubt.denied_by.add(sender)
     core.warn(_denial(sender))
-    core.requeue.update(core.state.custodies if core.book(JournalDoubt).unproven else core.parties.taken_from(sender))
-    if core.book(JournalDoubt).unproven:
+    believed = doubt.unproven and sender not in doubt.showing
+    core.requeue.update(core.state.custodies if believed else core.parties.taken_from(sender))
+    if not believed:
+        doubt.belied.add(sender)
+        begin_if_heard_out(core)
+        confirm(core)
+    else:
         core.book(JournalDoubt).unsure = True
         core.after(SiteTimer("unheard"), PATIENCE_S)
 
@@ -208,8 +317,9 @@ def _denial(site: SiteId) -> str:
 
 def confirm(core: Context) -> None:
     """Once all peers have spoken the journal is the newest, also after the next start."""
-    if core.book(JournalDoubt).doubted and core.state.peers.keys() <= core.book(JournalDoubt).spoken:
-        core.book(JournalDoubt).doubted = False
+    doubt = core.book(JournalDoubt)
+    if doubt.doubted and core.state.peers.keys() <= doubt.spoken | doubt.belied:
+        doubt.doubted = False
         core.emit(Confirmed())
 
 
@@ -238,12 +348,14 @@ def waits_for(core: Context, origin: SiteId) -> bool:
 def unheard(core: Context) -> list[SiteId]:
     """The sites this journal knew that have not said yet whether it is the newest, where nobody else can tell. Until
     then nothing of its own is taken, placed or started."""
-    return sorted(core.state.peers.keys() - core.book(JournalDoubt).spoken) if core.book(JournalDoubt).unsure else []
+    doubt = core.book(JournalDoubt)
+    return sorted(core.state.peers.keys() - doubt.spoken - doubt.belied) if doubt.unsure else []
 
 
 def begin_if_heard_out(core: Context, patient: bool = True) -> None:
     """Not `patient`: whoever has not spoken is waited for no longer, but for those that deny it."""
-    if core.book(JournalDoubt).unsure and not patient and core.book(JournalDoubt).denied_by:
+    doubt = core.book(JournalDoubt)
+    if doubt.unsure and not patient and doubt.denied_by - doubt.belied:
         core.after(SiteTimer("unheard"), PATIENCE_S)
     elif core.book(JournalDoubt).unsure and not (patient and unheard(core)):
         core.book(JournalDoubt).unsure = False
@@ -280,10 +392,13 @@ def stays(core: Context, custody: Custody) -> str:
 
 def may_bury(core: Context) -> bool:
     """True once it is known what the spawners have claimed, so that a tombstone may say that something never ran."""
-    if core.book(JournalDoubt).newest:
-        return True
+    return core.book(JournalDoubt).newest or not silent_machines(core)
+
+
+def silent_machines(core: Context) -> list[str]:
+    """Return the machines of this site that have not told this boot what they claimed."""
     gone = {name for name, machine in core.state.machines.items() if machine.gone}
-    return core.book(JournalDoubt).inventoried.issuperset({core.workers.own, *core.workers.names()} - gone)
+    return sorted({core.workers.own, *core.workers.names()} - gone - core.book(JournalDoubt).inventoried)
 
 
 def forgotten(core: Context, group: GroupId) -> bool:

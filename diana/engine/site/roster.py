@@ -4,6 +4,8 @@ operations over it, however many sites there are (SPEC D1; PERFORMANCE P3)."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import cached_property
+from itertools import islice
 from math import inf
 
 from diana.engine.site.view import PeerView, View
@@ -23,24 +25,31 @@ class Roster:
     def __init__(self, home: SiteId, view: View, default_bytes_per_s: Callable[[], float]) -> None:
         self._view = view
         self._default_bytes_per_s = default_bytes_per_s
-        self._table = SiteTable(home)
+        self._home = home
         self._touched: dict[SiteId, None] = {}
         self._made = False
         """True once the table is made: when it is first asked. From then on it is kept in step."""
         self._datasets: dict[SiteId, tuple[str, ...]] = {}
         self._holders: dict[str, set[SiteId]] = {}
 
+    @cached_property
+    def _table(self) -> SiteTable:
+        return SiteTable(self._home)
+
     def touch(self, site: SiteId) -> None:
         """Note that the site came, left, or told something new."""
         if self._made:
             self._touched[site] = None
 
-    def best(self, demand: Demand, count: int, wanted: Callable[[SiteId], bool]) -> list[SiteId]:
+    def best(
+        self, demand: Demand, count: int, wanted: Callable[[SiteId], bool], *, every: bool = False
+    ) -> list[SiteId]:
         """Return at most `count` sites that are wanted; first those where the whole group would end first by the
-        summaries."""
+        summaries. `every`: look at all sites, since few may be wanted."""
         self._settle()
-        found = cost.short_list(self._table, demand, SPARE * count) if len(self._table) else []
-        return [site for site in found if wanted(site)][:count]
+        most = len(self._table) if every else SPARE * count
+        found = cost.short_list(self._table, demand, most) if len(self._table) else []
+        return list(islice((site for site in found if wanted(site)), count))
 
     def table(self) -> SiteTable:
         """Return the table by the summaries; sites that take nothing have 0 slots. Good until the next event."""

@@ -24,11 +24,48 @@ class RunBook:
         self._state = state
         self.started_s: dict[CustodyKey, dict[int, float]] = {}
         """Custody -> index -> site time at which the run was given to the LRM, as far as this run of the node knows."""
+        self.asked: dict[CustodyKey, dict[int, int]] = {}
+        """Custody -> index -> attempt that was asked to save before its machine closes."""
         self.ended: dict[CustodyKey, PendingEnds] = {}
         self.mean_s: dict[CustodyKey, float] = {}
         """Mean run time of a custody's jobs here, learned."""
         self.counted_s: dict[str, float] = {}
         """Template and user -> the learned run time that waiting work is counted with."""
+        self.moved: dict[CustodyKey, None] = {}
+        """Custodies whose `mean_s` changed since those on slots were looked at."""
+        self.changes = 0
+        """Version counter: rises when an expected run time changes."""
+
+    def ran(self, key: CustodyKey, took_s: float) -> None:
+        """Update a custody's mean run time, the newest counting most."""
+        known = self.mean_s.get(key)
+        self.mean_s[key] = max(0.0, took_s) if known is None else 0.8 * known + 0.2 * max(0.0, took_s)
+        self._changed(key)
+
+    def forget(self, key: CustodyKey) -> None:
+        """Forget a custody that is no more here."""
+        self.started_s.pop(key, None)
+        self.asked.pop(key, None)
+        self.ended.pop(key, None)
+        if self.mean_s.pop(key, None) is not None:
+            self._changed(key)
+
+    def _changed(self, key: CustodyKey) -> None:
+        self.moved[key] = None
+        self.changes += 1
+
+    def learned_s(self, custody: Custody) -> float | None:
+        """Return the run time of one of its jobs here, as seen of it or of its template; None: none was seen."""
+        seen = self.mean_s.get(custody.key)
+        return self._state.run_times.mean_s(custody.template, custody.owner) if seen is None else seen
+
+    def of_kind_s(self, template: str, owner: str, work_s: float) -> float:
+        """Return the run time here of a job of this template and user that declared `work_s` (0: nothing)."""
+        learned = self._state.run_times.mean_s(template, owner)
+        if learned is not None:
+            return learned
+        settings = self._state.settings
+        return (work_s or settings.default_work_s) / settings.speed
 
     def expected_s(self, custody: Custody) -> float:
         """Return the run time of one of its jobs here: as seen of it, else as learned of its template, else as
@@ -36,8 +73,4 @@ class RunBook:
         seen = self.mean_s.get(custody.key)
         if seen is not None:
             return seen
-        settings = self._state.settings
-        learned = self._state.run_times.mean_s(custody.template, custody.owner)
-        if learned is not None:
-            return learned
-        return (custody.spec.resources.work_s or settings.default_work_s) / settings.speed
+        return self.of_kind_s(custody.template, custody.owner, custody.spec.resources.work_s)

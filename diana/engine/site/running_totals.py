@@ -52,8 +52,9 @@ class Totals:
         for key in sorted(state.custodies):
             custody = state.custodies[key]
             need = custody.spec.resources
+            held, run_s = max(0, need.scratch_bytes), expected(custody)
             for machine, indices in custody.by_machine(sorted(custody.running)).items():
-                self.runs.give(key, indices, need.processors, now, machine, need.gpus, need.licences)
+                self.runs.give(key, indices, need.processors, now, machine, need.gpus, need.licences, held, run_s)
 
     # --- what happens --------------------------------------------------------------------------------
 
@@ -62,6 +63,7 @@ class Totals:
         match record:
             case r.SettingsChanged():
                 self._custodies |= dict.fromkeys(self._state.custodies)
+                self.runs.expects_anew()
                 return
             case r.GroupPlaced():
                 self._custodies |= dict.fromkeys((part.subgroup, part.epoch) for part in record.parts)
@@ -70,10 +72,19 @@ class Totals:
             case r.RunsStarted():
                 key = (record.subgroup, record.epoch)
                 need = self._state.custodies[key].spec.resources
-                what = (need.gpus, need.licences)
+                what = (
+                    need.gpus,
+                    need.licences,
+                    max(0, need.scratch_bytes),
+                    self._expected(self._state.custodies[key]),
+                )
                 self.runs.give(key, record.indices, need.processors, now, record.worker, *what)
             case r.RunsEnded():
-                self.runs.forget((record.subgroup, record.epoch), record.ended, now)
+                key = (record.subgroup, record.epoch)
+                self.runs.forget(key, record.ended, now)
+                if record.took:
+                    custody = self._state.custodies[key]
+                    self.runs.learned(custody.template, custody.owner)
             case r.MachineKnown():
                 self.runs.configure(record.slots, record.machine)
                 return
@@ -174,11 +185,12 @@ class Totals:
 
 
 def _row(custody: Custody, run_s: float) -> CustodyCount:
-    starts = custody.startable() if custody.runnable else custody.indices - custody.held
+    waiting = custody.unstarted()
+    starts = waiting - custody.held
     return CustodyCount(
         owner=custody.owner,
         template=custody.template,
-        waiting=len(custody.pending if custody.runnable else custody.indices),
+        waiting=len(waiting),
         started=len(custody.running),
         ahead_us=len(starts) * round(run_s * custody.spec.resources.processors * 1e6),
     )

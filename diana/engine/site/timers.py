@@ -12,7 +12,19 @@ from diana.model.ids import GroupId, SiteId, SubgroupId
 class SiteTimer(NamedTuple):
     """Deadline of the site as a whole."""
 
-    kind: Literal["contacts", "housekeeping", "links", "maintenance", "news", "summary", "turns", "unheard"]
+    kind: Literal[
+        "availability",
+        "claims",
+        "contacts",
+        "gangs",
+        "housekeeping",
+        "links",
+        "maintenance",
+        "news",
+        "summary",
+        "turns",
+        "unheard",
+    ]
 
 
 class PeerTimer(NamedTuple):
@@ -27,6 +39,14 @@ class GroupTimer(NamedTuple):
 
     kind: Literal["guard", "place"]
     group: GroupId
+
+
+class GangTimer(NamedTuple):
+    """Deadline about a gang, at its origin."""
+
+    kind: Literal["claims-over", "save-over"]
+    group: GroupId
+    gang: int
 
 
 class MachineTimer(NamedTuple):
@@ -46,7 +66,7 @@ class RequestTimer(NamedTuple):
 class PartTimer(NamedTuple):
     """Deadline about a placement, at its origin."""
 
-    kind: Literal["commit", "control", "offer", "offer-over"]
+    kind: Literal["claim", "commit", "control", "offer", "offer-over"]
     part: SubgroupId
 
 
@@ -55,6 +75,7 @@ def part_timers(part: SubgroupId) -> tuple[PartTimer, ...]:
     return (
         PartTimer("offer", part),
         PartTimer("offer-over", part),
+        PartTimer("claim", part),
         PartTimer("commit", part),
         PartTimer("control", part),
     )
@@ -63,7 +84,7 @@ def part_timers(part: SubgroupId) -> tuple[PartTimer, ...]:
 class CustodyTimer(NamedTuple):
     """Deadline about a custody."""
 
-    kind: Literal["flush", "prepared"]
+    kind: Literal["claim", "claim-waits", "closing", "flush", "make-way", "prepared", "save"]
     subgroup: SubgroupId
     epoch: int
 
@@ -77,7 +98,9 @@ class BatchTimer(NamedTuple):
     number: int
 
 
-TimerKey = SiteTimer | PeerTimer | GroupTimer | MachineTimer | RequestTimer | PartTimer | CustodyTimer | BatchTimer
+TimerKey = (
+    SiteTimer | PeerTimer | GroupTimer | GangTimer | MachineTimer | RequestTimer | PartTimer | CustodyTimer | BatchTimer
+)
 """Name of a deadline: the kind of what is due, then whom it concerns."""
 
 

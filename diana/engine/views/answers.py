@@ -14,24 +14,32 @@ from diana.engine.journal.effects import Refusal, Reply
 from diana.engine.journal.events import Ask
 from diana.engine.journal.state import Group, Step, Subgroup
 from diana.engine.membership import trust_ledger
+from diana.engine.migration import metascheduling, rescheduling, swaps
 from diana.engine.placement import outcomes
 from diana.engine.placement.reservations import Reservations
 from diana.engine.recovery import stocktaking
-from diana.engine.site import dependencies
+from diana.engine.site import dependencies, journal_doubt
 from diana.engine.site.context import Context
-from diana.engine.site.dependencies import Dependencies
+from diana.engine.site.dependencies import Dependencies, is_final
 from diana.engine.site.view import standing
-from diana.engine.views import ended, gauges, links, peers, queries, sites
+from diana.engine.views import ended, gangs, gauges, links, past, peers, queries, sites
 from diana.engine.views import guard as views_guard
-from diana.model.ids import GroupId
+from diana.model.ids import GroupId, SiteId, no_group, origin_of
 from diana.model.trust.principal import Role
 from diana.model.views import views
+from diana.model.views.datasets import Dataset
 from diana.model.views.group import SiteShare
+from diana.model.views.site import Site
+from diana.model.words import counted
 from diana.policy.queueing.priority import Level
 from diana.policy.trust.authorise import Action, authorise
 
+_SAID_SITES = 3
+
 _ACTION = {
     "groups": Action.LIST_GROUPS,
+    "history": Action.LIST_GROUPS,
+    "history-site": Action.LIST_GROUPS,
     "sites": Action.READ_SITES,
     "links": Action.READ_SITES,
     "paths": Action.READ_SITES,
@@ -55,14 +63,23 @@ def ask(core: Context, event: Ask) -> None:
 
 def _answer(core: Context, event: Ask) -> views.Answer | Refusal | None:
     """Return the answer; None: other sites are asked first, or `queries` has answered."""
-    if event.what in ("group", "ended", "explain"):
+    if event.what in ("group", "ended", "job", "explain"):
         group = core.state.groups.get(event.group or GroupId(""))
+        own = bool(event.group) and origin_of(GroupId(event.group or "")) == core.site
+        if group is None and event.group and own and journal_doubt.forgotten(core, event.group):
+            text = (
+                f"no group {event.group} at {core.site}: if it was accepted, it went with the end of a lost database; "
+            )
+            return Refusal(code="usage", text=f"{text}submit it again")
         if group is None or authorise(event.principal, Action.READ_GROUP, group.owner):
-            return Refusal(code="usage", text=f"no group {event.group} of yours at {core.site}; see: diana status")
+            text = no_group(event.group or GroupId(""), core.site)
+            return Refusal(code="usage", text=f"{text}; diana status lists yours")
         if event.what == "group":
             return group_view(core, group)
         if event.what == "ended":
             return ended.page(group, event.outcome, event.first, event.limit)
+        if event.what == "job":
+            return _job_place(core, group, event.first)
         queries.explain(core, event, group)
         return None
     action = _ACTION.get(event.what)
@@ -77,11 +94,15 @@ def _answer(core: Context, event: Ask) -> views.Answer | Refusal | None:
         case "sites":
             held = views_guard.Held(core)
             every = (sites.home(core), *(sites.peer(core, s) for s in sorted(core.view.peers)))
-            return views.Sites(tuple(_guarded(view, *held.at(view.site)) for view in every))
+            return views.Sites(tuple(_guarded(site, *held.at(SiteId(site.site))) for site in every))
         case "links" | "paths":
             return links.links(core, event)
         case "datasets":
             return _datasets(core)
+        case "history":
+            return past.page(core, event)
+        case "history-site":
+            return past.site(core, event)
         case "queue":
             queries.ask_queue(core, event)
             return None
@@ -104,8 +125,25 @@ def _answer(core: Context, event: Ask) -> views.Answer | Refusal | None:
                 jobs_done=core.counters.get("jobs_done", 0),
                 jobs_exported=core.counters.get("jobs_exported", 0),
                 jobs_imported=core.counters.get("jobs_imported", 0),
+                queue_wait_s=core.line.flow.figures(core.now).mean_wait_s,
             )
     return views.Ok()
+
+
+def _job_place(core: Context, group: Group, index: int) -> views.JobPlace:
+    for subgroup in group.subgroups.values():
+        if index in subgroup.indices:
+            return views.JobPlace(
+                site=subgroup.site,
+                subgroup=subgroup.subgroup,
+                epoch=subgroup.epoch,
+                note=subgroup.unreachable,
+                decision=subgroup.decision,
+                held=index in subgroup.holding,
+            )
+    if index in group.holding:
+        return views.JobPlace(site=None, note=f"held until it is released: diana release {group.group}", held=True)
+    return views.JobPlace(site=None, note=core.waiting_notes.get(group.group) or group.on_hold)
 
 
 def _groups(core: Context, event: Ask) -> views.Groups:
@@ -133,11 +171,6 @@ def _number(group: Group) -> int:
     return int(group.group.rpartition("-")[2])
 
 
-def is_final(core: Context, group: Group) -> bool:
-    """True if nothing more will happen to the group by itself."""
-    return bool(group.state) or group.group in core.book(Dependencies).blocked
-
-
 def group_view(core: Context, group: Group) -> views.GroupView:
     shares = [
         _share(core, group, s)
@@ -153,13 +186,14 @@ def group_view(core: Context, group: Group) -> views.GroupView:
     if blocked:
         waits += len(group.unplaced) - len(group.holding)
     expected = outcomes.expected(group, core.book(Reservations).foretold.get(group.group))
+    every, waiting, going = gangs.counted(group)
     best = max((s for s in counted if s.level), key=lambda s: s.priority, default=None)
     return views.GroupView(
         group=group.group,
         name=group.spec.name,
         owner=group.owner,
         state=_state(core, group, running, unreachable, waits),
-        jobs=group.jobs,
+        jobs=group.jobs - len(group.unused),
         unplaced=0 if blocked else len(group.unplaced) - len(group.holding),
         staging=sum(s.staging for s in counted),
         queued=sum(s.queued for s in counted),
@@ -179,15 +213,21 @@ def group_view(core: Context, group: Group) -> views.GroupView:
         shares=tuple(shares),
         level=best.level if best else "",
         priority=best.priority if best else 0.0,
-        note=core.waiting_notes.get(group.group)
+        note=_waiting_note(core, group)
         or stocktaking.note(core, group)
         or _unreachable_note(core, group)
         or dependencies.note(core, group)
         or _staging_note(core, group)
         or guard.group_note(core, group)
+        or rescheduling.note(core, group)
+        or swaps.note(core, group)
         or group.note,
         after=group.after,
         dataset=group.spec.outputs.dataset,
+        components=group.spec.gang_size if group.spec.components else 0,
+        gangs=every,
+        gangs_waiting=waiting,
+        gangs_running=going,
         expected_end_s=expected.end_s,
         expected_low_s=expected.low_s,
         expected_high_s=expected.high_s,
@@ -218,9 +258,21 @@ def _state(core: Context, group: Group, running: int, unreachable: int, waits: i
     return "placing" if len(group.unplaced) == group.jobs else "queued"
 
 
+def _waiting_note(core: Context, group: Group) -> str:
+    """Return why the group waits, and whether others were to make way for it."""
+    waits, asked = core.waiting_notes.get(group.group, ""), metascheduling.note(core, group)
+    return f"{waits}; {asked}" if waits and asked else waits
+
+
 def _unreachable_note(core: Context, group: Group) -> str:
-    open_parts = (s for s in group.subgroups.values() if s.open_jobs())
-    return next((why for s in open_parts if (why := out_of_reach(core, s))), "")
+    """Return of each site that nobody can tell of why, as far as a line has room for."""
+    said: dict[SiteId, str] = {}
+    for subgroup in group.subgroups.values():
+        if subgroup.open_jobs() and not said.get(subgroup.site):
+            said[subgroup.site] = out_of_reach(core, subgroup)
+    known = [why for why in said.values() if why]
+    more = f"; so with {counted(len(known) - _SAID_SITES, 'more site')}" if len(known) > _SAID_SITES else ""
+    return "; ".join(known[:_SAID_SITES]) + more
 
 
 def out_of_reach(core: Context, subgroup: Subgroup) -> str:
@@ -318,16 +370,16 @@ def _share_state(core: Context, group: Group, subgroup: Subgroup) -> str:
     return "local" if home else "committed"
 
 
-def _guarded(view: views.SiteView, rows: tuple[views.GuardEntry, ...], more: int) -> views.SiteView:
-    return msgspec.structs.replace(view, guarded=rows, guarded_more=more) if rows else view
+def _guarded(site: Site, rows: tuple[views.GuardEntry, ...], more: int) -> views.SiteView:
+    return views.SiteView(shown=msgspec.structs.replace(site, guarded_more=more) if more else site, guarded=rows)
 
 
 def _datasets(core: Context) -> views.Datasets:
     rows = [
-        views.DatasetView(name=name, site=core.site, files=d.files, size_bytes=d.size_bytes)
+        Dataset(name=name, site=core.site, files=d.files, size_bytes=d.size_bytes)
         for name, d in core.state.datasets.items()
     ]
     for site, peer in core.view.peers.items():
         if peer.summary is not None:
-            rows += [views.DatasetView(name=n, site=site, files=-1, size_bytes=-1) for n in peer.summary.datasets]
+            rows += [Dataset(name=n, site=site, files=-1, size_bytes=-1) for n in peer.summary.datasets]
     return views.Datasets(tuple(sorted(rows, key=lambda r: (r.name, r.site))))

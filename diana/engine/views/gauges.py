@@ -215,6 +215,7 @@ def _figures(core: Context, gauges: Gauges, found: _Round) -> NodeFigures:
         machines=_machines(core),
         drained=bool(core.drained()),
         low_room=bool(core.low_room),
+        past_ends=state.past_ends.error(),
         congested=max(0.0, 1.0 - rates.started / rates.arrived) if rates.arrived else 0.0,
         work_ahead_s=capacity.work_ahead_s(core),
         jobs={

@@ -10,6 +10,7 @@ from diana.engine.guard.guard import Guard
 from diana.engine.guard.machine_guard import MachineGuard
 from diana.engine.site.context import Context
 from diana.model.ids import GroupId, SiteId
+from diana.model.views.site import Guarded
 from diana.model.views.views import GuardEntry
 from diana.policy.breaker import Breaker, Stand
 
@@ -27,7 +28,7 @@ class Held:
             _here(core, rows)
             _elsewhere(core, rows)
         for some in rows.values():
-            some.sort(key=lambda row: (-row.since_s, row.group, row.machine))
+            some.sort(key=lambda row: (-row.since_s, row.shown.group, row.shown.machine))
         self._rows = rows
 
     def at(self, site: SiteId) -> tuple[tuple[GuardEntry, ...], int]:
@@ -40,19 +41,21 @@ def _here(core: Context, rows: dict[SiteId, list[GuardEntry]]) -> None:
     guard = core.book(Guard)
     for group in guard.stopped - guard.lifted:
         if guard.keys.get(group):
-            rows[core.site].append(_row(group, "", guard.here[group], core.site))
+            rows[core.site].append(_row(group, guard.here[group], core.site))
     for group, machines in core.book(MachineGuard).out.items():
         for machine, until_s in machines.items():
             b = core.book(MachineGuard).breakers[group][machine]
             rows[core.site].append(
                 GuardEntry(
-                    group=group,
-                    machine=machine,
-                    stand="probation",
+                    shown=Guarded(
+                        group=group,
+                        machine=machine,
+                        stand="probation",
+                        why=b.reason.partition(": ")[0],
+                        lifts=f"one job that does well on {machine}; diana retry {group}",
+                    ),
                     since_s=b.since_s,
                     until_s=until_s,
-                    why=b.reason.partition(": ")[0],
-                    lifts=f"one job that does well on {machine}; diana retry {group}",
                 )
             )
 
@@ -66,30 +69,32 @@ def _elsewhere(core: Context, rows: dict[SiteId, list[GuardEntry]]) -> None:
             barred = isinf(shunned.until_s)
             rows[site].append(
                 GuardEntry(
-                    group=group,
-                    machine="",
-                    stand="barred" if barred else "probation",
+                    shown=Guarded(
+                        group=group,
+                        stand="barred" if barred else "probation",
+                        why=shunned.why.partition(": ")[0],
+                        lifts=_lifts(group, site, barred),
+                    ),
                     since_s=shunned.since_s,
                     until_s=-1.0 if barred else shunned.until_s,
-                    why=shunned.why.partition(": ")[0],
-                    lifts=_lifts(group, site, barred),
                 )
             )
     for site, b in core.book(Guard).sites.items():
         if b.stand is Stand.PROBATION and b.until_s > core.now:
-            rows[site].append(_row(GroupId(""), "", b, site))
+            rows[site].append(_row(GroupId(""), b, site))
 
 
-def _row(group: GroupId, machine: str, b: Breaker, site: SiteId) -> GuardEntry:
+def _row(group: GroupId, b: Breaker, site: SiteId) -> GuardEntry:
     barred = b.stand is Stand.BARRED
     return GuardEntry(
-        group=group,
-        machine=machine,
-        stand=b.stand.value,
+        shown=Guarded(
+            group=group,
+            stand=b.stand.value,
+            why=b.reason.partition(": ")[0] if group else "the latest groups failed there at once",
+            lifts=_lifts(group, site, barred),
+        ),
         since_s=b.since_s,
         until_s=-1.0 if barred else b.until_s,
-        why=b.reason.partition(": ")[0] if group else "the latest groups failed there at once",
-        lifts=_lifts(group, site, barred),
     )
 
 

@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
+from diana.engine.handover import availability
 from diana.engine.membership import twins
 from diana.engine.membership.table import MembershipTable
 from diana.engine.site.context import Context
 from diana.engine.views import sites
 from diana.model.ids import SiteId
+from diana.model.presence import Presence
 from diana.model.views.peers import MachineStanding, Peers, PeerStanding
+from diana.policy import availability as rule
 
 
 def peers(core: Context) -> Peers:
     """Return all known sites and machines, each in order of its name. Costs by their number: people ask, not
     machines."""
+    lead, figures = availability.verdict(core), availability.figures(core)
+    past = core.state.past_ends.error()
     return Peers(
         tuple(_peer(core, site) for site in sorted(core.view.peers)),
-        tuple(found for name in core.workers.names() if (found := _machine(core, name)) is not None),
+        tuple(found for name in core.workers.names() if (found := _machine(core, name, figures.get(name))) is not None),
         tuple((site, note) for site in sorted(core.book(MembershipTable).twins) if (note := twins.note(core, site))),
         nonsense=core.counters.get("nonsense", 0),
         late_words=core.counters.get("late_words", 0),
         maintenance=core.calendar.closed or core.calendar.notice,
+        to_lead=lead.to,
+        why_to_lead=lead.why,
+        to_stand_by=availability.stand_in(core),
+        elects=core.state.settings.elect,
+        forecast_error=past.median,
+        forecasts=past.groups,
+        ranges_held=past.held,
+        ranges=past.ranges,
     )
 
 
@@ -41,7 +54,7 @@ def _peer(core: Context, site: SiteId) -> PeerStanding:
     )
 
 
-def _machine(core: Context, name: str) -> MachineStanding | None:
+def _machine(core: Context, name: str, figures: Presence | None) -> MachineStanding | None:
     """Return how the machine stands; None: an operator gave it up."""
     worker, known = core.workers.find(name), core.state.machines.get(name)
     own = name == core.workers.own
@@ -57,4 +70,10 @@ def _machine(core: Context, name: str) -> MachineStanding | None:
         used_slots=worker.lane.used,
         jobs=len(worker.lane.on) + len(worker.lane.ahead),
         trouble=worker.trouble,
+        scratch_bytes=worker.scratch_bytes,
+        scratch_free_bytes=core.workers.free_scratch(worker) if worker.scratch_room >= 0 and here else -1,
+        availability=-1.0 if figures is None else rule.availability(figures),
+        known_s=0.0 if figures is None else figures.known_s,
+        here_s=0.0 if figures is None else figures.here_s,
+        goings=0.0 if figures is None else figures.goings,
     )

@@ -6,11 +6,12 @@ from diana.engine.journal.effects import Refusal, Reply
 from diana.engine.journal.events import Ask
 from diana.engine.journal.state import Group, Step
 from diana.engine.messages.messages import QueueReport, QueueRequest
+from diana.engine.migration import swaps
 from diana.engine.migration.table import MigrationBook
 from diana.engine.placement.outcomes import outcomes, predicted
 from diana.engine.site.context import Context
 from diana.engine.site.timers import RequestTimer
-from diana.engine.views import queues
+from diana.engine.views import contracts, gangs, queues
 from diana.model.ids import GroupId, SiteId, SubgroupId, group_of, origin_of
 from diana.model.trust.principal import Principal
 from diana.model.views import views
@@ -158,6 +159,10 @@ def _explanation(core: Context, group: Group, query: Query) -> views.Explanation
         predicted_high_s=said.high_s,
         placed_s=group.foretold.at_s - group.submitted_s if group.foretold else -1.0,
         stays=() if group.state else core.book(MigrationBook).kept.get(group.group, ()),
+        gangs=gangs.waiting(core, group),
+        contracts=contracts.told(core, group),
+        ways=group.ways,
+        exchanges=swaps.told(core, group),
     )
 
 

@@ -166,7 +166,7 @@ def waiting(core: Context, parts: Iterable[SubgroupId]) -> list[Waiting]:
 
 def _held(core: Context, custody: Custody) -> int:
     entry = core.queues.entries.get(custody.key)
-    return len(custody.pending if custody.runnable else custody.indices) - (entry.jobs if entry else 0)
+    return len(custody.unstarted()) - (entry.jobs if entry else 0)
 
 
 def _held_by(core: Context, custody: Custody) -> str:

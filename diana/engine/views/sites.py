@@ -11,12 +11,12 @@ from diana.engine.messages.messages import Summary
 from diana.engine.site.context import Context
 from diana.engine.site.view import standing
 from diana.model.ids import SiteId
-from diana.model.views import views
+from diana.model.views.site import Site
 
 
-def home(core: Context) -> views.SiteView:
+def home(core: Context) -> Site:
     settings = core.state.settings
-    return views.SiteView(
+    return Site(
         site=core.site,
         home=True,
         state="alive",
@@ -50,13 +50,13 @@ def _note(core: Context, site: SiteId, told: Summary | None) -> str:
     return guard.note(core, site) or (told.notice if told else "")
 
 
-def peer(core: Context, site: SiteId) -> views.SiteView:
+def peer(core: Context, site: SiteId) -> Site:
     """Return a site by its newest summary, with the age of the last word: never an error (PROMISES section 3)."""
     peer = core.view.peers[site]
     told = peer.summary
     age = max(0.0, core.now - peer.last_heard_s)
     state = standing(peer, age, core.state.settings.suspect_after_s)
-    return views.SiteView(
+    return Site(
         site=site,
         home=False,
         state=state,

@@ -15,20 +15,37 @@ MPI = "mpi"
 """Name of the need for a launcher of MPI jobs."""
 MPI_INSIDE = "mpi in containers"
 """Name of the need for MPI jobs in an image; each process of such a job is then a process of its own machine."""
+MPI_OVER_SITES = "mpi over sites"
+"""Name of the need for MPICH's launcher, which starts one MPI world over the components of a gang."""
+BARRIER = "barrier"
+"""Name of the need of components for a machine that can hold them until all of their gang are let go."""
+CHECKPOINT = "checkpoint"
+"""Name of the need for a machine that can ask its jobs to save their state, and start others from such a state."""
+SPARES = "spares"
+"""Name of the need of gangs with spares for a machine that hears how fast a process is and tells it who computes."""
+_PLATFORM = "platform "
+"""Beginning of the need for a machine of one of some kinds, by `uname -m`."""
 ANY_MODULE = "module *"
 MOST_MODULES = 64
 """Modules that a group may ask for."""
-MOST_NEEDED = MOST_MODULES + 3 + licences.MOST_LICENCES
+MOST_NEEDED = MOST_MODULES + 7 + licences.MOST_LICENCES
 """Names of needs that a group's jobs may have, all kinds together."""
 MOST_TEXT = 200
 """Characters of a name."""
+MOST_BUILDS = 8
+"""Platforms that a package may have builds for."""
 _MOST_ASKED = len("module ") + MOST_TEXT
 """Characters of a name as it is asked for."""
 _LACKS = {
     CONTAINERS: "runs no containers",
     MPI: "has no launcher of MPI jobs",
     MPI_INSIDE: "has no launcher of MPI jobs in containers",
+    MPI_OVER_SITES: "has no launcher of MPI jobs over several sites (mpi_over_sites in its site.toml)",
+    BARRIER: "cannot hold jobs until others start with them",
+    CHECKPOINT: "cannot start jobs from checkpoints",
+    SPARES: "cannot exchange processes for spares",
 }
+_BUILD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,99}")
 _MODULE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._/+@:=,-]*")
 
 
@@ -36,15 +53,36 @@ def module(name: str) -> str:
     return f"module {name}"
 
 
+def platform(*names: str) -> str:
+    """Return the need for a machine of any of these platforms; of one, also the name under which it offers that."""
+    return _PLATFORM + "|".join(sorted(names))
+
+
+def platforms_in(offered: Iterable[str]) -> frozenset[str]:
+    """Return the platforms among the names that machines offer."""
+    return frozenset(name.removeprefix(_PLATFORM) for name in offered if name.startswith(_PLATFORM))
+
+
+def is_package(names: Iterable[str]) -> bool:
+    """True if jobs with these needs bring programs of their own, a build for each platform."""
+    return any(name.startswith(_PLATFORM) for name in names)
+
+
 def needed(spec: GroupSpec) -> tuple[str, ...]:
     """Names of all needs of the group's jobs."""
-    return (*made_ready(spec), *licences.named(spec.resources.licences))
+    gang = (BARRIER,) if spec.is_gang else ()
+    saves = (CHECKPOINT,) if spec.checkpoint is not None else ()
+    spares = (SPARES,) if spec.spares else ()
+    return (*made_ready(spec), *gang, *saves, *spares, *licences.named(spec.resources.licences))
 
 
 def made_ready(spec: GroupSpec) -> tuple[str, ...]:
     """Names of those needs that the machine makes ready where the jobs start."""
     mpi = (MPI, MPI_INSIDE) if spec.container else (MPI,)
-    return (*((CONTAINERS,) if spec.container else ()), *map(module, spec.modules), *(mpi if spec.mpi else ()))
+    runner = (MPI_OVER_SITES,) if spec.runner == "mpi" else ()
+    builds = (platform(*spec.builds),) if spec.builds else ()
+    software = ((CONTAINERS,) if spec.container else ()), tuple(map(module, spec.modules)), (mpi if spec.mpi else ())
+    return tuple(name for some in (*software, runner, builds) for name in some)
 
 
 def spreads(software: Container[str], gpus: int) -> bool:
@@ -68,6 +106,8 @@ def had(offered: Iterable[str], asked: Iterable[str]) -> tuple[str, ...]:
 def _had(names: frozenset[str], one: str) -> bool:
     if licences.is_licence(one):
         return not licences.lacking(names, one)
+    if one.startswith(_PLATFORM):
+        return any(_PLATFORM + each in names for each in one.removeprefix(_PLATFORM).split("|"))
     return one.startswith("module ") and ANY_MODULE in names
 
 
@@ -77,6 +117,8 @@ def lacking(offered: Iterable[str], asked: Iterable[str]) -> str:
     lacks = next((one for one in asked if not had(names, (one,))), "")
     if licences.is_licence(lacks):
         return licences.lacking(names, lacks)
+    if lacks.startswith(_PLATFORM):
+        return f"has no machine of {lacks[:MOST_TEXT].replace('|', ' or ')}"
     if lacks in _LACKS:
         return _LACKS[lacks]
     return f"has no {lacks[:MOST_TEXT]}" if lacks else ""
@@ -87,8 +129,15 @@ def plain(spec: GroupSpec) -> bool:
     image = spec.container
     if image and (len(image) > MOST_TEXT or not image.isprintable() or image[0] in "- "):
         return False
+    if not (len(spec.builds) <= MOST_BUILDS and all(map(is_build, (*spec.builds, spec.program or "x")))):
+        return False
     few = len(spec.modules) <= MOST_MODULES and licences.plain(spec.resources.licences)
     return few and all(map(is_module, spec.modules))
+
+
+def is_build(name: str) -> bool:
+    """True for the name of a platform or program that is a plain file's, without special meaning to a shell."""
+    return _BUILD.fullmatch(name) is not None
 
 
 def is_module(name: str) -> bool:

@@ -14,8 +14,12 @@ from diana.model.job.urls import is_url
 
 OnCrash = Literal["hold", "rerun"]
 Bind = Literal["", "late", "early"]
+Runner = Literal["", "mpi", "none"]
 OnSiteLost = Literal["hold", "rerun"]
 JobClass = Literal["", "compute", "data", "both"]
+MapperKind = Literal["equal", "time-balance"]
+SearchKind = Literal["", "annealing"]
+GangLevelName = Literal["", "super-high", "high", "low", "super-low"]
 
 
 class Resources(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -95,6 +99,104 @@ class Sweep(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     table: Table | None = None
 
 
+class ComponentSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Components of a gang that are alike: each takes so many processors of one site, at one time with all others."""
+
+    name: str = ""
+    count: int = 1
+    processors: int = 1
+    gpus: int = 0
+    """For the component, not for each processor."""
+    site: str = ""
+    """The site it has to run at; empty: any."""
+    inputs: tuple[InputFile, ...] = ()
+    """Read beside those of the group."""
+    argv: tuple[str, ...] = ()
+    """Empty: the group's."""
+    requirements: tuple[str, ...] = ()
+    """Expressions that hold at its site, beside those of the group."""
+
+
+MOST_BY_ITSELF = 8
+"""Components that a flexible gang may have where it names no number."""
+
+
+class FlexibleSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A gang of so many processors that may be divided into components."""
+
+    processors: int
+    min_processors: int = 1
+    """Least processors of a component."""
+    max_components: int = 0
+    """0: `MOST_BY_ITSELF`."""
+    splits: tuple[tuple[int, ...], ...] = ()
+    """The only divisions allowed, the preferred ones first; none: any within the bounds."""
+
+    @property
+    def most(self) -> int:
+        """Return the components that a gang may have at most: so many indices are kept for it."""
+        if self.splits:
+            return max(1, *map(len, self.splits))
+        return min(self.max_components or MOST_BY_ITSELF, max(1, self.processors // max(1, self.min_processors)))
+
+    def allows(self, processors: int) -> bool:
+        """True if a component may have so many processors."""
+        if self.splits:
+            return any(processors in split for split in self.splits)
+        return self.min_processors <= processors <= self.processors
+
+
+class MapperSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The division of a gang's data among its components (`policy/grads/mappers.py`)."""
+
+    kind: MapperKind = "equal"
+    items: str
+    """Expression of the number of items in all, by the group's own values."""
+    item_bytes: str = "0"
+    """Expression of the memory that one takes, in bytes; 0: none that counts."""
+
+
+class CheckpointSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The way in which each job saves its state and goes on from it."""
+
+    paths: tuple[str, ...]
+    """Templates of the files below the job's directory that are its whole state."""
+    signal: str = "USR1"
+    """Signal that asks it to save them and to end with `checkpoint.EXIT`."""
+    restart: tuple[str, ...] = ()
+    """Templates of the command that goes on from them; empty: the group's own."""
+    wait_s: float = 60.0
+    """Seconds that a job has to come to heed the signal; after that it runs on."""
+    every_s: float = 0.0
+    """Seconds of running after which a job is asked to save of the site's own accord; 0: it never is."""
+
+
+class ContractSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Progress that its jobs report is held against the run time that was foretold of them."""
+
+    tolerance: tuple[float, float] = (0.7, 1.3)
+    """Ratios of achieved to foretold time between which the contract is kept."""
+    window: int = 5
+    """Reports that the mean is taken over."""
+    move: bool = True
+    """True: a job that can save its state goes where it ends sooner, if it breaks its contract."""
+    yields: bool = False
+    """True: one that can save its state may be stopped so that a shorter one of its origin's begins."""
+
+
+class RetryRules(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How often jobs are tried again by themselves, by how they failed, all together once the others have ended."""
+
+    failed: int = 0
+    """Times for those that failed otherwise than by the two below."""
+    timed_out: int = 0
+    out_of_memory: int = 0
+    factor: float = 2.0
+    """Factor by which the memory of jobs that ran out of it grows, each time."""
+    pause_s: float = 0.0
+    """Seconds before the first time; twice as long before each further one."""
+
+
 class GroupSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A bulk group as its origin keeps it and a destination receives it (SPEC J1-J6).
 
@@ -130,6 +232,10 @@ class GroupSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     on_site_lost: OnSiteLost = "hold"
     """Fate of jobs at a site that fell silent: `hold`: they stay there, out of reach; `rerun`: they run under leases
     and are placed anew when those are over."""
+    preemptible: bool = False
+    """True: a running job may be ended for a gang that waits for its processors, and runs anew."""
+    retries: int = 0
+    """Times that jobs which failed are tried again by themselves, once all others have ended."""
     max_parallel: int = 0
     job_class: JobClass = ""
     max_subgroup: int = 0
@@ -141,12 +247,140 @@ class GroupSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     those that cannot start at once wait at the origin for their turn. Empty: as the origin's settings say."""
     log_limit_bytes: int = 1 << 20
     """Log bytes kept per job."""
+    components: tuple[ComponentSpec, ...] = ()
+    """Components of each job, which is a gang then; none: it is an ordinary one."""
+    flexible: FlexibleSpec | None = None
+    """The same, where the placement may choose the components."""
+    gang_placement: str = ""
+    """Placement policy of the gangs, by its name in `policy/gang/policies.py`; empty: as the request suggests."""
+    gang_level: GangLevelName = ""
+    """Queue in which its gangs wait for a place at their origin; empty: `low`."""
+    runner: Runner = ""
+    """The way a gang's processes start: `mpi`: one MPI world over all components, a process on each processor. Empty:
+    each component runs its own command, and finds the others by its environment. `none`: the same, and nobody looks
+    whether they reach each other."""
+    builds: tuple[str, ...] = ()
+    """Platforms that the package has a build for, as `uname -m` names them. Each lies among the inputs, at
+    `build_path`; a machine puts its own in place before a job begins. Empty: there is no package."""
+    program: str = ""
+    """Name that the build has in the job's directory."""
+    requirements: tuple[str, ...] = ()
+    """Expressions that hold at each site that gets jobs (`policy/requirements/names.py`)."""
+    link_requirements: tuple[str, ...] = ()
+    """Expressions that hold for the link between the origin and each site that gets jobs."""
+    set_requirements: tuple[str, ...] = ()
+    """Expressions that hold for all sites together that have jobs of the group."""
+    model: tuple[tuple[str, str], ...] = ()
+    """Equations, (name, expression): the last gives the seconds that one job runs at a site
+    (`policy/grads/models.py`)."""
+    learned: bool = False
+    """True: its model is fitted by the origin to past runs of the program (`model/learned.py`)."""
+    mapper: MapperSpec | None = None
+    """Division of a gang's data; None: it has none that its model knows of."""
+    search: SearchKind = ""
+    """`annealing`: the placement of its gangs by their model anneals, beside the resource-aware search."""
+    rank: str = ""
+    """Expression of a number: sites where it is highest get the jobs that can start at once. Empty: the first end
+    decides."""
+    checkpoint: CheckpointSpec | None = None
+    """None: its jobs cannot be stopped and go on elsewhere."""
+    contract: ContractSpec | None = None
+    """None: its jobs report nothing, but for the components of a gang with spares."""
+    spares: int = 0
+    """Components of each gang, the last ones, that stand by until one of them takes the place of a slow one."""
+    retry: RetryRules | None = None
+    """In place of `retries`."""
+    cwd: str = ""
+    """Absolute path of a folder that is at the executing sites already, in which each command begins; empty: the job's
+    own directory, or its scratch."""
+
+    def with_memory(self, memory_bytes: int) -> GroupSpec:
+        """The same for jobs that get so much memory each; 0: as it says itself."""
+        if not memory_bytes:
+            return self
+        more = msgspec.structs.replace(self.resources, memory_bytes=memory_bytes)
+        return msgspec.structs.replace(self, resources=more)
+
+    @property
+    def requires(self) -> bool:
+        """True if any expression limits or ranks the sites."""
+        return bool(self.requirements or self.link_requirements or self.set_requirements or self.rank)
+
+    @property
+    def is_gang(self) -> bool:
+        return bool(self.components) or self.flexible is not None
+
+    @property
+    def gang_size(self) -> int:
+        """Indices of each gang, which follow one another: one for each component, or for each that a flexible one may
+        have at most; 1 for ordinary jobs."""
+        if self.flexible is not None:
+            return self.flexible.most
+        return sum(each.count for each in self.components) or 1
+
+    def component(self, index: int) -> ComponentSpec:
+        """Return the component that an index of a gang's group stands for."""
+        rank = index % self.gang_size
+        for each in self.components:
+            if rank < each.count:
+                return each
+            rank -= each.count
+        raise IndexError(f"{index}: the group has no components")
+
+    def least_of_site(self) -> tuple[int, int]:
+        """Return the processors and GPUs that a site must have to take a job, or any component of one."""
+        if self.components:
+            return min(each.processors for each in self.components), min(each.gpus for each in self.components)
+        if self.flexible is not None:
+            splits = self.flexible.splits
+            return min((min(split) for split in splits), default=self.flexible.min_processors), self.resources.gpus
+        return self.resources.processors, self.resources.gpus
+
+    @property
+    def reports(self) -> bool:
+        """True if its jobs are listened to while they run."""
+        return self.contract is not None or self.spares > 0
 
     def needs_directory(self) -> bool:
         """True if each job needs a directory of its own. An MPI job does, since its processes on other machines begin
-        in the directory of the first."""
-        own = self.own_directory or self.mpi
+        in the directory of the first, and a component of a gang with spares, which is told there who computes."""
+        own = self.own_directory or self.mpi or self.checkpoint is not None or self.spares > 0
         return bool(own or self.inputs or self.outputs.collect or self.stdout or self.stderr)
+
+
+def may_be_gang(spec: bytes) -> bool:
+    """True for the canonical bytes of each spec of gangs. An ordinary one whose own words look so counts, too."""
+    return b'"components":' in spec or b'"flexible":' in spec
+
+
+def build_path(platform: str, program: str) -> str:
+    """Return where a build lies in a job's directory."""
+    return f"builds/{platform}/{program}"
+
+
+def may_have_builds(spec: bytes) -> bool:
+    """True for the canonical bytes of each spec with builds, and some others."""
+    return b'"builds":' in spec
+
+
+def may_save(spec: bytes) -> bool:
+    """True for the canonical bytes of each spec with checkpoints, and some others."""
+    return b'"checkpoint":' in spec
+
+
+def may_make_way(spec: bytes) -> bool:
+    """True for the canonical bytes of each spec whose jobs may be ended for gangs, and some others."""
+    return b'"preemptible":' in spec
+
+
+def is_newer(spec: bytes) -> bool:
+    """True for the canonical bytes of each spec that a site of 0.1.0 would run wrongly, and some others."""
+    return may_be_gang(spec) or may_have_builds(spec) or may_save(spec) or may_make_way(spec)
+
+
+def may_require(spec: bytes) -> bool:
+    """True for the canonical bytes of each spec with expressions about sites, and some others."""
+    return b'equirements":' in spec or b'"rank":' in spec
 
 
 _encoder = msgspec.json.Encoder(order="deterministic")

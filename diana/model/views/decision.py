@@ -7,6 +7,7 @@ from typing import Literal
 import msgspec
 
 from diana.model.ids import SiteId
+from diana.model.views.shown import Shown
 
 JobClass = Literal["", "compute", "data", "both"]
 """Class of a group: what it is intensive in (SPEC D2; papers/diana-bulk-scheduling section V)."""
@@ -15,6 +16,16 @@ Basis = Literal["", "runs", "declared", "guess"]
 """Where a forecast has its run times from. runs: seen; declared: in the job file; guess: a default, which foretells
 nothing; empty: there is no forecast."""
 RangeFrom = Literal["", "outcomes", "runs"]
+
+
+class FailedRequirement(Shown, frozen=True):
+    """A conjunct of a group's requirements that does not hold at a site."""
+
+    text: str
+    found: str = ""
+    """Values that it was judged by."""
+    near: str = ""
+    """The same condition as it would just hold; empty: it is no comparison with a number."""
 
 
 class SiteCost(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,19 +81,26 @@ class SiteCost(msgspec.Struct, frozen=True, kw_only=True):
     """The paper model's three terms; without a unit, each divided by its mean over the candidates unless raw."""
     near_miss: str = ""
     """With `rejected`: the change to the group that would make the site take it; else empty."""
+    failed: tuple[FailedRequirement, ...] = ()
+    """Requirements of the group that do not hold there, one by one."""
+    model_s: float = 0.0
+    """Seconds that one job runs there by the equations of the group's model; 0: it has none. Past runs correct it
+    (`run_from` is model)."""
+    rank: float = 0.0
+    """Rank of the site by the group's own expression; 0 without one."""
     run_from: str = ""
-    """Source of the run time: here (learned there), elsewhere (learned at other sites, scaled by speed), declared, or
-    guess."""
+    """Source of the run time: model (the group's own), here (learned there), elsewhere (learned at other sites, scaled
+    by speed), declared, or guess."""
     cost: float = 0.0
     """Key by which the rows are ordered: the model's weighted sum, or the term its class ranks by (SPEC D2). Seconds in
     the turnaround model."""
 
 
-class Reason(msgspec.Struct, frozen=True):
-    """A reason why sites have no row of their own, and how many sites it concerns."""
+class SiteCount(Shown, frozen=True):
+    """Number of sites without a row of their own for one reason."""
 
     reason: str
-    sites: int
+    sites: int = 0
 
 
 class PlannedPart(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,6 +123,77 @@ class PlannedPart(msgspec.Struct, frozen=True, kw_only=True):
     """Units placed one by one that this part joins."""
     cost: float = 0.0
     """Cost in the model's unit, as of the placement of the part's last unit."""
+
+
+class ComponentPlace(Shown, frozen=True):
+    """The place of one component of a gang."""
+
+    component: int
+    site: SiteId
+    processors: int
+    gpus: int = 0
+    name: str = ""
+    sources: tuple[str, ...] = ()
+    """Sites its files come from, each once; its own is left out."""
+    bytes_in: int = 0
+    transfer_s: float = 0.0
+    wait_s: float = 0.0
+    """Expected seconds until its processors are free."""
+    items: int = 0
+    """Items of the group's data that it has by the mapper; 0: none, or there is no mapper."""
+    run_s: float = 0.0
+    """Seconds that it runs by the group's model; 0: there is none."""
+    model_s: float = 0.0
+    """The same by the equations alone."""
+    speed: float = 0.0
+    """Speed of a processor there, as it was quoted; 0: by an older release."""
+
+
+class GangSite(Shown, frozen=True):
+    """Room for components at one site."""
+
+    site: SiteId
+    idle: int = 0
+    slots: int = 0
+    widest: int = 0
+    """Processors one component may have there."""
+    age_s: float = 0.0
+    rejected: str = ""
+    """Why no component can go there."""
+
+
+class GangDecision(Shown, frozen=True):
+    """The placement of one gang: every component, or none (SPEC K2)."""
+
+    policy: str
+    components: tuple[ComponentPlace, ...] = ()
+    sites: tuple[GangSite, ...] = ()
+    """At most 64, those with most idle processors first."""
+    transfer_s: float = 0.0
+    """Seconds until the files of the slowest component are at its site (FTT)."""
+    wait_s: float = 0.0
+    """Expected seconds until the processors of all components are free."""
+    run_s: float = 0.0
+    """Predicted seconds of its run, those of its slowest component; 0: the group has no model."""
+    run_low_s: float = 0.0
+    run_high_s: float = 0.0
+    """Eight of ten such runs are to take `run_low_s` to `run_high_s`, by past ones."""
+    runs_seen: int = 0
+    """Past components that this rests on."""
+    mapper: str = ""
+    """Mapper that divided the data; empty: there is none."""
+    models: int = 0
+    """Placements of which a prediction was made; 0: it was not searched for one."""
+    most_models: int = 0
+    """The bound on them, 3 p 2^s."""
+    kinds: int = 0
+    """p: kinds of machines that were searched."""
+    searched_sites: int = 0
+    """s: their sites."""
+    runner_up: tuple[str, ...] = ()
+    """Sites of the second best placement; empty: there was none."""
+    runner_up_s: float = 0.0
+    """Predicted seconds until its end, files included."""
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
@@ -136,7 +225,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     """Range of the chosen plan's end: `low_s` to `high_s` is to hold eight of ten. Negative: not known yet."""
     rejected: int = 0
     """Number of known sites that cannot take any of the group."""
-    reasons: tuple[Reason, ...] = ()
+    reasons: tuple[SiteCount, ...] = ()
     """Reasons of all sites that have no row of their own, those of most sites first."""
     past_error: float = 0.0
     """Median relative error of predicted ends at this origin, as a fraction."""
@@ -151,6 +240,8 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     """The end of its slowest job, uncorrected; outcomes are scored against it. 0: not foretold."""
     moved: str = ""
     """Reason why its jobs were called back from where they waited; empty: they were not."""
+    gang: GangDecision | None = None
+    """Places of the components, where each job is a gang; `parts` and `candidates` are empty then."""
 
     def end_s(self) -> float:
         """Return the end of the plan, in seconds from the decision; compare the achieved end with it. Negative: not
@@ -169,7 +260,12 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
             slowest_s=self.slowest_s,
             basis=self.basis,
             range_from=self.range_from,
+            site=self.main_site(),
         )
+
+    def main_site(self) -> str:
+        """The site of most of its jobs; empty: it has no part."""
+        return min(self.parts, key=lambda part: (-part.jobs, part.site)).site if self.parts else ""
 
 
 class Foretold(msgspec.Struct, frozen=True, kw_only=True):
@@ -182,3 +278,5 @@ class Foretold(msgspec.Struct, frozen=True, kw_only=True):
     slowest_s: float
     basis: Basis
     range_from: RangeFrom = ""
+    site: str = ""
+    """The site that most of its jobs were planned for; empty: not noted, as by an older release."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from diana.model.ids import SiteId
+from diana.model.past_ends import PastError
 
 
 class SiteFigures(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,6 +38,8 @@ class NodeFigures(msgspec.Struct, frozen=True, kw_only=True):
     """Number of machines by state: here, away."""
     drained: bool
     low_room: bool
+    past_ends: PastError
+    """How far the ends foretold here were off."""
     congested: float
     """(A - S) / A over the migration window, A arrivals and S starts; 0 while nothing arrives."""
     work_ahead_s: float

@@ -73,6 +73,16 @@ class GroupStatus(Shown, frozen=True):
     expected_low_s: float = 0.0
     expected_high_s: float = 0.0
     """Range of it that is to hold eight of ten; negative, or both 0: not known yet."""
+    components: int = 0
+    """Components of each gang, which the group's jobs are; 0: they are ordinary jobs, or are divided when placed."""
+    gangs: int = 0
+    """Gangs of the group; 0: its jobs are ordinary ones."""
+    gangs_waiting: int = 0
+    """Those of them that were not let go, or are to begin again."""
+    gangs_running: int = 0
+    """Those of which some component has not ended."""
+    notices: tuple[str, ...] = ()
+    """Whether each of those it is to tell that it is over was told, a line each; only of a group asked for by name."""
 
 
 class PartOutcome(Shown, frozen=True):

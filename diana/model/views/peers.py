@@ -47,6 +47,18 @@ class MachineStanding(msgspec.Struct, frozen=True, kw_only=True):
     """Jobs the machine holds, those claimed ahead of a free slot included."""
     trouble: str = ""
     """Fault of the machine, one line; empty: none."""
+    scratch_bytes: int = 0
+    """Size of the disk where its jobs have their scratch directories; 0: not known."""
+    scratch_free_bytes: int = -1
+    """Bytes of it that are there for jobs and promised to none; -1: not known."""
+    availability: float = -1.0
+    """Share of time for which the machine may be counted on; negative: this site does not count that machine."""
+    known_s: float = 0.0
+    """Seconds for which it is known whether it was there; older ones count less."""
+    here_s: float = 0.0
+    """Those of them for which it was."""
+    goings: float = 0.0
+    """Times it went away unplanned; older ones count less."""
 
 
 class Peers(msgspec.Struct, frozen=True):
@@ -60,3 +72,19 @@ class Peers(msgspec.Struct, frozen=True):
     """Messages about placements that count no more, since this node started."""
     maintenance: str = ""
     """Maintenance of this site that is under way or planned next: one line."""
+    to_lead: str = ""
+    """Machine that ought to lead in the leader's place, being more available; empty: the leader goes on."""
+    why_to_lead: str = ""
+    """Reason why that machine ought to, or why the leader goes on: one line."""
+    to_stand_by: str = ""
+    """Machine that ought to be the standby by its availability, the present one included; empty: nothing is counted."""
+    elects: bool = False
+    """True where the leader hands over by itself."""
+    forecast_error: float = 0.0
+    """Median of |true / foretold end - 1| over the groups scored last; they are this site's own."""
+    forecasts: int = 0
+    """Number of groups that this rests on; 0: too few, the error means nothing."""
+    ranges_held: float = 0.0
+    """Share of the ranges of ends told last that held the true end; 0.8 is meant."""
+    ranges: int = 0
+    """Number of ranges that this rests on."""

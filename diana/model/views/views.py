@@ -8,13 +8,19 @@ from diana.model.facts import FactsKey
 from diana.model.ids import GroupId, SiteId, SubgroupId
 from diana.model.indexset import IndexSet
 from diana.model.trust.invitation import Invitation
+from diana.model.views.contract import JobContract
+from diana.model.views.datasets import Dataset
 from diana.model.views.decision import Decision
 from diana.model.views.figures import NodeFigures
+from diana.model.views.gang import GangWait
 from diana.model.views.group import GroupStatus, PartOutcome
 from diana.model.views.ledger import LedgerView
 from diana.model.views.link import LinkMap
+from diana.model.views.making_way import MadeWay
+from diana.model.views.past import PastGroups, PastSite
 from diana.model.views.peers import Peers
 from diana.model.views.queue import QueueView, Waiting
+from diana.model.views.site import Guarded, Site
 
 
 class GroupView(GroupStatus, frozen=True):
@@ -32,6 +38,20 @@ ENDINGS = ("done", "failed", "cancelled", "held")
 """Endings of jobs, as a group's view counts them; `held` stands for an unknown outcome."""
 
 
+class JobPlace(msgspec.Struct, frozen=True, kw_only=True):
+    """The place of a job that has not ended. For the node's own use."""
+
+    site: SiteId | None
+    """The site it was given to; None: none yet, or none any more."""
+    subgroup: SubgroupId = SubgroupId("")
+    epoch: int = 0
+    note: str = ""
+    """Why it is with none, or what is known of its site."""
+    decision: int = -1
+    """Place of the decision that gave it to the site among the group's; negative: none did."""
+    held: bool = False
+
+
 class EndedJobs(msgspec.Struct, frozen=True, kw_only=True):
     """A page of a group's jobs that have ended. For the node's own use."""
 
@@ -45,56 +65,20 @@ class EndedJobs(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GuardEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """An entry of the black-hole guard: the work it holds back at a site."""
+    """An entry of the guard, with its times by the site's clock, from which the node makes those of the entry."""
 
-    group: str
-    """The group held back; empty: any group that is new there."""
-    machine: str
-    """The machine of the site; empty: the whole site."""
-    stand: str
-    """probation (one job is tried now and then), barred (no more of the group)."""
+    shown: Guarded
     since_s: float
     until_s: float
     """Time of the next try; negative: there is none."""
-    why: str
-    lifts: str
-    """The event that ends it, in words."""
 
 
 class SiteView(msgspec.Struct, frozen=True, kw_only=True):
-    site: SiteId
-    home: bool
-    state: str
-    """alive, suspect (missed, others are asked), unreachable (from here), lost (by everybody), left (said goodbye)."""
-    age_s: float
-    slots: int
-    free_slots: int
-    speed: float
-    queued_jobs: int
-    running_jobs: int
-    work_ahead_s: float
-    rtt_s: float
-    """Negative: not measured."""
-    bytes_per_s: float
-    """Negative: not measured."""
-    release: str
-    datasets: tuple[str, ...]
-    note: str = ""
-    """Reason why it takes no work: drained or banned, and why."""
-    machines: int = 0
-    """Number of machines of the site; 0: it has not said."""
+    """A site, with what the node itself wants to know."""
+
+    shown: Site
     guarded: tuple[GuardEntry, ...] = ()
     """Entries of the guard for that site, the latest first."""
-    guarded_more: int = 0
-    """Number of further entries of the guard."""
-
-
-class DatasetView(msgspec.Struct, frozen=True, kw_only=True):
-    name: str
-    site: SiteId
-    files: int
-    """-1: known by name only, from the site's summary."""
-    size_bytes: int
 
 
 class Groups(msgspec.Struct, frozen=True):
@@ -122,6 +106,14 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds from submission to the placement that foretold it; negative: none did."""
     stays: tuple[str, ...] = ()
     """Reasons why work that waits at a congested site was not moved, at the last look."""
+    gangs: tuple[GangWait, ...] = ()
+    """Its gangs that have not begun, the first ones of many."""
+    contracts: tuple[JobContract, ...] = ()
+    """Its running jobs that report their steps, the slowest first."""
+    ways: tuple[MadeWay, ...] = ()
+    """Jobs that made way: its own for gangs, and others for its gangs, the latest last."""
+    exchanges: tuple[str, ...] = ()
+    """Processes of its running gangs that were exchanged for spares, and why; or why none was."""
 
 
 class Sites(msgspec.Struct, frozen=True):
@@ -129,7 +121,7 @@ class Sites(msgspec.Struct, frozen=True):
 
 
 class Datasets(msgspec.Struct, frozen=True):
-    datasets: tuple[DatasetView, ...]
+    datasets: tuple[Dataset, ...]
 
 
 class Info(msgspec.Struct, frozen=True, kw_only=True):
@@ -145,6 +137,8 @@ class Info(msgspec.Struct, frozen=True, kw_only=True):
     """Jobs done, of all groups, since the node started; the next two fields count likewise."""
     jobs_exported: int = 0
     jobs_imported: int = 0
+    queue_wait_s: float = 0.0
+    """Mean wait of the jobs that left the queue lately (Little's law)."""
 
 
 class Named(msgspec.Struct, frozen=True, kw_only=True):
@@ -180,6 +174,9 @@ Answer = (
     Groups
     | GroupView
     | EndedJobs
+    | PastGroups
+    | PastSite
+    | JobPlace
     | Explanation
     | Sites
     | Datasets

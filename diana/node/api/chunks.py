@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 
 from diana.engine.journal import columns
 from diana.model.facts import Facts, FactsKey, Outcome
-from diana.model.ids import GroupId, SiteId
+from diana.model.ids import GroupId, SiteId, SubgroupId
 from diana.model.indexset import IndexSet
 from diana.model.views.views import EndedJobs, GroupView
 from diana.ports import Store
@@ -28,12 +28,26 @@ _WITHOUT_RESULT = {"done": Outcome.DONE, "failed": Outcome.FAILED, "held": Outco
 
 def current(source: Iterable[Chunk], view: GroupView) -> Iterator[Chunk]:
     """The same chunks without rows of jobs that were retried since; some may be empty."""
-    superseded = dict(view.superseded)
+    return without(source, view.superseded)
+
+
+def without(source: Iterable[Chunk], superseded_jobs: Iterable[tuple[SubgroupId, IndexSet]]) -> Iterator[Chunk]:
+    """The same chunks without rows of these jobs of each part; some may be empty."""
+    superseded = dict(superseded_jobs)
     for key, facts in source:
         old = superseded.get(key.subgroup)
         if old:
             facts = columns.pick(facts, [at for at, index in enumerate(facts.indices) if index not in old])
         yield key, facts
+
+
+def only(source: Iterable[Chunk], some_jobs: Iterable[tuple[SubgroupId, IndexSet]]) -> Iterator[Chunk]:
+    """The chunks of these parts, with rows of these jobs of each alone."""
+    wanted = dict(some_jobs)
+    for key, facts in source:
+        some = wanted.get(key.subgroup)
+        if some:
+            yield key, columns.pick(facts, [at for at, index in enumerate(facts.indices) if index in some])
 
 
 class Places:

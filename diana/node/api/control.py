@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 from diana.engine.journal.events import CancelJobs, HoldJobs, MoveJobs, ReleaseJobs, RetryJobs
 from diana.errors import UsageError
-from diana.model.ids import GroupId, site_id
+from diana.jobfile.units import size_bytes
+from diana.model.ids import GroupId, SiteId, site_id
 from diana.model.indexset import IndexSet
 from diana.model.trust.principal import Principal
 from diana.model.views import views
@@ -62,7 +65,7 @@ async def hold(desk: Desk, caller: Principal, request: HoldRequest) -> HoldRespo
 async def move(desk: Desk, caller: Principal, request: MoveRequest) -> MoveResponse:
     group, indices = target(request.target)
     try:
-        to = site_id(request.to)
+        to = site_id(request.to) if request.to else SiteId("")
     except ValueError as error:
         raise UsageError(f"move to {request.to!r}: {error}") from None
     done = await desk.request(
@@ -81,6 +84,9 @@ async def release(desk: Desk, caller: Principal, request: ReleaseRequest) -> Rel
 
 async def retry(desk: Desk, caller: Principal, request: RetryRequest) -> RetryResponse:
     group, indices = target(request.target)
+    if request.memory and (request.held or request.cancelled or request.unreachable):
+        raise UsageError("--memory is for jobs that ran out of memory alone; leave the other options out")
+    memory_bytes, memory_factor = _more_memory(request.memory)
     done = await desk.request(
         views.Ok,
         lambda number: RetryJobs(
@@ -91,9 +97,31 @@ async def retry(desk: Desk, caller: Principal, request: RetryRequest) -> RetryRe
             held=request.held,
             cancelled=request.cancelled,
             unreachable=request.unreachable,
+            memory_bytes=memory_bytes,
+            memory_factor=memory_factor,
         ),
     )
     return RetryResponse(jobs=done.count)
+
+
+_FACTOR = re.compile(r"[0-9]{1,4}(?:\.[0-9]{1,4})?x\Z")
+
+
+def _more_memory(text: str) -> tuple[int, float]:
+    """(bytes, factor) of `8G` or `2x`; both 0 where nothing was asked for."""
+    if not text:
+        return 0, 0.0
+    if _FACTOR.match(text):
+        if float(text[:-1]) <= 1:
+            raise UsageError(f"--memory {text}: no more than they had; write more than 1x, such as 2x")
+        return 0, float(text[:-1])
+    try:
+        size = size_bytes(text)
+    except ValueError as error:
+        raise UsageError(f"--memory: {error}, or a factor, such as 2x") from None
+    if not size:
+        raise UsageError("--memory 0: write how much each job is to have, such as 8G, or 2x")
+    return size, 0.0
 
 
 def target(text: str) -> tuple[GroupId, IndexSet | None]:

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import msgspec
 
-from diana.model.facts import Facts, Outcome
+from diana.model.facts import OUT_OF_MEMORY, Facts, Outcome, was_out_of_memory
 from diana.model.views.decision import Decision
 from diana.model.views.group import GroupStatus
 from diana.model.views.views import GroupView
@@ -29,11 +29,13 @@ def to_status(view: GroupView) -> GroupStatus:
     return GroupStatus(**{name: getattr(view, name) for name in GroupStatus.__struct_fields__})
 
 
-def to_decision(decision: Decision) -> decisions.Decision:
+def to_decision(decision: Decision, *, processors: int = 0, waits: bool = False) -> decisions.Decision:
+    """`processors`, `waits`: of a plan, see there."""
     weights = tuple(decisions.CostWeight(term=term, weight=weight) for term, weight in sorted(decision.weights.items()))
     fields = {name: getattr(decision, name) for name in decision.__struct_fields__}
     # By attribute: keys of a dict would have to be those of the JSON.
-    message = to_message(SimpleNamespace(**{**fields, "weights": weights}), decisions.Decision)
+    fields |= {"weights": weights, "processors": processors, "waits": waits}
+    message = to_message(SimpleNamespace(**fields), decisions.Decision)
     rows = (
         _finite(row, ("total_s", "stage_in_s", "total_low_s", "total_high_s", "cost")) for row in message.candidates
     )
@@ -60,12 +62,17 @@ def outcome_name(value: int) -> str:
 
 
 def to_results(chunk: int, facts: Facts, *, chosen: bool = False) -> wire.ResultsChunk:
+    errors = {e.index: e.text for e in facts.errors}
+    outcomes = (
+        OUT_OF_MEMORY if was_out_of_memory(outcome, errors.get(index, "")) else outcome_name(outcome)
+        for index, outcome in zip(facts.indices, facts.outcomes, strict=True)
+    )
     return wire.ResultsChunk(
         chunk=chunk,
         site=facts.site,
         indices=tuple(facts.indices),
         attempts=tuple(facts.attempts),
-        outcomes=tuple(map(outcome_name, facts.outcomes)),
+        outcomes=tuple(outcomes),
         exit_codes=tuple(facts.exit_codes),
         started_s=tuple(facts.started_s),
         ended_s=tuple(facts.ended_s),

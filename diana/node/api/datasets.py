@@ -8,12 +8,15 @@ import time
 from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 
+import msgspec
+
 from diana.engine.data.datasets import near
 from diana.engine.journal.events import AddDataset, RemoveDataset
 from diana.errors import UsageError
-from diana.model.data import Dataset, HeldDataset
+from diana.model.data import RegisteredDataset
 from diana.model.trust.principal import Principal
 from diana.model.views import views
+from diana.model.views.datasets import Dataset
 from diana.node.api.desk import Desk
 from diana.wire.client import datasets as wire
 from diana.wire.client.messages import Empty
@@ -22,19 +25,15 @@ _TOLD_EVERY_S = 0.5
 _FILES_PER_CHUNK = 1000
 _CHANGED_PER_MESSAGE = 500
 
-_adding: set[asyncio.Task[Dataset]] = set()
+_adding: set[asyncio.Task[RegisteredDataset]] = set()
 """Tasks under way, kept so that they are not collected while nobody waits for them."""
 
 
 async def listed(desk: Desk, caller: Principal, request: Empty) -> wire.DatasetsResponse:
     """This site's from its catalogue, the others' by name."""
     found = await desk.ask(views.Datasets, caller, "datasets")
-    here = [_message(desk, row) for row in await desk.stager.datasets()]
-    there = [
-        wire.Dataset(name=d.name, site=d.site, files=d.files, size_bytes=d.size_bytes)
-        for d in found.datasets
-        if d.site != desk.about.site
-    ]
+    here = _of_this_site(desk, await desk.stager.datasets())
+    there = [d for d in found.datasets if d.site != desk.about.site]
     return wire.DatasetsResponse(datasets=tuple(sorted([*here, *there], key=lambda d: (d.name, d.site, d.version))))
 
 
@@ -45,11 +44,10 @@ async def show(desk: Desk, caller: Principal, request: wire.DatasetRequest) -> A
     others = [d for d in everywhere.datasets if d.name == name and d.site != desk.about.site and not version]
     if not rows and not others:
         raise await _unknown(desk, request.name, [d.name for d in everywhere.datasets])
-    told = [wire.Dataset(name=d.name, site=d.site, files=d.files, size_bytes=d.size_bytes) for d in others]
-    yield wire.DatasetChunk(datasets=(*(_message(desk, row) for row in rows), *told))
+    yield wire.DatasetChunk(datasets=(*_of_this_site(desk, rows), *others))
     if request.files:
         if not rows:
-            raise UsageError(f"dataset {request.name}: its files are known at site {told[0].site} only; ask there")
+            raise UsageError(f"dataset {request.name}: its files are known at site {others[0].site} only; ask there")
         prefix = len(f"dataset:{name}/")
         async for page in desk.stager.dataset_files(name, version):
             for at in range(0, len(page), _FILES_PER_CHUNK):
@@ -76,7 +74,7 @@ async def add(
         nonlocal last
         last = (files, size_bytes)
 
-    async def work() -> Dataset:
+    async def work() -> RegisteredDataset:
         dataset = await desk.stager.register(
             request.name, [Path(text) for text in request.paths], new_version=request.new_version, tell=tell
         )
@@ -92,7 +90,7 @@ async def add(
     yield wire.DatasetProgress(
         files=made.files,
         size_bytes=made.size_bytes,
-        dataset=wire.Dataset(
+        dataset=Dataset(
             name=made.name,
             site=desk.about.site,
             files=made.files,
@@ -114,7 +112,7 @@ def _check_outside(desk: Desk, paths: Sequence[str]) -> None:
             raise UsageError(f"{text}: lies in the node's data directory {own}, or holds it; name a folder beside it")
 
 
-def _ended(task: asyncio.Task[Dataset]) -> None:
+def _ended(task: asyncio.Task[RegisteredDataset]) -> None:
     """Take the error of a call whose client has gone: it was for that client only."""
     _adding.discard(task)
     if not task.cancelled():
@@ -137,7 +135,7 @@ async def verify(
             told_s = time.monotonic()
             yield wire.DatasetProgress(files=checked.files, size_bytes=checked.size_bytes)
     row = (await desk.stager.datasets(name, version or rows[-1].version))[0]
-    yield wire.DatasetProgress(files=row.files, size_bytes=row.size_bytes, dataset=_message(desk, row))
+    yield wire.DatasetProgress(files=row.files, size_bytes=row.size_bytes, dataset=_of_this_site(desk, (row,))[0])
 
 
 async def remove(desk: Desk, caller: Principal, request: wire.DatasetRequest) -> wire.DatasetsResponse:
@@ -153,19 +151,11 @@ async def remove(desk: Desk, caller: Principal, request: wire.DatasetRequest) ->
         await desk.request(views.Ok, lambda number: RemoveDataset(request=number, principal=caller, name=name))
     else:
         await desk.request(views.Ok, lambda number: AddDataset(request=number, principal=caller, dataset=left))
-    return wire.DatasetsResponse(datasets=tuple(_message(desk, row) for row in rows))
+    return wire.DatasetsResponse(datasets=tuple(_of_this_site(desk, rows)))
 
 
-def _message(desk: Desk, row: HeldDataset) -> wire.Dataset:
-    return wire.Dataset(
-        name=row.name,
-        site=desk.about.site,
-        files=row.files,
-        size_bytes=row.size_bytes,
-        version=row.version,
-        state=row.state,
-        digest=row.digest,
-    )
+def _of_this_site(desk: Desk, rows: Sequence[Dataset]) -> list[Dataset]:
+    return [msgspec.structs.replace(row, site=desk.about.site) for row in rows]
 
 
 def _split(text: str) -> tuple[str, int]:

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, TypeVar
 
 from diana.engine.journal.effects import Refusal
 from diana.engine.journal.events import Ask, Event
+from diana.engine.site.surroundings import Keyring
 from diana.errors import DianaError, UsageError
 from diana.model.ids import GroupId, is_group_id
 from diana.model.layout import DataDir
 from diana.model.trust.principal import Principal
 from diana.model.views.views import GroupView
 from diana.node.api.chunks import Places
+from diana.node.notify.notices import Notices
 from diana.node.ways_in.door import About, ClientStager, EngineDoor, Insight, Inviter, ReplyBody, Views
 from diana.wire.client.failures import error_of
 from diana.wire.client.messages import Failure
@@ -47,12 +49,15 @@ class Desk:
         self.wall_s = wall_s
         self.inviter = inviter
         self.insight = insight
+        self.keyring: Keyring | None = None
+        """Signs what this site asks of others for its users; None on a machine that follows."""
         self.places = Places()
         self.views: Views | None = None
         """The dashboard and its activity; None on a machine that follows."""
         self.pair: Replication | None = None
         """The site's replication, where two machines keep its journal; else None."""
         self.metrics: Metrics | None = None
+        self.notices: Notices | None = None
 
     async def request(self, want: type[T], make: Callable[[int], Event]) -> T:
         """The engine's answer, which must be a `want`; its refusals are raised."""
@@ -73,6 +78,9 @@ class Desk:
 
 def checked_group(text: str) -> GroupId:
     if not is_group_id(text):
+        group, _, index = text.partition(".")
+        if is_group_id(group) and index.isdecimal():
+            raise UsageError(f"{text} is a job, and a group is wanted here; diana explain {text} tells how it fares")
         raise UsageError(f"group {text!r}: want SITE-NUMBER, such as alpha-12; `diana status` lists yours")
     return GroupId(text)
 

@@ -22,6 +22,7 @@ from diana.model.ids import GroupId
 from diana.model.job.urls import is_url
 from diana.model.trust.principal import Principal
 from diana.model.views.views import GroupView
+from diana.model.words import counted
 from diana.node.api.chunks import current
 from diana.node.api.desk import Desk, checked_group
 from diana.node.pair.elsewhere import other_machine
@@ -46,7 +47,7 @@ async def fetch(desk: Desk, caller: Principal, request: wire.FetchRequest) -> As
                 if matches(name, request.pattern):
                     named.setdefault(name, "")
     if not named:
-        raise UsageError(_nothing(request, view.final))
+        raise UsageError(_nothing(request, view))
     for name in sorted(named):
         async with aclosing(one(folder, name, named[name], other, _or_at_the_other(desk))) as chunks:
             async for chunk in chunks:
@@ -55,8 +56,8 @@ async def fetch(desk: Desk, caller: Principal, request: wire.FetchRequest) -> As
 
 def where(desk: Desk, view: GroupView) -> tuple[Root, bool]:
     """The folder its outputs are gathered in, and whether that is the group's own."""
-    own = not view.outputs_to or is_url(view.outputs_to)
-    return desk.data.gathered(view.group) if own else Unlinked(view.outputs_to), own
+    own = not view.outputs_to or is_url(view.outputs_to) or desk.stager.delivery is not None
+    return desk.data.gathered(view.group) if own else Unlinked.outside(view.outputs_to, desk.data.root), own
 
 
 async def late(
@@ -74,10 +75,16 @@ async def late(
             yield fault
 
 
-def _nothing(request: wire.FetchRequest, final: bool) -> str:
+def _nothing(request: wire.FetchRequest, view: GroupView) -> str:
     which = f" that match {request.pattern!r}" if request.pattern else ""
-    later = "" if final else " yet; `diana wait` for it first"
-    return f"group {request.group}: no outputs{which}{later}"
+    mend = "; a job file names them under outputs.collect; diana logs has what jobs printed"
+    if not view.final:
+        mend = " yet; `diana wait` for it first"
+    elif view.failed:
+        mend = f"; {counted(view.failed, 'job')} of it failed: diana logs --failed {request.group}"
+    elif request.pattern:
+        mend = ""
+    return f"group {request.group}: no outputs{which}{mend}"
 
 
 def matches(name: str, pattern: str) -> bool:

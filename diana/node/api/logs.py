@@ -1,202 +1,69 @@
-"""Logs of finished jobs, wherever they ran. A job's log is a stretch of a segment at the site that ran it."""
+"""Logs of jobs, wherever they run or ran."""
 
 from __future__ import annotations
 
 import asyncio
-import os
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import TYPE_CHECKING, NamedTuple
 
-from diana.errors import DianaError, UsageError
-from diana.model.facts import Facts, FactsKey, Outcome
-from diana.model.ids import GroupId, SiteId, SubgroupId, job_id
-from diana.model.indexset import IndexSet
-from diana.model.layout import DataDir
+import msgspec
+
+from diana.errors import UsageError
+from diana.model.facts import Outcome
 from diana.model.trust.principal import Principal
 from diana.model.views.views import GroupView
 from diana.model.words import counted
 from diana.node.api.desk import Desk, checked_job
-from diana.node.pair.elsewhere import other_machine
+from diana.node.api.ended_logs import ended_log, spots_of
+from diana.node.api.live_logs import of_group, of_job
 from diana.wire.client import messages as wire
-
-if TYPE_CHECKING:
-    from diana.node.pair.replication import Replication
 
 WINDOW_JOBS = 65_536
 """Jobs whose log positions are in memory at once."""
-READ_BYTES = 1 << 18
-_GONE = ": not at site "
-"""Says another site of a file that it does not have (`staging/catalogue/holdings.py`)."""
-
-
-class Spot(NamedTuple):
-    """The place of the log of a job's last attempt."""
-
-    rank: tuple[bool, int]
-    """(not retried since, attempt): the highest is the newest."""
-    outcome: int
-    site: SiteId
-    segment: str
-    offset: int
-    length: int
-    truncated: bool
-    error: str
 
 
 async def logs(desk: Desk, caller: Principal, request: wire.LogsRequest) -> AsyncGenerator[wire.LogsChunk, None]:
     """Job by job in order of the index; each job's last chunk says whether its log was truncated."""
     group, index = checked_job(request.job)
+    if min(request.tail, request.start, request.attempt) < 0:
+        raise UsageError(f"the last {request.tail} lines of a log: want 1 or more")
     view = await desk.group(caller, group)
     if index is not None and index >= view.jobs:
         raise UsageError(f"job {request.job}: {group} has jobs 0 to {view.jobs - 1}")
-    first, stop = (0, view.jobs) if index is None else (index, index + 1)
+    if view.jobs == 1 and not request.failed:
+        index = 0
+    if index is not None:
+        chunks = of_job(desk, caller, view, index, request)
+    elif request.follow:
+        chunks = of_group(desk, caller, view, request)
+    else:
+        chunks = _of_ended(desk, view, request)
+    async with aclosing(chunks):
+        async for chunk in chunks:
+            yield chunk
+
+
+async def _of_ended(desk: Desk, view: GroupView, request: wire.LogsRequest) -> AsyncGenerator[wire.LogsChunk, None]:
     ended = 0
-    for start in range(first, stop, WINDOW_JOBS):
-        window = range(start, min(start + WINDOW_JOBS, stop))
-        spots = await asyncio.to_thread(_spots, desk, view, window)
+    for start in range(0, view.jobs, WINDOW_JOBS):
+        window = range(start, min(start + WINDOW_JOBS, view.jobs))
+        spots = await asyncio.to_thread(spots_of, desk, view, window)
         ended += len(spots)
         for at in sorted(spots):
             if request.failed and spots[at].outcome == Outcome.DONE:
                 continue
-            async with aclosing(_one_log(desk, group, at, spots[at])) as chunks:
+            async with aclosing(ended_log(desk, view.group, at, spots[at], tail=request.tail)) as chunks:
                 async for chunk in chunks:
                     yield chunk
-    if ended < stop - first:
-        yield _missing(view, request.job, index, stop - first - ended)
+    if ended < view.jobs:
+        missing = _missing(view, view.jobs - ended)
+        none_yet = not ended and not view.final and not request.failed
+        yield msgspec.structs.replace(missing, unreachable=none_yet)
 
 
-def _missing(view: GroupView, asked: str, index: int | None, jobs: int) -> wire.LogsChunk:
-    if index is not None:
-        text = "has not ended: its log can be read when it has"
-    else:
-        of = counted(view.jobs, "job")
-        text = f"{jobs:,} of {of} {'has' if jobs == 1 else 'have'} not ended; a log can be read when its job has"
+def _missing(view: GroupView, jobs: int) -> wire.LogsChunk:
+    of = counted(view.jobs, "job")
+    text = f"{jobs:,} of {of} {'has' if jobs == 1 else 'have'} not ended; what one writes: diana logs {view.group}.N"
     if view.final:
-        text = (
-            "never ran, so it has no log" if index is not None else f"{jobs:,} of {counted(view.jobs, 'job')} never ran"
-        )
-    return wire.LogsChunk(job=asked, error=text)
-
-
-def _spots(desk: Desk, view: GroupView, window: range) -> dict[int, Spot]:
-    """Find the logs' places. One job's log in a group of a million costs the chunk it is told in. Blocks on the
-    disk."""
-    store, group = desk.door.store, view.group
-    numbers = desk.places.of(store, group, view.jobs, IndexSet.span(window.start, window.stop))
-    source = (chunk for number in numbers if (chunk := store.numbered_chunk(group, number)) is not None)
-    return find_spots(source, window, dict(view.superseded))
-
-
-def find_spots(
-    source: Iterator[tuple[FactsKey, Facts]], window: range, superseded: dict[SubgroupId, IndexSet]
-) -> dict[int, Spot]:
-    """The newest attempt of each job in `window` that has one. Blocks on the disk."""
-    spots: dict[int, Spot] = {}
-    for key, facts in source:
-        old = superseded.get(key.subgroup, IndexSet())
-        errors = {error.index: error.text for error in facts.errors}
-        for k, index in enumerate(facts.indices):
-            if index not in window:
-                continue
-            had, rank = spots.get(index), (index not in old, facts.attempts[k])
-            if had is not None and had.rank > rank:
-                continue
-            spots[index] = Spot(
-                rank=rank,
-                outcome=facts.outcomes[k],
-                site=facts.site,
-                segment=facts.log_segments[k],
-                offset=facts.log_offsets[k],
-                length=facts.log_lengths[k],
-                truncated=facts.log_truncated[k],
-                error=errors.get(index, ""),
-            )
-    return spots
-
-
-async def _one_log(desk: Desk, group: GroupId, index: int, spot: Spot) -> AsyncGenerator[wire.LogsChunk, None]:
-    name = job_id(group, index)
-    if not spot.segment:
-        reason = spot.error or "kept no log: it wrote to files of its own, or was never started"
-        yield wire.LogsChunk(job=name, error=reason)
-        return
-    try:
-        if spot.length:
-            async with aclosing(_bytes_of(desk, group, spot)) as pieces:
-                async for piece in pieces:
-                    yield wire.LogsChunk(job=name, data=piece)
-        yield wire.LogsChunk(job=name, truncated=spot.truncated, error=spot.error)
-    except (DianaError, OSError) as error:
-        if isinstance(error, FileNotFoundError) or _GONE in str(error):
-            text = f"its log is no longer at {spot.site}; its result is: diana results {group} --from {index} --limit 1"
-        else:
-            text = f"its log at {spot.site} cannot be had now: {_why(spot, error)}"
-        yield wire.LogsChunk(job=name, error=text, unreachable=True)
-
-
-def _why(spot: Spot, error: Exception) -> str:
-    """The reason as the user is told it, without the names that only nodes have for the log."""
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror
-    said = str(error).removeprefix(f"log:{spot.segment}: ")
-    return said.replace("; try again", "; try again when diana peers shows it alive", 1).removesuffix(" later")
-
-
-async def _bytes_of(desk: Desk, group: GroupId, spot: Spot) -> AsyncGenerator[bytes, None]:
-    if spot.site != desk.about.site:
-        async with aclosing(_remote(desk, spot)) as pieces:
-            async for piece in pieces:
-                yield piece
-        return
-    at, end = spot.offset, spot.offset + spot.length
-    while at < end:
-        try:
-            piece = await asyncio.to_thread(read_segment, desk.data, group, spot.segment, at, min(READ_BYTES, end - at))
-        except FileNotFoundError:
-            if desk.pair is None or at != spot.offset:
-                raise
-            async with aclosing(_at_the_other(desk, desk.pair, spot)) as pieces:
-                async for piece in pieces:
-                    yield piece
-            return
-        if not piece:
-            raise DianaError(f"segment {spot.segment} ends at byte {at}, before the log does")
-        at += len(piece)
-        yield piece
-
-
-async def _at_the_other(desk: Desk, pair: Replication, spot: Spot) -> AsyncGenerator[bytes, None]:
-    """The machine that led when the job ended has its log."""
-    if not pair.other_up_now:
-        raise DianaError(f"it is on machine {pair.pair.other}, which is away; read it when that is back")
-    try:
-        async with aclosing(_remote(desk, spot._replace(site=other_machine(pair)))) as pieces:
-            async for piece in pieces:
-                yield piece
-    except DianaError as error:
-        raise DianaError(f"it is on machine {pair.pair.other}, not here: {error}") from None
-
-
-async def _remote(desk: Desk, spot: Spot) -> AsyncGenerator[bytes, None]:
-    """Read a log at another site, in pieces that fit a frame and never more than was asked."""
-    left = spot.length
-    async for data in desk.stager.read(spot.site, f"log:{spot.segment}", spot.offset, spot.length):
-        data = data[:left]
-        left -= len(data)
-        for at in range(0, len(data), READ_BYTES):
-            yield data[at : at + READ_BYTES]
-        if left <= 0:
-            return
-
-
-def read_segment(data: DataDir, group: GroupId, segment: str, offset: int, length: int) -> bytes:
-    """A stretch of one of the group's own segments; the name came in facts, which a peer may have written."""
-    parts = segment.split("/")
-    if len(parts) != 2 or parts[0] != group or parts[1] in ("", ".", "..") or "\0" in segment:
-        raise DianaError(f"log segment {segment!r} does not belong to {group}")
-    handle = os.open(data.logs_root / segment, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    try:
-        return os.pread(handle, length, offset)
-    finally:
-        os.close(handle)
+        text = f"{jobs:,} of {of} never ran"
+    return wire.LogsChunk(job=view.group, error=text)

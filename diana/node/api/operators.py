@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from diana.bounds import json_of
 from diana.engine.journal.events import Ask, DrainSite, GoOn, MachineRemoved, SayStatement
 from diana.errors import DianaError, UsageError
 from diana.model.ids import SiteId
@@ -107,7 +108,9 @@ async def _unheard_of(desk: Desk, caller: Principal, about: str) -> str:
     if kind != "site":
         return ""
     found = await desk.request(views.Sites, lambda number: Ask(request=number, principal=caller, what="sites"))
-    return "" if any(row.site == name for row in found.sites) else f" (no site {name} is known here: check the name)"
+    return (
+        "" if any(row.shown.site == name for row in found.sites) else f" (no site {name} is known here: check the name)"
+    )
 
 
 def checked_about(name: str) -> str:
@@ -120,8 +123,8 @@ def checked_about(name: str) -> str:
 
 async def _policy(desk: Desk, caller: Principal, values_json: str) -> OperateResponse:
     try:
-        values: Any = json.loads(values_json)
-    except (ValueError, RecursionError):
+        values: Any = json_of(values_json)
+    except ValueError:
         raise UsageError("policy: not JSON; upgrade the client or the node") from None
     if not isinstance(values, dict):
         raise UsageError("policy: want a table of settings")

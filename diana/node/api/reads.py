@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import os
+from contextlib import aclosing
 
 import msgspec
 
 from diana.engine.journal.events import Ask
 from diana.errors import UsageError
-from diana.model.ids import site_id
+from diana.model.ids import GroupId, job_id, site_id
 from diana.model.trust.principal import Principal
 from diana.model.views import views
 from diana.model.views.queue import QueueView
-from diana.node.api.convert import to_decision, to_message, to_status
-from diana.node.api.desk import Desk, checked_group
+from diana.model.views.site import Site
+from diana.node.api import ended
+from diana.node.api.convert import to_decision, to_results, to_status
+from diana.node.api.desk import Desk, checked_group, checked_job
+from diana.node.api.live_logs import stand_of, where_is
 from diana.node.doctor.names import both
 from diana.wire.client import messages as wire
 from diana.wire.client.queues import QueueReadRequest
-from diana.wire.client.sites import Site, SitesResponse
+from diana.wire.client.sites import SitesResponse
 
 STOP_AFTER_S = 0.05
 """Seconds between the answer to Stop and the stop, so that the answer leaves."""
@@ -44,7 +48,12 @@ async def status(desk: Desk, caller: Principal, request: wire.StatusRequest) -> 
         asked = [view for view in asked if view.owner == caller.name]
     if request.active:
         asked = [view for view in asked if not view.final]
-    return wire.StatusResponse(groups=tuple(map(to_status, without_shares(asked))))
+    found = list(map(to_status, without_shares(asked)))
+    if desk.notices is not None and len(found) <= FEW_GROUPS:
+        notices = desk.notices
+        stands = await asyncio.to_thread(lambda: [notices.stands(one.group) if one.final else () for one in found])
+        found = [msgspec.structs.replace(one, notices=said) for one, said in zip(found, stands, strict=True)]
+    return wire.StatusResponse(groups=tuple(found))
 
 
 async def _listed(desk: Desk, caller: Principal, request: wire.StatusRequest) -> wire.StatusResponse:
@@ -80,7 +89,10 @@ async def _named(desk: Desk, caller: Principal, names: tuple[str, ...]) -> list[
 
 
 async def explain(desk: Desk, caller: Principal, request: wire.GroupRequest) -> wire.ExplainResponse:
-    found = await desk.ask(views.Explanation, caller, "explain", checked_group(request.group))
+    group, index = checked_job(request.group)
+    found = await desk.ask(views.Explanation, caller, "explain", group)
+    if index is not None:
+        return await _explain_job(desk, caller, found, index)
     return wire.ExplainResponse(
         group=found.group,
         decisions=tuple(map(to_decision, found.decisions[-MOST_DECISIONS:])),
@@ -92,7 +104,54 @@ async def explain(desk: Desk, caller: Principal, request: wire.GroupRequest) -> 
         predicted_high_s=found.predicted_high_s,
         placed_s=found.placed_s,
         stays=found.stays,
+        gangs=found.gangs,
+        contracts=found.contracts,
+        ways=tuple(one.line for one in found.ways),
+        exchanges=found.exchanges,
     )
+
+
+async def _explain_job(desk: Desk, caller: Principal, found: views.Explanation, index: int) -> wire.ExplainResponse:
+    view = await desk.group(caller, found.group)
+    if index >= view.jobs:
+        raise UsageError(f"{found.group} has jobs 0 to {view.jobs - 1}, no {index}")
+    place = await where_is(desk, caller, found.group, index)
+    story = await _ended_story(desk, caller, found.group, index)
+    if story is None:
+        story = await stand_of(desk, caller, view, index)
+    # What is known of a whole part, of the one that the job is in.
+    waits = story.state in ("waiting", "held", "queued")
+    parts = ("", place.subgroup) if place.site is None else (place.subgroup,)
+    return wire.ExplainResponse(
+        group=found.group,
+        decisions=tuple(map(to_decision, found.decisions[place.decision :][:1])) if place.decision >= 0 else (),
+        waiting=tuple(row for row in found.waiting if row.part in parts)[:MOST_WAITING] if waits else (),
+        job=story,
+        ways=tuple(one.line for one in found.ways if index in one.jobs),
+    )
+
+
+async def _ended_story(desk: Desk, caller: Principal, group: GroupId, index: int) -> wire.JobStory | None:
+    """The story of a job that has ended; None: it has not."""
+    wanted = wire.ResultsRequest(group=group, outcome=ended.ANY, first=index, most=1)
+    async with aclosing(ended.pages(desk, caller, group, wanted)) as pages:
+        async for number, facts in pages:
+            for k, at in enumerate(facts.indices):
+                if at == index:
+                    row = to_results(number, facts)
+                    return wire.JobStory(
+                        job=job_id(group, index),
+                        state=row.outcomes[k],
+                        site=row.site,
+                        attempt=row.attempts[k],
+                        note=next((error.text for error in row.errors if error.index == index), ""),
+                        exit_code=row.exit_codes[k],
+                        started_s=row.started_s[k],
+                        ended_s=row.ended_s[k],
+                        cpu_s=row.cpu_s[k],
+                        max_rss_bytes=row.max_rss_bytes[k],
+                    )
+    return None
 
 
 async def queue(desk: Desk, caller: Principal, request: QueueReadRequest) -> QueueView:
@@ -107,7 +166,7 @@ async def queue(desk: Desk, caller: Principal, request: QueueReadRequest) -> Que
 async def sites(desk: Desk, caller: Principal, request: wire.Empty) -> SitesResponse:
     found = await desk.ask(views.Sites, caller, "sites")
     began_wall_s = desk.wall_s() - desk.door.now_s()
-    rows = [_with_guard(to_message(site, Site), site, began_wall_s) for site in found.sites]
+    rows = [_dated(site, began_wall_s) for site in found.sites]
     noticed = desk.insight.notes() if desk.insight is not None else {}
     for at, row in enumerate(rows):
         if more := noticed.get(row.site, ""):
@@ -115,19 +174,17 @@ async def sites(desk: Desk, caller: Principal, request: wire.Empty) -> SitesResp
     return SitesResponse(sites=tuple(rows))
 
 
-def _with_guard(row: Site, view: views.SiteView, began_wall_s: float) -> Site:
+def _dated(view: views.SiteView, began_wall_s: float) -> Site:
     """Whole seconds: two clocks read one after the other must not make it another row each time."""
-    if not row.guarded:
-        return row
-    dated = [
+    guarded = tuple(
         msgspec.structs.replace(
-            told,
-            since_wall_s=float(round(began_wall_s + known.since_s)),
-            until_wall_s=float(round(began_wall_s + known.until_s)) if known.until_s >= 0 else 0.0,
+            entry.shown,
+            since_wall_s=float(round(began_wall_s + entry.since_s)),
+            until_wall_s=float(round(began_wall_s + entry.until_s)) if entry.until_s >= 0 else 0.0,
         )
-        for told, known in zip(row.guarded, view.guarded, strict=True)
-    ]
-    return msgspec.structs.replace(row, guarded=tuple(dated))
+        for entry in view.guarded
+    )
+    return msgspec.structs.replace(view.shown, guarded=guarded) if guarded else view.shown
 
 
 async def info(desk: Desk, caller: Principal, request: wire.Empty) -> wire.InfoResponse:

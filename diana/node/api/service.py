@@ -14,9 +14,11 @@ from typing import Any
 
 import msgspec
 
+from diana.engine.site.surroundings import Keyring
 from diana.errors import Denied, DianaError, Overloaded, UsageError
 from diana.model.ids import MAIN_MACHINE
 from diana.model.layout import DataDir
+from diana.model.settings import Settings
 from diana.model.trust.principal import Principal, Role
 from diana.model.views.views import Info
 from diana.node.api import (
@@ -24,6 +26,7 @@ from diana.node.api import (
     datasets,
     fetch_follow,
     follow,
+    history,
     logs,
     operators,
     reads,
@@ -32,6 +35,7 @@ from diana.node.api import (
 )
 from diana.node.api.desk import Desk
 from diana.node.metrics.exposing import Metrics
+from diana.node.notify.notices import Notices
 from diana.node.pair import standby_api
 from diana.node.pair.replication import Replication
 from diana.node.pair.standby_api import told
@@ -59,6 +63,7 @@ ACTIONS: dict[str, Action] = {
     "Results": Action.READ_GROUP,
     "Logs": Action.READ_GROUP,
     "Fetch": Action.READ_GROUP,
+    "History": Action.LIST_GROUPS,
     "Cancel": Action.CANCEL,
     "CancelHeld": Action.CANCEL,
     "Hold": Action.HOLD,
@@ -139,6 +144,7 @@ _STREAMED: dict[str, Streamed] = {
     "Results": follow.results,
     "Logs": logs.logs,
     "Fetch": fetch_follow.fetch_or_follow,
+    "History": history.history,
     "ShowDataset": datasets.show,
     "AddDataset": datasets.add,
     "VerifyDataset": datasets.verify,
@@ -167,11 +173,15 @@ class Api:
         pair: Replication | None = None,
         machine: str = MAIN_MACHINE,
         metrics: Metrics | None = None,
+        notices: Notices | None = None,
+        keyring: Keyring | None = None,
     ) -> None:
         self._desk = Desk(door=door, stager=stager, data=data, about=about, stop=stop, wall_s=wall_s, inviter=inviter)
+        self._desk.keyring = keyring
         self._desk.insight = insight
         self._desk.pair = pair
         self._desk.metrics = metrics
+        self._desk.notices = notices
         self._machine = machine
         self._audit = audit
         self._rates = rates or CallRates()
@@ -198,6 +208,10 @@ class Api:
     async def look(self) -> Info:
         """The site's own numbers, for the node itself: no caller's right, rate or trail is touched."""
         return await self._desk.ask(Info, Principal(Role.OPERATOR, ""), "info")
+
+    def teller(self, keyring: Keyring, settings: Callable[[], Settings]) -> history.PastTeller:
+        """The way to tell this site's history to other sites."""
+        return history.PastTeller(self._desk, keyring, settings, time.monotonic)
 
     async def call(self, caller: Principal, method: str, request: Any, where: str = "") -> msgspec.Struct:
         """`where`: what the way in knows of the caller's place, for the audit trail."""

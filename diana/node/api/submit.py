@@ -22,7 +22,7 @@ from diana.jobfile.parsed import Waits
 from diana.model.job.spec import GroupSpec
 from diana.model.job.urls import check_folder_url, is_url
 from diana.model.trust.principal import Principal
-from diana.node.api import permits
+from diana.node.api import permits, plug_ins
 from diana.node.api.convert import to_decision
 from diana.node.api.desk import Desk
 from diana.wire.client import messages as wire
@@ -40,7 +40,11 @@ async def submit(desk: Desk, caller: Principal, request: wire.SubmitRequest) -> 
     if len(request.key.encode()) > MOST_KEY_BYTES:
         raise UsageError(f"submission key of {len(request.key)} characters: at most {MOST_KEY_BYTES} bytes are allowed")
     await check_room(desk)
-    parsed = await _parsed(desk, request)
+    parsed = await _parsed(desk, caller, request)
+    if desk.notices is not None:
+        for one in parsed.groups:
+            if why := desk.notices.refusal(one.notify):
+                raise UsageError(f"notify: {why}")
     if parsed.needs_files:
         return wire.SubmitResponse(needs_files=tuple(parsed.needs_files))
     if request.signs and not request.permits:
@@ -53,6 +57,7 @@ async def submit(desk: Desk, caller: Principal, request: wire.SubmitRequest) -> 
             await desk.stager.use_blobs(group.group, blobs)
     names = [group.group for group in accepted]
     return wire.SubmitResponse(
+        notes=parsed.notes,
         group=names[0],
         jobs=sum(group.jobs for group in accepted),
         groups=tuple(
@@ -92,6 +97,7 @@ async def _accepted(
             after=waits.members,
             after_groups=waits.groups,
             permit=permit,
+            notify=one.notify,
         )
         for one, waits, permit in zip(parsed.groups, parsed.waits, signed, strict=True)
     )
@@ -114,22 +120,28 @@ def used_blobs(parsed: ParsedJob) -> list[str]:
 
 
 async def plan(desk: Desk, caller: Principal, request: wire.SubmitRequest) -> wire.PlanResponse:
-    parsed = await _parsed(desk, request)
+    parsed = await _parsed(desk, caller, request)
     if parsed.needs_files:
         return wire.PlanResponse(needs_files=tuple(parsed.needs_files))
+    for named in dict.fromkeys(group for waits in parsed.waits for group in waits.groups):
+        try:
+            await desk.group(caller, named)
+        except UsageError as fault:
+            raise UsageError(f"after: {fault}") from None
     if len(parsed.groups) == 1:
-        return wire.PlanResponse(decision=await _decision(desk, caller, request, parsed.groups[0]))
+        alone = await _decision(desk, caller, request, parsed.groups[0])
+        return wire.PlanResponse(decision=alone, notes=parsed.notes)
     planned = []
     for one, waits in zip(parsed.groups, parsed.waits, strict=True):
         before = (*(parsed.groups[at].spec.name for at in waits.members), *waits.groups)
         decision = None if before else await _decision(desk, caller, request, one)
         planned.append(wire.PlannedGroup(name=one.spec.name, jobs=one.jobs, decision=decision, waits_for=before))
-    return wire.PlanResponse(groups=tuple(planned))
+    return wire.PlanResponse(groups=tuple(planned), notes=parsed.notes)
 
 
 async def _decision(desk: Desk, caller: Principal, request: wire.SubmitRequest, one: ParsedJob) -> Decision:
     made = await desk.request(DecisionMade, lambda number: _event(desk, caller, request, one, number, plan_only=True))
-    return to_decision(made.decision)
+    return to_decision(made.decision, processors=one.spec.resources.processors, waits=made.waits)
 
 
 async def upload(desk: Desk, caller: Principal, requests: AsyncIterator[wire.UploadRequest]) -> wire.Empty:
@@ -167,15 +179,16 @@ def _event(
         refs=tuple(parsed.refs),
         wall_s=desk.wall_s(),
         plan_only=plan_only,
+        notify=parsed.notify,
     )
 
 
-async def _parsed(desk: Desk, request: wire.SubmitRequest) -> ParsedFile:
+async def _parsed(desk: Desk, caller: Principal, request: wire.SubmitRequest) -> ParsedFile:
     """Parse the job file in a thread: a small file may stand for a large sweep whose inputs must be rendered."""
-    return await asyncio.to_thread(_parse_and_check, desk, request)
+    return await asyncio.to_thread(_parse_and_check, desk, caller, request)
 
 
-def _parse_and_check(desk: Desk, request: wire.SubmitRequest) -> ParsedFile:
+def _parse_and_check(desk: Desk, caller: Principal, request: wire.SubmitRequest) -> ParsedFile:
     options = {option.name: option.value for option in request.options}
     for file in request.files:
         if not _SHA256.match(file.sha256) or not desk.stager.has_blob(file.sha256):
@@ -188,10 +201,11 @@ def _parse_and_check(desk: Desk, request: wire.SubmitRequest) -> ParsedFile:
         {file.path: file for file in request.files},
         desk.stager.put_blob_bytes,
         lambda sha256: desk.stager.blob_path(sha256).read_bytes(),
+        plug_ins.equations,
     )
     groups = []
     for one in parsed.groups:
-        groups.append(msgspec.structs.replace(one, spec=with_output_folder(desk, one.spec)))
+        groups.append(msgspec.structs.replace(one, spec=with_output_folder(desk, one.spec, caller.name)))
         if options.get("check_command", "true").lower() not in ("false", "no", "0"):
             check_command(desk, one.spec)
     return msgspec.structs.replace(parsed, groups=tuple(groups))
@@ -207,10 +221,10 @@ def check_command(desk: Desk, spec: GroupSpec) -> None:
         raise UsageError(missing)
 
 
-def with_output_folder(desk: Desk, spec: GroupSpec) -> GroupSpec:
+def with_output_folder(desk: Desk, spec: GroupSpec, owner: str) -> GroupSpec:
     """The spec with the real path of its output folder: a link that a job puts in its way later is not followed. The
-    folder, or the nearest one above it that exists, must take files from the node's account; a URL must be one this
-    site may write to."""
+    folder, or the nearest one above it that exists, must take files from the account that writes, which is the node's
+    or, where accounts are mapped, the owner's; a URL must be one this site may write to."""
     if not spec.outputs.to:
         return spec
     to = spec.outputs.to
@@ -228,7 +242,10 @@ def with_output_folder(desk: Desk, spec: GroupSpec) -> GroupSpec:
         above = os.path.dirname(above)
     if not os.path.isdir(above):
         raise UsageError(f"outputs.to = {spec.outputs.to}: {above} is no folder; choose another")
-    if not _takes_files(above):
+    if desk.stager.delivery is not None:
+        if why := desk.stager.delivery.trouble(owner, real):
+            raise UsageError(f"outputs.to = {spec.outputs.to}: {why}; choose another folder or change its mode")
+    elif not _takes_files(above):
         account = pwd.getpwuid(os.getuid()).pw_name if _has_account() else str(os.getuid())
         raise UsageError(
             f"outputs.to = {spec.outputs.to}: the node (account {account}) may not write in {above};"

@@ -3,20 +3,72 @@ starts."""
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
+from asyncio import StreamReader
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from diana.adapters.lrm.runas.accounts import Accounts, NoAccount, call, open_ways, uid_of
+from diana.adapters.lrm.runas.accounts import Accounts, NoAccount, PutFile, call, open_ways, uid_of
+from diana.adapters.lrm.runas.reading import ProgramFault
 from diana.errors import UsageError
+from diana.model.ids import GroupId
 from diana.model.layout import DataDir
 from diana.node.config.site_file import SiteConfig
+
+if TYPE_CHECKING:
+    from diana.adapters.staging.outputs.delivery import DeliveredFile
 
 _log = logging.getLogger("diana.node")
 
 
 def accounts_of(config: SiteConfig) -> Accounts:
     return Accounts(config.run_as, config.run_as_program)
+
+
+class OwnersAccounts:
+    """Writes outputs as the accounts of the groups' owners."""
+
+    def __init__(self, accounts: Accounts, owner_of: Callable[[GroupId], str]) -> None:
+        self._accounts = accounts
+        self._owner_of = owner_of
+
+    def trouble(self, owner: str, to: str) -> str:
+        return self._accounts.trouble(owner, to)
+
+    def put(self, group: GroupId, to: str, files: Sequence[DeliveredFile]) -> None:
+        try:
+            self._accounts.put(self._owner_of(group), to, [PutFile(*file) for file in files], group)
+        except NoAccount as fault:
+            raise PermissionError(errno.EACCES, str(fault), to) from None
+
+
+class OwnersInputs:
+    """Reads files of this machine as the accounts of the owners whose jobs name them."""
+
+    def __init__(self, accounts: Accounts) -> None:
+        self._accounts = accounts
+
+    def account_of(self, owner: str) -> str:
+        from diana.adapters.staging.urls.stores import StoreFault
+
+        try:
+            return self._accounts.mapped(owner)
+        except NoAccount as fault:
+            raise StoreFault(str(fault)) from None
+
+    @asynccontextmanager
+    async def open(self, account: str, path: str, offset: int) -> AsyncGenerator[tuple[int, int, StreamReader], None]:
+        from diana.adapters.staging.urls.stores import StoreFault
+
+        try:
+            async with self._accounts.get(account, path, offset) as file:
+                yield file
+        except ProgramFault as fault:
+            raise StoreFault(str(fault), passing=True) from None
 
 
 def check_jobs_accounts(config: SiteConfig, paths: DataDir, uid: int | None = None) -> None:

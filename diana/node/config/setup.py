@@ -27,6 +27,7 @@ from diana.node.config.site_file import DEFAULT_LISTEN, SiteConfig, load_config,
 from diana.node.config.text import config_text, write_config
 from diana.node.enrol.signers import SignerBook
 
+ROOT_JOBS = "DIANA_ROOT_JOBS"
 _HARMLESS = frozenset({"lost+found"})
 """Names that lie in a new file system."""
 
@@ -41,12 +42,14 @@ def init_site(
     peers: Sequence[str] = (),
     cluster: str | None = None,
     gpus: machine_gpus.Wanted = None,
+    *,
+    root_jobs: bool = False,
 ) -> SiteConfig:
     """Make a site's data directory: a VO of its own, or a member of the one made in the data directory `vo_from`.
 
     `slots` None: the processors this process may use, or none with a `cluster`: the batch system of this kind starts
-    the site's jobs. `gpus`: of this machine, for jobs. `UsageError` for anything wrong, also a directory that is
-    initialised already; then nothing has been made.
+    the site's jobs. `gpus`: of this machine, for jobs. `root_jobs`: they may run as root. `UsageError` for anything
+    wrong, also a directory that is initialised already; then nothing has been made.
     """
     paths = DataDir(data)
     try:
@@ -70,7 +73,7 @@ def init_site(
         peers=tuple(peers),
         operators=(own_account(),),
         gpus=own_gpus,
-        root_jobs=os.getuid() == 0,
+        root_jobs=root_jobs or root_jobs_said(),
         settings=own_settings(slots),
         clusters=clusters,
     )
@@ -148,7 +151,10 @@ def init_user(data_of_vo: Path, name: str, out: Path) -> None:
 def refuse_initialised(paths: DataDir) -> None:
     for path in (paths.config, paths.journal, paths.keys / "site.key", paths.keys / "member.key"):
         if path.exists():
-            raise errors.UsageError(f"{paths.root}: initialised already ({path.name} is there); name another directory")
+            raise errors.UsageError(
+                f"{paths.root}: initialised already ({path.name} is there); name another directory with --data, or "
+                f"start its node with: diana node --data {paths.root}"
+            )
     if paths.root.exists() and not paths.root.is_dir():
         raise errors.UsageError(f"{paths.root}: not a directory; name another")
     try:
@@ -188,6 +194,11 @@ def _vo_name(site: str, vo: str | None, vo_from: Path | None) -> str:
     if vo is not None and vo != found:
         raise errors.UsageError(f"{vo_from}: its VO is {found}, not {vo}; leave the VO's name out or name another site")
     return found
+
+
+def root_jobs_said() -> bool:
+    """True if this is root and the environment says that jobs may run as root, as one says it for containers."""
+    return os.getuid() == 0 and os.environ.get(ROOT_JOBS, "") == "true"
 
 
 def own_settings(slots: int | None) -> Settings:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import difflib
 import ipaddress
-import tomllib
 import types
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -22,6 +21,7 @@ from diana.adapters.batch.settings import ClusterSettings
 from diana.adapters.lrm.runas.accounts import ANYBODY, PROGRAM
 from diana.adapters.lrm.software import Software, check
 from diana.adapters.staging.limits import StagingLimits
+from diana.bounds import MOST_TOML_BYTES, text_of, toml_of
 from diana.model.ids import SiteId, site_id
 from diana.model.job.urls import DEFAULT_ALLOWED, check_allowed
 from diana.model.layout import DataDir
@@ -70,6 +70,19 @@ class Traces(msgspec.Struct, frozen=True, kw_only=True):
     """host:port of the collector that takes OTLP over gRPC; empty: no traces are sent."""
 
 
+class Notifying(msgspec.Struct, frozen=True, kw_only=True):
+    """Ways in which users may be told that their groups are over."""
+
+    sendmail: str = ""
+    """Program that takes a mail on its standard input and its address as an argument; empty: no mail is sent."""
+    sender: str = ""
+    """Sender of mails; empty: as the program has it."""
+    private_hosts: tuple[str, ...] = ()
+    """Hosts of web addresses that may have loopback, link-local or private addresses."""
+    certificates: str = ""
+    """PEM file of authorities whose web addresses are trusted; empty: those of the machine."""
+
+
 class SiteConfig(msgspec.Struct, frozen=True, kw_only=True):
     site: SiteId
     vo: str
@@ -91,6 +104,8 @@ class SiteConfig(msgspec.Struct, frozen=True, kw_only=True):
     """The site that arbitrates between the leading machine and the standby; empty: chosen by itself."""
     gpus: tuple[str, ...] = ()
     """GPUs of this machine, as CUDA names them: each is one job's at a time. The file may say how many there are."""
+    pin_cpus: bool = False
+    """Jobs run on the processors of their slots alone."""
     operators: tuple[str, ...] = ()
     """Local accounts that may act on every group here."""
     users: dict[str, str] = {}
@@ -111,6 +126,8 @@ class SiteConfig(msgspec.Struct, frozen=True, kw_only=True):
     web: Web = Web()
     """The dashboard."""
     traces: Traces = Traces()
+    notify: Notifying = Notifying()
+    """Ways in which users may be told that their groups are over."""
     clusters: dict[str, ClusterSettings] = {}
     """Name within the site -> a cluster whose batch system starts jobs of this site."""
     maintenance: tuple[Planned, ...] = ()
@@ -156,8 +173,8 @@ def come_in_anew(config: SiteConfig, root: Path) -> str:
 def parse_config(text: str, name: str = "site.toml") -> SiteConfig:
     """`name` is what error lines call the file."""
     try:
-        table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        table = toml_of(text)
+    except ValueError as error:
         raise errors.UsageError(f"{name}: not TOML: {error}; mend that line") from None
     maintenance = planned(table.pop("maintenance", []), name)
     if "gpus" in table:
@@ -179,6 +196,7 @@ def parse_config(text: str, name: str = "site.toml") -> SiteConfig:
     trust = _trust(values.pop("trust", {}), name)
     web = _web(values.pop("web", {}), name)
     traces = _traces(values.pop("traces", {}), name)
+    notify = _notify(values.pop("notify", {}), name)
     clusters = _clusters(values.pop("clusters", {}), values, name)
     settings = _within_rate(settings, staging)
     return SiteConfig(
@@ -188,6 +206,7 @@ def parse_config(text: str, name: str = "site.toml") -> SiteConfig:
         trust=trust,
         web=web,
         traces=traces,
+        notify=notify,
         clusters=clusters,
         maintenance=maintenance,
         **values,
@@ -289,6 +308,16 @@ def _traces(table: dict[str, Any], name: str) -> Traces:
     return traces
 
 
+def _notify(table: dict[str, Any], name: str) -> Notifying:
+    notify = Notifying(**_checked(Notifying, table, name, "notify."))
+    for key in ("sendmail", "certificates"):
+        if (path := getattr(notify, key)) and not path.startswith("/"):
+            raise errors.UsageError(f"{name}:notify.{key}: {path!r} is no absolute path; write one")
+    if not notify.sender.isprintable() or not notify.sender.isascii():
+        raise errors.UsageError(f"{name}:notify.sender: {notify.sender!r} is no mail address; write NAME@HOST")
+    return notify
+
+
 def limits_of(staging: Staging) -> StagingLimits:
     """ValueError names the key that is out of range."""
     return StagingLimits(rate_bytes_per_s=staging.rate_bytes_per_s, cache_bytes=staging.cache_bytes)
@@ -320,7 +349,7 @@ def is_loopback(address: str) -> bool:
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return text_of(path, MOST_TOML_BYTES)
     except FileNotFoundError:
         raise errors.UsageError(
             f"{path}: no such file; make a site with diana init, or name the node's data directory with --data"
@@ -329,6 +358,8 @@ def _text(path: Path) -> str:
         raise errors.UsageError(f"{path}: not UTF-8 at byte {error.start}; save it as UTF-8") from None
     except OSError as error:
         raise errors.UsageError(f"{path}: {error.strerror}; make it readable for the node's account") from None
+    except ValueError as error:
+        raise errors.UsageError(f"{path}: {error}; no settings are that long") from None
 
 
 def _checked(kind: type[msgspec.Struct], table: dict[str, Any], name: str, prefix: str) -> dict[str, Any]:
@@ -338,17 +369,40 @@ def _checked(kind: type[msgspec.Struct], table: dict[str, Any], name: str, prefi
     for key, value in table.items():
         if key not in fields:
             raise errors.UsageError(f"{name}:{prefix}{key}: unknown key; {_nearest(key, fields, prefix)}")
-        tables = (Settings, Staging, Software, Software | None, Trust, Web, Traces, dict[str, ClusterSettings])
+        tables = (
+            Settings,
+            Staging,
+            Software,
+            Software | None,
+            Trust,
+            Web,
+            Traces,
+            Notifying,
+            dict[str, ClusterSettings],
+        )
         wanted = dict[str, Any] if fields[key] in tables else fields[key]
         try:
             values[key] = msgspec.convert(value, wanted)
         except msgspec.ValidationError:
+            # A line that was added at the end of the file is one of its last table.
+            stray = next(filter(_of_the_top, value), "") if isinstance(value, dict) else ""
+            if stray:
+                raise errors.UsageError(f"{name}:{key}.{stray}: unknown key; {_TOP}") from None
             raise errors.UsageError(f"{name}:{prefix}{key}: {_shown(value)} is not {_kind_of(wanted)}") from None
     return values
 
 
+_TOP = "it belongs above the first [heading] of the file"
+
+
+def _of_the_top(key: str) -> bool:
+    return key in (field.name for field in msgspec.structs.fields(SiteConfig))
+
+
 def _nearest(key: str, known: Iterable[str], prefix: str) -> str:
     names = sorted(known)
+    if prefix and _of_the_top(key):
+        return _TOP
     close = difflib.get_close_matches(key, names, 1, 0.6)
     if close:
         return f"did you mean {prefix}{close[0]}?"

@@ -36,6 +36,7 @@ _MACHINE = {
 
 _JOBS = {
     "gpus": "GPUs of this machine, each for one job at a time: how many there are, or their names as CUDA knows them.",
+    "pin_cpus": "Each slot has a processor of this machine, and a job runs on those of its slots alone.",
     "root_jobs": "Jobs may run as root, where the node does and [run_as] is empty.",
     "run_as_program": "The root program that becomes the accounts of [run_as]; `diana site run-as install` makes it.",
 }
@@ -49,6 +50,13 @@ _TRACES = {
     "endpoint": "An OpenTelemetry collector that is told how groups went: http://HOST:PORT of its OTLP over gRPC.",
 }
 
+_NOTIFY = {
+    "sendmail": "Program that sends mails when groups are over (notify of a job file); empty: none is sent.",
+    "sender": "Their sender; empty: as the program has it.",
+    "private_hosts": "Hosts of notify = https://... that may be this machine or have private addresses.",
+    "certificates": "PEM file of authorities that such addresses may have certificates of; empty: the machine's own.",
+}
+
 _STAGING = {
     "urls": "Beginnings of URLs jobs may name: s3://BUCKET/, sftp://HOST/, file:///FOLDER/ want to be listed here.",
     "rate_bytes_per_s": "All data fetched from other sites, and all served to them, each at most so fast; 0: no limit.",
@@ -59,6 +67,7 @@ _SOFTWARE = {
     "container": "The program that runs jobs in an image: apptainer, singularity, podman or docker; empty: none does.",
     "modules": 'Modules that jobs may have made ready: { NAME = "shell line" }; "*" is any other NAME, in $module.',
     "mpi": "Words before the command of an MPI job, which start it {n} times: mpirun -n {n}; empty: it runs none.",
+    "mpi_over_sites": "MPICH's mpiexec.hydra, for MPI jobs over several sites; empty: none of them has a part here.",
 }
 
 _WEB = {
@@ -71,11 +80,15 @@ _WEB = {
 _SETTINGS = {
     "slots": "Processors jobs may hold here at once; 0: this site only submits.",
     "speed": "How much faster than the reference a job runs here.",
-    "claim_ahead": "Jobs given to the machines beyond the free slots; 0: twice the slots, of jobs of at most 5 s.",
+    "claim_ahead": "Jobs given to machines beyond the free slots; 0: twice the slots, of short jobs 0.5 s of work.",
     "accept_remote": "Take work of other sites.",
+    "history_for": "Who at other sites is told this site's history (diana history export --grid): nobody, operators "
+    "(everybody's groups), users (operators, and each user their own).",
     "memory_bytes": "Memory one job may ask for at most, bytes; 0: not known.",
+    "domain": "Name that requirements of groups know this site by, such as cs.example.edu; empty: none.",
     "max_queued_jobs": "Jobs held here before more are refused.",
     "user_max_queued": "Jobs one user may have waiting here, held ones included; 0: no limit.",
+    "package_users": 'Users whose packages (programs that they bring) run here, as NAME@VO; "*": everybody\'s.',
     "licences": "Licences that jobs on this site's machines share: { matlab = 4 } at once; clusters have their own.",
     "user_max_running": "Jobs one user may have running here; 0: no limit.",
     "priority_mode": "paper: queued shares alone; default: the same until service was given, then shares by quota.",
@@ -114,11 +127,21 @@ _SETTINGS = {
     "moves_per_minute": "Moves this site starts for its groups, each of any number of jobs; 0: none.",
     "invite_work_s": "With idle slots and nothing waiting, each peer with waiting work is invited to send some at most "
     "so often, seconds; 0: none is.",
+    "elect": "The machine that leads hands over by itself to a standby that is more available; else it proposes "
+    "that to the operator.",
     "guard_jobs": "Jobs of a group that a site may fail at once before it gets no more of them; 0: any number.",
     "guard_share": "The same for large groups, as a share of their jobs, where that is more.",
     "guard_pause_s": "Until such a site is tried with one more, seconds; twice as long each time that fails.",
     "quote_wait_s": "How long a placement waits for quotes, seconds.",
     "offer_wait_s": "How long an offer may stay unanswered before it is taken back, seconds.",
+    "claim_wait_s": "How long a gang holds processors in its first try while components lack theirs, seconds; twice as "
+    "long in each further try.",
+    "claim_share": "Share of the processors that gangs of one other site may hold while they wait for components "
+    "elsewhere; one gang may hold what it needs.",
+    "gang_scan_s": "Between two scans of the queues in which groups of gangs wait for a place, seconds.",
+    "gang_scans": "Scans of a queue in a round, where not the usual 1 (high: 2): { 'super-low' = 3 }; higher and lower "
+    "are the halves of the round.",
+    "gang_promote_tries": "Tries without a place after which a group of gangs rises by one queue; 0: none does.",
     "resend_first_s": "First pause before an unanswered message is sent again, seconds.",
     "resend_most_s": "Longest such pause, seconds.",
     "result_batch_s": "Results gathered this long leave in one message, seconds.",
@@ -148,8 +171,11 @@ _CLUSTER = {
     "folder": "Shared with the standby, which takes over what runs there; empty: the data directory, and none does.",
     "options": "Further options of the command that submits; for HTCondor, lines of the submit description.",
     "setup": "Shell lines before each job, such as module load NAME.",
+    "address": "Shell words that print, where a job runs, the address at which gangs' components elsewhere reach it.",
+    "scratch_bytes": "Room on the local disk that a job may ask for at most, bytes; 0: not known, nothing is checked.",
     "gpu_resource": "Grid Engine's consumable of which a job takes as much as it wants GPUs; empty: it hands out none.",
     "licences": "Names jobs ask for licences by, and the batch system's own for each: { matlab = 'mdcs' }.",
+    "platform": "Platform of its machines, as uname -m names it there; empty: that of this machine.",
     "mpi": "Launcher of MPI jobs there, which stands before their command, such as srun; empty: it runs none.",
     "mpi_environment": "Grid Engine's parallel environment for MPI jobs; with mpi alone.",
     "look_s": "Between two looks for ended jobs, seconds.",
@@ -194,6 +220,10 @@ def config_text(config: SiteConfig) -> str:
     parts += _lines(_WEB, config.web, default.web, set())
     parts.append("# Groups as they went over the sites.\n[traces]\n")
     parts += _lines(_TRACES, config.traces, default.traces, set())
+    # A release that does not know the section reads the file of a site that has none.
+    mark = "" if config.notify != default.notify else "#"
+    parts.append(f"# Ways in which users may be told that their groups are over.\n{mark}[notify]\n")
+    parts += _lines(_NOTIFY, config.notify, default.notify, set())
     parts.append(
         "# Which VO principal a local account (name or uid) speaks as. Accounts not named here speak as\n"
         f'# ACCOUNT@{config.vo}; "" keeps an account from submitting.\n[users]\n'

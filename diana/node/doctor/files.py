@@ -9,18 +9,25 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+import msgspec
+
 from diana.adapters.datadir import least_free_bytes, remote_kind
+from diana.adapters.lrm.spawner.claims import claimlog, records
+from diana.adapters.lrm.spawner.claims.claimlog import NAME as CLAIMS
 from diana.adapters.sqlite_store import checking
 from diana.model.layout import DataDir
 from diana.model.words import counted
 from diana.node.config.site_file import SiteConfig
 from diana.node.doctor.bounded import Results, fail, ok, warn
+from diana.node.old_copies import LOST, LostGroups
 from diana.node.ways_in import audit
 from diana.node.ways_in.audit import AUDIT_HEAD
 
 SLOW_FSYNC_S = 0.1
 """Each acknowledgement waits for one."""
 STORE_S = 1.5
+SAID_LOST_S = 30 * 86400.0
+"""Groups that went with the end of a journal are named so long."""
 MOST_AUDIT_BYTES = 16 << 20
 """Read whole within a check's time."""
 
@@ -137,9 +144,28 @@ def store(paths: DataDir, *, running: bool, role: str = "site") -> Results:
     if harm:
         mend = f"stop the node, keep {paths.journal} aside, restore a backup: diana restore"
         return [fail("store", f"{paths.journal.name} is damaged: {harm}", mend)]
+    if lost := checking.meta(paths.journal, LOST):
+        groups = msgspec.json.decode(lost, type=LostGroups)
+        if time.time() - groups.wall_s < SAID_LOST_S:
+            return [warn("store", f"{paths.journal.name}: {groups.text}", "have their users submit them again")]
     size = paths.journal.stat().st_size
     how = "whole" if whole else f"no damage in what could be read in {STORE_S:g} s"
     return [ok("store", f"{paths.journal.name}, {size / 1e6:,.1f} MB, {how}")]
+
+
+def claims(paths: DataDir) -> Results:
+    """Check that the claim log of this machine's spawner is all there."""
+    log = paths.spawner / CLAIMS
+    try:
+        found = claimlog.find(log)
+    except (claimlog.LogDamaged, records.LogNewer, ValueError) as fault:
+        return [fail("claims", str(fault), "see what ran here, then move the file away")]
+    if found.lost:
+        mend = "start the node: it holds the jobs that may have run; look at them, then rerun or give them up"
+        return [warn("claims", found.lost, mend)]
+    return [
+        ok("claims", f"{log.name}, {counted(len(found.records), 'record')}, all there" if found.records else "none yet")
+    ]
 
 
 def trail(paths: DataDir) -> Results:

@@ -19,6 +19,10 @@ from diana.wire.tls import load_credentials
 
 LIMIT_S = 3.0
 AWAY_S = 5.0
+ENOUGH_RANGES = 30
+"""Fewer outcomes say nothing about ranges."""
+FAIR_RANGES = (0.65, 0.95)
+"""Shares of ranges that held, between which chance alone may move them."""
 _GONE = ("left", "banned")
 
 ChannelFor = Callable[[str], "grpc.aio.Channel | None"]
@@ -58,7 +62,7 @@ async def examine(
     rows += await run_all(
         [Check("peers", peers, "look at the network"), Check("multicast", lan, "name peers in site.toml")], LIMIT_S
     )
-    return [*rows, *machines(known.machines), *standby(known)]
+    return [*rows, *machines(known.machines), *standby(known), *availability(known), *forecasts(known)]
 
 
 async def _peers(
@@ -172,3 +176,37 @@ def standby(known: PeersResponse) -> Results:
         mend = 'name a site in site.toml: witness = "SITE"; else: diana site promote --force --data DIR, there'
         return [warn("standby", f"{row.machine} is in sync, but without a witness it never takes over by itself", mend)]
     return [ok("standby", f"{row.machine} is in sync; {known.witness} is the witness")]
+
+
+def availability(known: PeersResponse) -> Results:
+    """Report who ought to lead and to stand by, by how often the machines were there; nothing where it is as it ought
+    to be."""
+    found: Results = []
+    if known.to_lead:
+        mend = "it leads soon by itself" if known.elects else "diana site promote"
+        found.append(warn("RootGrid", known.why_to_lead, mend))
+    rows = {row.machine: row for row in known.machines}
+    now = next((row for row in known.machines if row.role == "standby"), None)
+    best = rows.get(known.to_stand_by)
+    if best is None or best is now or best.role == "RootGrid":
+        return found
+    share = f"{100 * best.availability:.1f} %"
+    if now is None:
+        return [*found, ok("standby", f"there is none; the most available other machine is {best.machine}, {share}")]
+    said = f"{best.machine} is more available than {now.machine}: {share} against {100 * now.availability:.1f} %"
+    mend = f"have it take that place, from a data directory of its own: diana invite --standby {now.machine} --again"
+    return [*found, warn("standby", said, mend)]
+
+
+def forecasts(known: PeersResponse) -> Results:
+    """Report how ends foretold to this site's users came out; nothing before the first was scored."""
+    if not known.ranges:
+        return []
+    found = f"{known.ranges_held:.0%} of the last {counted(known.ranges, 'range')} held the true end, 80 % is meant"
+    if known.forecasts:
+        found += f"; ends were off by {known.forecast_error:.0%} in the median"
+    least, most = FAIR_RANGES
+    if known.ranges < ENOUGH_RANGES or least <= known.ranges_held <= most:
+        return [ok("forecasts", found)]
+    mend = "declare work_s where run times differ within a program; diana explain GROUP says what an end rests on"
+    return [warn("forecasts", found, mend)]

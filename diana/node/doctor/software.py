@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import tempfile
 from functools import partial
@@ -33,7 +34,16 @@ def checks(software: Software, where: str) -> list[Check]:
         mend = f"install it, or mend its words in {where}:software.mpi"
         trial = partial(_trial, "mpi", GroupSpec(argv=("true",), mpi=True), software, mend)
         out.append(blocking("mpi", trial, f"the launcher in {where}:software.mpi hangs"))
+    if software.mpi_over_sites:
+        mend = f"install MPICH and python3, or empty {where}:software.mpi_over_sites"
+        trial = partial(_programs, "mpi over sites", (software.mpi_over_sites, "python3"), mend)
+        out.append(blocking("mpi over sites", trial, "the PATH of this account hangs"))
     return out
+
+
+def _programs(what: str, names: tuple[str, ...], mend: str) -> Results:
+    missing = [name for name in names if shutil.which(name) is None]
+    return [fail(what, f"no {missing[0]} in the PATH of this account", mend)] if missing else [ok(what, names[0])]
 
 
 def _container(program: str, where: str) -> Results:

@@ -21,6 +21,7 @@ from diana.node.config.site_file import host_port
 from diana.node.enrol.tokens import FINGERPRINT_BYTES, Token
 from diana.wire.pb import enrol_pb2
 from diana.wire.tls import KEEPALIVE_OPTIONS, identity_in, server_name
+from diana.wire.unreadable import UNREADABLE
 
 LOOK_S = 5.0
 """Seconds an address may take to show its certificate."""
@@ -83,7 +84,7 @@ def _look(address: str, token: Token) -> InviterContact:
     try:
         leaf = x509.load_der_x509_certificate(der or b"")
         shown = identity_in(leaf)
-    except ValueError:
+    except UNREADABLE:
         shown = Identity("", "", "")
     if not shown.name:
         raise UsageError(_NOT_DIANA.format(address))

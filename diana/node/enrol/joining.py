@@ -5,9 +5,9 @@ As `diana init`: everything is checked first, and an attempt that failed leaves 
 
 from __future__ import annotations
 
-import os
 import re
 import socket
+import time
 from pathlib import Path
 
 import msgspec
@@ -15,7 +15,7 @@ import msgspec
 from diana import __version__
 from diana.adapters.grpc.server import TAKEN, cannot_bind
 from diana.adapters.trust import certificates
-from diana.errors import UsageError
+from diana.errors import Denied, UsageError
 from diana.model.ids import site_id
 from diana.model.layout import DataDir
 from diana.model.trust.identity import Identity
@@ -25,11 +25,9 @@ from diana.node.config.site_file import DEFAULT_LISTEN, SiteConfig, host_port, l
 from diana.node.config.text import config_text, write_config
 from diana.node.enrol import asking, tokens
 from diana.node.enrol.addresses import joined, reached_at
+from diana.node.enrol.ports import free_port
 from diana.node.enrol.signers import SignerBook
 from diana.wire.pb import enrol_pb2
-
-FIRST_PORT = 7400
-_PORTS_TRIED = 100
 
 
 class JoinOutcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,6 +57,7 @@ def join(
     advertise: str = "",
     slots: int | None = None,
     gpus: machine_gpus.Wanted = None,
+    root_jobs: bool = False,
     out: Path | None = None,
 ) -> JoinOutcome:
     """Join with the token `text`. `data`: the directory to make (for a user, `out`). `listen` None: this machine's
@@ -74,12 +73,12 @@ def join(
         return made if name or out else _called(made)
     if DataDir(data).config.is_file():
         return _come_back(token, name, data)
-    config = _planned(token, name, listen, advertise, slots, gpus)
+    config = _planned(token, name, listen, advertise, slots, gpus, root_jobs)
     setup.refuse_initialised(DataDir(data))
     if listen is not None:
         _refuse_unbindable(config.listen)
     inviter = asking.find_inviter(token)
-    config = _placed(config, inviter, listen)
+    config = _placed(config, inviter, listen, data)
     with setup.making(data):
         keys = _Keys(token, name or token.site)
         request = enrol_pb2.JoinRequest(
@@ -141,6 +140,7 @@ def _planned(
     advertise: str,
     slots: int | None,
     gpus: machine_gpus.Wanted,
+    root_jobs: bool,
 ) -> SiteConfig:
     """Everything the command line says, checked before anybody is asked."""
     site = name if token.kind == "site" and name else token.site
@@ -155,7 +155,7 @@ def _planned(
         advertise=advertise,
         operators=(setup.own_account(),),
         gpus=machine_gpus.own(gpus),
-        root_jobs=os.getuid() == 0,
+        root_jobs=root_jobs or setup.root_jobs_said(),
         settings=setup.own_settings(slots),
     )
     if token.kind != "site":
@@ -199,24 +199,11 @@ def _refuse_unbindable(listen: str) -> None:
         raise UsageError(f"--listen {listen}: {why}; choose an address of this machine and a port this account may use")
 
 
-def _placed(config: SiteConfig, inviter: asking.InviterContact, listen: str | None) -> SiteConfig:
+def _placed(config: SiteConfig, inviter: asking.InviterContact, listen: str | None, data: Path) -> SiteConfig:
     """A member is dialled by nobody; all others listen where their inviter can reach them."""
     if listen is not None or config.role == "member":
         return config
-    return msgspec.structs.replace(config, listen=joined(inviter.here, _free_port(inviter.here)))
-
-
-def _free_port(host: str) -> int:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    for port in range(FIRST_PORT, FIRST_PORT + _PORTS_TRIED):
-        with socket.socket(family) as trial:
-            trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                trial.bind((host, port))
-                return port
-            except OSError:
-                continue
-    raise UsageError(f"no free port from {FIRST_PORT} on; choose one with --listen {joined(host, 0)[:-1]}PORT")
+    return msgspec.structs.replace(config, listen=joined(inviter.here, free_port(inviter.here, data)))
 
 
 def _address_of(config: SiteConfig) -> str:
@@ -273,9 +260,29 @@ def _come_back(token: tokens.Token, name: str, data: Path) -> JoinOutcome:
     request = enrol_pb2.JoinRequest(
         name=own, address=_address_of(old), leaf_request=keys.leaf_request, release=__version__
     )
-    answer = asking.ask(token, inviter, request)
+    try:
+        answer = asking.ask(token, inviter, request)
+    except (UsageError, Denied) as refusal:
+        # Whoever asked twice by a slip, or for an option that was forgotten, is not to look for another name.
+        if not _holds(paths, keys.kind):
+            raise
+        raise type(refusal)(
+            f"{data}: {old.role} {own} of {old.vo} is here already, and its certificate holds; start its node with: "
+            f"diana node --data {data}, or name another directory with --data ({refusal})"
+        ) from None
     keys.install(data, answer)
     return msgspec.structs.replace(_joined(answer, token, data, old), again=True)
+
+
+def _holds(paths: DataDir, kind: str) -> bool:
+    """True if the certificate that is there, with its key, is in date and ends at the root that is there."""
+    leaf, key = certificates.VoFiles.leaf(paths.keys, kind)
+    try:
+        root = (paths.keys / "vo.pem").read_bytes()
+        certificates.verify_chain(leaf.read_bytes(), root, at_s=time.time())
+        return key.is_file()
+    except (OSError, UsageError, Denied):
+        return False
 
 
 def _called(made: JoinOutcome) -> JoinOutcome:

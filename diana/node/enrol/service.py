@@ -34,6 +34,7 @@ from diana.node.ways_in.call_rates import CallRates
 from diana.policy.trust.enrolment import becomes_signer, may_be_signed
 from diana.wire import renewal
 from diana.wire.pb import enrol_pb2, enrol_pb2_grpc
+from diana.wire.unreadable import UNREADABLE
 
 MOST_SKEW_S = 240.0
 """Clocks further apart cannot use each other's certificates, which hold from 300 s before they were made."""
@@ -223,7 +224,7 @@ class Enrolment:
         self._rates.take(Principal(Role.PEER, caller.said), time.monotonic())
         wanted = Identity(request.kind, request.name, self._vo)  # type: ignore[arg-type]
         shown: Proof = (request.certificate, request.signature)
-        proven = shown != NO_PROOF and _speaks_for(wanted, request.request, shown, self._distrust)
+        proven = shown != NO_PROOF and proves_identity(wanted, request.request, shown, self._distrust)
         why = may_be_signed(caller, wanted, proven)
         # Who is no signer passes on what its own machines and users ask, and nothing for other sites.
         ours = caller.kind == "user" or caller.site == self._site
@@ -287,16 +288,18 @@ def _long(seconds: float) -> str:
     return f"{seconds / 60:.0f} minutes" if seconds < 7200 else f"{seconds / 3600:.1f} hours"
 
 
-def _speaks_for(wanted: Identity, request: bytes, shown: tuple[bytes, bytes], distrust: Callable[[bytes], str]) -> bool:
+def proves_identity(
+    wanted: Identity, request: bytes, shown: tuple[bytes, bytes], distrust: Callable[[bytes], str]
+) -> bool:
     """True if `shown` (chain, signature) is a trusted certificate of `wanted` whose key signed the request."""
     chain, signature = shown
     if distrust(chain):
         return False
     try:
         leaf = x509.load_pem_x509_certificate(chain)
-    except ValueError:
+        key = leaf.public_key()
+    except UNREADABLE:
         return False
-    key = leaf.public_key()
     return (
         name_in(leaf) == wanted
         and isinstance(key, ec.EllipticCurvePublicKey)

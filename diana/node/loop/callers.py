@@ -37,6 +37,12 @@ class Callers:
     def forget(self, request: int) -> None:
         self._answers.pop(request, None)
 
+    def fail(self, error: Exception) -> None:
+        """Raise it from all calls that wait for an answer."""
+        for future in self._answers.values():
+            if not future.done():
+                future.set_exception(error)
+
     def answer(self, request: int, body: ReplyBody) -> None:
         """Give the answer to the caller, if it still waits."""
         future = self._answers.get(request)

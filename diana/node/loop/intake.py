@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Callable, Generator
 
 from diana.engine.journal import events as ev
-from diana.engine.messages import messages as ms
+from diana.engine.messages.weighing import weight_bytes
 from diana.errors import Overloaded
 from diana.model.trust.principal import Principal
 
@@ -24,12 +25,8 @@ OWN_TURN = 64
 def size_of(event: ev.Event) -> int:
     """About how much memory an event holds."""
     match event:
-        case ev.Received(_, ms.Result(facts=facts)):
-            return 500 + 200 * len(facts.indices)
-        case ev.Received(_, ms.Prepare() as prepare):
-            return 1000 + len(prepare.spec) + 250 * len(prepare.files) + 16 * len(prepare.indices.bounds)
-        case ev.Received(_, ms.Quote() as quote):
-            return 500 + 200 * len(quote.files)
+        case ev.Received(_, message):
+            return weight_bytes(message)
         case ev.SubmitGroup():
             return 2000 + 200 * len(event.refs)
         case ev.JobsEnded():
@@ -86,34 +83,50 @@ class Intake:
         self._lanes.setdefault(lane, deque()).append((event, size))
         self._wake()
 
+    def withdraw(self, asked: Callable[[ev.Event], bool]) -> None:
+        """Take out the events of which `asked` is true: nobody waits for what comes of them."""
+        for lane, events in list(self._lanes.items()):
+            kept = deque(row for row in events if not asked(row[0]))
+            gone = len(events) - len(kept)
+            if not gone:
+                continue
+            size = sum(row[1] for row in kept)
+            self._count -= gone
+            self._bytes -= self._held_bytes[lane] - size
+            if kept:
+                self._lanes[lane], self._held_bytes[lane] = kept, size
+            else:
+                del self._lanes[lane], self._held_bytes[lane]
+
     def __len__(self) -> int:
         return self._count
 
     def take(self, most: int) -> list[ev.Event]:
         out: list[ev.Event] = []
-        while len(out) < most and (events := self.take_turn(most - len(out))):
-            out += events
+        while len(out) < most and self._lanes:
+            out += self.turn(most - len(out))
         return out
 
-    def take_turn(self, most: int) -> list[ev.Event]:
-        """Take events of the lane whose turn it is; none if nothing waits."""
-        if not self._lanes:
-            return []
-        # It goes to the end of the row, if anything of it is left.
-        lane = next(iter(self._lanes))
-        events = self._lanes.pop(lane)
-        out: list[ev.Event] = []
-        for _ in range(min(OWN_TURN if lane == OWN else 1, len(events), most)):
-            event, size = events.popleft()
-            self._bytes -= size
-            self._held_bytes[lane] -= size
-            out.append(event)
-        if events:
-            self._lanes[lane] = events
-        else:
-            del self._held_bytes[lane]
-        self._count -= len(out)
-        return out
+    def turn(self, most: int) -> Generator[ev.Event, None, None]:
+        """Yield events of the lane whose turn it is; none if nothing waits. Its turn is over, too, when the caller
+        goes on with no more of it: else the rest of this node's own events would come before everybody's next."""
+        lane = next(iter(self._lanes), None)
+        if lane is None:
+            return
+        events = self._lanes[lane]
+        try:
+            for _ in range(min(OWN_TURN if lane == OWN else 1, len(events), most)):
+                event, size = events.popleft()
+                self._bytes -= size
+                self._held_bytes[lane] -= size
+                self._count -= 1
+                yield event
+        finally:
+            del self._lanes[lane]
+            if events:
+                self._lanes[lane] = events
+            else:
+                del self._held_bytes[lane]
 
     async def wait(self, timeout_s: float | None) -> None:
         """Wait until there is an event, or the time is over; one caller at a time. A bare future, because this happens

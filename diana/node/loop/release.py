@@ -39,7 +39,7 @@ class Merges(Protocol):
         """`start` it when they are here and it may leave."""
         ...
 
-    def kill(self, order: fx.Kill) -> bool:
+    def kill(self, order: fx.KillRuns) -> bool:
         """End that merge if it was not started yet; True if there was one."""
         ...
 
@@ -57,6 +57,12 @@ class Adapters:
     """Told whom the VO has revoked: the keyring's to refuse."""
     start_anew: Callable[[str], None]
     """Told the name under which the store is to be known from the next start on."""
+    distrusted: Callable[[SiteId, str], None]
+    """Told of each peer whose word was not believed, and why."""
+    hand_over: Callable[[fx.HandOver], None]
+    """Told to have the standby lead."""
+    reach: Callable[[fx.MeetHosts], None]
+    """Told to look for the hosts of a gang's other components."""
     merges: Merges | None = None
     """Present where two machines keep the journal."""
     left: Callable[[list[fx.Effect]], None] | None = None
@@ -84,7 +90,7 @@ class Release:
             if passage is not None and not isinstance(effect, fx.Persist | fx.KeepFacts):
                 await passage()
             if isinstance(effect, fx.DropGroup):
-                await self._store.call(self._store.store.drop_group, effect.group)
+                await self._store.once_there_is_room(self._store.store.drop_group, effect.group)
                 self._to_stager(effect)
             elif isinstance(effect, fx.Confirmed):
                 await self._store.call(self._store.store.trust)
@@ -111,7 +117,9 @@ class Release:
                 self._callers.answer(request, body)
             case fx.Notify(group):
                 self._callers.changed(group)
-            case fx.Start() | fx.Lease() | fx.Kill() | fx.Recall() | fx.ForgetRuns():
+            case fx.Start() | fx.Go() | fx.RenewLease() | fx.KillRuns() | fx.RecallRuns() | fx.SaveRuns():
+                self._to_lrm(effect)
+            case fx.ForgetRuns() | fx.TellRoster():
                 self._to_lrm(effect)
             case fx.RegisterOutputs():
                 self._to.stager.register_outputs(effect, partial(self._named, effect))
@@ -119,27 +127,49 @@ class Release:
                 self._to_stager(effect)
             case fx.StartAnew(db_uuid):
                 self._to.start_anew(db_uuid)
-            case fx.Warn(text):
+            case fx.HandOver():
+                self._to.hand_over(effect)
+            case fx.MeetHosts():
+                self._to.reach(effect)
+            case fx.Warn(text, by):
                 _log.warning("%s", text)
+                if by:
+                    self._to.distrusted(by, text)
             case fx.SendResult() | fx.Gather() | fx.DropOutputs() | fx.DropGroup() | fx.Confirmed():
                 raise AssertionError("waits for the store")
             case _:
                 assert_never(effect)
 
-    def _to_lrm(self, effect: fx.Start | fx.Lease | fx.Kill | fx.Recall | fx.ForgetRuns) -> None:
+    def _to_lrm(
+        self,
+        effect: fx.Start
+        | fx.Go
+        | fx.RenewLease
+        | fx.KillRuns
+        | fx.RecallRuns
+        | fx.SaveRuns
+        | fx.TellRoster
+        | fx.ForgetRuns,
+    ) -> None:
         match effect:
             case fx.Start():
                 if effect.directory == fx.GATHERED:
                     folder = str(self._data.gathered(group_of(effect.subgroup)))
                     effect = msgspec.structs.replace(effect, directory=folder)
                 self._to.lrm.start(effect)
-            case fx.Lease():
+            case fx.Go():
+                self._to.lrm.go(effect)
+            case fx.RenewLease():
                 self._to.lrm.lease(effect)
-            case fx.Kill():
+            case fx.KillRuns():
                 if self._to.merges is None or not self._to.merges.kill(effect):
                     self._to.lrm.kill(effect)
-            case fx.Recall():
+            case fx.RecallRuns():
                 self._to.lrm.recall(effect)
+            case fx.SaveRuns():
+                self._to.lrm.save(effect)
+            case fx.TellRoster():
+                self._to.lrm.tell_roster(effect)
             case fx.ForgetRuns(runs):
                 self._to.lrm.forget(runs)
 

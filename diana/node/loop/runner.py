@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing, suppress
 from functools import partial
 from time import perf_counter
 from typing import Protocol
@@ -20,18 +20,21 @@ from diana.engine.journal import codec
 from diana.engine.journal import effects as fx
 from diana.engine.journal import events as ev
 from diana.engine.journal.state import Group
+from diana.errors import Overloaded, StoreFull
 from diana.model.facts import OutputFile
 from diana.model.ids import GroupId, SubgroupId, group_of
 from diana.model.indexset import IndexSet
+from diana.model.settings import Settings
 from diana.model.trust.invitation import Invitation
 from diana.node.loop.callers import Callers
 from diana.node.loop.clock import SiteClock
-from diana.node.loop.intake import Intake
+from diana.node.loop.intake import RETRY_S, Intake
+from diana.node.loop.meanwhile import Meanwhile, Stalled
 from diana.node.loop.release import Passage, Release
 from diana.node.loop.store_thread import StoreThread
 from diana.node.metrics.samples import Timings
 from diana.node.ways_in.door import GroupWatch, ReplyBody
-from diana.ports import Batch, Store
+from diana.ports import Batch, Journal, Store
 
 MOST_EVENTS = 512
 """Handled before their records are committed."""
@@ -41,6 +44,8 @@ MOST_BATCHES = 4
 """Handled batches that wait for the disk."""
 MOST_GATED = 64
 """Transactions that wait for the standby."""
+PASSAGE_S = 2.0
+"""Most seconds that a read waits for the standby while the disk has no room."""
 SNAPSHOT_RECORDS = 20_000
 SNAPSHOT_BYTES = 4 << 20
 """Records since the last snapshot (or read at start), and their bytes, before the next is taken: either bounds the time
@@ -88,9 +93,10 @@ class Runner:
         clock: SiteClock,
         replayed: Sequence[bytes] = (),
         gate: Gate | None = None,
+        remake: Callable[[Journal], Engine] | None = None,
     ) -> None:
         """`replayed`: the records the engine was restored from, besides a snapshot. `gate`: where the site has a
-        standby."""
+        standby. `remake`: makes an engine for reads out of the store, for as long as the disk has no room."""
         self._engine = engine
         self._store = store
         self._clock = clock
@@ -100,6 +106,8 @@ class Runner:
         self._intake = Intake()
         self._turns: asyncio.Queue[_Turn] = asyncio.Queue(MOST_BATCHES)
         self._next_request = 1
+        self._withdrawn: set[int] = set()
+        """Requests taken back before the engine saw them, whose callers have not heard it yet."""
         self._since_snapshot = [len(replayed), sum(map(len, replayed))]
         self._gate = gate
         self._gated: asyncio.Queue[tuple[list[_Turn], int]] = asyncio.Queue(MOST_GATED)
@@ -108,6 +116,10 @@ class Runner:
         self.commits = Timings()
         """Durations of the journal's transactions, fsync included."""
         self._seq = store.store.log_end().seq
+        self._remake = remake
+        self._meanwhile: Meanwhile | None = None
+        """Present while the disk has no room."""
+        store.on_full = self._full
 
     # --- the door --------------------------------------------------------------------------------
 
@@ -119,8 +131,20 @@ class Runner:
         """The subgroups this site executes, whose files are therefore needed."""
         return [subgroup for subgroup, _ in self._engine.state.custodies]
 
+    def settings(self) -> Settings:
+        """The settings in force."""
+        return self._engine.state.settings
+
     def executes(self, subgroup: SubgroupId, epoch: int) -> bool:
         return (subgroup, epoch) in self._engine.state.custodies
+
+    def elsewhere(self, machine: str, subgroup: SubgroupId, epoch: int, indices: Sequence[int]) -> bool:
+        """True if any of these jobs runs on another machine than this one."""
+        return self._engine.runs_elsewhere(machine, subgroup, epoch, indices)
+
+    def run_of(self, subgroup: SubgroupId, epoch: int, index: int) -> tuple[str, int] | None:
+        """The worker of this site that the job was given to, and the attempt; None: it is with none."""
+        return self._engine.run_of(subgroup, epoch, index)
 
     def groups(self) -> set[GroupId]:
         """The groups about which anybody may ask this site for something."""
@@ -153,6 +177,9 @@ class Runner:
         """The group's jobs that were tried again: other outputs may stand under the names of theirs."""
         return self._engine.state.groups[group].retried
 
+    def owner_of(self, group: GroupId) -> str:
+        return self._engine.state.groups[group].owner
+
     def outputs_of(self, group: GroupId) -> Iterator[OutputFile]:
         """The group's outputs that count, by name and content; from the store. Blocks, in whatever thread."""
         parts = self._engine.state.groups[group].subgroups
@@ -166,12 +193,46 @@ class Runner:
 
     async def request(self, make: Callable[[int], ev.Event]) -> ReplyBody:
         number, self._next_request = self._next_request, self._next_request + 1
+        event = make(number)
+        if self._meanwhile is not None:
+            return await self._answer_meanwhile(event, maybe_taken=False)
         answer = self.callers.expect(number)
         try:
-            self._intake.put(make(number))
+            self._intake.put(event)
             return await answer
+        except Stalled:
+            return await self._answer_meanwhile(event, maybe_taken=number not in self._withdrawn)
         finally:
+            self._withdrawn.discard(number)
             self.callers.forget(number)
+
+    def _full(self, full: str) -> None:
+        """The disk has no room, or has it again. Who waits for an answer gets one from the store."""
+        if not full or self._remake is None:
+            self._meanwhile = None
+            return
+        self._meanwhile = Meanwhile(self.store, full, self._remake, self._clock.now_s)
+        self._intake.withdraw(self._asked)
+        self.callers.fail(Stalled(full))
+
+    def _asked(self, event: ev.Event) -> bool:
+        """Whether somebody who is told to come again waits for this; then it is not to be done behind their back."""
+        number = getattr(event, "request", 0)
+        if number:
+            self._withdrawn.add(number)
+        return bool(number)
+
+    async def _answer_meanwhile(self, event: ev.Event, *, maybe_taken: bool) -> ReplyBody:
+        meanwhile = self._meanwhile
+        if meanwhile is None:
+            raise Overloaded(f"the disk was full for a moment; try again in {RETRY_S:g} s", RETRY_S)
+        if self._gate is not None:
+            try:
+                async with asyncio.timeout(PASSAGE_S):
+                    await self._gate.open(self._seq)
+            except TimeoutError:
+                raise Overloaded("the standby does not answer; try again shortly", RETRY_S) from None
+        return await meanwhile.answer(event, maybe_taken=maybe_taken)
 
     @asynccontextmanager
     async def watch(self, group: GroupId) -> AsyncIterator[GroupWatch]:
@@ -250,7 +311,7 @@ class Runner:
         """Take a last snapshot after `run`, so that the next start is quick; only if all that was handled is
         durable."""
         if self._since_snapshot[0] and self._handled == self._committed:
-            await self._store.call(self._store.store.snapshot, self._engine.snapshot(), self._seq)
+            await self._take_snapshot(self._engine.snapshot(), self._seq)
 
     async def _handle(self) -> None:
         engine = self._engine
@@ -281,11 +342,13 @@ class Runner:
         until_s, taken = clock() + MOST_HANDLING_S, 0
         if due:
             yield ev.Tick()
-        while taken < MOST_EVENTS and (events := self._intake.take_turn(MOST_EVENTS - taken)):
-            yield from events
-            taken += len(events)
-            if clock() > until_s:
-                return
+        while taken < MOST_EVENTS and len(self._intake):
+            with closing(self._intake.turn(MOST_EVENTS - taken)) as events:
+                for event in events:
+                    yield event
+                    taken += 1
+                    if clock() > until_s:
+                        return
 
     def _count(self, turn: _Turn) -> None:
         """The state right now is that of the records up to this turn: the moment a snapshot can be taken."""
@@ -321,7 +384,7 @@ class Runner:
             if self._gate is not None:
                 batch = self._gate.appending(batch)
             begun_s = perf_counter()
-            self._seq = await self._store.call(self._store.store.commit, batch)
+            self._seq = await self._store.once_there_is_room(self._store.store.commit, batch)
             self.commits.note(perf_counter() - begun_s)
             if self._gate is not None:
                 self._gate.written(self._seq)
@@ -333,4 +396,9 @@ class Runner:
         self._released += len(turns)
         snapshot = turns[-1].snapshot
         if snapshot is not None:
-            await self._store.call(self._store.store.snapshot, snapshot, seq)
+            await self._take_snapshot(snapshot, seq)
+
+    async def _take_snapshot(self, snapshot: bytes, seq: int) -> None:
+        """A snapshot only makes the next start quick: where there is no room for it, the records stay."""
+        with suppress(StoreFull):
+            await self._store.call_quietly(self._store.store.snapshot, snapshot, seq)

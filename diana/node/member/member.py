@@ -10,6 +10,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Mapping
+from itertools import count
 from typing import Any
 
 import msgspec
@@ -20,11 +21,11 @@ from diana.adapters.lrm.local import LocalLrm
 from diana.adapters.tasks import begin, end, keep_up
 from diana.errors import DianaError
 from diana.model.ids import SiteId, SubgroupId
-from diana.node.config.running_as import accounts_of
+from diana.node.config.running_as import OwnersInputs, accounts_of
 from diana.node.config.site_file import SiteConfig, limits_of, load_config
+from diana.node.disk_space import EVERY_S, SCRATCH_LOOKS
 from diana.node.ending import Stop
 
-ROOM_EVERY_S = 10.0
 CONTROL_GRACE_S = 0.2
 
 _log = logging.getLogger("diana.node")
@@ -107,6 +108,7 @@ class MemberNode:
             accounts=accounts_of(config),
             software=config.software,
             gpus=config.gpus,
+            pins=config.pin_cpus,
         )
         # Not the site's own name: what lies at the site is another place than here.
         self._here = SiteId(f"{config.site}.{config.machine}")
@@ -119,6 +121,8 @@ class MemberNode:
             limits=limits_of(config.staging),
             allowed_urls=config.staging.urls,
         )
+        if config.run_as:
+            self.stager.read_by(OwnersInputs(accounts_of(config)))
         self.member.use(self.local, self.stager)
         self.dialler = Dialler(
             self.member,
@@ -230,10 +234,12 @@ class MemberNode:
 
     async def watch_room(self) -> None:
         """Watch the disk until cancelled: one that is nearly full takes no new work."""
-        while True:
+        for look in count():
             low = await asyncio.to_thread(self.opened.keep_room)
             self.member.set_slots(0 if low else self.config.settings.slots)
-            await asyncio.sleep(ROOM_EVERY_S)
+            if look % SCRATCH_LOOKS == 0:
+                await self.local.look_at_disk()
+            await asyncio.sleep(EVERY_S)
 
     def reload(self) -> None:
         """SIGHUP: a bad file changes nothing."""

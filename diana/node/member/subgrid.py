@@ -4,7 +4,7 @@ they may read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -63,6 +63,7 @@ class SubGrid:
         known_as: Callable[[str], str],
         leaders: Callable[[], list[str]],
         holds_as: Callable[[str], str],
+        elsewhere: Callable[[str, SubgroupId, int, Sequence[int]], bool],
         paired: bool = False,
     ) -> None:
         """`holds_as`: the identity of a worker that jobs are with; empty: none are. `paired`: this machine may come to
@@ -82,6 +83,7 @@ class SubGrid:
             accounts=accounts_of(config),
             software=config.software,
             gpus=config.gpus,
+            pins=config.pin_cpus,
         )
         self.lrm = SubGridLrm(
             paths,
@@ -96,6 +98,7 @@ class SubGrid:
             known=known,
             known_as=known_as,
             leaders=leaders,
+            elsewhere=elsewhere,
             urls=config.staging.urls,
         )
         self.clusters: dict[str, ClusterLrm] = {}

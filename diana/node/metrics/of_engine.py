@@ -27,6 +27,13 @@ _COUNTERS: dict[str, tuple[str, ...]] = {
     "jobs_imported": ("diana_jobs_imported_total",),
     "jobs_exported": ("diana_jobs_exported_total",),
     "moves_refused": ("diana_moves_refused_total",),
+    "jobs_checkpointed": ("diana_jobs_checkpointed_total",),
+    "jobs_rescheduled": ("diana_jobs_rescheduled_total",),
+    "jobs_yielded": ("diana_jobs_yielded_total",),
+    "jobs_made_way": ("diana_jobs_made_way_total",),
+    "contracts_violated": ("diana_contracts_violated_total",),
+    "contracts_relaxed": ("diana_contracts_relaxed_total",),
+    "processes_exchanged": ("diana_processes_exchanged_total",),
     "groups_stopped": ("diana_groups_stopped_total",),
     "groups_submitted": ("diana_groups_submitted_total",),
     "groups_done": ("diana_groups_finished_total", "done"),
@@ -105,6 +112,10 @@ def _origin(samples: Samples, found: NodeFigures, site: SiteId) -> None:
     for state, count in found.group_jobs.items():
         samples.put("diana_group_jobs", count, state)
     samples.put("diana_groups_blocked", found.blocked_groups)
+    if found.past_ends.groups:
+        samples.put("diana_forecast_error_ratio", found.past_ends.median)
+    if found.past_ends.ranges:
+        samples.put("diana_forecast_ranges_held_ratio", found.past_ends.held)
     samples.put("diana_placed_jobs", found.placed_here, site)
 
 

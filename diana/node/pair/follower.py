@@ -140,7 +140,7 @@ class _Follower:
         )
         stack.push_async_callback(server.stop, 0.5)
         self._address = pair_address(config, port)
-        thread = StoreThread(SqliteStore(paths.journal))
+        thread = StoreThread(SqliteStore(paths.journal, paths.mark_twin))
         stack.callback(lambda: thread.store.close())
         stack.callback(thread.close)
         loop = asyncio.get_running_loop()
@@ -268,7 +268,7 @@ class _Follower:
             thread=thread,
             file=self._file,
             pair=pair,
-            reopen=lambda: SqliteStore(self._paths.journal),
+            reopen=lambda: SqliteStore(self._paths.journal, self._paths.mark_twin),
             witness_addresses=lambda: [peer.rpartition("@")[2] for peer in config.peers],
         )
 

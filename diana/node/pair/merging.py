@@ -14,7 +14,7 @@ from diana.adapters.staging.stager import AWAY_S, FileStager
 from diana.adapters.staging.transfer.client import Away
 from diana.adapters.tasks import begin, end
 from diana.engine.journal import columns
-from diana.engine.journal.effects import GATHERED, Kill, Start
+from diana.engine.journal.effects import GATHERED, KillRuns, Start
 from diana.engine.journal.events import JobsEnded
 from diana.errors import DianaError
 from diana.model.facts import JobError, Outcome, OutputFile
@@ -57,7 +57,7 @@ class Merging:
         self._waiting[key] = (order, task)
         task.add_done_callback(partial(self._ended, key))
 
-    def kill(self, order: Kill) -> bool:
+    def kill(self, order: KillRuns) -> bool:
         """End that merge if it was not started yet; True if there was one."""
         waiting = self._waiting.get((order.subgroup, order.epoch))
         if waiting is None or waiting[1].done():

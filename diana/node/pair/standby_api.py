@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncGenerator, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from diana import __version__
-from diana.errors import Denied, Unreachable, UsageError
+from diana.errors import Denied, Overloaded, Unreachable, UsageError
 from diana.model.durations import seconds
 from diana.model.layout import DataDir
 from diana.model.trust.principal import Principal
@@ -19,6 +20,7 @@ from diana.model.views.group import GroupStatus
 from diana.node.api.watch import exposed
 from diana.node.config.site_file import SiteConfig
 from diana.node.metrics.of_node import of_standby
+from diana.node.pair.electing import note_operators
 from diana.node.pair.pair import now_s
 from diana.node.pair.replication import Replication
 from diana.policy.trust.authorise import Action, authorise
@@ -142,7 +144,17 @@ async def promote_here(desk: Desk, caller: Principal, request: wire.PromoteReque
     """The call to a node that leads."""
     if desk.pair is None:
         raise UsageError(f"site {desk.about.site} has no standby; give it one with: diana invite --standby")
-    return await promote(desk.pair, request, lambda: "")
+    if request.remove or request.force:
+        return await promote(desk.pair, request, lambda: "")
+    # A disk without room must not keep an operator from handing over.
+    with suppress(Overloaded):
+        await note_operators(desk.pair, desk.door, desk.pair.pair.other)
+    try:
+        return await promote(desk.pair, request, lambda: "")
+    except BaseException:
+        with suppress(Overloaded):
+            await asyncio.shield(note_operators(desk.pair, desk.door, ""))
+        raise
 
 
 def standing(replication: Replication) -> str:

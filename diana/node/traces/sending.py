@@ -49,8 +49,8 @@ def follow(
         collector = TraceExporter(config, clock)
     except ImportError as error:
         raise UsageError(
-            f"site.toml:traces.endpoint: the library for traces is not installed ({error.name}): "
-            "install diana with its extra traces, or leave the key out"
+            f"site.toml:traces.endpoint: the library for traces is not installed ({error.name} is missing); "
+            "pip install 'diana-grid[traces]', or leave the key out"
         ) from None
     stack.push_async_callback(collector.stop)
     watching = Watching(config.vo, config.site, clock.now_s, runner.group, collector.tell)

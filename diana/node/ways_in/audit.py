@@ -12,6 +12,7 @@ import json
 import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from diana import errors
@@ -28,6 +29,8 @@ _MOST_TEXT = 500
 _MOST_LINE_BYTES = 32 << 10
 """More than a line has whose texts are all escaped: six bytes a character."""
 _FIRST = "0" * 64
+_TAIL_BYTES = 1 << 20
+"""Read at each start to find the last group that was accepted."""
 
 
 class Audit:
@@ -140,6 +143,33 @@ def damage(path: Path, anchored: str = "") -> str:
     if anchored and (number < int(want_number) or (seen and seen != want_sha)):
         return f"{path}: ends at line {max(number, 0)}, though line {want_number} stood there"
     return ""
+
+
+def accepted(path: Path) -> list[str]:
+    """The groups whose submission the trail says was accepted, as far as the file and the one before it go; oldest
+    first."""
+    found: list[str] = []
+    for file in (path.with_name(f"{path.name}.1"), path):
+        with suppress(OSError), file.open("rb") as lines:
+            for raw in lines:
+                if b'"action":"submit"' not in raw or b'"decision":"allowed"' not in raw:
+                    continue
+                with suppress(ValueError, TypeError, KeyError):
+                    found.append(str(json.loads(raw)["target"]))
+    return found
+
+
+def last_accepted(path: Path, site: str) -> int:
+    """The number of the last group that the trail's end says was accepted here; 0: it names none."""
+    with suppress(OSError), path.open("rb") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
+        for raw in reversed(file.read().splitlines()):
+            with suppress(ValueError, TypeError, KeyError, AttributeError):
+                said = json.loads(raw)
+                name, _, number = str(said["target"]).rpartition("-")
+                if (said["action"], said["decision"], name) == ("submit", "allowed", site) and number.isdecimal():
+                    return int(number)
+    return 0
 
 
 def open_audit(path: Path, anchored: str = "") -> Audit:

@@ -14,9 +14,10 @@ import msgspec
 
 from diana.engine.journal.effects import DecisionMade, GroupAccepted, GroupsAccepted, Refusal, RegisterIs
 from diana.engine.journal.events import Event
-from diana.model.data import DataFile, Dataset, HeldDataset, VerifyProgress
+from diana.model.data import DataFile, RegisteredDataset, VerifyProgress
 from diana.model.ids import GroupId, SiteId
 from diana.model.trust.principal import Principal
+from diana.model.views.datasets import Dataset
 from diana.model.views.peers import Peers
 from diana.model.views.views import Answer
 from diana.node.activity import Activity
@@ -54,7 +55,18 @@ class EngineDoor(Protocol):
         ...
 
 
+class FolderTrial(Protocol):
+    def trouble(self, owner: str, to: str) -> str:
+        """Return why the account of `owner` may not write into the folder `to`; empty: it may. Blocks."""
+        ...
+
+
 class ClientStager(Protocol):
+    @property
+    def delivery(self) -> FolderTrial | None:
+        """Present where outputs for folders of users are written by accounts of theirs."""
+        ...
+
     async def register(
         self,
         name: str,
@@ -62,18 +74,18 @@ class ClientStager(Protocol):
         *,
         new_version: bool = False,
         tell: Callable[[int, int], None] | None = None,
-    ) -> Dataset:
+    ) -> RegisteredDataset:
         """Hash the files and put them in the catalogue; `tell` hears of the files and bytes done. `errors.UsageError`
         for a bad name or path, or for other content under a name that stands unless `new_version`."""
         ...
 
-    async def datasets(self, name: str = "", version: int = 0) -> Sequence[HeldDataset]:
+    async def datasets(self, name: str = "", version: int = 0) -> Sequence[Dataset]:
         """The datasets that stand here, registered or cached; of one name, or of all."""
         ...
 
     async def dataset_names(self) -> list[str]: ...
 
-    async def newest(self, name: str) -> Dataset | None: ...
+    async def newest(self, name: str) -> RegisteredDataset | None: ...
 
     def dataset_files(self, name: str, version: int = 0) -> AsyncIterator[Sequence[DataFile]]:
         """Pages, by name. `errors.UsageError` when it is not here."""

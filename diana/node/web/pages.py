@@ -7,7 +7,6 @@ limits and audit trail hold. The calls' JSON is that of the local socket, the pr
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import logging
 import socket
 import ssl
@@ -247,10 +246,5 @@ def _failed(code: str, text: str, status: int) -> web.Response:
 
 
 def _files() -> dict[str, bytes]:
-    """All that pages are made of, some hundred kB. d3 is a part of the package mpld3, of which nothing else is used."""
-    files = {path.name: path.read_bytes() for path in STATIC.iterdir() if path.suffix in _KINDS}
-    found = importlib.util.find_spec("mpld3")
-    if found is None or not found.submodule_search_locations:
-        raise UsageError("the dashboard's pictures want the package mpld3; install diana with all it depends on")
-    files["d3.js"] = (Path(found.submodule_search_locations[0]) / "js" / "d3.v5.min.js").read_bytes()
-    return files
+    """All that pages are made of, some ten kB."""
+    return {path.name: path.read_bytes() for path in STATIC.iterdir() if path.suffix in _KINDS}

@@ -10,7 +10,7 @@ from diana.adapters.tasks import end, keep_up
 from diana.errors import UsageError
 from diana.model.layout import DataDir
 from diana.model.trust.principal import Principal
-from diana.node.activity import Activity
+from diana.node.activity import Activity, MachineWatch
 from diana.node.api.service import Api
 from diana.node.config.site_file import DIAL_OUT_ONLY, SiteConfig, host_port, is_loopback
 from diana.node.loop.store_thread import StoreThread
@@ -56,7 +56,7 @@ async def open_dashboard(
     stack.push_async_callback(server.stop)
     if port and str(port) != last:
         await thread.call(store.set_meta, PORT, str(port))
-    activity = Activity(api.look)
+    activity = Activity(api.look, MachineWatch(paths.root).look)
     stack.push_async_callback(
         end, keep_up(activity.run, "sampling"), keep_up(server.renew, "the dashboard's certificate")
     )

@@ -23,8 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Literal
 
-import numpy as np
-
+from diana.model.arrays import Floats, Ints, np
 from diana.model.durations import seconds
 from diana.model.ids import SiteId
 from diana.policy.allocation import chance
@@ -35,7 +34,7 @@ from diana.policy.allocation.splitting import Choice, Plan
 from diana.policy.pricing import cost
 from diana.policy.pricing.demand import Block, Candidate, Demand, blocks, by_holders
 from diana.policy.pricing.grid import Grid
-from diana.policy.pricing.sites import Floats, Ints, SiteTable, in_order
+from diana.policy.pricing.sites import SiteTable, in_order
 from diana.policy.pricing.turnaround import Weights
 
 Baseline = Literal["random", "round-robin", "fastest", "least-queue", "two-choices", "data-local", "greedy"]

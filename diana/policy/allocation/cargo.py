@@ -7,11 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
+from diana.model.arrays import Floats, np
 from diana.policy.pricing.demand import Block
 from diana.policy.pricing.grid import Grid, sums_by
-from diana.policy.pricing.sites import Floats
 
 NOTHING = 1e-9
 """Bytes in place of 0, so that even an empty file takes for ever where it cannot be brought, and else no time."""

@@ -7,15 +7,13 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
 
+from diana.model.arrays import Floats, Ints, NDArray, np
 from diana.policy.allocation.allotment import allot
 from diana.policy.allocation.cargo import NOTHING, Cargo
 from diana.policy.allocation.water_filling import Lines
 from diana.policy.pricing.demand import Block
 from diana.policy.pricing.grid import Grid, completion, stage_out_s
-from diana.policy.pricing.sites import Floats, Ints
 
 
 class Times(msgspec.Struct, frozen=True):

@@ -6,12 +6,10 @@ from collections.abc import Sequence
 from itertools import product
 from math import prod
 
-import numpy as np
-
+from diana.model.arrays import Floats, Ints, np
 from diana.policy.allocation.deal import Deal
 from diana.policy.pricing.demand import Block
 from diana.policy.pricing.grid import Grid
-from diana.policy.pricing.sites import Floats, Ints
 
 MOST_STATES = 128
 """Most ways to choose a number of jobs of each block: the search looks at each pair of ways once per site."""

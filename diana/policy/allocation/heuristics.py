@@ -10,14 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import ceil
 
-import numpy as np
-
+from diana.model.arrays import Floats, np
 from diana.policy.allocation import exact
 from diana.policy.allocation.deal import Deal
 from diana.policy.allocation.water_filling import Lines, fill
 from diana.policy.pricing.demand import Block, by_holders
 from diana.policy.pricing.grid import Grid
-from diana.policy.pricing.sites import Floats
 
 CHUNKS_PER_SITE = 16
 MOST_CHUNKS = 128

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-import numpy as np
-
+from diana.model.arrays import Floats, Ints, np
 from diana.model.views.decision import JobClass, Model
 from diana.policy.allocation import heuristics
 from diana.policy.allocation.deal import Deal
@@ -17,7 +16,7 @@ from diana.policy.pricing import work_class
 from diana.policy.pricing.demand import Block, by_holders
 from diana.policy.pricing.grid import Grid
 from diana.policy.pricing.paper_cost import PaperCost, PaperTerms
-from diana.policy.pricing.sites import Floats, Ints, in_order
+from diana.policy.pricing.sites import in_order
 from diana.policy.pricing.turnaround import Terms, Weights, price
 
 PAPER_SUBGROUPS = 100

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from math import ceil, inf
 
 import msgspec
-import numpy as np
 
+from diana.model.arrays import np
 from diana.model.durations import seconds
 from diana.model.ids import SiteId
 from diana.model.indexset import IndexSet
@@ -35,6 +35,10 @@ class Plan(msgspec.Struct, frozen=True):
     parts: tuple[PlacedPart, ...]
     """Parts in order of site, then index; none is larger than the demand's `max_subgroup`. Empty: no site can take the
     group."""
+
+    def parts_by_site(self) -> tuple[tuple[SiteId, int], ...]:
+        """Return the jobs of each site, by site."""
+        return tuple((part.site, part.jobs) for part in self.decision.parts)
 
 
 def decide(

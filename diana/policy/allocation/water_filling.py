@@ -7,9 +7,8 @@ everything is found by halving an interval; this costs some array operations, ho
 from __future__ import annotations
 
 import msgspec
-import numpy as np
 
-from diana.policy.pricing.sites import Floats, Ints
+from diana.model.arrays import Floats, Ints, np
 
 _ROUNDING = 1e-9
 _HALVINGS = 100

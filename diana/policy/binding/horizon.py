@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import ceil, isfinite
+from math import ceil, floor, isfinite
 from typing import NamedTuple
 
 from diana.policy.queueing.forecast import Slots
@@ -18,6 +18,8 @@ MOST_BATCH_S = 4.0
 CHUNKS = 16
 """A call brings at least this part of what a site would get in all, so that a group of a million jobs is called in
 some hundred pieces. What is bound then lasts a sixteenth of what is left, so that the sites end together."""
+PLACE_PART = 0.2
+"""A site keeps processors idle for a wide job no longer than this part of the time that the job has waited."""
 
 
 class Ahead(NamedTuple):
@@ -51,6 +53,26 @@ def fitting(slots: Slots, processors: int, run_s: float, ahead: Ahead, until_s: 
     return max(0, starts // processors)
 
 
+def passing(slots: Slots, processors: int, run_s: float, kept: int, others: float, until_s: float) -> int:
+    """Return how many jobs of `processors` each would start within `until_s` in the room that is kept for jobs with a
+    place, without delaying these (EASY backfilling): jobs that are over before so many processors are free, and longer
+    ones on processors that are left over then. `kept`: processors of the jobs with a place; `others`: those that other
+    jobs take first."""
+    start_s, then = slots.first(kept)
+    if not isfinite(start_s):
+        return 0
+    free = slots.free(until_s)
+    if until_s + run_s > start_s:
+        free = min(free, then - kept)
+    return max(0, floor(free - others)) // processors
+
+
 def chunk(share: int, whole: int) -> int:
     """Return the least number of jobs that a call brings, where `share` / `whole` jobs are expected there in all."""
     return share // (whole * CHUNKS)
+
+
+def is_worth_a_place(drains_s: float, waited_s: float) -> bool:
+    """Return whether a wide job that waited so long is given a place at a site where enough processors come free
+    within `drains_s`. All sites go by the time of submission, so the one that drains first is the first to give it."""
+    return drains_s <= PLACE_PART * waited_s

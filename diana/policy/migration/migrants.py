@@ -11,7 +11,7 @@ from diana.policy.ranges import check
 
 
 class MigrationSettings(msgspec.Struct, frozen=True, kw_only=True):
-    minimum_gain_s: float = 10.0
+    migration_gain_s: float = 10.0
     """Least seconds a move must save. A hand-over takes about a second and predictions are off by more; moves that save
     less would go back and forth."""
     alike: float = 0.05
@@ -27,7 +27,7 @@ class MigrationSettings(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         check(
             self,
-            ("minimum_gain_s", 0.0, 1e9),
+            ("migration_gain_s", 0.0, 1e9),
             ("alike", 0.0, 1.0),
             ("quote_age_s", 0.1, 3600.0),
             ("moves_per_minute", 0.0, 1e6),

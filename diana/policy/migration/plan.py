@@ -161,7 +161,7 @@ class _Round:
         def too_many(jobs: int) -> bool:
             if ahead(jobs) >= here.jobs_ahead - (jobs - 1):
                 return True
-            return not self.paper and not saves_s(jobs) >= self.settings.minimum_gain_s
+            return not self.paper and not saves_s(jobs) >= self.settings.migration_gain_s
 
         why = self._refusal(m, quote, peer, here, ahead(1))
         most = min(here.jobs, quote.max_jobs - (before.jobs if before else 0) if quote.max_jobs else here.jobs)
@@ -193,8 +193,8 @@ class _Round:
         return " is higher than ".join(shown)
 
     def _too_little(self, quote: MigrantQuote, peer: Peer, gain_s: float) -> str:
-        least = seconds(self.settings.minimum_gain_s)
-        if not gain_s >= self.settings.minimum_gain_s:
+        least = seconds(self.settings.migration_gain_s)
+        if not gain_s >= self.settings.migration_gain_s:
             return f"site {quote.site}: saves {seconds(max(0.0, gain_s))}, less than {least}"
         sent = self._sent.get(quote.site, 0)
         taken = f", {sent} of them taken by what moves there already" if sent else ""
@@ -224,7 +224,7 @@ class _Round:
         if not self.paper:
             # The last of them ends at home at `last_s`; there it may start so late that it still gains enough.
             last_s = here.ends_s - (jobs - 1) * here.s_per_job
-            within_s = max(0.0, last_s - (quote.ends_s - quote.starts_s) - self.settings.minimum_gain_s)
+            within_s = max(0.0, last_s - (quote.ends_s - quote.starts_s) - self.settings.migration_gain_s)
         if before:
             jobs += before.jobs
             reason = before.reason

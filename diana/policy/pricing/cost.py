@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import inf
 
-import numpy as np
-
+from diana.model.arrays import Floats, Ints, np
 from diana.model.ids import SiteId
 from diana.model.views.decision import SiteCost
 from diana.policy.pricing.demand import Candidate, Demand
 from diana.policy.pricing.grid import Grid
 from diana.policy.pricing.paper_cost import PaperTerms
-from diana.policy.pricing.sites import Floats, Ints, SiteTable, in_order
+from diana.policy.pricing.sites import SiteTable, in_order
 from diana.policy.pricing.turnaround import Terms, price
 
 MAX_ROWS = 64

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import numpy as np
-
+from diana.model.arrays import Floats, Ints, np
 from diana.model.ids import SiteId
 from diana.policy.pricing.demand import Demand, Need
-from diana.policy.pricing.sites import Floats, Ints, LinkColumns, SiteTable
+from diana.policy.pricing.sites import LinkColumns, SiteTable
 
 
 class Grid:

@@ -12,10 +12,9 @@ number of bytes for nothing. `raw` leaves the formula as it is, in both.
 from __future__ import annotations
 
 import msgspec
-import numpy as np
 
+from diana.model.arrays import Floats, np
 from diana.policy.pricing.grid import Grid
-from diana.policy.pricing.sites import Floats
 from diana.policy.pricing.turnaround import Weights
 
 

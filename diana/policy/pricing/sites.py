@@ -9,14 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from math import inf, sqrt
 
-import numpy as np
-from numpy.typing import NDArray
-
+from diana.model.arrays import Floats, Ints, np
 from diana.model.ids import SiteId
 from diana.policy.pricing.demand import Candidate, LinkForecast
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 MSS_BYTES = 1460.0
 MATHIS_C = 1.22

@@ -8,12 +8,11 @@ leave as jobs end.
 from __future__ import annotations
 
 import msgspec
-import numpy as np
 
+from diana.model.arrays import Floats, np
 from diana.model.indexset import IndexSet
 from diana.policy.pricing.demand import Demand
 from diana.policy.pricing.grid import Data, Grid, completion, stage_out_s
-from diana.policy.pricing.sites import Floats
 
 _NOTHING = 1e-9
 """Bytes in place of 0, so that even an empty file takes for ever where it cannot be brought, and else no time."""

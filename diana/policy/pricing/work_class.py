@@ -5,11 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
+from diana.model.arrays import Floats, Ints, np
 from diana.model.views.decision import JobClass
 from diana.policy.pricing.paper_cost import PaperTerms
-from diana.policy.pricing.sites import Floats, Ints, SiteTable, in_order
+from diana.policy.pricing.sites import SiteTable, in_order
 from diana.policy.pricing.turnaround import Terms
 
 HEAVY = 4.0

@@ -5,6 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import floor, inf
 
+USEFUL = 4.0
+"""Least work over the seconds that a stop and a restart cost, for which a job begins that a closing will stop: at most
+a fifth of the processors' time is lost."""
+
+
+def begins_before_s(takes_s: float, save_s: float, cost_s: float) -> float:
+    """Return how long before a closing a job begins at the latest that takes `takes_s`. It is stopped at a checkpoint
+    `save_s` before the closing; `cost_s`: seconds that its stop and its restart cost."""
+    return min(takes_s, save_s + USEFUL * cost_s)
+
 
 def around(
     closed: Sequence[tuple[float, float]], first_s: float, end_s: float, run_s: float, hold_s: float

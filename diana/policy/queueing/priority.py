@@ -7,11 +7,9 @@ all queued jobs of one (user, processors) share it. Arrays are over classes; not
 from __future__ import annotations
 
 from enum import IntEnum
+from math import nextafter
 
-import numpy as np
-from numpy.typing import NDArray
-
-Floats = NDArray[np.float64]
+from diana.model.arrays import Floats, np
 
 AGE_STEP = 0.25
 """Added per `time_threshold_s` waited: half a level's width."""
@@ -23,7 +21,7 @@ nothing."""
 LEVEL_WIDTH = 0.5
 DEMAND_FRACTION = 1 / 200
 """Upper bound of K in `served_weight`, as a share of the half-life. At quotas 2:1 it costs 1 % of the share at most."""
-BELOW_ONE = float(np.nextafter(1.0, 0.0))
+BELOW_ONE = nextafter(1.0, 0.0)
 LOWEST = -1.0
 """Lowest effective priority."""
 

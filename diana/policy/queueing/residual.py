@@ -8,8 +8,15 @@ corrected).
 
 from __future__ import annotations
 
+from typing import TypeVar
 
-def left_s(expected_s: float, ran_s: float) -> float:
+from diana.model.arrays import Floats
+
+Seconds = TypeVar("Seconds", float, Floats)
+"""Seconds of one job, or of many at once."""
+
+
+def left_s(expected_s: Seconds, ran_s: Seconds) -> Seconds:
     """Seconds still to run of a job that was expected to take `expected_s` and has run for `ran_s`. A job that outlived
     its expectation is expected to go on for as long as it is overdue: if a little late, it ends soon; at ten times the
     expectation nobody should wait for its slot."""

@@ -9,14 +9,13 @@ not counted: past outcomes correct for it (`model/past_ends.py`).
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
-from math import ceil, log, sqrt
+from functools import cache
+from math import ceil, exp, log, pi, sqrt
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
-Floats = NDArray[np.float64]
+from diana.model.arrays import Floats, np
 
 LEAST_RUNS = 5.0
 """Fewer run times say nothing of how unlike they are."""
@@ -56,6 +55,8 @@ class RunSpread:
         spread = sqrt(float(((logs - self._log_mean) ** 2 * weight).sum()) / self.runs)
         self._log_deviation = max(LEAST_SPREAD, spread)
         self._up_to: Floats = (np.cumsum(weight) - 0.5 * weight) / self.runs
+        self._columns: tuple[list[float], list[float]] | None = None
+        """`_values` and `_up_to`, once they are asked for one by one."""
 
     def known(self) -> bool:
         return self.runs >= LEAST_RUNS
@@ -70,9 +71,32 @@ class RunSpread:
         out: Floats = np.where(times > 0, (self.runs * seen + unseen) / (self.runs + 1.0), 0.0)
         return out
 
+    def below_one(self, time: float) -> float:
+        """`below` of one time, without arrays."""
+        if time <= 0.0:
+            return 0.0
+        if self._columns is None:
+            self._columns = self._values.tolist(), self._up_to.tolist()
+        values, up_to = self._columns
+        if len(values) == 1:
+            seen = float(time >= values[0] * (1.0 - 1e-9))
+        elif time < values[0]:
+            seen = 0.0
+        elif time > values[-1]:
+            seen = 1.0
+        else:
+            at = min(bisect_right(values, time) - 1, len(values) - 2)
+            step = values[at + 1] - values[at]
+            # The longest run times may be the same.
+            seen = (up_to[at + 1] - up_to[at]) / step * (time - values[at]) + up_to[at] if step else up_to[at + 1]
+        unseen = _normal_one((log(max(time, 1e-12)) - self._log_mean) / self._log_deviation)
+        return (self.runs * seen + unseen) / (self.runs + 1.0)
 
-ALIKE = RunSpread([1.0], [1e9])
-"""All jobs take the mean: what counts while nothing else is known."""
+
+@cache
+def alike() -> RunSpread:
+    """Return the spread of jobs that all take the mean: what counts while nothing else is known."""
+    return RunSpread([1.0], [1e9])
 
 
 class GroupShare(NamedTuple):
@@ -104,6 +128,13 @@ class GroupEnd:
     def __init__(self, shares: Sequence[GroupShare], spread: RunSpread) -> None:
         """`shares`: at least one."""
         self._spread = spread
+        self._only: tuple[float, float] | None = None
+        """Start and run of a group of one job, with nothing else to go by: most groups are such, and an array
+        of one costs twenty times as much."""
+        if len(shares) == 1 and shares[0].jobs == 1:
+            share = shares[0]
+            self._only = _only_start(share) + share.after_s, max(share.run_s, 1e-9)
+            return
         some = [_starts(share, spread.deviation) for share in shares]
         sizes = [len(starts) for starts, _ in some]
         self._start_s: Floats = np.concatenate([starts for starts, _ in some])
@@ -113,6 +144,8 @@ class GroupEnd:
 
     def quantile(self, part: float) -> float:
         """The time by which the group has ended with the chance `part`, 0 < part < 1; it rises with `part`."""
+        if self._only is not None:
+            return self._quantile_of_one(part, *self._only)
         least, latest = log(part), self._start_s + self._after_s
         low_s, high_s = 0.0, float((latest + 2.0 * self._run_s).max())
         while self._log_chance(high_s) < least:
@@ -122,6 +155,25 @@ class GroupEnd:
             # The chance rises with the time.
             at = 1 + int(np.count_nonzero(self._log_chances(ends_s[1:-1]) < least))
             low_s, high_s = float(ends_s[at - 1]), float(ends_s[at])
+        return high_s
+
+    def _quantile_of_one(self, part: float, start_s: float, run_s: float) -> float:
+        """As `quantile`, in the same grid of times."""
+        below = self._spread.below_one
+        low_s, high_s = 0.0, start_s + 2.0 * run_s
+        while below((high_s - start_s) / run_s) < part:
+            low_s, high_s = high_s, 2.0 * high_s
+        for _ in range(_DIVISIONS):
+            step_s = (high_s - low_s) / _PARTS
+            first, last = 1, _PARTS
+            while first < last:
+                middle = (first + last) // 2
+                if below((middle * step_s + low_s - start_s) / run_s) < part:
+                    first = middle + 1
+                else:
+                    last = middle
+            high_s = first * step_s + low_s if first < _PARTS else high_s
+            low_s = (first - 1) * step_s + low_s
         return high_s
 
     def _log_chance(self, time_s: float) -> float:
@@ -144,6 +196,15 @@ def _starts(share: GroupShare, deviation: float) -> tuple[Floats, Floats]:
     more_s = share.wait_s - float(np.interp(first, numbers, begin_s))
     begin_s = (begin_s + max(0.0, more_s)) * share.delay
     return np.maximum(begin_s, share.stage_in_s * (numbers + 1.0) / share.jobs), counts
+
+
+def _only_start(share: GroupShare) -> float:
+    """As `_starts`, of a share of one job."""
+    idle = share.free >= share.lanes and not share.ahead
+    free = 0 if share.ahead else share.free
+    begin_s = 0.0 if idle else share.run_s * (max(0.0, 1.0 + share.ahead - free) / share.lanes)
+    begin_s = (begin_s + max(0.0, share.wait_s - begin_s)) * share.delay
+    return max(begin_s, share.stage_in_s)
 
 
 def _in_line(numbers: Floats, share: GroupShare) -> Floats:
@@ -208,6 +269,13 @@ def _normal(z: Floats) -> Floats:
     series = ((((1.330274429 * t - 1.821255978) * t + 1.781477937) * t - 0.356563782) * t + 0.319381530) * t
     tail = series * np.exp(-0.5 * z * z) / sqrt(2.0 * np.pi)
     return np.where(z < 0, tail, 1.0 - tail)
+
+
+def _normal_one(z: float) -> float:
+    t = 1.0 / (1.0 + 0.2316419 * abs(z))
+    series = ((((1.330274429 * t - 1.821255978) * t + 1.781477937) * t - 0.356563782) * t + 0.319381530) * t
+    tail = series * exp(-0.5 * z * z) / sqrt(2.0 * pi)
+    return tail if z < 0 else 1.0 - tail
 
 
 def mean_run_s(here_s: float, seen: int, pooled_s: float) -> float:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from diana.engine.journal import records as r
 from diana.engine.journal.records import HoldLifted, PartDisowned
 from diana.engine.journal.state import SiteState
+from diana.model.facts import Outcome
 from diana.model.ids import GroupId, SiteId, SubgroupId, group_of, origin_of
 from diana.model.views.views import GroupView
 from diana.sim.checks.stories import GroupStory, Transfer, TransferStory
@@ -48,11 +49,20 @@ class Aftermath:
         part: SubgroupId = getattr(record, "subgroup", SubgroupId(""))
         return getattr(record, "group", group_of(part)) in self.touched
 
-    def look(self, record: r.Record, groups: dict[GroupId, GroupStory]) -> tuple[GroupId, int, str] | None:
+    def look(
+        self, record: r.Record, groups: dict[GroupId, GroupStory], transfers: dict[Transfer, TransferStory]
+    ) -> tuple[GroupId, int, str] | None:
         """Note a record of a group that was touched; returns group, job and what is wrong all the same, or None."""
         match record:
             case r.ResultAccepted():
                 name = group_of(record.subgroup)
+                for job in record.saved:
+                    stopped = groups[name].lives.get(job.index)
+                    if stopped is not None and (stopped.run.subgroup, stopped.run.epoch) == (
+                        record.subgroup,
+                        record.epoch,
+                    ):
+                        stopped.again = stopped.outcome in (Outcome.CHECKPOINTED, Outcome.CANCELLED)
                 for index in record.done:
                     # Another life of it may have begun since, which this journal does not know of.
                     if index not in groups[name].ran_well.get((record.subgroup, record.epoch), ()):
@@ -66,8 +76,11 @@ class Aftermath:
                     if index in lives:
                         lives[index].again = lives[index].outcome is not None
             case PartDisowned():
-                # The old copy is to be dead by now (promise 7).
-                lives = groups[group_of(record.subgroup)].lives
+                group = groups[group_of(record.subgroup)]
+                if group.gang_size:
+                    _closes(group, record, transfers)
+                # Any other old copy is to be dead by now (promise 7).
+                lives = group.lives
                 for index in record.indices:
                     if index in lives:
                         lives[index].again = lives[index].outcome is not None
@@ -87,3 +100,15 @@ class Aftermath:
         queued = max(0, view.queued - held_away)
         still = view.running + queued + view.staging + (0 if view.state == "held" else view.unplaced)
         return view.final or not still
+
+
+def _closes(group: GroupStory, record: PartDisowned, transfers: dict[Transfer, TransferStory]) -> None:
+    """Note components that are to end before the next attempt of their gang begins: a broken gang is placed anew after
+    a restore as at any time."""
+    transfer: Transfer = (record.subgroup, record.epoch)
+    if transfer in transfers:
+        transfers[transfer].disowned = transfers[transfer].disowned | record.indices
+    for index in record.indices:
+        life = group.lives.get(index)
+        if life is not None and (life.run.subgroup, life.run.epoch) == transfer and not life.again:
+            group.closing[index] = group.lives.pop(index)

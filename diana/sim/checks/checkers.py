@@ -16,7 +16,7 @@ from diana.engine.journal.state import SiteState
 from diana.model.facts import Outcome
 from diana.model.ids import MAIN_MACHINE, GroupId, SiteId, group_of
 from diana.model.indexset import IndexSet
-from diana.model.job.spec import Resources
+from diana.model.job.spec import Resources, decode_spec
 from diana.sim.checks.aftermath import Aftermath
 from diana.sim.checks.caps import Caps, MachineCap
 from diana.sim.checks.findings import Findings
@@ -75,6 +75,7 @@ class Checkers(Findings):
             r.GroupPlaced: self._placed,
             r.MergeStarted: self._merge_started,
             r.TransferCommitted: self._transfer_committed,
+            r.GangGo: self._gang_go,
             r.TakenBack: self._taken_back,
             r.PartUnreachable: self._part_unreachable,
             PartDisowned: self._part_disowned,
@@ -101,7 +102,7 @@ class Checkers(Findings):
         """`record` became durable at `site`."""
         wrong = self._order.look(record)
         if self.aftermath.excuses(record):
-            wrongly = self.aftermath.look(record, self._groups)
+            wrongly = self.aftermath.look(record, self._groups, self._transfers)
             if wrongly is not None:
                 self._fail("I2", site, *wrongly)
         else:
@@ -145,7 +146,10 @@ class Checkers(Findings):
     def _submitted(self, site: SiteId, record: r.GroupSubmitted) -> None:
         if record.group in self._groups:
             self._fail("I3", site, record.group, -1, "submitted twice")
-        self._groups[record.group] = GroupStory(record.jobs)
+        spec = decode_spec(record.spec)
+        self._groups[record.group] = GroupStory(
+            record.jobs, spec.gang_size if spec.is_gang else 0, spec.flexible.processors if spec.flexible else 0
+        )
 
     def _placed(self, site: SiteId, record: r.GroupPlaced) -> None:
         for part in record.parts:
@@ -160,7 +164,7 @@ class Checkers(Findings):
             self._fail("I5", site, name, -1, f"{part.subgroup} placed with epoch {part.epoch} after {group.epoch}")
         group.epoch = max(group.epoch, part.epoch)
         group.unplaced = group.unplaced - part.indices
-        self._transfers[(part.subgroup, part.epoch)] = TransferStory(part, part.site == site)
+        self._transfers[(part.subgroup, part.epoch)] = TransferStory(part, part.site == site and not group.gang_size)
 
     def _merge_started(self, site: SiteId, record: r.MergeStarted) -> None:
         group = self._group(site, record.group)
@@ -183,6 +187,33 @@ class Checkers(Findings):
             self._fail("I4", site, group_of(record.subgroup), -1, text)
         transfer.committed = True
 
+    def _gang_go(self, site: SiteId, record: r.GangGo) -> None:
+        """K5: one record lets go of every component of a gang, each of which its site holds."""
+        group, let_go, processors = self._group(site, record.group), [], 0
+        number = len(group.go)
+        for part in record.parts:
+            transfer = self._transfer(site, part)
+            if transfer is None:
+                continue
+            let_go.append(transfer.indices)
+            processors += transfer.processors * len(transfer.indices)
+            # A claim may have lapsed while the word that it stands was under way.
+            if transfer.taken_back or not transfer.taken:
+                text = f"{part.subgroup} epoch {part.epoch} let go, but {transfer.site} has not taken it"
+                self._fail("I4", site, record.group, transfer.indices.bounds[0], text)
+            transfer.committed = True
+            group.go[(part.subgroup, part.epoch)] = number
+        if not record.unused.issubset(group.unplaced):
+            self._fail(
+                "I4", site, record.group, record.unused.bounds[0], f"{record.unused} counts as unused, and is not"
+            )
+        if processors != group.flexible:
+            self._fail("I4", site, record.group, -1, f"let go with {processors} of {group.flexible} processors")
+        group.unplaced, group.unused = group.unplaced - record.unused, group.unused | record.unused
+        gang = IndexSet.union((*let_go, record.unused))
+        if gang != IndexSet.of(group.members(gang.bounds[0])):
+            self._fail("I4", site, record.group, gang.bounds[0], f"let go {gang}, which is no gang")
+
     def _taken_back(self, site: SiteId, record: r.TakenBack) -> None:
         transfer = self._transfer(site, record)
         if transfer is None:
@@ -196,6 +227,7 @@ class Checkers(Findings):
             self._fail("I4", site, group_of(record.subgroup), -1, text)
         transfer.taken_back = True
         group.unplaced = group.unplaced | transfer.indices
+        group.divided_anew(transfer.indices)
 
     def _part_unreachable(self, site: SiteId, record: r.PartUnreachable) -> None:
         self._group(site, group_of(record.subgroup)).unreachable = True
@@ -215,6 +247,7 @@ class Checkers(Findings):
             self._fail("I2", site, name, -1, f"{record.subgroup} batch {record.batch} accepted twice")
         transfer.batches.add(record.batch)
         self._back(site, name, transfer, record.revoked)
+        self._checkpointed(site, name, record)
         lives = self._group(site, name).lives
         for kind in (record.done, record.failed, record.cancelled, record.held):
             self._accept(site, name, kind)
@@ -231,6 +264,21 @@ class Checkers(Findings):
                 self._fail("I2", site, name, index, f"accepted as failed or cancelled, but {how}")
         self._group(site, name).done += len(record.done)
 
+    def _checkpointed(self, site: SiteId, name: GroupId, record: r.ResultAccepted) -> None:
+        """The origin has jobs back that stopped at a checkpoint, each of which closed its attempt (I1)."""
+        group = self._group(site, name)
+        for job in record.saved:
+            life = group.lives.pop(job.index, None)
+            ended = job.index in record.made_way and life is not None and life.outcome is Outcome.CANCELLED
+            if life is not None and life.outcome not in (Outcome.CHECKPOINTED, Outcome.UNRESTORED) and not ended:
+                text = f"taken back from a checkpoint, but its attempt {life.run.attempt} has {life.outcome}"
+                self._fail("I1", site, name, job.index, text)
+            if job.index in group.accepted:
+                self._fail("I2", site, name, job.index, "taken back from a checkpoint after its result")
+        indices = IndexSet.of(job.index for job in record.saved)
+        group.unplaced = group.unplaced | indices
+        group.divided_anew(indices)
+
     def _back(self, site: SiteId, name: GroupId, transfer: TransferStory, indices: IndexSet) -> None:
         """The origin has recalled jobs again, which the executing site must never start from then on."""
         if not indices.issubset(transfer.revoked):
@@ -238,6 +286,7 @@ class Checkers(Findings):
             self._fail("I4", site, name, early.bounds[0], f"taken back while {transfer.site} may start {early}")
         group = self._group(site, name)
         group.unplaced = group.unplaced | indices
+        group.divided_anew(indices)
 
     def _accept(self, site: SiteId, name: GroupId, indices: IndexSet) -> None:
         accepted = self._group(site, name).accepted
@@ -260,19 +309,20 @@ class Checkers(Findings):
         group = self._group(site, record.group)
         for index in record.indices:
             life = group.lives.pop(index, None)
-            if index not in group.accepted:
+            if index not in group.accepted and index not in group.unused:
                 self._fail("I4", site, record.group, index, "retried while its last attempt is open")
             if life is not None and life.outcome is Outcome.DONE:
                 self._fail("I1", site, record.group, index, "retried, though it is done")
         group.accepted.discard_set(record.indices)
+        group.unused = group.unused - record.indices
         group.unplaced = group.unplaced | (record.indices & IndexSet.span(0, group.jobs))
 
     def _group_closed(self, site: SiteId, record: r.GroupClosed) -> None:
         group = self._group(site, record.group)
-        ended = len(group.accepted) - (group.jobs in group.accepted)
+        ended = len(group.accepted) - (group.jobs in group.accepted) + len(group.unused)
         if ended < group.jobs and not group.unreachable:
             self._fail("I9", site, record.group, -1, f"closed with {ended} of {group.jobs} jobs ended")
-        if record.state == "done" and group.done < group.jobs:
+        if record.state == "done" and group.done + len(group.unused) < group.jobs:
             self._fail("I9", site, record.group, -1, f"closed as done with {group.done} of {group.jobs} jobs done")
 
     def _group_expired(self, site: SiteId, record: r.GroupExpired) -> None:
@@ -318,7 +368,8 @@ class Checkers(Findings):
         transfer = self._transfer(site, record)
         if transfer is None:
             return
-        if not transfer.runnable or transfer.site != site:
+        claims = self._group(site, group_of(record.subgroup)).gang_size and transfer.taken and not transfer.dropped
+        if not (transfer.runnable or claims) or transfer.site != site:
             text = f"{record.subgroup} epoch {record.epoch} started, but it is not runnable here"
             self._fail("I4", site, group_of(record.subgroup), record.indices.bounds[0], text)
         if not transfer.revoked.isdisjoint(record.indices):
@@ -430,13 +481,40 @@ class Checkers(Findings):
             self._fail("I5", site, name, run.index, f"attempt {run.attempt} runs, as one of that number or higher did")
         self._group(site, name).attempts[run.index] = run.attempt
         transfer = self._transfers.get((run.subgroup, run.epoch))
+        if transfer is not None and self._group(site, name).gang_size and run.index in transfer.disowned:
+            self._begins_late(site, name, run)
+            return
         if transfer is not None and run.index in transfer.disowned and name not in self.aftermath.lifted:
             self._fail("I1", site, name, run.index, f"attempt {run.attempt} starts after it was placed anew elsewhere")
+        if transfer is not None:
+            self._begins_whole(site, name, run, transfer)
         again = before is not None and (before.again or before.run in self._lease_over)
         if before is not None and not again and not (before.outcome in UNSURE and on_crash == "rerun"):
             text = f"second start (attempt {run.attempt}); attempt {before.run.attempt} ran at {before.site}"
             self._fail("I1", site, name, run.index, text)
         lives[run.index] = Life(site, run)
+
+    def _begins_whole(self, site: SiteId, name: GroupId, run: Run, transfer: TransferStory) -> None:
+        """K5: a component begins after it was let go, and while nothing of an earlier attempt runs."""
+        group = self._group(site, name)
+        if not group.gang_size:
+            return
+        if not transfer.runnable and name not in self.aftermath.touched:
+            self._fail("I4", site, name, run.index, "a component begins before it was let go")
+        for member in group.members(run.index):
+            old = group.closing.get(member)
+            if old is not None and old.outcome is None:
+                text = f"a component begins while {member} of an earlier attempt runs at {old.site}"
+                self._fail("I4", site, name, run.index, text)
+
+    def _begins_late(self, site: SiteId, name: GroupId, run: Run) -> None:
+        """K5: a component of an attempt that broke may begin all the same, and only before the next attempt does."""
+        group = self._group(site, name)
+        for member in group.members(run.index):
+            if member in group.lives:
+                text = f"a component of an earlier attempt begins while {member} runs at {group.lives[member].site}"
+                self._fail("I4", site, name, run.index, text)
+        group.closing[run.index] = Life(site, run)
 
     def ended(self, site: SiteId, worker: str, run: Run, need: Resources, outcome: Outcome) -> None:
         self._caps.freed(site, worker, need)

@@ -201,12 +201,17 @@ class StrikeCount:
             self._begin("commit", transfer, site, to)
             self._begin("progress", transfer, site, to)
 
+    def _gang_go(self, site: SiteId, record: r.GangGo) -> None:
+        for part in record.parts:
+            self._end("claim", (part.subgroup, part.epoch))
+            self._committed(site, r.TransferCommitted(subgroup=part.subgroup, epoch=part.epoch, db_uuid=part.db_uuid))
+
     def _acked(self, site: SiteId, record: r.CommitAcked) -> None:
         self._end_all(("commit", "export"), (record.subgroup, record.epoch))
 
     def _taken_back(self, site: SiteId, record: r.TakenBack) -> None:
         transfer = (record.subgroup, record.epoch)
-        self._end_all(("offer", "export", "commit", "progress"), transfer)
+        self._end_all(("offer", "claim", "export", "commit", "progress"), transfer)
         if transfer in self._dest:
             self._begin("abort", transfer, site, self._dest[transfer])
 
@@ -269,6 +274,7 @@ class StrikeCount:
         r.Opened: _opened,
         r.GroupPlaced: _placed,
         r.TransferCommitted: _committed,
+        r.GangGo: _gang_go,
         r.CommitAcked: _acked,
         r.TakenBack: _taken_back,
         r.CustodyDropped: _dropped,

@@ -16,7 +16,11 @@ def placed_anew(group: GroupStory, transfer: TransferStory, record: PartDisowned
         group.attempts.pop(index, None)
         if index in group.accepted:
             yield index, "placed anew though it has a result"
-        if life is not None and life.outcome is None:
+        if life is not None and group.gang_size:
+            # It is ended now, and no component of the next attempt starts before that (`checkers.executed`).
+            group.closing[index] = life
+        elif life is not None and life.outcome is None:
             yield index, f"placed anew while attempt {life.run.attempt} runs at {life.site}"
     transfer.disowned = transfer.disowned | record.indices
     group.unplaced = group.unplaced | record.indices
+    group.divided_anew(record.indices)

@@ -9,6 +9,7 @@ from diana.engine.journal import effects as fx
 from diana.engine.journal import records as r
 from diana.engine.journal.records import PartDisowned, PartDropped
 from diana.engine.messages import binding as bm
+from diana.engine.messages import exchange as xm
 from diana.engine.messages import leases as lm
 from diana.engine.messages import messages as ms
 from diana.engine.messages import migration as mm
@@ -25,6 +26,9 @@ MESSAGE_OPERATION: Mapping[type, str] = {
     ms.Prepare: "offer",
     ms.Prepared: "offer",
     ms.Refused: "offer",
+    ms.GangClaim: "claim",
+    ms.GangClaimed: "claim",
+    ms.GangYield: "claim",
     ms.Commit: "commit",
     ms.Committed: "commit",
     ms.Lost: "commit",
@@ -33,6 +37,7 @@ MESSAGE_OPERATION: Mapping[type, str] = {
     ms.Progress: "progress",
     ms.Result: "result",
     ms.ResultAck: "result",
+    xm.GangRoster: "exchange",
     mm.Surplus: "surplus",
     mm.WorkInvited: "surplus",
     mm.RoomRequest: "room",
@@ -48,8 +53,12 @@ MESSAGE_OPERATION: Mapping[type, str] = {
 EFFECT_OPERATION: Mapping[type, str] = {
     fx.SendResult: "result",
     fx.Start: "start",
-    fx.Kill: "cancel",
-    fx.Recall: "recall",
+    fx.Go: "start",
+    fx.MeetHosts: "claim",
+    fx.KillRuns: "cancel",
+    fx.RecallRuns: "recall",
+    fx.SaveRuns: "save",
+    fx.TellRoster: "exchange",
     fx.StageIn: "stage in",
     fx.CancelStage: "stage in",
     fx.Gather: "gather",
@@ -64,6 +73,8 @@ RECORD_OPERATION: Mapping[type, tuple[str, ...]] = {
     r.GroupPlaced: ("offer",),
     r.CustodyTaken: ("offer",),
     r.TransferCommitted: ("commit",),
+    r.GangGo: ("claim", "commit"),
+    r.ProcessExchanged: ("exchange",),
     r.CustodyRunnable: ("commit",),
     r.CommitAcked: ("commit",),
     r.TakenBack: ("abort",),
@@ -74,6 +85,7 @@ RECORD_OPERATION: Mapping[type, tuple[str, ...]] = {
     r.RunsVoided: ("start",),
     r.RunsReturned: ("recall",),
     r.RunsRepeated: ("start", "run"),
+    r.RunsMakeWay: ("run",),
     r.RunsEnded: ("run", "result"),
     r.ResultAccepted: ("result",),
     r.ResultStale: ("result",),

@@ -30,7 +30,7 @@ def recount(
         jobs = IndexSet.span(0, group.jobs)
         ended = sum(len(s.within(jobs)) for s in (held.done, held.failed, held.cancelled, held.held))
         live = len(held.unplaced) + sum(p.open_jobs() for p in held.subgroups.values() if p.indices.issubset(jobs))
-        if ended + live != group.jobs:
+        if ended + live + len(held.unused) != group.jobs:
             yield Finding("I9", name, -1, f"{ended} ended and {live} live jobs do not make {group.jobs}")
         if ended != len(group.accepted.within(jobs)):
             yield Finding("I9", name, -1, f"{ended} jobs ended here, {len(group.accepted)} were made durable")

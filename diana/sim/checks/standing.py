@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from diana.engine.journal import records as r
 from diana.model.ids import GroupId, SiteId, group_of
 from diana.model.indexset import FinishedSet, IndexSet
+from diana.model.job.spec import decode_spec
 from diana.sim.checks.findings import Finding
 from diana.sim.checks.stories import Transfer
 
@@ -67,11 +68,13 @@ class _Orders:
 class Standing:
     """Costs what an order or a batch costs. `look` gives what is wrong with a record that became durable."""
 
-    __slots__ = ("_exported", "_keys", "_of")
+    __slots__ = ("_exported", "_gangs", "_keys", "_of")
 
     def __init__(self) -> None:
         self._of: dict[Transfer, _Orders] = {}
         self._exported: dict[GroupId, IndexSet] = {}
+        self._gangs: set[GroupId] = set()
+        """Groups whose jobs a site gives back unasked, if they could not begin with the others."""
         self._keys: dict[tuple[SiteId, str, str], GroupId] = {}
         """(origin, owner, submission key) -> the group it made."""
 
@@ -83,6 +86,8 @@ class Standing:
         self._keys = {asked: group for asked, group in self._keys.items() if asked[0] != site}
 
     def look(self, site: SiteId, record: r.Record) -> Iterator[Finding]:
+        if isinstance(record, r.GroupSubmitted) and decode_spec(record.spec).is_gang:
+            self._gangs.add(record.group)
         match record:
             case r.GroupSubmitted() if record.key:
                 asked = (site, record.owner, record.key)
@@ -170,7 +175,7 @@ class Standing:
         if not record.cancelled.issubset(orders.cancel):
             index = (record.cancelled - orders.cancel).bounds[0]
             yield Finding("I7", name, index, "ended as cancelled, which nobody ordered")
-        if not record.revoked.issubset(orders.recall):
+        if name not in self._gangs and not record.revoked.issubset(orders.recall):
             yield Finding("I4", name, (record.revoked - orders.recall).bounds[0], "given back, which nobody asked for")
         over = record.ended | record.cancelled | record.revoked
         if orders.ended.overlaps(over):

@@ -56,6 +56,7 @@ class TransferStory:
         "held",
         "indices",
         "machines",
+        "processors",
         "revoked",
         "runnable",
         "site",
@@ -68,6 +69,7 @@ class TransferStory:
         self.site = part.site
         self.indices = part.indices
         self.base = part.attempt_base
+        self.processors = part.processors
         self.held = self.revoked = self.disowned = self.unbegun = IndexSet()
         """`unbegun`: of those with attempts, the ones no attempt of which can have begun."""
         self.committed = self.taken = self.runnable = home
@@ -94,17 +96,32 @@ class GroupStory:
         "accepted",
         "acknowledged",
         "attempts",
+        "closing",
         "done",
         "epoch",
+        "flexible",
+        "gang_size",
+        "go",
         "jobs",
         "lives",
         "ran_well",
         "unplaced",
         "unreachable",
+        "unused",
     )
 
-    def __init__(self, jobs: int) -> None:
+    def __init__(self, jobs: int, gang_size: int = 0, flexible: int = 0) -> None:
         self.jobs = jobs
+        self.gang_size = gang_size
+        """Indices of each gang; 0: the jobs are ordinary ones."""
+        self.flexible = flexible
+        """Processors of each gang, if they are divided when it is placed."""
+        self.unused = IndexSet()
+        """Indices that gangs which were let go have no component for."""
+        self.go: dict[Transfer, int] = {}
+        """Transfer of a component -> number of the record that let it go."""
+        self.closing: dict[int, Life] = {}
+        """Latest life of each component whose gang was placed anew."""
         self.unplaced = IndexSet.span(0, jobs)
         self.accepted = FinishedSet()
         self.lives: dict[int, Life] = {}
@@ -120,6 +137,17 @@ class GroupStory:
     def ended(self, run: Run, outcome: Outcome) -> None:
         if outcome is Outcome.DONE:
             self.ran_well.setdefault((run.subgroup, run.epoch), set()).add(run.index)
-        life = self.lives.get(run.index)
-        if life is not None and life.run == run:
-            life.outcome = outcome
+        for life in (self.lives.get(run.index), self.closing.get(run.index)):
+            if life is not None and life.run == run:
+                life.outcome = outcome
+
+    def divided_anew(self, indices: IndexSet) -> None:
+        """Give back what the gangs of these components did not use."""
+        if self.unused:
+            again = self.unused & IndexSet.union(IndexSet.of(self.members(index)) for index in indices)
+            self.unused, self.unplaced = self.unused - again, self.unplaced | again
+
+    def members(self, index: int) -> range:
+        """The indices of the gang that a component belongs to."""
+        first = index - index % self.gang_size
+        return range(first, first + self.gang_size)

@@ -10,9 +10,9 @@ from diana.sim.central.jobs import jobs_of
 from diana.sim.report.outcome import JobTimes
 from diana.sim.report.report import Report
 from diana.sim.scenario.variants import under
-from diana.sim.sites.driver import Boot
 from diana.sim.specs.compare_spec import PolicySpec
 from diana.sim.specs.scenario_spec import Scenario
+from diana.sim.world.ahead import booted
 from diana.sim.world.outcome import outcome_of
 from diana.sim.world.runner import run
 from diana.sim.world.world import World
@@ -42,7 +42,7 @@ def ran(scenario: Scenario, policy: PolicySpec, seed: int, load: float = 1.0) ->
         jobs = jobs_of(one, seed)
         times, unfinished = central.scheduled(jobs, policy.central, one.limit_s, policy.broker)
         return PolicyRun(times, unfinished, None)
-    world = World(one, seed, Boot())
+    world = World(one, seed, booted(one, seed))
     report = run(world)
     times = outcome_of(world)
     return PolicyRun(times, sum(s.jobs for s in world.users.in_order()) - len(times.submit_s), report)

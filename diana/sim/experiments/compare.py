@@ -27,9 +27,9 @@ from diana.sim.report.outcome_digest import RunOutcome, of_columns
 from diana.sim.report.report import Report
 from diana.sim.scenario.comparison import ComparisonPlan
 from diana.sim.scenario.variants import under
-from diana.sim.sites.driver import Boot
 from diana.sim.specs.compare_spec import PolicySpec
 from diana.sim.specs.scenario_spec import Scenario
+from diana.sim.world.ahead import booted
 from diana.sim.world.outcome import outcome_of
 from diana.sim.world.runner import run as run_world
 from diana.sim.world.world import World
@@ -132,7 +132,7 @@ def _done(scenario: Scenario, plan: ComparisonPlan, first: Task, task: Task) -> 
     kept = task == first or plan.whole
     reported = scenario.report if kept else _asked(scenario)
     one = replace(under(scenario, task.policy, task.load), report=(*reported, *watched))
-    world = World(one, task.seed, Boot())
+    world = World(one, task.seed, booted(one, task.seed))
     report = run_world(world, patience.on_stderr() if task == first else None)
     outcome = outcome_of(world)
     machines = fg.grid(world.scenario)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from diana.engine.journal.events import DrainSite
 from diana.model.ids import SiteId
+from diana.model.trust.principal import Principal, Role
 from diana.sim.kernel.clock import Clock
 from diana.sim.kernel.faults import Faults
 from diana.sim.kernel.trace import Trace
@@ -13,6 +15,10 @@ from diana.sim.sites.replicas import ReplicaPair
 from diana.sim.sites.site import SimulatedSite
 from diana.sim.specs.event_spec import EventSpec
 from diana.sim.twins.network import Network
+
+_OPERATOR = Principal(Role.OPERATOR, "operator@sim")
+_UNASKED = -2
+"""Request number of orders whose answer nobody waits for."""
 
 
 class PlannedFaults:
@@ -61,8 +67,19 @@ class PlannedFaults:
                     self._restart(site)
             case "partition":
                 self._part(frozenset(named), event.for_s)
+            case "load":
+                for site in named:
+                    self._load(site, event.times, event.for_s)
             case "heal":
                 self._heal(frozenset(named or self._sites))
+            case "slots":
+                for site in named:
+                    self._resize(site, event.slots)
+            case "drain" | "undrain":
+                for site in named:
+                    self._drain(site, event.kind == "drain")
+                    if event.for_s > 0:
+                        self._clock.after(event.for_s, self._drain, site, False)
 
     def _note(self, site: SiteId, text: str) -> None:
         self._trace.note(site, self._clock.now_s, text)
@@ -89,6 +106,22 @@ class PlannedFaults:
     def _stop(self, site: SiteId, for_s: float) -> None:
         self._note(site, f"stopped for {for_s:g} s")
         self._sites[site].stop_for(for_s)
+
+    def _load(self, site: SiteId, times: float, for_s: float) -> None:
+        self._note(site, f"under load: {times:g} times as slow")
+        self._sites[site].lrm.load(times)
+        if for_s > 0:
+            self._clock.after(for_s, self._sites[site].lrm.load, 1.0)
+
+    def _drain(self, site: SiteId, on: bool) -> None:
+        self._note(site, "drained" if on else "drained no more")
+        self._sites[site].handle(DrainSite(request=_UNASKED, principal=_OPERATOR, on=on))
+
+    def _resize(self, site: SiteId, slots: int) -> None:
+        its = self._sites[site]
+        if isinstance(its, SimulatedSite):
+            self._note(site, f"{slots} slots from now on")
+            its.resize(slots)
 
     def _part(self, island: frozenset[SiteId], for_s: float) -> None:
         apart = [_pair(a, b) for a in sorted(island) for b in sorted(set(self._sites) - island)]

@@ -52,7 +52,7 @@ def told(scenario: Scenario) -> list[str]:
             )
             if at_s >= 0
         ]
-        orders += [f"move {m.first}+{m.jobs or 'all'} to {m.to} {m.at_s:g} s" for m in work.moves]
+        orders += [f"move {m.first}+{m.jobs or 'all'} to {m.to or 'where it is best'} {m.at_s:g} s" for m in work.moves]
         said = ", ".join(orders) or "nothing"
         lines.append(f"{work.name}: {work.jobs} jobs at {work.site}, {work.submit_s:g} s; then {said}")
     return lines
@@ -85,7 +85,13 @@ def _work(rng: Random, swarm: SwarmSpec, work: WorkSpec, sites: list[str], chain
         release_s=_later(rng, swarm, max(work.release_s, hold_s), late_s) if paused else -1.0,
         retry_s=_kept(rng, swarm, work.retry_s, late_s),
         cancel_s=_kept(rng, swarm, work.cancel_s, late_s),
-        moves=tuple(sorted(moves, key=lambda m: (m.at_s, m.to, m.first, m.jobs))),
+        # Gangs are not moved to a site, but stopped at checkpoints; they draw as all do.
+        moves=tuple(
+            sorted(
+                (move for move in moves if not (work.components and move.to)),
+                key=lambda m: (m.at_s, m.to, m.first, m.jobs),
+            )
+        ),
     )
 
 

@@ -6,9 +6,21 @@ import hashlib
 from itertools import accumulate
 from typing import NamedTuple
 
-from diana.model.data import DataFile, Dataset
+from diana.model.data import DataFile, RegisteredDataset
 from diana.model.indexset import IndexSet
-from diana.model.job.spec import Axis, GroupSpec, InputFile, Outputs, Resources, Sweep
+from diana.model.job.components import request_of
+from diana.model.job.gang import COMPONENT
+from diana.model.job.spec import (
+    Axis,
+    CheckpointSpec,
+    ContractSpec,
+    FlexibleSpec,
+    GroupSpec,
+    InputFile,
+    Outputs,
+    Resources,
+    Sweep,
+)
 from diana.sim.specs.data_spec import DatasetSpec
 from diana.sim.specs.scenario_spec import Scenario
 from diana.sim.specs.work_spec import WorkSpec
@@ -28,7 +40,7 @@ def shares(work: WorkSpec) -> tuple[Share, ...]:
     return tuple(Share(site, first, jobs) for (site, jobs), first in zip(work.forced.items(), firsts, strict=False))
 
 
-def dataset(spec: DatasetSpec) -> tuple[Dataset, tuple[DataFile, ...]]:
+def dataset(spec: DatasetSpec) -> tuple[RegisteredDataset, tuple[DataFile, ...]]:
     """The dataset and its files."""
     names = sorted(f"f{k}" for k in range(spec.files))
     files = tuple(
@@ -37,7 +49,15 @@ def dataset(spec: DatasetSpec) -> tuple[Dataset, tuple[DataFile, ...]]:
     )
     digest = hashlib.sha256("\n".join(f.sha256 for f in files).encode()).hexdigest()
     size_bytes = spec.files * spec.file_bytes
-    return Dataset(name=spec.name, digest=digest, files=spec.files, size_bytes=size_bytes), files
+    return RegisteredDataset(name=spec.name, digest=digest, files=spec.files, size_bytes=size_bytes), files
+
+
+def gang_size(work: WorkSpec) -> int:
+    """Components of each job; 1 for ordinary jobs."""
+    if not work.components:
+        return 1
+    asked = request_of(work.components)
+    return asked.most if isinstance(asked, FlexibleSpec) else sum(each.count for each in asked)
 
 
 def group_spec(
@@ -45,7 +65,11 @@ def group_spec(
 ) -> tuple[GroupSpec, tuple[tuple[str, IndexSet], ...]]:
     """The group as the job file would give it, and its rendered input refs."""
     first, jobs = (share.first, share.jobs) if share else (0, work.jobs)
+    asked = request_of(work.components) if work.components else ()
     sweep = Sweep(axes=(Axis(name="n", start=first, stop=first + jobs),))
+    if asked:
+        jobs *= gang_size(work)
+        sweep = Sweep(axes=(*sweep.axes, Axis(name=COMPONENT, start=0, stop=gang_size(work))))
     inputs: tuple[InputFile, ...] = ()
     refs: tuple[tuple[str, IndexSet], ...] = ()
     if work.file_per_job:
@@ -74,9 +98,16 @@ def group_spec(
         sites=(share.site,) if share else work.sites,
         on_crash=work.on_crash,
         on_site_lost=work.on_site_lost,
+        preemptible=work.preemptible,
         max_parallel=work.max_parallel,
         max_subgroup=work.max_subgroup,
         container=work.container,
         modules=work.modules,
+        components=() if isinstance(asked, FlexibleSpec) else asked,
+        flexible=asked if isinstance(asked, FlexibleSpec) else None,
+        gang_placement=work.gang_placement,
+        gang_level=work.gang_level,
+        checkpoint=CheckpointSpec(paths=("state",)) if work.checkpoint else None,
+        contract=ContractSpec(yields=work.yields) if work.contract else None,
     )
     return spec, refs

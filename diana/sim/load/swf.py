@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import gzip
 import io
-import zlib
 from array import array
 from codecs import BOM_UTF8
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
+from functools import partial
 from operator import itemgetter
 from pathlib import Path
 from typing import BinaryIO
@@ -20,6 +20,7 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from diana.bounds import MOST_LINE_BYTES, MOST_TRACE_BYTES, BoundedStream, Damaged
 from diana.errors import UsageError, one_line
 
 Whole = NDArray[np.int64]
@@ -29,11 +30,13 @@ FIELDS = 18
 CANCELLED = 5
 """Value of field 11."""
 CHUNK_JOBS = 1 << 16
-_READ = (1, 2, 4, 5, 8, 9, 11, 12, 13, 16, FIELDS)
+_READ = (1, 2, 3, 4, 5, 8, 9, 11, 12, 13, 14, 15, 16, FIELDS)
 """Fields as the format numbers them, from 1, in the order of `_columns`; the last one only has to be there."""
 _pick = itemgetter(*(field - 1 for field in _READ))
 _LARGEST = 2.0**53
 """Beyond it a float is no longer every whole number."""
+_MOST_DIGITS = 15
+"""Digits of a number in the header, at most: Python refuses to read thousands of them."""
 _GZIP = b"\x1f\x8b"
 
 
@@ -45,6 +48,7 @@ class SwfColumns:
     """Line in the file, from 1."""
     number: Whole
     submit_s: Real
+    wait_s: Real
     run_s: Real
     processors: Whole
     """Processors asked for (field 8), or else allotted (field 5)."""
@@ -52,10 +56,17 @@ class SwfColumns:
     status: Whole
     user: Whole
     group: Whole
+    executable: Whole
+    queue: Whole
     partition: Whole
 
     def __len__(self) -> int:
         return len(self.line)
+
+
+def header_number(text: str) -> int | None:
+    """A whole number as the header writes it; None for anything else."""
+    return int(text) if text.isdecimal() and len(text) <= _MOST_DIGITS else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +82,8 @@ class SwfLog:
         """Processors of the machine by the header (MaxProcs, or else MaxNodes); 0: nothing usable."""
         for key in ("MaxProcs", "MaxNodes"):
             for value in self.header.get(key, ()):
-                if value.isdecimal() and int(value) > 0:
-                    return int(value)
+                if number := header_number(value):
+                    return number
         return 0
 
     def noticed(self) -> dict[str, int]:
@@ -91,29 +102,31 @@ class SwfLog:
         return {what: count for what, count in found.items() if count}
 
 
-def read(path: Path) -> SwfLog:
-    """Read a trace. UsageError names file and line for whatever is no such trace; a file without a single job is
-    none."""
+def read(path: Path, *, may_be_empty: bool = False) -> SwfLog:
+    """Read a trace. UsageError names file and line for whatever is no such trace; a file without a single job is none,
+    unless it may be empty."""
     reader = _Reader(str(path))
     number = 0
     try:
         with _opened(path) as stream:
-            for number, line in enumerate(stream, 1):
+            for number, line in enumerate(iter(partial(stream.readline, MOST_LINE_BYTES), b""), 1):
                 reader.take(number, line)
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+    except Damaged as error:
         raise UsageError(
             f"trace {path}: damaged gzip data after line {number} ({one_line(str(error))}); fetch it again"
         ) from None
+    except ValueError as error:
+        raise UsageError(f"trace {path}: {error}; cut it") from None
     except OSError as error:
         raise UsageError(f"trace {path}: {error.strerror or error}; name a readable SWF file") from None
-    return reader.log()
+    return reader.log(may_be_empty=may_be_empty)
 
 
 def _opened(path: Path) -> BinaryIO:
     """Open a file as gzip if it begins so, whatever its name."""
     stream = path.open("rb")
     if stream.peek(2)[:2] == _GZIP:
-        return io.BufferedReader(_Unzipped(stream), 1 << 18)
+        return io.BufferedReader(BoundedStream(_Unzipped(stream), MOST_TRACE_BYTES), 1 << 18)
     return stream
 
 
@@ -154,8 +167,10 @@ class _Reader:
         if len(self._lines) >= CHUNK_JOBS:
             self._flush()
 
-    def log(self) -> SwfLog:
+    def log(self, *, may_be_empty: bool) -> SwfLog:
         self._flush()
+        if not self._chunks and may_be_empty:
+            self._chunks.append(_columns(np.zeros(0, np.int64), np.zeros((0, len(_READ)))))
         if not self._chunks:
             raise UsageError(f"trace {self._name}: no job in it; an SWF file has a line of {FIELDS} numbers per job")
         names = [field.name for field in fields(SwfColumns)]
@@ -193,7 +208,7 @@ class _Reader:
         # Not "beyond": nothing compares with nan.
         self._refuse(lines, table, ~(np.abs(table) <= _LARGEST), "is no number a trace can hold")
         fractions = table != np.floor(table)
-        fractions[:, [_READ.index(2), _READ.index(4), _READ.index(9)]] = False
+        fractions[:, [_READ.index(field) for field in (2, 3, 4, 9, 14, 15)]] = False
         self._refuse(lines, table, fractions, "is not whole")
         self._chunks.append(_columns(lines, table))
 
@@ -209,16 +224,17 @@ class _Reader:
 
 
 def _columns(lines: Whole, table: Real) -> SwfColumns:
-    number, submit, run, allotted, asked, requested, status, user, group, partition, _ = table.T
+    number, submit, wait, run, allotted, asked, requested, *whole, _ = table.T
     processors = np.where(asked > 0, asked, allotted)
     return SwfColumns(
         lines,
         number.astype(np.int64),
         submit.copy(),
+        wait.copy(),
         run.copy(),
         processors.astype(np.int64),
         requested.copy(),
-        *(column.astype(np.int64) for column in (status, user, group, partition)),
+        *(column.astype(np.int64) for column in whole),
     )
 
 

@@ -27,7 +27,7 @@ from diana.sim.specs.trace_spec import TraceSpec
 from diana.sim.specs.work_spec import WorkSpec, home_of
 
 LOGS_KEPT = 8
-"""Logs a process keeps in memory, 90 bytes a job."""
+"""Logs a process keeps in memory, 120 bytes a job."""
 LEAST_S = 1e-6
 """Least work that is declared."""
 
@@ -239,24 +239,25 @@ def _homes(
 
 
 def _site_of(number: int, spec: TraceSpec, log: swf.SwfLog, places: dict[str, int]) -> int:
-    said = _partition_names(log).get(number, "")
+    said = partition_names(log).get(number, "")
     for name in (spec.partitions.get(str(number)), as_site_name(said), str(number)):
         if name in places:
             return places[name]
     return -1
 
 
-def _partition_names(log: swf.SwfLog) -> dict[int, str]:
-    """`; Partition: 40 lxgate13.cern.ch`"""
+def partition_names(log: swf.SwfLog) -> dict[int, str]:
+    """Names that the header gives partitions, as in `; Partition: 40 lxgate13.cern.ch`."""
     rows = (value.split(None, 1) for value in log.header.get("Partition", ()))
-    return {int(row[0]): row[1].strip() for row in rows if len(row) == 2 and row[0].isdecimal()}
+    named = ((swf.header_number(row[0]), row[1].strip()) for row in rows if len(row) == 2)
+    return {number: name for number, name in named if number is not None}
 
 
 def _homeless(work: WorkSpec, log: swf.SwfLog, partition: int, jobs: int) -> str:
     at = f"trace {log.name}: workload {work.name}: home"
     if partition < 0:
         return f"{at}: {jobs} jobs name no partition; say another `home`, as 'site' or 'user'"
-    name = _partition_names(log).get(partition)
+    name = partition_names(log).get(partition)
     called = f"{partition} ({name})" if name else f"{partition}"
     return (
         f"{at}: {jobs} jobs have a partition for home that is no site, the first {called}; add that site, name one "

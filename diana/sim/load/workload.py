@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from diana.engine.journal.effects import GroupAccepted, GroupsAccepted, Refusal, Reply
@@ -18,14 +18,15 @@ from diana.engine.journal.events import (
     SubmitChain,
     SubmitGroup,
 )
+from diana.errors import UsageError
 from diana.model.ids import GroupId, SiteId
 from diana.model.indexset import IndexSet
 from diana.model.job.spec import GroupSpec
 from diana.model.trust.principal import Principal, Role
 from diana.sim.kernel import chance
 from diana.sim.kernel.clock import Clock
-from diana.sim.load import generated, popularity, swf, traced
-from diana.sim.load.handed_in import Share, group_spec, shares
+from diana.sim.load import generated, past, popularity, swf, traced
+from diana.sim.load.handed_in import Share, gang_size, group_spec, shares
 from diana.sim.load.life import JobLife
 from diana.sim.load.popularity import Reading
 from diana.sim.specs.chains import before, together
@@ -51,12 +52,14 @@ class UserOrder(NamedTuple):
     """Order to the whole group, or a move of some of its jobs."""
     tries: int = 1
     """Times that it is asked while it is refused."""
+    jobs: IndexSet | None = None
+    """Jobs that it is about; None: the whole group, or those of the move."""
 
     def event(self, request: int, principal: Principal, group: GroupId) -> Event:
         if not isinstance(self.kind, MoveSpec):
-            return self.kind(request=request, principal=principal, group=group, indices=None)
+            return self.kind(request=request, principal=principal, group=group, indices=self.jobs)
         jobs = self.kind.jobs
-        some = IndexSet.span(self.kind.first, self.kind.first + jobs) if jobs else None
+        some = IndexSet.span(self.kind.first, self.kind.first + jobs) if jobs else self.jobs
         return MoveJobs(request=request, principal=principal, group=group, indices=some, to=SiteId(self.kind.to))
 
 
@@ -65,7 +68,9 @@ class Submission:
 
     __slots__ = (
         "chain",
+        "earlier",
         "entry",
+        "failed",
         "first",
         "group",
         "jobs",
@@ -97,6 +102,7 @@ class Submission:
         name: str = "",
         first: int = 0,
         run_s: swf.Real | None = None,
+        bygone: past.PastWork | None = None,
     ) -> None:
         """`luck`: the seed of the luck of the entry's jobs; without a share this group's are those from `first` on.
         `run_s`: the true run time of each job, where a trace has them."""
@@ -106,13 +112,17 @@ class Submission:
         self.name = name = f"{entry} at {share.site}" if share else name or entry
         self.first = share.first if share else first
         """The number of its first job among the entry's."""
-        self.jobs = share.jobs if share else work.jobs
+        self.jobs = share.jobs if share else work.jobs * gang_size(work)
         self.site = SiteId(work.site)
         self.submit_s = submit_s
         self.principal = principal
         self.spec, self.refs = group_spec(work, name, scenario, share)
         self.seed = luck
         self.run_s = run_s
+        self.failed: frozenset[int] = bygone.failed if bygone else frozenset()
+        """Jobs whose last attempt failed, in a history."""
+        self.earlier: Mapping[int, tuple[float, ...]] = bygone.earlier if bygone else {}
+        """Job -> seconds of its earlier attempts, in a history."""
         self.chain: tuple[Submission, ...] = ()
         """All submissions that are made together with it, itself included; empty: it alone."""
         self.group: GroupId | None = None
@@ -127,7 +137,9 @@ class Submission:
             (RetryJobs, work.retry_s),
         )
         orders = [UserOrder(at_s, kind) for kind, at_s in times if at_s >= 0]
-        self.orders = sorted((*orders, *(UserOrder(m.at_s, m) for m in work.moves)), key=lambda order: order.at_s)
+        then = _then(bygone.orders, submit_s, work.name) if bygone else ()
+        moves = (UserOrder(m.at_s, m) for m in work.moves)
+        self.orders = sorted((*orders, *moves, *then), key=lambda order: order.at_s)
         """Orders that its user has yet to give, one after the other: the next when the last was answered."""
 
     def life(self, index: int, attempt: int = 1) -> JobLife:
@@ -135,11 +147,33 @@ class Submission:
         if index >= self.jobs:
             return JobLife(MERGE_RUN_S)
         run_s = float(self.run_s[index]) if self.run_s is not None else 0.0
+        if index in self.failed or index in self.earlier:
+            before = self.earlier.get(index, ())
+            if attempt <= len(before):
+                return JobLife(max(1e-6, before[attempt - 1]), 1)
+            return JobLife(max(1e-6, run_s), int(index in self.failed), work.output_bytes)
         index += self.first
         luck = chance.fraction(self.seed, index)
         fails = work.fail_fraction > 0 and chance.fraction(self.seed ^ attempt, index) < work.fail_fraction
         run_s = run_s or (work.true_work_s or work.work_s) * (1.0 + work.spread * (2.0 * luck - 1.0))
         return JobLife(max(1e-6, run_s), 1 if fails else 0, work.output_bytes)
+
+
+_ORDERS: dict[str, type[CancelJobs | HoldJobs | ReleaseJobs | RetryJobs]] = {
+    "cancel": CancelJobs,
+    "hold": HoldJobs,
+    "release": ReleaseJobs,
+    "retry": RetryJobs,
+}
+
+
+def _then(notes: Sequence[past.OrderNote], submit_s: float, group: str) -> Iterator[UserOrder]:
+    """The orders that a history remembers of a group."""
+    for note in notes:
+        kind = MoveSpec(note.to, submit_s + note.after_s) if note.kind == "move" else _ORDERS.get(note.kind)
+        if kind is None:
+            raise UsageError(f"history: group {group}: order {note.kind!r}: want move, {', '.join(_ORDERS)}")
+        yield UserOrder(submit_s + note.after_s, kind, jobs=IndexSet.parse(note.jobs) if note.jobs else None)
 
 
 class Coming:
@@ -175,6 +209,15 @@ def _planned(scenario: Scenario, seed: int, accounts: dict[str, traced.Account])
             for k, (one, first, run_s) in enumerate(traced.groups(work, scenario, some)):
                 w, who, name = data.added(one, k) if data else one, people[one.user], one.name
                 yield Submission(w, work.name, w.submit_s, scenario, luck, who, name=name, first=first, run_s=run_s)
+            continue
+        if work.history is not None:
+            luck = chance.text_seed(seed, work.name)
+            for then in past.groups(work, work.history, scenario, seed):
+                w, who = then.work, principals[then.work.user or first_user]
+                yield Submission(
+                    w, work.name, w.submit_s, scenario, luck, who,
+                    name=w.name, first=then.first, run_s=then.run_s, bygone=then,
+                )  # fmt: skip
             continue
         if work.generate is not None:
             drawn = _drawn(work, work.generate, scenario, seed, principals, data)

@@ -148,9 +148,10 @@ def forest(
         for place, one in enumerate(rows):
             if one is None:
                 continue
-            margin = 0.0 if one.high is None else one.high - one.mean
+            low, high = (one.mean if end is None else end for end in (one.low, one.high))
             which = colour(series[place] if series else place)
-            axes.errorbar([one.mean], [place], xerr=[margin], color=which, marker="o", markersize=4.5, capsize=2.5)
+            margins = [[one.mean - low], [high - one.mean]]
+            axes.errorbar([one.mean], [place], xerr=margins, color=which, marker="o", markersize=4.5, capsize=2.5)
         axes.set_yticks(range(len(names)), [_short(name) for name in names])
         axes.set_ylim(len(names) - 0.4, -0.6)
         axes.grid(axis="y", visible=False)
@@ -165,8 +166,9 @@ def forest(
 # --- one run ---------------------------------------------------------------------------------------------
 
 
-def distribution(title: str, unit: str, lines: Sequence[Curve], from_zero: bool) -> str:
-    """Share of the jobs that a value is not above; logarithmic, with `from_zero` linear up to 1."""
+def distribution(title: str, unit: str, lines: Sequence[Curve], from_zero: bool, of: str = "jobs") -> str:
+    """Share of the jobs, or of what `of` names, that a value is not above; logarithmic, or with `from_zero` linear up
+    to 1."""
     with _sheet(4.6, 2.9, f"distribution {title}") as sheet:
         axes = sheet.figure.add_subplot()
         _draw(axes, lines, drawstyle="steps-post")
@@ -184,7 +186,7 @@ def distribution(title: str, unit: str, lines: Sequence[Curve], from_zero: bool)
         axes.set_ylim(0.0, 1.01)
         axes.set_title(title)
         axes.set_xlabel(unit)
-        axes.set_ylabel("share of the jobs")
+        axes.set_ylabel(f"share of the {of}")
     return sheet.svg
 
 

@@ -44,6 +44,9 @@ ENDS = {
     8: "interrupted",
     9: "lease-over",
     10: "unbegun",
+    11: "checkpointed",
+    12: "made-way",
+    13: "unrestored",
 }
 """Words for the outcomes of attempts, by their numbers on the wire, which never change."""
 PLACED, OFFERED, TAKEN, RETURNED = "placed", "offered", "taken", "returned"

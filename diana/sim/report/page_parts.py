@@ -61,7 +61,7 @@ def document(title: str, parts: Iterable[str]) -> str:
     return (
         "<!doctype html>\n<html lang=en>\n<head>\n<meta charset=utf-8>\n"
         '<meta name=viewport content="width=device-width, initial-scale=1">\n'
-        f"<title>{name}: diana simulate</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n<h1>{name}</h1>\n"
+        f"<title>{name}: diana</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n<h1>{name}</h1>\n"
         + "\n".join(part for part in parts if part)
         + "\n</body>\n</html>\n"
     )

@@ -10,6 +10,7 @@
     standby    takeovers (also by a leader that returned) while nothing else was wrong: takeovers, longest_s, mean_s
     faults     the keys seeds, faults, lost, doubled, violations, stuck, digest
     migration  jobs per site and time that came, started, were exported and imported, and what became of the moves
+    gang_figures  GangFigures: places, waits, transfers, processors held idle and sites of gangs, from their records
     coverage   operation x fault: table {operation: {fault: times}}, empty [...], impossible {reason: [...]}
     compare    policies compared: loads [{load, policies {name: {runs, figures, differences}}}], runs [...], and how
     digest     digest
@@ -37,6 +38,7 @@ from diana.sim.checks.stories import Violation
 from diana.sim.load.traced import Account
 from diana.sim.report.arrivals import ArrivalReport
 from diana.sim.report.flows import MigrationReport, quantile
+from diana.sim.report.gang_figures import GangFigures
 from diana.sim.report.outcome_digest import RunOutcome, joint
 from diana.sim.specs.work_spec import WorkSpec
 from diana.sim.twins.lrm import Others
@@ -193,6 +195,7 @@ class Report(msgspec.Struct, kw_only=True):
     well."""
     coverage: coverage.Table = {}
     migration: MigrationReport | None = None
+    gang_figures: GangFigures | None = None
     traces: dict[str, Account] = {}
     outcome: RunOutcome | None = None
     """None: it was not asked for."""

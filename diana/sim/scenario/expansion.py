@@ -1,4 +1,5 @@
-"""The scenario written out: sites and users with a `count` one by one, the files of logs by their full paths."""
+"""The scenario written out: sites and users with a `count` one by one, the files of logs and
+histories by their full paths."""
 
 from __future__ import annotations
 
@@ -55,6 +56,8 @@ def _naming_all(work: WorkSpec, people: dict[str, tuple[UserSpec, ...]]) -> Work
 
 def placed(scenario: Scenario, folder: Path) -> Scenario:
     """The scenario with the logs' files as absolute paths, and with what was left out of them in the report."""
+    if any(work.history for work in scenario.workload):
+        scenario = replace(scenario, workload=tuple(_with_history(work, folder) for work in scenario.workload))
     if not any(work.trace for work in scenario.workload):
         return scenario
     workload = tuple(
@@ -63,3 +66,9 @@ def placed(scenario: Scenario, folder: Path) -> Scenario:
     )
     report = scenario.report if "traces" in scenario.report else (*scenario.report, "traces")
     return replace(scenario, workload=workload, report=report)
+
+
+def _with_history(work: WorkSpec, folder: Path) -> WorkSpec:
+    if work.history is None:
+        return work
+    return replace(work, history=replace(work.history, file=str((folder / work.history.file).resolve())))

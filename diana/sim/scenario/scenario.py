@@ -5,27 +5,28 @@ The schema is public (ARCHITECTURE concept 7): a wrong file gives one line that 
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from diana.errors import UsageError
+from diana.bounds import MOST_TOML_BYTES, text_of, toml_of
+from diana.errors import UsageError, one_line
 from diana.model.ids import site_id
 from diana.model.settings import Settings
-from diana.sim.load import traced
+from diana.sim.load import past, traced
 from diana.sim.scenario.central_checks import check_central
 from diana.sim.scenario.comparison import check_compare
 from diana.sim.scenario.data_checks import check_data, check_datasets
 from diana.sim.scenario.demand_checks import check_generate, check_quotas
 from diana.sim.scenario.expansion import placed, with_all_users
+from diana.sim.scenario.gang_checks import check_gangs
 from diana.sim.scenario.link_checks import check_links
 from diana.sim.scenario.site_checks import check_lrm, check_machines
 from diana.sim.scenario.sites_import import with_sites
 from diana.sim.scenario.topology import Topology
 from diana.sim.scenario.topology_import import imported
-from diana.sim.scenario.trace_checks import check_trace
+from diana.sim.scenario.trace_checks import check_history, check_trace
 from diana.sim.scenario.variants import check_variants
 from diana.sim.scenario.work_checks import check_chains, check_numbered, check_work
 from diana.sim.specs.event_spec import check_events
@@ -39,13 +40,15 @@ from diana.sim.specs.site_spec import SiteSpec
 def load(path: Path) -> Scenario:
     """Read and check; UsageError is one line with the file, the key and the mend."""
     try:
-        text = path.read_text("utf-8")
+        text = text_of(path, MOST_TOML_BYTES)
     except OSError as e:
         raise UsageError(
             f"scenario {path}: {(e.strerror or str(e)).lower()}; give the path of a scenario file"
         ) from None
     except UnicodeDecodeError:
         raise UsageError(f"scenario {path}: not UTF-8 text; give a TOML file") from None
+    except ValueError as e:
+        raise UsageError(f"scenario {path}: {e}; put its tables into files of their own") from None
     return parse(text, str(path), path.parent)
 
 
@@ -68,8 +71,8 @@ def parse(text: str, where: str = "scenario", folder: Path = Path()) -> Scenario
     """Read a scenario from its text; UsageError as `load`. `folder`: the place of the files that it names; what is read
     from them stands in the scenario then."""
     try:
-        raw: dict[str, Any] = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as e:
+        raw: dict[str, Any] = toml_of(text)
+    except ValueError as e:
         raise UsageError(f"{where}: no TOML: {e}") from None
     version = raw.get("version")
     if version != 1:
@@ -77,15 +80,30 @@ def parse(text: str, where: str = "scenario", folder: Path = Path()) -> Scenario
         raise UsageError(f"{where}: version {said}: this release reads scenarios with `version = 1`")
     try:
         check_keys(raw, Scenario, "")
+        if found := raw.keys() & {"gangs", "grads"}:
+            return _tables(raw, min(found))
         scenario = imported(with_sites(msgspec.convert(raw, Scenario), folder), folder)
         scenario = placed(with_all_users(scenario), folder)
         _check(scenario)
         Topology(scenario)
     except (msgspec.ValidationError, ValueError) as e:
-        raise UsageError(f"{where}: {e}") from None
+        raise UsageError(f"{where}: {one_line(str(e))}") from None
     for work in scenario.workload:
         if work.trace is not None:
             traced.taken(work, work.trace, scenario, 0)
+        if work.history is not None:
+            past.read(work.history.file)
+    return scenario
+
+
+def _tables(raw: dict[str, Any], key: str) -> Scenario:
+    """Read a scenario that asks questions about gangs or their programs and runs no grid. ValueError names the key and
+    the mend."""
+    if beside := sorted(raw.keys() - {"version", "name", "about", key}):
+        raise ValueError(f"{key}: a scenario with these questions runs no grid; leave out {', '.join(beside)}")
+    scenario = msgspec.convert(raw, Scenario)
+    if scenario.gangs is not None:
+        check_gangs(scenario.gangs)
     return scenario
 
 
@@ -145,6 +163,7 @@ def _check(scenario: Scenario) -> None:
         check_work(work, scenario, names, users)
         check_generate(work, scenario, names, users)
         check_trace(work, scenario, names)
+        check_history(work)
         check_data(work, len(names))
     check_chains(scenario)
     check_compare(scenario)

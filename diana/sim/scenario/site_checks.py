@@ -23,6 +23,11 @@ def check_machines(site: SiteSpec) -> None:
     for gpus in (site.gpus, *(machine.gpus for machine in site.machines)):
         if not 0 <= gpus <= MOST:
             raise ValueError(f"sites {site.name}: gpus = {gpus}: want 0 to {MOST}")
+    for name, times_s in (("gaps_s", site.gaps_s), ("waits_s", site.waits_s)):
+        if len(times_s) > 1000 or not all(0 <= each <= 1e6 for each in times_s):
+            raise ValueError(f"sites {site.name}: {name}: want at most 1000 numbers of 0 to 1e+06")
+        if times_s and site.lrm != "slots":
+            raise ValueError(f"sites {site.name}: {name}: lrm = {site.lrm!r} has waits of its own; leave one out")
     if site.gpus and site.lrm != "slots":
         raise ValueError(
             f"sites {site.name}: gpus = {site.gpus}: there are none behind lrm = {site.lrm!r}; leave one out"

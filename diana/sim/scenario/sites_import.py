@@ -6,13 +6,14 @@ the line or column, and the mend."""
 from __future__ import annotations
 
 import csv
-import gzip
+import io
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from msgspec.structs import replace
 
+from diana.bounds import MOST_TABLE_BYTES, opened
 from diana.sim.scenario.topology_import import measured_places
 from diana.sim.specs.names import as_site_name, known
 from diana.sim.specs.scenario_spec import Scenario
@@ -76,15 +77,11 @@ def _number(row: Row, column: str, at: str, kind: Callable[[str], Any]) -> Any:
 
 def _read(path: Path, spec: SitesFromSpec, at: str) -> list[Row]:
     try:
-        with (
-            gzip.open(path, "rt", encoding="utf-8-sig", newline="")
-            if path.suffix == ".gz"
-            else path.open(encoding="utf-8-sig", newline="") as file
-        ):
+        with io.TextIOWrapper(opened(path, MOST_TABLE_BYTES), encoding="utf-8-sig", newline="") as file:
             return _rows(csv.reader(file), spec, at)
     except OSError as e:
         raise ValueError(f"{at}: {(e.strerror or str(e)).lower()}; give the path of a CSV file") from None
-    except (UnicodeDecodeError, csv.Error, EOFError) as e:
+    except (UnicodeDecodeError, csv.Error) as e:
         raise ValueError(f"{at}: no CSV: {e}; give a CSV file with a header") from None
 
 

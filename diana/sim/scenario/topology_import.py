@@ -6,9 +6,8 @@ line that names the file, the edge, line or site, and the mend."""
 
 from __future__ import annotations
 
-import bz2
 import csv
-import gzip
+import io
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -16,10 +15,11 @@ from difflib import get_close_matches
 from itertools import combinations
 from pathlib import Path
 from statistics import fmean
-from typing import IO, Any
+from typing import Any
 
 import msgspec
 
+from diana.bounds import MOST_GRAPH_BYTES, MOST_TABLE_BYTES, check_xml, opened
 from diana.sim.scenario.expansion import with_all_sites
 from diana.sim.specs.link_spec import LinkSpec, RouteSpec
 from diana.sim.specs.names import known
@@ -90,7 +90,10 @@ def _read_graph(path: Path, at: str) -> tuple[dict[str, dict[str, Any]], list[tu
     import networkx
 
     try:
-        graph = networkx.read_graphml(path)
+        with opened(path, MOST_GRAPH_BYTES) as file:
+            check_xml(file)
+        with opened(path, MOST_GRAPH_BYTES) as file:
+            graph = networkx.read_graphml(file)
     except OSError as e:
         raise ValueError(f"{at}: {(e.strerror or str(e)).lower()}; give the path of a GraphML file") from None
     except Exception as e:
@@ -128,7 +131,7 @@ def _of_the_first_graph(path: Path) -> Iterator[tuple[str, dict[str, str]]]:
     from xml.etree import ElementTree
 
     depth = 0
-    with _opened(path) as file:
+    with opened(path, MOST_GRAPH_BYTES) as file:
         for event, one in ElementTree.iterparse(file, ("start", "end")):
             kind = one.tag.rpartition("}")[2]
             if kind == "graph":
@@ -137,13 +140,6 @@ def _of_the_first_graph(path: Path) -> Iterator[tuple[str, dict[str, str]]]:
                     return
             elif event == "start":
                 yield kind, one.attrib
-
-
-def _opened(path: Path) -> IO[bytes] | gzip.GzipFile | bz2.BZ2File:
-    """Open a file as the reader of graphs does: packed or not."""
-    if path.suffix == ".gz":
-        return gzip.open(path)
-    return bz2.open(path) if path.suffix == ".bz2" else path.open("rb")
 
 
 def _ends(a: str, b: str, directed: bool) -> tuple[str, str]:
@@ -263,15 +259,11 @@ def _read_rtts(path: Path, at: str) -> _Rtts:
     """Round-trip times and names of places. Several lines of a pair count as their mean; a name that two places have,
     as towns do, is the first one's."""
     try:
-        with (
-            gzip.open(path, "rt", encoding="utf-8", newline="")
-            if path.suffix == ".gz"
-            else path.open(encoding="utf-8", newline="") as file
-        ):
+        with io.TextIOWrapper(opened(path, MOST_TABLE_BYTES), encoding="utf-8", newline="") as file:
             return _rtt_rows(csv.reader(file), at)
     except OSError as e:
         raise ValueError(f"{at}: {(e.strerror or str(e)).lower()}; give the path of a CSV file") from None
-    except (UnicodeDecodeError, csv.Error, EOFError) as e:
+    except (UnicodeDecodeError, csv.Error) as e:
         raise ValueError(f"{at}: no CSV: {e}; give a CSV file with a header") from None
 
 

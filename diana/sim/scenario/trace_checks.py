@@ -1,4 +1,4 @@
-"""Checks of an entry whose jobs are those of a log."""
+"""Checks of an entry whose jobs are those of a log, or of a site's history."""
 
 from __future__ import annotations
 
@@ -20,6 +20,24 @@ _NEVER = {
     **dict.fromkeys(("cancel_s", "hold_s", "release_s", "retry_s", "moves"), "orders name one group"),
 }
 """Keys of an entry that make no sense beside `trace`, with the reason."""
+_TOLD = ("work_s", "fail_fraction", "components", "gpus", "inputs", "output_bytes", "sites", "max_subgroup", "trace")
+"""More of them that make none beside `history`."""
+
+
+def check_history(work: WorkSpec) -> None:
+    """ValueError names the key, the value and the mend. The file itself is not looked at."""
+    spec, at = work.history, f"workload {work.name}: history"
+    if spec is None:
+        return
+    if not work.site:
+        raise ValueError(f"{at}: the entry has no site; name the one it is the history of with `site`")
+    fields = {field.name: field.default for field in msgspec.structs.fields(work)}
+    told = (*_NEVER, *_TOLD)
+    for key in told:
+        if getattr(work, key) and getattr(work, key) != fields[key]:
+            raise ValueError(f"{at} and {key}: the history says that of each group; leave one of the two out")
+    if not 1e-9 <= spec.time_scale <= 1e9:
+        raise ValueError(f"{at}: time_scale = {spec.time_scale}: want 1e-09 to 1e+09")
 
 
 def check_trace(work: WorkSpec, scenario: Scenario, sites: tuple[str, ...]) -> None:

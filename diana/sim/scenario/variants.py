@@ -45,9 +45,13 @@ def faster(work: WorkSpec, load: float) -> WorkSpec:
         trace = (
             replace(trace, load=trace.load * load) if trace.load else replace(trace, time_scale=trace.time_scale / load)
         )
+    history = work.history
+    if history is not None:
+        history = replace(history, time_scale=history.time_scale / load)
     return replace(
         work,
         generate=generate,
+        history=history,
         trace=trace,
         submit_s=work.submit_s / load,
         every_s=work.every_s / load,

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import graphlib
 
+from diana.model.job.components import request_of
 from diana.model.job.software import plain
 from diana.model.job.spec import GroupSpec
+from diana.policy.gang.policies import POLICIES
 from diana.sim.specs.chains import before, together
 from diana.sim.specs.names import known
 from diana.sim.specs.scenario_spec import Scenario, SwarmSpec
@@ -14,7 +16,7 @@ from diana.sim.specs.work_spec import WorkSpec
 
 def check_numbered(workload: tuple[WorkSpec, ...]) -> None:
     """ValueError: an entry has no name, or that of a group of another one, which are numbered from the second on."""
-    repeats = {work.name: work.repeat if work.trace is None else 10**12 for work in workload}
+    repeats = {work.name: 10**12 if work.trace is not None else work.repeat for work in workload}
     for place, work in enumerate(workload):
         if not work.name:
             raise ValueError(f"workload[{place}]: name is empty; give the entry one")
@@ -26,8 +28,9 @@ def check_numbered(workload: tuple[WorkSpec, ...]) -> None:
 def check_work(work: WorkSpec, scenario: Scenario, names: tuple[str, ...], users: tuple[str, ...]) -> None:
     """ValueError names the entry, the key, and the range or the nearest name."""
     at = f"workload {work.name}"
+    logged = work.trace is not None or work.history is not None
     home = (work.site,) if work.site or work.trace is None else ()
-    moves = tuple(move.to for move in work.moves)
+    moves = tuple(move.to for move in work.moves if move.to or not work.checkpoint)
     for key, some in (("site", home), ("sites", work.sites), ("forced", tuple(work.forced)), ("moves: to", moves)):
         for site in some:
             known(site, names, f"{at}: {key}")
@@ -41,8 +44,9 @@ def check_work(work: WorkSpec, scenario: Scenario, names: tuple[str, ...], users
     if work.user:
         known(work.user, users, f"{at}: user")
     _check_inputs(work, scenario, at)
+    _check_components(work, at)
     for key, value, low, high in (
-        ("jobs", work.jobs, 1 if work.trace is None else 0, 10**12),
+        ("jobs", work.jobs, 0 if logged else 1, 10**12),
         ("work_s", work.work_s, 1e-6, 1e9),
         ("true_work_s", work.true_work_s, 0, 1e9),
         ("spread", work.spread, 0, 1),
@@ -60,6 +64,28 @@ def check_work(work: WorkSpec, scenario: Scenario, names: tuple[str, ...], users
             raise ValueError(f"{at}: {key} = {value}: want {low:g} to {high:g}")
     if work.trace is None:
         _check_moves(work, at)
+
+
+def _check_components(work: WorkSpec, at: str) -> None:
+    if not work.components:
+        for name in ("gang_placement", "gang_level"):
+            if getattr(work, name):
+                raise ValueError(f"{at}: {name}: the jobs have no components; name them, or leave it out")
+        return
+    known(work.gang_placement, ("", *POLICIES), f"{at}: gang_placement")
+    try:
+        request_of(work.components)
+    except ValueError as error:
+        raise ValueError(f"{at}: components: {error}") from None
+    for name in ("processors", "gpus", "max_parallel", "trace", "file_per_job", "forced", "preemptible"):
+        if getattr(work, name) != getattr(WorkSpec(name=""), name):
+            raise ValueError(f"{at}: {name}: gangs have none of their own; leave it out beside components")
+    if any(move.to for move in work.moves) or (work.moves and not work.checkpoint):
+        raise ValueError(f'{at}: moves: gangs go where they fit; write to = "" and checkpoint, or leave moves out')
+    if work.generate is not None and (work.generate.sizes != "given" or work.generate.load):
+        raise ValueError(
+            f"{at}: generate: gangs have the size that is written; leave out sizes and load, and write every_s"
+        )
 
 
 def _check_inputs(work: WorkSpec, scenario: Scenario, at: str) -> None:

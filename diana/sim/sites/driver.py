@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 from diana import ports
@@ -10,6 +11,7 @@ from diana.engine.journal.effects import Effect
 from diana.engine.messages.messages import Hello
 from diana.model.ids import SiteId
 from diana.model.settings import Settings
+from diana.policy.allocation.ahead import Lookout, Outlook
 from diana.replica.machine import Replica
 
 PROTOCOL = 1
@@ -22,17 +24,30 @@ class EngineType(Protocol):
 
 
 class Boot:
-    """Makes the engines of a simulation; `engine` and `replica` may be subclasses that break a rule on purpose."""
+    """Makes the engines of a simulation; `engine` and `replica` may be subclasses that break a rule on purpose.
+    `look_ahead`: the way in which they roll placements forward; None: they do not."""
 
-    __slots__ = ("_engine", "replica")
+    __slots__ = ("_engine", "look_ahead", "replica")
 
-    def __init__(self, engine: EngineType = Engine, replica: type[Replica] = Replica) -> None:
+    def __init__(
+        self,
+        engine: EngineType = Engine,
+        replica: type[Replica] = Replica,
+        look_ahead: Callable[[Lookout], Outlook] | None = None,
+    ) -> None:
         self._engine = engine
         self.replica = replica
+        self.look_ahead = look_ahead
+
+    def looking(self, look_ahead: Callable[[Lookout], Outlook]) -> Boot:
+        """The same, with engines that look ahead."""
+        return Boot(self._engine, self.replica, look_ahead)
 
     def restored(self, site: SiteId, store: ports.Store, keyring: ports.Keyring, now: float) -> Engine:
         """The engine that the store holds, not started yet."""
-        return self._engine.restore(store.load(), site=site, keyring=keyring, now=now)
+        engine = self._engine.restore(store.load(), site=site, keyring=keyring, now=now)
+        engine.look_ahead_by(self.look_ahead)
+        return engine
 
     def start(
         self,
@@ -51,6 +66,7 @@ class Boot:
             settings,
             boot_nonce=f"{db_uuid}-{boot}",
             db_uuid=db_uuid,
+            seal_key=f"key of {db_uuid}".encode(),
             restored=bool(store.meta("restored_from")),
             newest=store.standing() == "newest",
             address=address,
@@ -70,4 +86,7 @@ class Boot:
             seq=engine.boot_seq,
             term=0,
             data_address=address,
+            former=engine.state.former,
+            begun=engine.state.begun,
+            seal=engine.boot_seal,
         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from diana.engine.journal.effects import Kill, Recall, Start
+from diana.engine.journal.effects import Go, KillRuns, RecallRuns, SaveRuns, Start, TellRoster
 from diana.engine.journal.events import LrmLost, Run
 from diana.model.ids import MAIN_MACHINE, GroupId
 from diana.ports import Emit
@@ -46,6 +46,10 @@ class SimMachines:
         if order.worker not in self._away:
             self.lrms[order.worker].start(order)
 
+    def go(self, order: Go) -> None:
+        if order.worker not in self._away:
+            self.lrms[order.worker].go(order)
+
     def lease(self, origin: str, until_s: float) -> None:
         """Renew a lease, by the simulation's clock, which no wall clock moves."""
         self._leases[origin] = until_s
@@ -53,18 +57,35 @@ class SimMachines:
             if name not in self._away:
                 lrm.lease(origin, until_s)
 
-    def kill(self, order: Kill) -> None:
+    def kill(self, order: KillRuns) -> None:
         if order.worker not in self._away:
             self.lrms[order.worker].kill(order)
 
-    def recall(self, order: Recall) -> None:
+    def recall(self, order: RecallRuns) -> None:
         if order.worker not in self._away:
             self.lrms[order.worker].recall(order)
+
+    def save(self, order: SaveRuns) -> None:
+        if order.worker not in self._away:
+            self.lrms[order.worker].save(order)
+
+    def tell_roster(self, order: TellRoster) -> None:
+        if order.worker not in self._away:
+            self.lrms[order.worker].tell_roster(order)
 
     def forget(self, runs: tuple[Run, ...]) -> None:
         for name, lrm in self.lrms.items():
             if name not in self._away:
                 lrm.forget(runs)
+
+    def load(self, times: float) -> None:
+        """Have all that runs here take so many times as long as it would alone."""
+        for lrm in self.lrms.values():
+            lrm.load(times)
+
+    def resize(self, slots: int) -> None:
+        """Have the node's own machine offer so many slots from now on."""
+        self.lrms[MAIN_MACHINE].resize(slots)
 
     # --- faults ----------------------------------------------------------------------------------------
 

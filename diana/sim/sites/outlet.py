@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
+
 from diana.engine.data import output_datasets
 from diana.engine.handover import results
 from diana.engine.journal import columns
@@ -40,11 +42,15 @@ class Outlet:
             fx.TrustChanged: self._trust_changed,
             fx.Reply: self._reply,
             fx.Notify: self._notify,
-            fx.Start: self.lrm.start,
-            fx.Lease: self._lease,
-            fx.Kill: self.lrm.kill,
-            fx.Recall: self.lrm.recall,
+            fx.Start: self._start,
+            fx.Go: self.lrm.go,
+            fx.RenewLease: self._lease,
+            fx.KillRuns: self.lrm.kill,
+            fx.RecallRuns: self.lrm.recall,
+            fx.SaveRuns: self.lrm.save,
+            fx.TellRoster: self.lrm.tell_roster,
             fx.ForgetRuns: self._forget_runs,
+            fx.MeetHosts: self._reach,
             fx.StageIn: self.stager.stage_in,
             fx.LookUp: self.stager.look_up,
             fx.Gather: self._gather,
@@ -55,14 +61,21 @@ class Outlet:
             fx.DropGroup: self._drop_group,
             fx.StartAnew: self._start_anew,
             fx.Confirmed: self._confirmed,
+            fx.HandOver: self._hand_over,
             fx.Warn: self._warn,
         }
+
+    def _reach(self, effect: fx.MeetHosts) -> None:
+        self.transport.reach(effect)
 
     def _contact(self, effect: fx.Contact) -> None:
         self.transport.contact(effect)
 
     def _start_anew(self, effect: fx.StartAnew) -> None:
         """Start a new process over an older database; the site knows how its process ends."""
+
+    def _hand_over(self, effect: fx.HandOver) -> None:
+        """Do nothing: a site alone has nobody to hand over to, and of a pair the simulator does not tell the engine."""
 
     def _send(self, effect: fx.Send) -> None:
         self.transport.send(effect.to, effect.message)
@@ -87,7 +100,12 @@ class Outlet:
     def _forget_runs(self, effect: fx.ForgetRuns) -> None:
         self.lrm.forget(effect.runs)
 
-    def _lease(self, effect: fx.Lease) -> None:
+    def _start(self, effect: fx.Start) -> None:
+        if effect.barrier_s:
+            effect = msgspec.structs.replace(effect, barrier_s=effect.barrier_s - self._ahead_s)
+        self.lrm.start(effect)
+
+    def _lease(self, effect: fx.RenewLease) -> None:
         self.lrm.lease(effect.origin, effect.until_s - self._ahead_s)
 
     def _gather(self, effect: fx.Gather) -> None:

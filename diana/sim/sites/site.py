@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from msgspec.structs import replace
+
 from diana import ports
 from diana.engine.engine import Engine
 from diana.engine.journal import codec as lines
 from diana.engine.journal import effects as fx
 from diana.engine.journal import records
-from diana.engine.journal.events import Ask, CalendarTold, Event, RoomChecked, Tick
+from diana.engine.journal.events import Ask, CalendarTold, Event, RoomChecked, SettingsLoaded, Tick
 from diana.engine.journal.state import decode_state
 from diana.engine.messages.messages import Hello
 from diana.errors import StoreFailed
@@ -248,6 +250,12 @@ class SimulatedSite(Outlet):
                 return
             action(*arguments)
         self._network.speaks_again(self.site)
+
+    def resize(self, slots: int) -> None:
+        """Have its own machine offer so many slots from now on; what runs there runs on."""
+        self.settings = replace(self.settings, slots=slots)
+        self.lrm.resize(slots)
+        self.handle(SettingsLoaded(settings=self.settings, software=self.lrm.software))
 
     def look_for_room(self) -> None:
         """Tell the engine that the disk is low or has room again, as the node does every few seconds."""

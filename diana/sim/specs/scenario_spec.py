@@ -14,8 +14,10 @@ from diana.sim.specs.data_spec import DatasetSpec
 from diana.sim.specs.demand_spec import UserSpec
 from diana.sim.specs.event_spec import EventSpec
 from diana.sim.specs.fault_spec import FaultsSpec
+from diana.sim.specs.gang_spec import GangTables
 from diana.sim.specs.keys import check_keys
 from diana.sim.specs.link_spec import LinkSpec, LinksSpec, RouteSpec, TransferSpec
+from diana.sim.specs.program_spec import ProgramTables
 from diana.sim.specs.site_spec import SitesFromSpec, SiteSpec
 from diana.sim.specs.work_spec import WorkSpec
 
@@ -31,6 +33,7 @@ REPORT_KEYS = (
     "faults",
     "coverage",
     "migration",
+    "gang_figures",
     "standby",
     "traces",
     "digest",
@@ -68,6 +71,8 @@ class ExpectSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Longest makespan of an entry, at most."""
     faults: int = -1
     """Faults that struck, at least."""
+    starts: int = -1
+    """Starts of jobs, exactly: more than there are jobs where some went on from checkpoints."""
 
 
 class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -108,10 +113,16 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     faults: FaultsSpec = FaultsSpec()
     swarm: SwarmSpec = SwarmSpec()
     expect: ExpectSpec = ExpectSpec()
+    gangs: GangTables | None = None
+    """Questions about gangs; a scenario that has them has nothing else to run."""
+    grads: ProgramTables | None = None
+    """Questions about searches and mappers; a scenario that has them has nothing else to run."""
     policies: tuple[PolicySpec, ...] = ()
     compare: CompareSpec | None = None
     report: tuple[str, ...] = ("groups", "sites", "faults")
     """Keys of the report that are printed."""
+    look_ahead: int = 0
+    """Rolls by which sites choose how a new group is placed, each way rolled so often; 0: they do not look ahead."""
     fsync_s: float = 0.0
     """Seconds that a commit takes; events that arrive meanwhile share the next one."""
     limit_s: float = 1e6

@@ -43,6 +43,11 @@ class SiteSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Software that jobs may ask for: `containers`, `module NAME`, `module *`."""
     gpus: int = 0
     """GPUs of its own machine; each is one job's at a time."""
+    gaps_s: tuple[float, ...] = ()
+    """Seconds, each as likely as the others, for which slots stay empty after a job though others wait; none: 0."""
+    waits_s: tuple[float, ...] = ()
+    """Seconds, each as likely as the others, that a job which finds free slots waits for its begin, as in the queue of
+    a batch system; none: 0."""
     maintenance: tuple[MaintenanceSpec, ...] = ()
     """Times when it takes no work."""
 

@@ -1,4 +1,5 @@
-"""The log of a scenario whose jobs are its workload: which of them, how fast, from where, in which groups."""
+"""The log of a scenario whose jobs are its workload: which of them, how fast, from where, in which groups; and the
+history of a site, which says all of that itself."""
 
 from __future__ import annotations
 
@@ -53,3 +54,15 @@ class TraceSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The work that is declared for each job of a group. requested: the mean of their requested times, where there is
     none as history; history: the mean run time of its user's earlier jobs that can have ended by then, or else of
     everybody's, or else the entry's `work_s`; true-mean: that of the group itself."""
+
+
+class HistorySpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The groups that one site remembers, each with its users' wishes and the run time of each job that ran
+    (`docs/history.md` has the format). Submitted at the entry's `site`, the times counted from its `submit_s`."""
+
+    file: str
+    """Path from the scenario's folder."""
+    time_scale: float = 1.0
+    """Factor on all times of submission."""
+    shuffle_days: bool = False
+    """True: the days come in another order, drawn by the seed."""

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import msgspec
 
-from diana.model.job.spec import OnCrash, OnSiteLost
+from diana.model.job.spec import GangLevelName, OnCrash, OnSiteLost
 from diana.sim.specs.data_spec import DataSpec
 from diana.sim.specs.demand_spec import GenerateSpec
-from diana.sim.specs.trace_spec import TraceSpec
+from diana.sim.specs.trace_spec import HistorySpec, TraceSpec
 
 
 class MoveSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An order of the user that waiting jobs run elsewhere."""
+    """An order of the user that waiting jobs, and running ones with `checkpoint`, run elsewhere."""
 
     to: str
-    """The site they go to."""
+    """The site they go to; empty: running jobs with `checkpoint` stop at one, and go on wherever it is best."""
     at_s: float
     """Time when it is asked for."""
     first: int = 0
@@ -44,6 +44,14 @@ class WorkSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Share of jobs that exit 1."""
     processors: int = 1
     """Processors per job."""
+    components: str = ""
+    """Components of each job, which is a gang then, as `3x8` or `2x16+1x8@SITE`, or `flexible 24`; empty: it is an
+    ordinary one."""
+    gang_placement: str = ""
+    """Policy that places the components: worst-fit, close-to-files, cluster-min or flexible-min; empty: as for users
+    who name none."""
+    gang_level: GangLevelName = ""
+    """Queue in which its gangs wait for a place: super-high, high, low or super-low; empty: low."""
     gpus: int = 0
     """GPUs per job."""
     container: str = ""
@@ -76,6 +84,14 @@ class WorkSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A job whose machine went down while it ran: held, or run again."""
     on_site_lost: OnSiteLost = "hold"
     """Jobs at a site that fell silent: they wait for it, or run again elsewhere."""
+    checkpoint: bool = False
+    """True: running jobs save their state when they are moved or their site drains, and go on from it elsewhere."""
+    contract: bool = False
+    """True: running jobs report their steps, and one with `checkpoint` that is too slow goes where it ends sooner."""
+    yields: bool = False
+    """True: with both, a running job may be stopped where a shorter one of its site of submission waits."""
+    preemptible: bool = False
+    """True: running jobs may be ended for gangs, and run again."""
     submit_s: float = 0.0
     """Time when it comes."""
     cancel_s: float = -1.0
@@ -95,6 +111,8 @@ class WorkSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Model that its groups are drawn from."""
     trace: TraceSpec | None = None
     """Log whose jobs its groups are."""
+    history: HistorySpec | None = None
+    """History of a site, as `diana history export` wrote it, whose groups its groups are."""
     data: DataSpec | None = None
     """Draw of a dataset for each of its groups to read."""
 

@@ -65,6 +65,10 @@ class BatchLrm(SimLrm):
         run_s, claim.late = self._fate(claim)
         asked = claim.spec.resources
         estimate_s = asked.time_limit_s or asked.work_s / self._speed or run_s
+        if claim.barrier_s:
+            # How long it waits for others shows when it begins, or leaves; no longer than this.
+            most_s = max(0.0, claim.barrier_s - self._clock.now_s)
+            run_s, estimate_s = run_s + most_s, estimate_s + most_s
         claim.number = self._number()
         self._waits[claim.number] = claim
         self._batch.submit(claim.number, claim.processors, run_s, estimate_s)
@@ -76,7 +80,11 @@ class BatchLrm(SimLrm):
         super()._end(claim, outcome, exit_code)
 
     def _void_queue(self) -> None:
-        for number, claim in self._waits.items():
+        held = {number: claim for number, claim in self._runs.items() if claim.held}
+        for number, claim in (*self._waits.items(), *held.items()):
+            if claim.held:
+                self._leave(claim)
+                del self._runs[number]
             del self._claims[claim.run]
             self._watch.void(self._site, self._worker, claim.run, claim.spec.resources)
             self._leaving.append(number)
@@ -163,7 +171,10 @@ class BatchLrm(SimLrm):
             self._stranger_begins(number)
         elif self._stands(claim):
             self._runs[number] = claim
-            self._begin(claim)
+            if claim.barrier_s:
+                self._hold(claim)
+            else:
+                self._begin(claim)
         else:
             self._leaving.append(number)
             self._end(claim, Outcome.LEASE_OVER, 0)

@@ -8,23 +8,33 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
+from math import inf
 from typing import NamedTuple
 
-from diana.engine.journal.effects import Kill, Recall, Start
-from diana.engine.journal.events import JobsEnded, LrmLost, LrmReady, Run
+from diana.engine.journal.effects import Go, KillRuns, RecallRuns, SaveRuns, Start, TellRoster
+from diana.engine.journal.events import AtBarrier, JobsEnded, LrmLost, LrmReady, Run, StepsReported
 from diana.model.facts import Facts, JobError, Outcome, OutputFile
 from diana.model.ids import MAIN_MACHINE, GroupId, SiteId, group_of
-from diana.model.job.software import lacking, made_ready
+from diana.model.job.checkpoint import EXIT, folder_of
+from diana.model.job.software import BARRIER, CHECKPOINT, SPARES, lacking, made_ready
 from diana.model.job.spec import GroupSpec, Resources
 from diana.ports import Emit
 from diana.sim.kernel.clock import Clock
 from diana.sim.load.life import LifeOf
 
+IDLE_S = 0.5
+"""Seconds after a job for which its slots count as just left."""
 REPORT_S = 0.02
 """Ends gathered this long are told together."""
+STEP_S, STEPS = 1.0, 1000
+"""Seconds between two reports of a job with a contract, and its steps in all."""
+SAVE_S = 0.5
+"""Seconds that a job takes to write its state."""
 AGAIN_S = 0.3
 RETELL_S = 30.0
 SPAWNER_RESTART_S = 1.0
+PORT = 29_500
+"""Told as free to gangs; nothing listens in a simulation."""
 GRACE_S = 5.0
 """Seconds from TERM to KILL of a job that runs when its lease is over."""
 
@@ -44,6 +54,9 @@ class Watcher:
     def ended(self, site: SiteId, worker: str, run: Run, need: Resources, outcome: Outcome) -> None: ...
 
 
+_NO_ERROR = (Outcome.DONE, Outcome.CANCELLED, Outcome.CHECKPOINTED)
+
+
 def _never() -> bool:
     return False
 
@@ -61,9 +74,13 @@ class Others(NamedTuple):
 
 class _Claim:
     __slots__ = (
+        "barrier_s",
+        "came_s",
+        "due_s",
         "ended_s",
         "exit_code",
         "gpus",
+        "held",
         "late",
         "lease",
         "merges",
@@ -73,17 +90,27 @@ class _Claim:
         "processors",
         "queued",
         "run",
+        "saved_s",
         "spec",
         "started_s",
         "told",
+        "whole_s",
     )
 
-    def __init__(self, run: Run, spec: GroupSpec, merges: bool = False, lease: str = "") -> None:
+    def __init__(
+        self, run: Run, spec: GroupSpec, merges: bool = False, lease: str = "", barrier_s: float = 0.0
+    ) -> None:
+        self.barrier_s, self.held = barrier_s, False
+        self.came_s = -1.0
         self.merges = merges
         self.lease = lease
         self.run = run
         self.spec = spec
         self.processors, self.gpus = spec.resources.processors, spec.resources.gpus
+        self.due_s, self.whole_s = -1.0, 0.0
+        """When its work is done if the load stays as it is; all of its work at speed 1."""
+        self.saved_s = 0.0
+        """Seconds of its work, at speed 1, that its checkpoint spares it."""
         self.started_s = -1.0
         self.ended_s = -1.0
         self.outcome: Outcome | None = None
@@ -101,8 +128,18 @@ class SimLrm:
 
     others: Others | None = None
     """Jobs that came past diana; None: nobody else has jobs on slots."""
+    barriers = True
+    """True if it holds jobs until they are let go, as spawners do."""
+    own_speed = 0.0
+    """Speed that it tells the engine, where that is not the site's."""
     recalls = False
     """True: it gives back runs that it has not begun, as batch systems do."""
+
+    gap_of: Callable[[Run], float] | None = None
+    """Seconds for which the slots of a run stay empty after it; None: they do not."""
+
+    wait_of: Callable[[Run], float] | None = None
+    """Seconds that a run waits for its begin though it finds free slots, and holds them; None: it begins at once."""
 
     def __init__(
         self,
@@ -120,7 +157,7 @@ class SimLrm:
         """`software`: what jobs may ask for there (`model/job/software.py`)."""
         self._worker = worker
         self.gpus = self.free_gpus = gpus
-        self.software = software
+        self.software = (*software, BARRIER, CHECKPOINT, SPARES) if self.barriers else software
         self._clock = clock
         self._site = site
         self._speed = speed
@@ -140,6 +177,10 @@ class SimLrm:
         self._telling = False
         self._retelling = False
         self._alive = True
+        self._left_s = -inf
+        """Time when a job last left its slots."""
+        self._load = 1.0
+        """How many times as long jobs take as they would alone."""
         self.executed = 0
         self.busy_s = 0.0
 
@@ -168,27 +209,38 @@ class SimLrm:
             # The node says the software of its own machine by its settings.
             software=None if self._worker == MAIN_MACHINE else self.software,
             recalls=self.recalls,
+            speed=self.own_speed,
         )
         self._emit(ready)
         for claim in self._claims.values():
             if claim.outcome is not None:
                 self._tell_later(claim)
+            elif claim.held and claim.barrier_s:
+                self._clock.after(REPORT_S, self._tell_held, claim, ear)
 
     def start(self, order: Start) -> None:
         if not self._alive or order.session != self._session:
             return
         attempts = dict(order.attempts)
+        saved = {job.index: min(progress_s(file.sha256) for file in job.files) for job in order.saved}
         for index in order.indices:
             run = Run(order.subgroup, order.epoch, index, attempts.get(index, 1))
             if run in self._claims:
                 continue
-            claim = self._claims[run] = _Claim(run, order.spec, bool(order.directory), order.lease)
+            claim = self._claims[run] = _Claim(run, order.spec, bool(order.directory), order.lease, order.barrier_s)
+            claim.saved_s = saved.get(index, 0.0)
             self._watch.claimed(self._site, self._worker, run, claim.spec.resources)
             if lacking(self.software, made_ready(order.spec)) or claim.gpus > self.gpus:
                 self._end(claim, Outcome.NOT_STARTED, 0)
             else:
                 self._enqueue(claim)
         self._fill()
+
+    def go(self, order: Go) -> None:
+        for claim in self._open_of(order):
+            if claim.held and self._clock.now_s < claim.barrier_s:
+                self._leave(claim)
+                self._execute(claim)
 
     def lease(self, origin: str, until_s: float) -> None:
         """Keep a lease with the claims: a spawner that dies leaves it to its successor."""
@@ -212,17 +264,35 @@ class SimLrm:
                 self._end(claim, Outcome.LEASE_OVER, 143)
         self._fill()
 
-    def kill(self, order: Kill) -> None:
+    def kill(self, order: KillRuns) -> None:
         for claim in self._open_of(order):
             self._end(claim, Outcome.CANCELLED, 143 if claim.started_s >= 0 else 0)
         self._fill()
 
-    def recall(self, order: Recall) -> None:
+    def recall(self, order: RecallRuns) -> None:
         for claim in [c for c in self._open_of(order) if c.started_s < 0]:
             self._end(claim, Outcome.UNBEGUN, 0)
         self._fill()
 
-    def _open_of(self, order: Kill | Recall) -> list[_Claim]:
+    def save(self, order: SaveRuns) -> None:
+        for claim in [c for c in self._open_of(order) if c.started_s >= 0]:
+            self._clock.after(SAVE_S, self._saved, claim)
+
+    def tell_roster(self, order: TellRoster) -> None:
+        """Say nothing: jobs of the simulator compute alike."""
+
+    def _saved(self, claim: _Claim) -> None:
+        """Stop a job that wrote its state, unless it ended meanwhile. What its files hold is its progress."""
+        if claim.outcome is None and claim.spec.checkpoint is not None and self._alive:
+            done_s = self._done_s(claim)
+            folder = folder_of(claim.run.index, claim.run.attempt)
+            names = [f"{folder}/{path}" for path in claim.spec.checkpoint.paths]
+            content = f"{round(done_s * 1000):064x}"
+            self._end(claim, Outcome.CHECKPOINTED, EXIT)
+            claim.outputs = tuple(OutputFile(claim.run.index, name, 1000, content) for name in names)
+            self._fill()
+
+    def _open_of(self, order: Go | KillRuns | RecallRuns | SaveRuns) -> list[_Claim]:
         """The order's runs here that have no end; none while the spawner is dead."""
         some = [c for c in self._claims.values() if c.outcome is None] if self._alive else []
         key = (order.subgroup, order.epoch)
@@ -240,6 +310,7 @@ class SimLrm:
     # --- jobs ------------------------------------------------------------------------------------------
 
     def _enqueue(self, claim: _Claim) -> None:
+        claim.came_s = self._clock.now_s
         self._queue.append(claim)
 
     def _fill(self) -> None:
@@ -259,12 +330,89 @@ class SimLrm:
             if claim.gpus > self.free_gpus:
                 return
             queue.popleft()
+            if claim.barrier_s:
+                self._hold(claim)
+            elif self.wait_of is not None and self._is_idle(claim):
+                self._wait(claim, self.wait_of(claim.run))
+            else:
+                self._execute(claim)
+
+    def _is_idle(self, claim: _Claim) -> bool:
+        """True if the run finds slots that nobody has just left: what it waits after another is that one's gap."""
+        return claim.came_s == self._clock.now_s > self._left_s + IDLE_S
+
+    def _wait(self, claim: _Claim, wait_s: float) -> None:
+        self.free -= claim.processors
+        self.free_gpus -= claim.gpus
+        claim.held = True
+        self._clock.after(wait_s, self._waited, claim)
+
+    def _waited(self, claim: _Claim) -> None:
+        if claim.held and claim.outcome is None and self._alive:
+            self._leave(claim)
             self._execute(claim)
+
+    def _hold(self, claim: _Claim) -> None:
+        self.free -= claim.processors
+        self.free_gpus -= claim.gpus
+        claim.held = True
+        self._clock.at(max(self._clock.now_s, claim.barrier_s), self._lapse, claim)
+        self._clock.after(REPORT_S, self._tell_held, claim, self._ear)
+
+    def _tell_held(self, claim: _Claim, ear: int) -> None:
+        if self._emit is not None and ear == self._ear and self._alive and claim.held:
+            run = claim.run
+            self._emit(AtBarrier(worker=self._worker, subgroup=run.subgroup, epoch=run.epoch, runs=(run,), port=PORT))
+
+    def _lapse(self, claim: _Claim) -> None:
+        if claim.held and claim.outcome is None:
+            self._leave(claim)
+            self._end(claim, Outcome.UNBEGUN, 0)
+            self._fill()
+
+    def _leave(self, claim: _Claim) -> None:
+        """Give the slots of a held job back: it is let go, or never begins."""
+        claim.held = False
+        self.free += claim.processors
+        self.free_gpus += claim.gpus
 
     def _execute(self, claim: _Claim) -> None:
         self._begin(claim)
         run_s, late = self._fate(claim)
+        claim.due_s = self._clock.now_s + run_s
         self._clock.after(run_s, self._over, claim, late)
+        if claim.spec.contract is not None:
+            self._clock.after(STEP_S, self._say_steps, claim)
+
+    def load(self, times: float) -> None:
+        """Have jobs that run, and those that start from now on, take so many times as long as they would alone."""
+        now = self._clock.now_s
+        for claim in self._claims.values():
+            if claim.outcome is None and claim.due_s > now:
+                claim.due_s = now + (claim.due_s - now) * times / self._load
+                self._clock.at(claim.due_s, self._over, claim, False)
+        self._load = times
+
+    def resize(self, slots: int) -> None:
+        """Offer so many slots from now on; fewer than are held are free again as jobs end."""
+        self.free += slots - self.slots
+        self.slots = slots
+        if self._emit is not None:
+            self.attach(self._emit)
+        self._fill()
+
+    def _done_s(self, claim: _Claim) -> float:
+        """Seconds of its work, at speed 1, that a running job has done."""
+        return claim.whole_s - max(0.0, claim.due_s - self._clock.now_s) * self._speed / self._load
+
+    def _say_steps(self, claim: _Claim) -> None:
+        if claim.outcome is not None:
+            return
+        self._clock.after(STEP_S, self._say_steps, claim)
+        if self._emit is not None and self._alive and claim.whole_s > 0:
+            run, done = claim.run, int(STEPS * self._done_s(claim) / claim.whole_s)
+            steps = ((run.index, run.attempt, self._clock.now_s, float(done), float(STEPS)),)
+            self._emit(StepsReported(worker=self._worker, subgroup=run.subgroup, epoch=run.epoch, steps=steps))
 
     def _begin(self, claim: _Claim) -> None:
         self.free -= claim.processors
@@ -280,12 +428,16 @@ class SimLrm:
         if life.output_bytes and not life.exit_code:
             name = f"{claim.run.index}.out"
             claim.outputs = (OutputFile(claim.run.index, name, life.output_bytes, f"{claim.run.index:064x}"),)
-        run_s = life.run_s / self._speed
+        claim.whole_s = life.run_s
+        run_s = max(0.0, life.run_s - claim.saved_s) * self._load / self._speed
         limit_s = claim.spec.resources.time_limit_s
         late = 0 < limit_s < run_s
         return (limit_s if late else run_s), late
 
     def _over(self, claim: _Claim, late: bool) -> None:
+        if claim.due_s > self._clock.now_s and not late:
+            # A load came meanwhile.
+            return
         if claim.outcome is None:
             outcome = Outcome.TIMED_OUT if late else Outcome.FAILED if claim.exit_code else Outcome.DONE
             self._end(claim, outcome, claim.exit_code)
@@ -298,14 +450,27 @@ class SimLrm:
         claim.outcome = outcome
         claim.exit_code = exit_code
         claim.ended_s = self._clock.now_s
+        if claim.held:
+            self._leave(claim)
         if claim.started_s >= 0:
-            self.free += claim.processors
-            self.free_gpus += claim.gpus
+            self._left_s = self._clock.now_s
+            gap_s = self.gap_of(claim.run) if self.gap_of is not None else 0.0
+            if gap_s > 0:
+                self._clock.after(gap_s, self._empty, claim.processors, claim.gpus)
+            else:
+                self.free += claim.processors
+                self.free_gpus += claim.gpus
             self.busy_s += claim.processors * (claim.ended_s - claim.started_s)
         if outcome is not Outcome.DONE:
             claim.outputs = ()
         self._watch.ended(self._site, self._worker, claim.run, claim.spec.resources, outcome)
         self._tell_later(claim)
+
+    def _empty(self, processors: int, gpus: int) -> None:
+        """Have slots be free some time after their job."""
+        self.free += processors
+        self.free_gpus += gpus
+        self._fill()
 
     # --- telling ---------------------------------------------------------------------------------------
 
@@ -316,7 +481,8 @@ class SimLrm:
         self._to_tell.append(claim)
         if not self._telling:
             self._telling = True
-            self._clock.after(REPORT_S, self._tell)
+            # Gaps that were observed have the report in them.
+            self._clock.after(REPORT_S if self.gap_of is None else 0.0, self._tell)
 
     def _tell(self) -> None:
         self._telling = False
@@ -382,7 +548,10 @@ class SimLrm:
                 self._end(claim, Outcome.INTERRUPTED, 0)
 
     def _void_queue(self) -> None:
-        for claim in self._queue:
+        held = [claim for claim in self._claims.values() if claim.held]
+        for claim in (*self._queue, *held):
+            if claim.held:
+                self._leave(claim)
             if claim.outcome is None:
                 del self._claims[claim.run]
                 self._watch.void(self._site, self._worker, claim.run, claim.spec.resources)
@@ -404,6 +573,11 @@ class SimLrm:
         return len(self._claims)
 
 
+def progress_s(content: str) -> float:
+    """Return the seconds of work, at speed 1, that a simulated checkpoint of that hash holds."""
+    return int(content, 16) / 1000
+
+
 def _by_subgroup(claims: Iterable[_Claim]) -> Iterable[list[_Claim]]:
     groups: dict[tuple[str, int], list[_Claim]] = {}
     for claim in claims:
@@ -413,7 +587,7 @@ def _by_subgroup(claims: Iterable[_Claim]) -> Iterable[list[_Claim]]:
 
 
 def _facts(site: SiteId, claims: list[_Claim]) -> Facts:
-    errors = [JobError(c.run.index, _why(c)) for c in claims if c.outcome not in (Outcome.DONE, Outcome.CANCELLED)]
+    errors = [JobError(c.run.index, _why(c)) for c in claims if c.outcome not in _NO_ERROR]
     return Facts(
         site=site,
         indices=[c.run.index for c in claims],

@@ -7,7 +7,7 @@ streams stand between all; with seeds, streams are made to these and to the site
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Protocol
 
@@ -21,6 +21,8 @@ from diana.sim.twins.contacts import IDLE_S, Contacts
 
 KEEPALIVE_S = 3.0
 """A stream whose other end fell silent is given up after this."""
+LOOK_WAIT_S = 3.0
+"""A host that does not answer is given up after this, as by `adapters/reach.py`."""
 REDIAL_S = 0.5
 SEED_REDIAL_S = 3.0
 """Seconds until a seed that is down is dialled again: nobody tells when it is back."""
@@ -149,6 +151,18 @@ class Network:
         link = self.link(a, b)
         whole = not link.cut and link.one_way is None and (bool(link.stream) or not self._behind(a, b))
         return whole and self._ends[a].greeting() is not None and self._ends[b].greeting() is not None
+
+    def look(self, site: SiteId, hosts: Sequence[str], tell: Callable[[str], None]) -> None:
+        """Tell the first of the hosts that the site's machines do not reach, empty if there is none: after a round
+        trip, or when nobody answered. A machine answers also where its node is down."""
+        links = [self.link(site, SiteId(host)) for host in hosts if host in self._ends and host != site]
+        lost = next((host for host in hosts if host in self._ends and self._is_lost(site, SiteId(host))), "")
+        waits_s = LOOK_WAIT_S if lost else 2 * max((link.latency_s for link in links), default=0.0)
+        self._clock.after(waits_s, tell, lost)
+
+    def _is_lost(self, site: SiteId, host: SiteId) -> bool:
+        link = self.link(site, host)
+        return bool(link.cut) or link.one_way is not None or host in self.dial_only
 
     # --- streams ---------------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from diana.engine.journal.effects import Gather, LookUp, RegisterOutputs, StageIn
 from diana.engine.journal.events import LookedUp, OutputsInCatalogue, StageDone
-from diana.model.data import DataFile, Dataset, dataset_of
+from diana.model.data import DataFile, RegisteredDataset, dataset_of
 from diana.model.facts import Facts, FactsKey, OutputFile
 from diana.model.ids import GroupId, SiteId, SubgroupId
 from diana.ports import Emit
@@ -85,7 +85,7 @@ class SimStager:
         self._coming.clear()
         self._pipes.forget(self._site, lambda task, *_: not self._current(task))
 
-    def register(self, dataset: Dataset, files: Iterable[DataFile]) -> None:
+    def register(self, dataset: RegisteredDataset, files: Iterable[DataFile]) -> None:
         for unit in (dataset.unit, *files):
             self._units[unit.ref] = unit
             self.disk.add(unit.ref)
@@ -119,7 +119,7 @@ class SimStager:
         named = sorted(outputs(), key=lambda o: o.name)
         files = [DataFile(f"dataset:{order.dataset}/{o.name}", o.size_bytes, o.sha256) for o in named]
         content = "\n".join(f"{f.size_bytes} {f.sha256} {f.ref}" for f in files)
-        made = Dataset(
+        made = RegisteredDataset(
             name=order.dataset,
             digest=hashlib.sha256(content.encode()).hexdigest(),
             files=len(files),
@@ -128,7 +128,7 @@ class SimStager:
         task = self._tasks[order.ticket] = _Task(order.ticket, [], None)
         self._clock.after(REGISTER_S, self._registered, task, made, files)
 
-    def _registered(self, task: _Task, made: Dataset, files: list[DataFile]) -> None:
+    def _registered(self, task: _Task, made: RegisteredDataset, files: list[DataFile]) -> None:
         if self._current(task) and self._emit is not None:
             del self._tasks[task.ticket]
             self.register(made, files)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
-from diana.engine.journal.effects import Contact
-from diana.engine.journal.events import LinkMeasured, PeerDown, PeerUp, Received
+from diana.engine.journal.effects import Contact, MeetHosts
+from diana.engine.journal.events import HostsMet, LinkMeasured, PeerDown, PeerUp, Received
 from diana.engine.messages.messages import Hello, Message
 from diana.errors import Overloaded
 from diana.model.ids import SiteId
@@ -49,6 +50,11 @@ class SimTransport:
         hello = self._greeting()
         assert hello is not None, "a node that is down says nothing"
         return hello
+
+    def reach(self, order: MeetHosts) -> None:
+        """Look for the hosts, which are named as their sites."""
+        told = partial(HostsMet, subgroup=order.subgroup, epoch=order.epoch, hosts=order.hosts)
+        self._network.look(self.site, order.hosts, lambda lost: self._emit(told(out_of_reach=lost)))
 
     # --- the network's side ----------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from diana.sim.load.workload import Submission
 from diana.sim.report import report as rp
 from diana.sim.sites.driver import Boot
 from diana.sim.specs.scenario_spec import Scenario
+from diana.sim.world import ahead
 from diana.sim.world.world import World
 
 LOOK_S = 1.0
@@ -41,7 +42,7 @@ def simulate(
 ) -> rp.Report:
     """Run one seed to its end. `trace` may follow a group's story, `crash_at` makes one boundary a crash; `watch` sees
     the world now and then and changes nothing."""
-    return run(World(scenario, seed, boot or Boot(), trace, crash_at), watch)
+    return run(World(scenario, seed, ahead.booted(scenario, seed, boot), trace, crash_at), watch)
 
 
 def run(world: World, watch: Watch | None = None) -> rp.Report:
@@ -262,6 +263,7 @@ def _bare_report(world: World) -> rp.Report:
         digest=world.trace.digest(),
         coverage=world.coverage.table() if world.coverage else {},
         migration=world.flows.report() if world.flows else None,
+        gang_figures=world.gangs.report() if world.gangs else None,
         traces=world.users.traces,
         outcome=world.outcome.result(world.seed) if world.outcome else None,
         takeovers_s=[took_s for pair in world.pairs for took_s in pair.takeovers],
@@ -301,7 +303,7 @@ def _refused(submission: Submission, gone: bool) -> rp.GroupReport:
         group=submission.group or "",
         state="gone" if gone else "refused",
         note=submission.refused or submission.why,
-        jobs=submission.work.jobs,
+        jobs=submission.jobs,
         sites={},
         predicted_s=0.0,
         done=0,
@@ -336,11 +338,13 @@ def unmet(scenario: Scenario, report: rp.Report) -> list[str]:
     groups = report.groups.values()
     used = {SiteId(site) for g in groups for site, jobs in g.sites.items() if jobs}
     makespan_s = max((g.makespan_s for g in groups), default=0.0)
+    starts = sum(site.executed for site in report.sites.values())
     rows: tuple[tuple[str, float, float, bool], ...] = (
         ("done", expect.done, sum(g.done for g in groups), sum(g.done for g in groups) == expect.done),
         ("failed", expect.failed, sum(g.failed for g in groups), sum(g.failed for g in groups) == expect.failed),
         ("sites_used", expect.sites_used, len(used), len(used) >= expect.sites_used),
         ("makespan_s", expect.makespan_s, makespan_s, makespan_s <= expect.makespan_s),
+        ("starts", expect.starts, starts, starts == expect.starts),
         ("faults", expect.faults, report.faults, report.faults >= expect.faults),
     )
     return [f"expect {key} = {want:g}: got {got:g}" for key, want, got, met in rows if want >= 0 and not met]

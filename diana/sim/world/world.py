@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import zlib
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 from diana.engine.journal.effects import GroupAccepted, GroupsAccepted, Reply
-from diana.engine.journal.events import AddDataset, Event
+from diana.engine.journal.events import AddDataset, Event, Run
 from diana.engine.journal.records import Record
+from diana.engine.machines.machines import most_ahead
 from diana.model.ids import MAIN_MACHINE, SiteId
 from diana.model.settings import Settings
 from diana.model.trust.principal import Principal, Role
@@ -29,6 +31,7 @@ from diana.sim.load.life import black_hole
 from diana.sim.load.workload import INSIST_S, Users
 from diana.sim.report.arrivals import Arrivals
 from diana.sim.report.flows import Flows
+from diana.sim.report.gang_figures import GangBook
 from diana.sim.report.outcome_digest import OutcomeDigest
 from diana.sim.scenario.topology import Topology
 from diana.sim.sites.driver import Boot
@@ -80,16 +83,21 @@ class World:
         )
         self.network.dial_only.update(SiteId(s.name) for s in scenario.sites if s.dial_only)
         settings = {SiteId(s.name): scenario.site_settings(s) for s in scenario.sites}
-        feeds = {
-            (SiteId(s.name), MAIN_MACHINE): MachineCap(settings[SiteId(s.name)].feed(), s.gpus) for s in scenario.sites
-        }
+        feeds: dict[tuple[SiteId, str], MachineCap] = {}
+        later = [event for event in scenario.events if event.kind == "slots"]
         for s in scenario.sites:
             its = settings[SiteId(s.name)]
-            feeds |= {(SiteId(s.name), m.name): MachineCap(m.slots + its.ahead_of(m.slots), m.gpus) for m in s.machines}
-        most = {site: its.user_max_running for site, its in settings.items()}
-        self.checkers = Checkers(self.clock, feeds, most)
+            for name, slots, gpus in (
+                (MAIN_MACHINE, max([its.slots, *(one.slots for one in later if s.name in one.sites)]), s.gpus),
+                *((m.name, m.slots, m.gpus) for m in s.machines),
+            ):
+                most = most_ahead(its, slots) if s.recalls else its.ahead_of(slots)
+                feeds[SiteId(s.name), name] = MachineCap(slots + most, gpus)
+        running = {site: its.user_max_running for site, its in settings.items()}
+        self.checkers = Checkers(self.clock, feeds, running)
         self.arrivals = Arrivals(len(settings)) if "arrivals" in scenario.report else None
         self.flows = Flows(self.clock, tuple(settings), self.checkers) if "migration" in scenario.report else None
+        self.gangs = GangBook(self.clock) if "gang_figures" in scenario.report else None
         self.coverage = self._watched() if "coverage" in scenario.report else None
         self._watcher: Watcher = self.flows or self.checkers
         """Sees what the LRMs do, and passes it on."""
@@ -97,7 +105,7 @@ class World:
         if "outcome" in scenario.report:
             self._watcher = self.outcome = OutcomeDigest(self.clock, self._watcher)
             self.network.watch = self.outcome.sent
-        watching = [one.committed for one in (self.flows, self.coverage, self.outcome) if one]
+        watching = [one.committed for one in (self.flows, self.coverage, self.outcome, self.gangs) if one]
         if watching:
             self.checkers.watch = partial(_tell, watching)
         self.sites: dict[SiteId, SimulatedSite | ReplicaPair] = {}
@@ -176,9 +184,26 @@ class World:
             name: SimLrm(self.clock, SiteId(spec.name), n, fast, lives[name], watcher, again, name, has, gpus)
             for name, n, fast, has, gpus in rows
         }
-        for lrm in lrms.values():
+        own_speed = {m.name: m.speed for m in spec.machines}
+        for name, lrm in lrms.items():
             lrm.recalls = spec.recalls
+            lrm.own_speed = own_speed.get(name, 0.0)
+            lrm.gap_of = self._drawn(spec, "gaps", spec.gaps_s)
+            lrm.wait_of = self._drawn(spec, "waits", spec.waits_s)
         return SimMachines(lrms)
+
+    def _drawn(self, spec: SiteSpec, what: str, times_s: tuple[float, ...]) -> Callable[[Run], float] | None:
+        """The way to draw one of these times for each run; by its name, so that what a change moves leaves all others
+        as they were."""
+        if not times_s:
+            return None
+        luck = chance.text_seed(self.seed, f"{what} of {spec.name}")
+
+        def draw(run: Run) -> float:
+            number = zlib.crc32(f"{run.subgroup}.{run.index}.{run.attempt}".encode())
+            return times_s[int(chance.fraction(luck, number) * len(times_s))]
+
+        return draw
 
     def begin(self) -> None:
         """Start all sites, register the datasets, let the users and the faults come."""

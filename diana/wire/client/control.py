@@ -48,7 +48,7 @@ class MoveRequest(Message, frozen=True):
     target: str
     """As for CancelRequest."""
     to: str
-    """The site its jobs are to run at."""
+    """The site its jobs are to run at. Empty: those that run save their state and go on from it where it is best."""
 
 
 class MoveResponse(Message, frozen=True):
@@ -77,6 +77,8 @@ class RetryRequest(Message, frozen=True):
     """True: also cancelled jobs."""
     unreachable: bool = False
     """True: also jobs at sites out of reach, with the whole of a group only; they may run on there for a while."""
+    memory: str = ""
+    """Those alone that ran out of memory, each with more: a size (`8G`), or a factor (`2x`). Empty: not asked for."""
 
 
 class RetryResponse(Message, frozen=True):

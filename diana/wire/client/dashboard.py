@@ -37,3 +37,9 @@ class ActivityResponse(Message, frozen=True):
     """Jobs done since the node's start; the next two count from then, too."""
     exported: tuple[int, ...] = ()
     imported: tuple[int, ...] = ()
+    queue_wait_s: tuple[float, ...] = ()
+    """Mean wait of jobs that left the queue."""
+    cpu_share: tuple[float, ...] = ()
+    """Part of the node's machine that is in use, 0 to 1: processors since the sample before, then memory and disk."""
+    memory_share: tuple[float, ...] = ()
+    disk_share: tuple[float, ...] = ()

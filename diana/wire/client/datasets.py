@@ -2,22 +2,8 @@
 
 from __future__ import annotations
 
+from diana.model.views.datasets import Dataset
 from diana.wire.client.base import Message
-
-
-class Dataset(Message, frozen=True):
-    name: str
-    site: str = ""
-    files: int = 0
-    """Number of files; -1: known by name only, from the site's summary."""
-    size_bytes: int = 0
-    version: int = 0
-    """Number of these contents among those registered at that site under the name, from 1; 0: not known."""
-    state: str = ""
-    """registered; changed (since it was registered); cached (brought from elsewhere, may go); partial (the same, not
-    all of it yet)."""
-    digest: str = ""
-    """SHA-256 of its list of files; empty: not known."""
 
 
 class DatasetsResponse(Message, frozen=True):

@@ -1,10 +1,12 @@
 """Messages of the client service about placements. See `model/views/decision.py` for the fields.
 
-The journal keeps those classes under the names they have there: they cannot be the messages themselves.
+The journal keeps those classes by snake-case keys, with weights by term and infinite seconds, which the published JSON
+does not have: they cannot be the messages themselves.
 """
 
 from __future__ import annotations
 
+from diana.model.views.decision import FailedRequirement, GangDecision, SiteCount
 from diana.wire.client.base import Message
 
 
@@ -44,6 +46,9 @@ class SiteCost(Message, frozen=True):
     transfer: float = 0.0
     cost: float = 0.0
     near_miss: str = ""
+    failed: tuple[FailedRequirement, ...] = ()
+    rank: float = 0.0
+    model_s: float = 0.0
 
 
 class PlannedPart(Message, frozen=True):
@@ -68,13 +73,6 @@ class CostWeight(Message, frozen=True):
 
     term: str
     weight: float = 0.0
-
-
-class SiteCount(Message, frozen=True):
-    """Number of sites without a row of their own for one reason."""
-
-    reason: str
-    sites: int = 0
 
 
 class Decision(Message, frozen=True):
@@ -103,3 +101,8 @@ class Decision(Message, frozen=True):
     basis: str = ""
     range_from: str = ""
     moved: str = ""
+    gang: GangDecision | None = None
+    processors: int = 0
+    """Processors of one job; told with a plan alone. 0: not told."""
+    waits: bool = False
+    """True in a plan whose jobs wait for their turn where they cannot start at once."""

@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from diana.model.views.contract import JobContract
+from diana.model.views.gang import GangWait
 from diana.model.views.group import GroupStatus, PartOutcome
 from diana.model.views.link import LinkMap
 from diana.model.views.queue import QueueView, Waiting
@@ -38,6 +40,7 @@ from diana.wire.client.datasets import (
 )
 from diana.wire.client.decisions import Decision
 from diana.wire.client.enrol import InviteRequest, InviteResponse
+from diana.wire.client.history import HistoryChunk, HistoryRequest
 from diana.wire.client.links import LinksRequest
 from diana.wire.client.operators import LedgerResponse, OperateRequest, OperateResponse
 from diana.wire.client.peers import (
@@ -101,6 +104,8 @@ class SubmitResponse(Message, frozen=True):
     """Groups in the order of the job file."""
     to_sign: tuple[ToSign, ...] = ()
     """Texts to sign. Nothing is submitted yet: submit again with `permits`."""
+    notes: tuple[str, ...] = ()
+    """Notes to the author of the job file, a line each."""
 
 
 class UploadRequest(Message, frozen=True):
@@ -193,6 +198,14 @@ class LogsRequest(Message, frozen=True):
     job: str
     """Id of a job, `alpha-12.3`, or of a group, for the logs of all its jobs in order of their index."""
     failed: bool = False
+    follow: bool = False
+    """True: a job's log as it is written, until the job has ended; a group's logs, each job's when it has ended, until
+    the group is final."""
+    tail: int = 0
+    """Only so many lines, the last ones; 0: all."""
+    start: int = 0
+    """Goes on where an earlier answer ended: its `next` and `attempt`."""
+    attempt: int = 0
 
 
 class LogsChunk(Message, frozen=True):
@@ -203,7 +216,15 @@ class LogsChunk(Message, frozen=True):
     error: str = ""
     """Fault of this job or its log; one line."""
     unreachable: bool = False
-    """True if there is a log that cannot be had now; `error` says why."""
+    """True if there is a log, or will be, that cannot be had now; `error` says why."""
+    next: int = 0
+    """With `follow`: where to go on."""
+    attempt: int = 0
+    """The job's attempt whose log this is."""
+    running: bool = False
+    """True if the job runs: there may be more later."""
+    note: str = ""
+    """With `follow`: what is waited for; one line."""
 
 
 class FetchRequest(Message, frozen=True):
@@ -236,6 +257,26 @@ class PlanResponse(Message, frozen=True):
     decision: Decision | None = None
     needs_files: tuple[str, ...] = ()
     groups: tuple[PlannedGroup, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+class JobStory(Message, frozen=True):
+    """The stand of one job, and how it ended."""
+
+    job: str
+    state: str
+    """waiting, held, given (its site does not say more), queued, running; or its outcome, such as DONE."""
+    site: str = ""
+    """Empty: it was given to none."""
+    attempt: int = 0
+    note: str = ""
+    """Why it waits, or the error it ended with."""
+    exit_code: int = 0
+    started_s: float = 0.0
+    ended_s: float = 0.0
+    """`started_s` and `ended_s` by the clock of its site."""
+    cpu_s: float = 0.0
+    max_rss_bytes: int = 0
 
 
 class ExplainResponse(Message, frozen=True):
@@ -249,6 +290,14 @@ class ExplainResponse(Message, frozen=True):
     predicted_low_s: float = 0.0
     predicted_high_s: float = 0.0
     placed_s: float = 0.0
+    gangs: tuple[GangWait, ...] = ()
+    contracts: tuple[JobContract, ...] = ()
+    job: JobStory | None = None
+    """Where a job was asked about: `decisions` has the one that placed it last."""
+    ways: tuple[str, ...] = ()
+    """Who made way for whom: jobs of the group for gangs, and others for its gangs, the latest last."""
+    exchanges: tuple[str, ...] = ()
+    """Processes of its running gangs that were exchanged for spares, and why; or why none was."""
 
 
 class InfoResponse(Message, frozen=True):
@@ -310,6 +359,7 @@ METHODS: dict[str, Method] = {
     "Results": Method(ResultsRequest, ResultsChunk, streams_out=True),
     "Logs": Method(LogsRequest, LogsChunk, streams_out=True),
     "Fetch": Method(FetchRequest, FetchChunk, streams_out=True),
+    "History": Method(HistoryRequest, HistoryChunk, streams_out=True),
     "Cancel": Method(CancelRequest, CancelResponse),
     "CancelHeld": Method(CancelHeldRequest, CancelHeldResponse),
     "Hold": Method(HoldRequest, HoldResponse),

@@ -44,6 +44,18 @@ class MachineRow(Message, frozen=True):
     jobs: int = 0
     note: str = ""
     """Note on a standby: whether it has every acknowledged entry."""
+    scratch_bytes: int = 0
+    """Size of the disk where its jobs have their scratch directories; 0: not known, nothing is checked."""
+    scratch_free_bytes: int = 0
+    """Bytes of it that are there for jobs and promised to none; of a known disk only, negative: not known."""
+    availability: float = 0.0
+    """Share of time for which the machine may be counted on, recent time most; 0: not counted."""
+    known_s: float = 0.0
+    """Seconds for which it is known whether it was there; older ones count less."""
+    goings: float = 0.0
+    """Times it went away unplanned; older ones count less."""
+    here_s: float = 0.0
+    """Seconds of `known_s` for which it was there."""
 
 
 class Count(Message, frozen=True):
@@ -64,6 +76,22 @@ class PeersResponse(Message, frozen=True):
     """Neighbours that cannot dial this site and relay to it."""
     relays_to: tuple[str, ...] = ()
     """Sites this one relays to."""
+    to_lead: str = ""
+    """Machine that ought to lead in the leader's place, being more available; empty: the leader goes on."""
+    why_to_lead: str = ""
+    """Reason why that machine ought to lead, or why the leader goes on."""
+    to_stand_by: str = ""
+    """Machine that ought to be the standby by its availability; empty: the site counts none."""
+    elects: bool = False
+    """True where the leader hands over by itself."""
+    forecast_error: float = 0.0
+    """Median of |true / foretold end - 1| over the groups scored last; they are this site's own."""
+    forecasts: int = 0
+    """Number of groups that this rests on; 0: too few, the error means nothing."""
+    ranges_held: float = 0.0
+    """Share of the ranges of ends told last that held the true end; 0.8 is meant."""
+    ranges: int = 0
+    """Number of ranges that this rests on."""
 
 
 class CheckResult(Message, frozen=True):

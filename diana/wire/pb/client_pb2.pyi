@@ -90,18 +90,20 @@ class SubmittedGroup(_message.Message):
     def __init__(self, group: _Optional[str] = ..., name: _Optional[str] = ..., jobs: _Optional[int] = ..., after: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class SubmitResponse(_message.Message):
-    __slots__ = ("group", "jobs", "needs_files", "groups", "to_sign")
+    __slots__ = ("group", "jobs", "needs_files", "groups", "to_sign", "notes")
     GROUP_FIELD_NUMBER: _ClassVar[int]
     JOBS_FIELD_NUMBER: _ClassVar[int]
     NEEDS_FILES_FIELD_NUMBER: _ClassVar[int]
     GROUPS_FIELD_NUMBER: _ClassVar[int]
     TO_SIGN_FIELD_NUMBER: _ClassVar[int]
+    NOTES_FIELD_NUMBER: _ClassVar[int]
     group: str
     jobs: int
     needs_files: _containers.RepeatedScalarFieldContainer[str]
     groups: _containers.RepeatedCompositeFieldContainer[SubmittedGroup]
     to_sign: _containers.RepeatedCompositeFieldContainer[ToSign]
-    def __init__(self, group: _Optional[str] = ..., jobs: _Optional[int] = ..., needs_files: _Optional[_Iterable[str]] = ..., groups: _Optional[_Iterable[_Union[SubmittedGroup, _Mapping]]] = ..., to_sign: _Optional[_Iterable[_Union[ToSign, _Mapping]]] = ...) -> None: ...
+    notes: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, group: _Optional[str] = ..., jobs: _Optional[int] = ..., needs_files: _Optional[_Iterable[str]] = ..., groups: _Optional[_Iterable[_Union[SubmittedGroup, _Mapping]]] = ..., to_sign: _Optional[_Iterable[_Union[ToSign, _Mapping]]] = ..., notes: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class UploadRequest(_message.Message):
     __slots__ = ("sha256", "data")
@@ -162,7 +164,7 @@ class SiteShare(_message.Message):
     def __init__(self, site: _Optional[str] = ..., jobs: _Optional[int] = ..., staging: _Optional[int] = ..., queued: _Optional[int] = ..., running: _Optional[int] = ..., done: _Optional[int] = ..., failed: _Optional[int] = ..., state: _Optional[str] = ..., age_s: _Optional[float] = ..., held: _Optional[int] = ..., level: _Optional[str] = ..., priority: _Optional[float] = ...) -> None: ...
 
 class GroupStatus(_message.Message):
-    __slots__ = ("group", "name", "owner", "state", "jobs", "unplaced", "staging", "queued", "running", "done", "failed", "cancelled", "held", "unreachable", "gathering", "final", "submitted_wall_s", "age_s", "first_start_s", "last_end_s", "bytes_moved", "shares", "note", "durability", "level", "priority", "after", "dataset", "expected_end_s", "expected_low_s", "expected_high_s")
+    __slots__ = ("group", "name", "owner", "state", "jobs", "unplaced", "staging", "queued", "running", "done", "failed", "cancelled", "held", "unreachable", "gathering", "final", "submitted_wall_s", "age_s", "first_start_s", "last_end_s", "bytes_moved", "shares", "note", "durability", "level", "priority", "after", "dataset", "expected_end_s", "expected_low_s", "expected_high_s", "components", "gangs", "gangs_waiting", "gangs_running", "notices")
     GROUP_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     OWNER_FIELD_NUMBER: _ClassVar[int]
@@ -194,6 +196,11 @@ class GroupStatus(_message.Message):
     EXPECTED_END_S_FIELD_NUMBER: _ClassVar[int]
     EXPECTED_LOW_S_FIELD_NUMBER: _ClassVar[int]
     EXPECTED_HIGH_S_FIELD_NUMBER: _ClassVar[int]
+    COMPONENTS_FIELD_NUMBER: _ClassVar[int]
+    GANGS_FIELD_NUMBER: _ClassVar[int]
+    GANGS_WAITING_FIELD_NUMBER: _ClassVar[int]
+    GANGS_RUNNING_FIELD_NUMBER: _ClassVar[int]
+    NOTICES_FIELD_NUMBER: _ClassVar[int]
     group: str
     name: str
     owner: str
@@ -225,7 +232,12 @@ class GroupStatus(_message.Message):
     expected_end_s: float
     expected_low_s: float
     expected_high_s: float
-    def __init__(self, group: _Optional[str] = ..., name: _Optional[str] = ..., owner: _Optional[str] = ..., state: _Optional[str] = ..., jobs: _Optional[int] = ..., unplaced: _Optional[int] = ..., staging: _Optional[int] = ..., queued: _Optional[int] = ..., running: _Optional[int] = ..., done: _Optional[int] = ..., failed: _Optional[int] = ..., cancelled: _Optional[int] = ..., held: _Optional[int] = ..., unreachable: _Optional[int] = ..., gathering: _Optional[int] = ..., final: _Optional[bool] = ..., submitted_wall_s: _Optional[float] = ..., age_s: _Optional[float] = ..., first_start_s: _Optional[float] = ..., last_end_s: _Optional[float] = ..., bytes_moved: _Optional[int] = ..., shares: _Optional[_Iterable[_Union[SiteShare, _Mapping]]] = ..., note: _Optional[str] = ..., durability: _Optional[int] = ..., level: _Optional[str] = ..., priority: _Optional[float] = ..., after: _Optional[_Iterable[str]] = ..., dataset: _Optional[str] = ..., expected_end_s: _Optional[float] = ..., expected_low_s: _Optional[float] = ..., expected_high_s: _Optional[float] = ...) -> None: ...
+    components: int
+    gangs: int
+    gangs_waiting: int
+    gangs_running: int
+    notices: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, group: _Optional[str] = ..., name: _Optional[str] = ..., owner: _Optional[str] = ..., state: _Optional[str] = ..., jobs: _Optional[int] = ..., unplaced: _Optional[int] = ..., staging: _Optional[int] = ..., queued: _Optional[int] = ..., running: _Optional[int] = ..., done: _Optional[int] = ..., failed: _Optional[int] = ..., cancelled: _Optional[int] = ..., held: _Optional[int] = ..., unreachable: _Optional[int] = ..., gathering: _Optional[int] = ..., final: _Optional[bool] = ..., submitted_wall_s: _Optional[float] = ..., age_s: _Optional[float] = ..., first_start_s: _Optional[float] = ..., last_end_s: _Optional[float] = ..., bytes_moved: _Optional[int] = ..., shares: _Optional[_Iterable[_Union[SiteShare, _Mapping]]] = ..., note: _Optional[str] = ..., durability: _Optional[int] = ..., level: _Optional[str] = ..., priority: _Optional[float] = ..., after: _Optional[_Iterable[str]] = ..., dataset: _Optional[str] = ..., expected_end_s: _Optional[float] = ..., expected_low_s: _Optional[float] = ..., expected_high_s: _Optional[float] = ..., components: _Optional[int] = ..., gangs: _Optional[int] = ..., gangs_waiting: _Optional[int] = ..., gangs_running: _Optional[int] = ..., notices: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class StatusResponse(_message.Message):
     __slots__ = ("groups", "left_out")
@@ -290,26 +302,42 @@ class ResultsChunk(_message.Message):
     def __init__(self, chunk: _Optional[int] = ..., site: _Optional[str] = ..., indices: _Optional[_Iterable[int]] = ..., attempts: _Optional[_Iterable[int]] = ..., outcomes: _Optional[_Iterable[str]] = ..., exit_codes: _Optional[_Iterable[int]] = ..., started_s: _Optional[_Iterable[float]] = ..., ended_s: _Optional[_Iterable[float]] = ..., cpu_s: _Optional[_Iterable[float]] = ..., max_rss_bytes: _Optional[_Iterable[int]] = ..., outputs: _Optional[_Iterable[_Union[_common_pb2.OutputFile, _Mapping]]] = ..., errors: _Optional[_Iterable[_Union[_common_pb2.JobError, _Mapping]]] = ..., chosen: _Optional[bool] = ...) -> None: ...
 
 class LogsRequest(_message.Message):
-    __slots__ = ("job", "failed")
+    __slots__ = ("job", "failed", "follow", "tail", "start", "attempt")
     JOB_FIELD_NUMBER: _ClassVar[int]
     FAILED_FIELD_NUMBER: _ClassVar[int]
+    FOLLOW_FIELD_NUMBER: _ClassVar[int]
+    TAIL_FIELD_NUMBER: _ClassVar[int]
+    START_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
     job: str
     failed: bool
-    def __init__(self, job: _Optional[str] = ..., failed: _Optional[bool] = ...) -> None: ...
+    follow: bool
+    tail: int
+    start: int
+    attempt: int
+    def __init__(self, job: _Optional[str] = ..., failed: _Optional[bool] = ..., follow: _Optional[bool] = ..., tail: _Optional[int] = ..., start: _Optional[int] = ..., attempt: _Optional[int] = ...) -> None: ...
 
 class LogsChunk(_message.Message):
-    __slots__ = ("job", "data", "truncated", "error", "unreachable")
+    __slots__ = ("job", "data", "truncated", "error", "unreachable", "next", "attempt", "running", "note")
     JOB_FIELD_NUMBER: _ClassVar[int]
     DATA_FIELD_NUMBER: _ClassVar[int]
     TRUNCATED_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
     UNREACHABLE_FIELD_NUMBER: _ClassVar[int]
+    NEXT_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    RUNNING_FIELD_NUMBER: _ClassVar[int]
+    NOTE_FIELD_NUMBER: _ClassVar[int]
     job: str
     data: bytes
     truncated: bool
     error: str
     unreachable: bool
-    def __init__(self, job: _Optional[str] = ..., data: _Optional[bytes] = ..., truncated: _Optional[bool] = ..., error: _Optional[str] = ..., unreachable: _Optional[bool] = ...) -> None: ...
+    next: int
+    attempt: int
+    running: bool
+    note: str
+    def __init__(self, job: _Optional[str] = ..., data: _Optional[bytes] = ..., truncated: _Optional[bool] = ..., error: _Optional[str] = ..., unreachable: _Optional[bool] = ..., next: _Optional[int] = ..., attempt: _Optional[int] = ..., running: _Optional[bool] = ..., note: _Optional[str] = ...) -> None: ...
 
 class FetchRequest(_message.Message):
     __slots__ = ("group", "pattern", "follow", "skip")
@@ -410,16 +438,18 @@ class ReleaseResponse(_message.Message):
     def __init__(self, jobs: _Optional[int] = ...) -> None: ...
 
 class RetryRequest(_message.Message):
-    __slots__ = ("target", "held", "cancelled", "unreachable")
+    __slots__ = ("target", "held", "cancelled", "unreachable", "memory")
     TARGET_FIELD_NUMBER: _ClassVar[int]
     HELD_FIELD_NUMBER: _ClassVar[int]
     CANCELLED_FIELD_NUMBER: _ClassVar[int]
     UNREACHABLE_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_FIELD_NUMBER: _ClassVar[int]
     target: str
     held: bool
     cancelled: bool
     unreachable: bool
-    def __init__(self, target: _Optional[str] = ..., held: _Optional[bool] = ..., cancelled: _Optional[bool] = ..., unreachable: _Optional[bool] = ...) -> None: ...
+    memory: str
+    def __init__(self, target: _Optional[str] = ..., held: _Optional[bool] = ..., cancelled: _Optional[bool] = ..., unreachable: _Optional[bool] = ..., memory: _Optional[str] = ...) -> None: ...
 
 class RetryResponse(_message.Message):
     __slots__ = ("jobs",)
@@ -428,7 +458,7 @@ class RetryResponse(_message.Message):
     def __init__(self, jobs: _Optional[int] = ...) -> None: ...
 
 class SiteCost(_message.Message):
-    __slots__ = ("site", "rejected", "wait_s", "stage_in_s", "run_s", "stage_out_s", "network_s", "total_s", "bytes_in", "slots", "work_ahead_s", "rtt_s", "bytes_per_s", "age_s", "wait_low_s", "wait_high_s", "stage_in_low_s", "stage_in_high_s", "run_low_s", "run_high_s", "total_low_s", "total_high_s", "bytes_out", "max_jobs", "runs_seen", "run_from", "jobs_ahead", "queued_jobs", "busy_fraction", "loss", "network", "computation", "transfer", "cost", "near_miss")
+    __slots__ = ("site", "rejected", "wait_s", "stage_in_s", "run_s", "stage_out_s", "network_s", "total_s", "bytes_in", "slots", "work_ahead_s", "rtt_s", "bytes_per_s", "age_s", "wait_low_s", "wait_high_s", "stage_in_low_s", "stage_in_high_s", "run_low_s", "run_high_s", "total_low_s", "total_high_s", "bytes_out", "max_jobs", "runs_seen", "run_from", "jobs_ahead", "queued_jobs", "busy_fraction", "loss", "network", "computation", "transfer", "cost", "near_miss", "failed", "rank", "model_s")
     SITE_FIELD_NUMBER: _ClassVar[int]
     REJECTED_FIELD_NUMBER: _ClassVar[int]
     WAIT_S_FIELD_NUMBER: _ClassVar[int]
@@ -464,6 +494,9 @@ class SiteCost(_message.Message):
     TRANSFER_FIELD_NUMBER: _ClassVar[int]
     COST_FIELD_NUMBER: _ClassVar[int]
     NEAR_MISS_FIELD_NUMBER: _ClassVar[int]
+    FAILED_FIELD_NUMBER: _ClassVar[int]
+    RANK_FIELD_NUMBER: _ClassVar[int]
+    MODEL_S_FIELD_NUMBER: _ClassVar[int]
     site: str
     rejected: str
     wait_s: float
@@ -499,7 +532,20 @@ class SiteCost(_message.Message):
     transfer: float
     cost: float
     near_miss: str
-    def __init__(self, site: _Optional[str] = ..., rejected: _Optional[str] = ..., wait_s: _Optional[float] = ..., stage_in_s: _Optional[float] = ..., run_s: _Optional[float] = ..., stage_out_s: _Optional[float] = ..., network_s: _Optional[float] = ..., total_s: _Optional[float] = ..., bytes_in: _Optional[int] = ..., slots: _Optional[int] = ..., work_ahead_s: _Optional[float] = ..., rtt_s: _Optional[float] = ..., bytes_per_s: _Optional[float] = ..., age_s: _Optional[float] = ..., wait_low_s: _Optional[float] = ..., wait_high_s: _Optional[float] = ..., stage_in_low_s: _Optional[float] = ..., stage_in_high_s: _Optional[float] = ..., run_low_s: _Optional[float] = ..., run_high_s: _Optional[float] = ..., total_low_s: _Optional[float] = ..., total_high_s: _Optional[float] = ..., bytes_out: _Optional[int] = ..., max_jobs: _Optional[int] = ..., runs_seen: _Optional[int] = ..., run_from: _Optional[str] = ..., jobs_ahead: _Optional[int] = ..., queued_jobs: _Optional[int] = ..., busy_fraction: _Optional[float] = ..., loss: _Optional[float] = ..., network: _Optional[float] = ..., computation: _Optional[float] = ..., transfer: _Optional[float] = ..., cost: _Optional[float] = ..., near_miss: _Optional[str] = ...) -> None: ...
+    failed: _containers.RepeatedCompositeFieldContainer[FailedRequirement]
+    rank: float
+    model_s: float
+    def __init__(self, site: _Optional[str] = ..., rejected: _Optional[str] = ..., wait_s: _Optional[float] = ..., stage_in_s: _Optional[float] = ..., run_s: _Optional[float] = ..., stage_out_s: _Optional[float] = ..., network_s: _Optional[float] = ..., total_s: _Optional[float] = ..., bytes_in: _Optional[int] = ..., slots: _Optional[int] = ..., work_ahead_s: _Optional[float] = ..., rtt_s: _Optional[float] = ..., bytes_per_s: _Optional[float] = ..., age_s: _Optional[float] = ..., wait_low_s: _Optional[float] = ..., wait_high_s: _Optional[float] = ..., stage_in_low_s: _Optional[float] = ..., stage_in_high_s: _Optional[float] = ..., run_low_s: _Optional[float] = ..., run_high_s: _Optional[float] = ..., total_low_s: _Optional[float] = ..., total_high_s: _Optional[float] = ..., bytes_out: _Optional[int] = ..., max_jobs: _Optional[int] = ..., runs_seen: _Optional[int] = ..., run_from: _Optional[str] = ..., jobs_ahead: _Optional[int] = ..., queued_jobs: _Optional[int] = ..., busy_fraction: _Optional[float] = ..., loss: _Optional[float] = ..., network: _Optional[float] = ..., computation: _Optional[float] = ..., transfer: _Optional[float] = ..., cost: _Optional[float] = ..., near_miss: _Optional[str] = ..., failed: _Optional[_Iterable[_Union[FailedRequirement, _Mapping]]] = ..., rank: _Optional[float] = ..., model_s: _Optional[float] = ...) -> None: ...
+
+class FailedRequirement(_message.Message):
+    __slots__ = ("text", "found", "near")
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    FOUND_FIELD_NUMBER: _ClassVar[int]
+    NEAR_FIELD_NUMBER: _ClassVar[int]
+    text: str
+    found: str
+    near: str
+    def __init__(self, text: _Optional[str] = ..., found: _Optional[str] = ..., near: _Optional[str] = ...) -> None: ...
 
 class PlannedPart(_message.Message):
     __slots__ = ("site", "jobs", "bytes_in", "predicted_end_s", "expected_end_s", "predicted_low_s", "predicted_high_s", "wait_s", "stage_in_s", "run_s", "stage_out_s", "bytes_out", "subgroups", "cost")
@@ -550,7 +596,7 @@ class SiteCount(_message.Message):
     def __init__(self, reason: _Optional[str] = ..., sites: _Optional[int] = ...) -> None: ...
 
 class Decision(_message.Message):
-    __slots__ = ("plan", "reason", "whole_s", "split_s", "candidates", "parts", "decided_at_s", "model", "raw", "job_class", "declared_class", "weights", "subgroup_jobs", "expected_s", "low_s", "high_s", "rejected", "reasons", "past_error", "past_groups", "basis", "range_from", "moved")
+    __slots__ = ("plan", "reason", "whole_s", "split_s", "candidates", "parts", "decided_at_s", "model", "raw", "job_class", "declared_class", "weights", "subgroup_jobs", "expected_s", "low_s", "high_s", "rejected", "reasons", "past_error", "past_groups", "basis", "range_from", "moved", "gang", "processors", "waits")
     PLAN_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
     WHOLE_S_FIELD_NUMBER: _ClassVar[int]
@@ -574,6 +620,9 @@ class Decision(_message.Message):
     BASIS_FIELD_NUMBER: _ClassVar[int]
     RANGE_FROM_FIELD_NUMBER: _ClassVar[int]
     MOVED_FIELD_NUMBER: _ClassVar[int]
+    GANG_FIELD_NUMBER: _ClassVar[int]
+    PROCESSORS_FIELD_NUMBER: _ClassVar[int]
+    WAITS_FIELD_NUMBER: _ClassVar[int]
     plan: str
     reason: str
     whole_s: float
@@ -597,7 +646,92 @@ class Decision(_message.Message):
     basis: str
     range_from: str
     moved: str
-    def __init__(self, plan: _Optional[str] = ..., reason: _Optional[str] = ..., whole_s: _Optional[float] = ..., split_s: _Optional[float] = ..., candidates: _Optional[_Iterable[_Union[SiteCost, _Mapping]]] = ..., parts: _Optional[_Iterable[_Union[PlannedPart, _Mapping]]] = ..., decided_at_s: _Optional[float] = ..., model: _Optional[str] = ..., raw: _Optional[bool] = ..., job_class: _Optional[str] = ..., declared_class: _Optional[bool] = ..., weights: _Optional[_Iterable[_Union[CostWeight, _Mapping]]] = ..., subgroup_jobs: _Optional[int] = ..., expected_s: _Optional[float] = ..., low_s: _Optional[float] = ..., high_s: _Optional[float] = ..., rejected: _Optional[int] = ..., reasons: _Optional[_Iterable[_Union[SiteCount, _Mapping]]] = ..., past_error: _Optional[float] = ..., past_groups: _Optional[int] = ..., basis: _Optional[str] = ..., range_from: _Optional[str] = ..., moved: _Optional[str] = ...) -> None: ...
+    gang: GangDecision
+    processors: int
+    waits: bool
+    def __init__(self, plan: _Optional[str] = ..., reason: _Optional[str] = ..., whole_s: _Optional[float] = ..., split_s: _Optional[float] = ..., candidates: _Optional[_Iterable[_Union[SiteCost, _Mapping]]] = ..., parts: _Optional[_Iterable[_Union[PlannedPart, _Mapping]]] = ..., decided_at_s: _Optional[float] = ..., model: _Optional[str] = ..., raw: _Optional[bool] = ..., job_class: _Optional[str] = ..., declared_class: _Optional[bool] = ..., weights: _Optional[_Iterable[_Union[CostWeight, _Mapping]]] = ..., subgroup_jobs: _Optional[int] = ..., expected_s: _Optional[float] = ..., low_s: _Optional[float] = ..., high_s: _Optional[float] = ..., rejected: _Optional[int] = ..., reasons: _Optional[_Iterable[_Union[SiteCount, _Mapping]]] = ..., past_error: _Optional[float] = ..., past_groups: _Optional[int] = ..., basis: _Optional[str] = ..., range_from: _Optional[str] = ..., moved: _Optional[str] = ..., gang: _Optional[_Union[GangDecision, _Mapping]] = ..., processors: _Optional[int] = ..., waits: _Optional[bool] = ...) -> None: ...
+
+class ComponentPlace(_message.Message):
+    __slots__ = ("component", "name", "processors", "gpus", "site", "sources", "bytes_in", "transfer_s", "wait_s", "items", "run_s", "model_s", "speed")
+    COMPONENT_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    PROCESSORS_FIELD_NUMBER: _ClassVar[int]
+    GPUS_FIELD_NUMBER: _ClassVar[int]
+    SITE_FIELD_NUMBER: _ClassVar[int]
+    SOURCES_FIELD_NUMBER: _ClassVar[int]
+    BYTES_IN_FIELD_NUMBER: _ClassVar[int]
+    TRANSFER_S_FIELD_NUMBER: _ClassVar[int]
+    WAIT_S_FIELD_NUMBER: _ClassVar[int]
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    RUN_S_FIELD_NUMBER: _ClassVar[int]
+    MODEL_S_FIELD_NUMBER: _ClassVar[int]
+    SPEED_FIELD_NUMBER: _ClassVar[int]
+    component: int
+    name: str
+    processors: int
+    gpus: int
+    site: str
+    sources: _containers.RepeatedScalarFieldContainer[str]
+    bytes_in: int
+    transfer_s: float
+    wait_s: float
+    items: int
+    run_s: float
+    model_s: float
+    speed: float
+    def __init__(self, component: _Optional[int] = ..., name: _Optional[str] = ..., processors: _Optional[int] = ..., gpus: _Optional[int] = ..., site: _Optional[str] = ..., sources: _Optional[_Iterable[str]] = ..., bytes_in: _Optional[int] = ..., transfer_s: _Optional[float] = ..., wait_s: _Optional[float] = ..., items: _Optional[int] = ..., run_s: _Optional[float] = ..., model_s: _Optional[float] = ..., speed: _Optional[float] = ...) -> None: ...
+
+class GangSite(_message.Message):
+    __slots__ = ("site", "idle", "slots", "widest", "age_s", "rejected")
+    SITE_FIELD_NUMBER: _ClassVar[int]
+    IDLE_FIELD_NUMBER: _ClassVar[int]
+    SLOTS_FIELD_NUMBER: _ClassVar[int]
+    WIDEST_FIELD_NUMBER: _ClassVar[int]
+    AGE_S_FIELD_NUMBER: _ClassVar[int]
+    REJECTED_FIELD_NUMBER: _ClassVar[int]
+    site: str
+    idle: int
+    slots: int
+    widest: int
+    age_s: float
+    rejected: str
+    def __init__(self, site: _Optional[str] = ..., idle: _Optional[int] = ..., slots: _Optional[int] = ..., widest: _Optional[int] = ..., age_s: _Optional[float] = ..., rejected: _Optional[str] = ...) -> None: ...
+
+class GangDecision(_message.Message):
+    __slots__ = ("policy", "components", "sites", "transfer_s", "wait_s", "run_s", "run_low_s", "run_high_s", "runs_seen", "mapper", "models", "most_models", "kinds", "searched_sites", "runner_up", "runner_up_s")
+    POLICY_FIELD_NUMBER: _ClassVar[int]
+    COMPONENTS_FIELD_NUMBER: _ClassVar[int]
+    SITES_FIELD_NUMBER: _ClassVar[int]
+    TRANSFER_S_FIELD_NUMBER: _ClassVar[int]
+    WAIT_S_FIELD_NUMBER: _ClassVar[int]
+    RUN_S_FIELD_NUMBER: _ClassVar[int]
+    RUN_LOW_S_FIELD_NUMBER: _ClassVar[int]
+    RUN_HIGH_S_FIELD_NUMBER: _ClassVar[int]
+    RUNS_SEEN_FIELD_NUMBER: _ClassVar[int]
+    MAPPER_FIELD_NUMBER: _ClassVar[int]
+    MODELS_FIELD_NUMBER: _ClassVar[int]
+    MOST_MODELS_FIELD_NUMBER: _ClassVar[int]
+    KINDS_FIELD_NUMBER: _ClassVar[int]
+    SEARCHED_SITES_FIELD_NUMBER: _ClassVar[int]
+    RUNNER_UP_FIELD_NUMBER: _ClassVar[int]
+    RUNNER_UP_S_FIELD_NUMBER: _ClassVar[int]
+    policy: str
+    components: _containers.RepeatedCompositeFieldContainer[ComponentPlace]
+    sites: _containers.RepeatedCompositeFieldContainer[GangSite]
+    transfer_s: float
+    wait_s: float
+    run_s: float
+    run_low_s: float
+    run_high_s: float
+    runs_seen: int
+    mapper: str
+    models: int
+    most_models: int
+    kinds: int
+    searched_sites: int
+    runner_up: _containers.RepeatedScalarFieldContainer[str]
+    runner_up_s: float
+    def __init__(self, policy: _Optional[str] = ..., components: _Optional[_Iterable[_Union[ComponentPlace, _Mapping]]] = ..., sites: _Optional[_Iterable[_Union[GangSite, _Mapping]]] = ..., transfer_s: _Optional[float] = ..., wait_s: _Optional[float] = ..., run_s: _Optional[float] = ..., run_low_s: _Optional[float] = ..., run_high_s: _Optional[float] = ..., runs_seen: _Optional[int] = ..., mapper: _Optional[str] = ..., models: _Optional[int] = ..., most_models: _Optional[int] = ..., kinds: _Optional[int] = ..., searched_sites: _Optional[int] = ..., runner_up: _Optional[_Iterable[str]] = ..., runner_up_s: _Optional[float] = ...) -> None: ...
 
 class PartOutcome(_message.Message):
     __slots__ = ("decision", "site", "jobs", "predicted_wait_s", "predicted_stage_in_s", "predicted_run_s", "predicted_end_s", "predicted_bytes_in", "started_s", "ended_s", "bytes_in", "over")
@@ -628,14 +762,16 @@ class PartOutcome(_message.Message):
     def __init__(self, decision: _Optional[int] = ..., site: _Optional[str] = ..., jobs: _Optional[int] = ..., predicted_wait_s: _Optional[float] = ..., predicted_stage_in_s: _Optional[float] = ..., predicted_run_s: _Optional[float] = ..., predicted_end_s: _Optional[float] = ..., predicted_bytes_in: _Optional[int] = ..., started_s: _Optional[float] = ..., ended_s: _Optional[float] = ..., bytes_in: _Optional[int] = ..., over: _Optional[bool] = ...) -> None: ...
 
 class PlanResponse(_message.Message):
-    __slots__ = ("decision", "needs_files", "groups")
+    __slots__ = ("decision", "needs_files", "groups", "notes")
     DECISION_FIELD_NUMBER: _ClassVar[int]
     NEEDS_FILES_FIELD_NUMBER: _ClassVar[int]
     GROUPS_FIELD_NUMBER: _ClassVar[int]
+    NOTES_FIELD_NUMBER: _ClassVar[int]
     decision: Decision
     needs_files: _containers.RepeatedScalarFieldContainer[str]
     groups: _containers.RepeatedCompositeFieldContainer[PlannedGroup]
-    def __init__(self, decision: _Optional[_Union[Decision, _Mapping]] = ..., needs_files: _Optional[_Iterable[str]] = ..., groups: _Optional[_Iterable[_Union[PlannedGroup, _Mapping]]] = ...) -> None: ...
+    notes: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, decision: _Optional[_Union[Decision, _Mapping]] = ..., needs_files: _Optional[_Iterable[str]] = ..., groups: _Optional[_Iterable[_Union[PlannedGroup, _Mapping]]] = ..., notes: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class PlannedGroup(_message.Message):
     __slots__ = ("name", "jobs", "decision", "waits_for")
@@ -650,7 +786,7 @@ class PlannedGroup(_message.Message):
     def __init__(self, name: _Optional[str] = ..., jobs: _Optional[int] = ..., decision: _Optional[_Union[Decision, _Mapping]] = ..., waits_for: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ExplainResponse(_message.Message):
-    __slots__ = ("group", "decisions", "achieved_s", "waiting", "outcomes", "predicted_s", "stays", "predicted_low_s", "predicted_high_s", "placed_s")
+    __slots__ = ("group", "decisions", "achieved_s", "waiting", "outcomes", "predicted_s", "stays", "predicted_low_s", "predicted_high_s", "placed_s", "gangs", "contracts", "job", "ways", "exchanges")
     GROUP_FIELD_NUMBER: _ClassVar[int]
     DECISIONS_FIELD_NUMBER: _ClassVar[int]
     ACHIEVED_S_FIELD_NUMBER: _ClassVar[int]
@@ -661,6 +797,11 @@ class ExplainResponse(_message.Message):
     PREDICTED_LOW_S_FIELD_NUMBER: _ClassVar[int]
     PREDICTED_HIGH_S_FIELD_NUMBER: _ClassVar[int]
     PLACED_S_FIELD_NUMBER: _ClassVar[int]
+    GANGS_FIELD_NUMBER: _ClassVar[int]
+    CONTRACTS_FIELD_NUMBER: _ClassVar[int]
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    WAYS_FIELD_NUMBER: _ClassVar[int]
+    EXCHANGES_FIELD_NUMBER: _ClassVar[int]
     group: str
     decisions: _containers.RepeatedCompositeFieldContainer[Decision]
     achieved_s: float
@@ -671,7 +812,92 @@ class ExplainResponse(_message.Message):
     predicted_low_s: float
     predicted_high_s: float
     placed_s: float
-    def __init__(self, group: _Optional[str] = ..., decisions: _Optional[_Iterable[_Union[Decision, _Mapping]]] = ..., achieved_s: _Optional[float] = ..., waiting: _Optional[_Iterable[_Union[_common_pb2.Waiting, _Mapping]]] = ..., outcomes: _Optional[_Iterable[_Union[PartOutcome, _Mapping]]] = ..., predicted_s: _Optional[float] = ..., stays: _Optional[_Iterable[str]] = ..., predicted_low_s: _Optional[float] = ..., predicted_high_s: _Optional[float] = ..., placed_s: _Optional[float] = ...) -> None: ...
+    gangs: _containers.RepeatedCompositeFieldContainer[GangWait]
+    contracts: _containers.RepeatedCompositeFieldContainer[JobContract]
+    job: JobStory
+    ways: _containers.RepeatedScalarFieldContainer[str]
+    exchanges: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, group: _Optional[str] = ..., decisions: _Optional[_Iterable[_Union[Decision, _Mapping]]] = ..., achieved_s: _Optional[float] = ..., waiting: _Optional[_Iterable[_Union[_common_pb2.Waiting, _Mapping]]] = ..., outcomes: _Optional[_Iterable[_Union[PartOutcome, _Mapping]]] = ..., predicted_s: _Optional[float] = ..., stays: _Optional[_Iterable[str]] = ..., predicted_low_s: _Optional[float] = ..., predicted_high_s: _Optional[float] = ..., placed_s: _Optional[float] = ..., gangs: _Optional[_Iterable[_Union[GangWait, _Mapping]]] = ..., contracts: _Optional[_Iterable[_Union[JobContract, _Mapping]]] = ..., job: _Optional[_Union[JobStory, _Mapping]] = ..., ways: _Optional[_Iterable[str]] = ..., exchanges: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class JobContract(_message.Message):
+    __slots__ = ("index", "attempt", "site", "done", "total", "last_ratio", "mean_ratio", "state", "remaining_s", "relaxed")
+    INDEX_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    SITE_FIELD_NUMBER: _ClassVar[int]
+    DONE_FIELD_NUMBER: _ClassVar[int]
+    TOTAL_FIELD_NUMBER: _ClassVar[int]
+    LAST_RATIO_FIELD_NUMBER: _ClassVar[int]
+    MEAN_RATIO_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    REMAINING_S_FIELD_NUMBER: _ClassVar[int]
+    RELAXED_FIELD_NUMBER: _ClassVar[int]
+    index: int
+    attempt: int
+    site: str
+    done: float
+    total: float
+    last_ratio: float
+    mean_ratio: float
+    state: str
+    remaining_s: float
+    relaxed: str
+    def __init__(self, index: _Optional[int] = ..., attempt: _Optional[int] = ..., site: _Optional[str] = ..., done: _Optional[float] = ..., total: _Optional[float] = ..., last_ratio: _Optional[float] = ..., mean_ratio: _Optional[float] = ..., state: _Optional[str] = ..., remaining_s: _Optional[float] = ..., relaxed: _Optional[str] = ...) -> None: ...
+
+class JobStory(_message.Message):
+    __slots__ = ("job", "state", "site", "attempt", "note", "exit_code", "started_s", "ended_s", "cpu_s", "max_rss_bytes")
+    JOB_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    SITE_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    NOTE_FIELD_NUMBER: _ClassVar[int]
+    EXIT_CODE_FIELD_NUMBER: _ClassVar[int]
+    STARTED_S_FIELD_NUMBER: _ClassVar[int]
+    ENDED_S_FIELD_NUMBER: _ClassVar[int]
+    CPU_S_FIELD_NUMBER: _ClassVar[int]
+    MAX_RSS_BYTES_FIELD_NUMBER: _ClassVar[int]
+    job: str
+    state: str
+    site: str
+    attempt: int
+    note: str
+    exit_code: int
+    started_s: float
+    ended_s: float
+    cpu_s: float
+    max_rss_bytes: int
+    def __init__(self, job: _Optional[str] = ..., state: _Optional[str] = ..., site: _Optional[str] = ..., attempt: _Optional[int] = ..., note: _Optional[str] = ..., exit_code: _Optional[int] = ..., started_s: _Optional[float] = ..., ended_s: _Optional[float] = ..., cpu_s: _Optional[float] = ..., max_rss_bytes: _Optional[int] = ...) -> None: ...
+
+class GangWait(_message.Message):
+    __slots__ = ("gang", "tries", "components", "gives_up_s", "again_s", "level")
+    GANG_FIELD_NUMBER: _ClassVar[int]
+    TRIES_FIELD_NUMBER: _ClassVar[int]
+    COMPONENTS_FIELD_NUMBER: _ClassVar[int]
+    GIVES_UP_S_FIELD_NUMBER: _ClassVar[int]
+    AGAIN_S_FIELD_NUMBER: _ClassVar[int]
+    LEVEL_FIELD_NUMBER: _ClassVar[int]
+    gang: int
+    tries: int
+    components: _containers.RepeatedCompositeFieldContainer[ComponentsAt]
+    gives_up_s: float
+    again_s: float
+    level: str
+    def __init__(self, gang: _Optional[int] = ..., tries: _Optional[int] = ..., components: _Optional[_Iterable[_Union[ComponentsAt, _Mapping]]] = ..., gives_up_s: _Optional[float] = ..., again_s: _Optional[float] = ..., level: _Optional[str] = ...) -> None: ...
+
+class ComponentsAt(_message.Message):
+    __slots__ = ("site", "components", "processors", "state", "since_s", "expected_s")
+    SITE_FIELD_NUMBER: _ClassVar[int]
+    COMPONENTS_FIELD_NUMBER: _ClassVar[int]
+    PROCESSORS_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    SINCE_S_FIELD_NUMBER: _ClassVar[int]
+    EXPECTED_S_FIELD_NUMBER: _ClassVar[int]
+    site: str
+    components: int
+    processors: int
+    state: str
+    since_s: float
+    expected_s: float
+    def __init__(self, site: _Optional[str] = ..., components: _Optional[int] = ..., processors: _Optional[int] = ..., state: _Optional[str] = ..., since_s: _Optional[float] = ..., expected_s: _Optional[float] = ...) -> None: ...
 
 class QueueReadRequest(_message.Message):
     __slots__ = ("site",)
@@ -1082,7 +1308,7 @@ class PeerRow(_message.Message):
     def __init__(self, site: _Optional[str] = ..., state: _Optional[str] = ..., note: _Optional[str] = ..., age_s: _Optional[float] = ..., summary_age_s: _Optional[float] = ..., address: _Optional[str] = ..., via: _Optional[_Iterable[str]] = ..., release: _Optional[str] = ..., rtt_s: _Optional[float] = ..., held: _Optional[str] = ..., link: _Optional[str] = ..., streams: _Optional[int] = ..., dials_out_only: _Optional[bool] = ...) -> None: ...
 
 class MachineRow(_message.Message):
-    __slots__ = ("machine", "role", "state", "away_s", "slots", "used_slots", "jobs", "note")
+    __slots__ = ("machine", "role", "state", "away_s", "slots", "used_slots", "jobs", "note", "scratch_bytes", "scratch_free_bytes", "availability", "known_s", "goings", "here_s")
     MACHINE_FIELD_NUMBER: _ClassVar[int]
     ROLE_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
@@ -1091,6 +1317,12 @@ class MachineRow(_message.Message):
     USED_SLOTS_FIELD_NUMBER: _ClassVar[int]
     JOBS_FIELD_NUMBER: _ClassVar[int]
     NOTE_FIELD_NUMBER: _ClassVar[int]
+    SCRATCH_BYTES_FIELD_NUMBER: _ClassVar[int]
+    SCRATCH_FREE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    AVAILABILITY_FIELD_NUMBER: _ClassVar[int]
+    KNOWN_S_FIELD_NUMBER: _ClassVar[int]
+    GOINGS_FIELD_NUMBER: _ClassVar[int]
+    HERE_S_FIELD_NUMBER: _ClassVar[int]
     machine: str
     role: str
     state: str
@@ -1099,7 +1331,13 @@ class MachineRow(_message.Message):
     used_slots: int
     jobs: int
     note: str
-    def __init__(self, machine: _Optional[str] = ..., role: _Optional[str] = ..., state: _Optional[str] = ..., away_s: _Optional[float] = ..., slots: _Optional[int] = ..., used_slots: _Optional[int] = ..., jobs: _Optional[int] = ..., note: _Optional[str] = ...) -> None: ...
+    scratch_bytes: int
+    scratch_free_bytes: int
+    availability: float
+    known_s: float
+    goings: float
+    here_s: float
+    def __init__(self, machine: _Optional[str] = ..., role: _Optional[str] = ..., state: _Optional[str] = ..., away_s: _Optional[float] = ..., slots: _Optional[int] = ..., used_slots: _Optional[int] = ..., jobs: _Optional[int] = ..., note: _Optional[str] = ..., scratch_bytes: _Optional[int] = ..., scratch_free_bytes: _Optional[int] = ..., availability: _Optional[float] = ..., known_s: _Optional[float] = ..., goings: _Optional[float] = ..., here_s: _Optional[float] = ...) -> None: ...
 
 class Count(_message.Message):
     __slots__ = ("what", "count")
@@ -1110,7 +1348,7 @@ class Count(_message.Message):
     def __init__(self, what: _Optional[str] = ..., count: _Optional[int] = ...) -> None: ...
 
 class PeersResponse(_message.Message):
-    __slots__ = ("site", "peers", "machines", "counts", "witness", "relayed_by", "relays_to")
+    __slots__ = ("site", "peers", "machines", "counts", "witness", "relayed_by", "relays_to", "to_lead", "why_to_lead", "to_stand_by", "elects", "forecast_error", "forecasts", "ranges_held", "ranges")
     SITE_FIELD_NUMBER: _ClassVar[int]
     PEERS_FIELD_NUMBER: _ClassVar[int]
     MACHINES_FIELD_NUMBER: _ClassVar[int]
@@ -1118,6 +1356,14 @@ class PeersResponse(_message.Message):
     WITNESS_FIELD_NUMBER: _ClassVar[int]
     RELAYED_BY_FIELD_NUMBER: _ClassVar[int]
     RELAYS_TO_FIELD_NUMBER: _ClassVar[int]
+    TO_LEAD_FIELD_NUMBER: _ClassVar[int]
+    WHY_TO_LEAD_FIELD_NUMBER: _ClassVar[int]
+    TO_STAND_BY_FIELD_NUMBER: _ClassVar[int]
+    ELECTS_FIELD_NUMBER: _ClassVar[int]
+    FORECAST_ERROR_FIELD_NUMBER: _ClassVar[int]
+    FORECASTS_FIELD_NUMBER: _ClassVar[int]
+    RANGES_HELD_FIELD_NUMBER: _ClassVar[int]
+    RANGES_FIELD_NUMBER: _ClassVar[int]
     site: str
     peers: _containers.RepeatedCompositeFieldContainer[PeerRow]
     machines: _containers.RepeatedCompositeFieldContainer[MachineRow]
@@ -1125,7 +1371,15 @@ class PeersResponse(_message.Message):
     witness: str
     relayed_by: _containers.RepeatedScalarFieldContainer[str]
     relays_to: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, site: _Optional[str] = ..., peers: _Optional[_Iterable[_Union[PeerRow, _Mapping]]] = ..., machines: _Optional[_Iterable[_Union[MachineRow, _Mapping]]] = ..., counts: _Optional[_Iterable[_Union[Count, _Mapping]]] = ..., witness: _Optional[str] = ..., relayed_by: _Optional[_Iterable[str]] = ..., relays_to: _Optional[_Iterable[str]] = ...) -> None: ...
+    to_lead: str
+    why_to_lead: str
+    to_stand_by: str
+    elects: bool
+    forecast_error: float
+    forecasts: int
+    ranges_held: float
+    ranges: int
+    def __init__(self, site: _Optional[str] = ..., peers: _Optional[_Iterable[_Union[PeerRow, _Mapping]]] = ..., machines: _Optional[_Iterable[_Union[MachineRow, _Mapping]]] = ..., counts: _Optional[_Iterable[_Union[Count, _Mapping]]] = ..., witness: _Optional[str] = ..., relayed_by: _Optional[_Iterable[str]] = ..., relays_to: _Optional[_Iterable[str]] = ..., to_lead: _Optional[str] = ..., why_to_lead: _Optional[str] = ..., to_stand_by: _Optional[str] = ..., elects: _Optional[bool] = ..., forecast_error: _Optional[float] = ..., forecasts: _Optional[int] = ..., ranges_held: _Optional[float] = ..., ranges: _Optional[int] = ...) -> None: ...
 
 class DashboardRequest(_message.Message):
     __slots__ = ("scope", "for_s")
@@ -1152,7 +1406,7 @@ class ActivityRequest(_message.Message):
     def __init__(self, after_wall_s: _Optional[float] = ...) -> None: ...
 
 class ActivityResponse(_message.Message):
-    __slots__ = ("at_wall_s", "slots", "used_slots", "queued", "running", "done", "exported", "imported")
+    __slots__ = ("at_wall_s", "slots", "used_slots", "queued", "running", "done", "exported", "imported", "queue_wait_s", "cpu_share", "memory_share", "disk_share")
     AT_WALL_S_FIELD_NUMBER: _ClassVar[int]
     SLOTS_FIELD_NUMBER: _ClassVar[int]
     USED_SLOTS_FIELD_NUMBER: _ClassVar[int]
@@ -1161,6 +1415,10 @@ class ActivityResponse(_message.Message):
     DONE_FIELD_NUMBER: _ClassVar[int]
     EXPORTED_FIELD_NUMBER: _ClassVar[int]
     IMPORTED_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_WAIT_S_FIELD_NUMBER: _ClassVar[int]
+    CPU_SHARE_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_SHARE_FIELD_NUMBER: _ClassVar[int]
+    DISK_SHARE_FIELD_NUMBER: _ClassVar[int]
     at_wall_s: _containers.RepeatedScalarFieldContainer[float]
     slots: _containers.RepeatedScalarFieldContainer[int]
     used_slots: _containers.RepeatedScalarFieldContainer[int]
@@ -1169,7 +1427,11 @@ class ActivityResponse(_message.Message):
     done: _containers.RepeatedScalarFieldContainer[int]
     exported: _containers.RepeatedScalarFieldContainer[int]
     imported: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, at_wall_s: _Optional[_Iterable[float]] = ..., slots: _Optional[_Iterable[int]] = ..., used_slots: _Optional[_Iterable[int]] = ..., queued: _Optional[_Iterable[int]] = ..., running: _Optional[_Iterable[int]] = ..., done: _Optional[_Iterable[int]] = ..., exported: _Optional[_Iterable[int]] = ..., imported: _Optional[_Iterable[int]] = ...) -> None: ...
+    queue_wait_s: _containers.RepeatedScalarFieldContainer[float]
+    cpu_share: _containers.RepeatedScalarFieldContainer[float]
+    memory_share: _containers.RepeatedScalarFieldContainer[float]
+    disk_share: _containers.RepeatedScalarFieldContainer[float]
+    def __init__(self, at_wall_s: _Optional[_Iterable[float]] = ..., slots: _Optional[_Iterable[int]] = ..., used_slots: _Optional[_Iterable[int]] = ..., queued: _Optional[_Iterable[int]] = ..., running: _Optional[_Iterable[int]] = ..., done: _Optional[_Iterable[int]] = ..., exported: _Optional[_Iterable[int]] = ..., imported: _Optional[_Iterable[int]] = ..., queue_wait_s: _Optional[_Iterable[float]] = ..., cpu_share: _Optional[_Iterable[float]] = ..., memory_share: _Optional[_Iterable[float]] = ..., disk_share: _Optional[_Iterable[float]] = ...) -> None: ...
 
 class CheckResult(_message.Message):
     __slots__ = ("name", "state", "found", "mend")
@@ -1194,3 +1456,183 @@ class MetricsResponse(_message.Message):
     TEXT_FIELD_NUMBER: _ClassVar[int]
     text: str
     def __init__(self, text: _Optional[str] = ...) -> None: ...
+
+class HistoryRequest(_message.Message):
+    __slots__ = ("grid", "from_wall_s", "to_wall_s")
+    GRID_FIELD_NUMBER: _ClassVar[int]
+    FROM_WALL_S_FIELD_NUMBER: _ClassVar[int]
+    TO_WALL_S_FIELD_NUMBER: _ClassVar[int]
+    grid: bool
+    from_wall_s: float
+    to_wall_s: float
+    def __init__(self, grid: _Optional[bool] = ..., from_wall_s: _Optional[float] = ..., to_wall_s: _Optional[float] = ...) -> None: ...
+
+class HistoryChunk(_message.Message):
+    __slots__ = ("untold", "why", "site", "group", "rows")
+    UNTOLD_FIELD_NUMBER: _ClassVar[int]
+    WHY_FIELD_NUMBER: _ClassVar[int]
+    SITE_FIELD_NUMBER: _ClassVar[int]
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    untold: str
+    why: str
+    site: PastSite
+    group: PastGroup
+    rows: PastRows
+    def __init__(self, untold: _Optional[str] = ..., why: _Optional[str] = ..., site: _Optional[_Union[PastSite, _Mapping]] = ..., group: _Optional[_Union[PastGroup, _Mapping]] = ..., rows: _Optional[_Union[PastRows, _Mapping]] = ...) -> None: ...
+
+class PastMachine(_message.Message):
+    __slots__ = ("name", "slots", "gpus", "gone")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    SLOTS_FIELD_NUMBER: _ClassVar[int]
+    GPUS_FIELD_NUMBER: _ClassVar[int]
+    GONE_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    slots: int
+    gpus: int
+    gone: bool
+    def __init__(self, name: _Optional[str] = ..., slots: _Optional[int] = ..., gpus: _Optional[int] = ..., gone: _Optional[bool] = ...) -> None: ...
+
+class PastWindow(_message.Message):
+    __slots__ = ("from_wall_s", "to_wall_s", "machines", "reason")
+    FROM_WALL_S_FIELD_NUMBER: _ClassVar[int]
+    TO_WALL_S_FIELD_NUMBER: _ClassVar[int]
+    MACHINES_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    from_wall_s: float
+    to_wall_s: float
+    machines: _containers.RepeatedScalarFieldContainer[str]
+    reason: str
+    def __init__(self, from_wall_s: _Optional[float] = ..., to_wall_s: _Optional[float] = ..., machines: _Optional[_Iterable[str]] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class PastSite(_message.Message):
+    __slots__ = ("site", "wall_s", "keep_s", "slots", "speed", "settings", "machines", "maintenance", "moments")
+    SITE_FIELD_NUMBER: _ClassVar[int]
+    WALL_S_FIELD_NUMBER: _ClassVar[int]
+    KEEP_S_FIELD_NUMBER: _ClassVar[int]
+    SLOTS_FIELD_NUMBER: _ClassVar[int]
+    SPEED_FIELD_NUMBER: _ClassVar[int]
+    SETTINGS_FIELD_NUMBER: _ClassVar[int]
+    MACHINES_FIELD_NUMBER: _ClassVar[int]
+    MAINTENANCE_FIELD_NUMBER: _ClassVar[int]
+    MOMENTS_FIELD_NUMBER: _ClassVar[int]
+    site: str
+    wall_s: float
+    keep_s: float
+    slots: int
+    speed: float
+    settings: str
+    machines: _containers.RepeatedCompositeFieldContainer[PastMachine]
+    maintenance: _containers.RepeatedCompositeFieldContainer[PastWindow]
+    moments: _containers.RepeatedCompositeFieldContainer[PastMoment]
+    def __init__(self, site: _Optional[str] = ..., wall_s: _Optional[float] = ..., keep_s: _Optional[float] = ..., slots: _Optional[int] = ..., speed: _Optional[float] = ..., settings: _Optional[str] = ..., machines: _Optional[_Iterable[_Union[PastMachine, _Mapping]]] = ..., maintenance: _Optional[_Iterable[_Union[PastWindow, _Mapping]]] = ..., moments: _Optional[_Iterable[_Union[PastMoment, _Mapping]]] = ...) -> None: ...
+
+class PastMoment(_message.Message):
+    __slots__ = ("wall_s", "slots", "speed", "drained")
+    WALL_S_FIELD_NUMBER: _ClassVar[int]
+    SLOTS_FIELD_NUMBER: _ClassVar[int]
+    SPEED_FIELD_NUMBER: _ClassVar[int]
+    DRAINED_FIELD_NUMBER: _ClassVar[int]
+    wall_s: float
+    slots: int
+    speed: float
+    drained: bool
+    def __init__(self, wall_s: _Optional[float] = ..., slots: _Optional[int] = ..., speed: _Optional[float] = ..., drained: _Optional[bool] = ...) -> None: ...
+
+class PastOrder(_message.Message):
+    __slots__ = ("after_s", "kind", "whole", "indices", "to")
+    AFTER_S_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    WHOLE_FIELD_NUMBER: _ClassVar[int]
+    INDICES_FIELD_NUMBER: _ClassVar[int]
+    TO_FIELD_NUMBER: _ClassVar[int]
+    after_s: float
+    kind: str
+    whole: bool
+    indices: str
+    to: str
+    def __init__(self, after_s: _Optional[float] = ..., kind: _Optional[str] = ..., whole: _Optional[bool] = ..., indices: _Optional[str] = ..., to: _Optional[str] = ...) -> None: ...
+
+class PastGroup(_message.Message):
+    __slots__ = ("group", "owner", "jobs", "submitted_wall_s", "submitted_s", "final", "cancelled", "retried", "work_s", "processors", "components", "gpus", "memory_bytes", "datasets", "file_per_job", "output_bytes", "bytes_in", "sites", "max_subgroup", "max_parallel", "on_crash", "on_site_lost", "after", "orders", "foretold_after_s", "foretold_end_s", "foretold_low_s", "foretold_high_s")
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    OWNER_FIELD_NUMBER: _ClassVar[int]
+    JOBS_FIELD_NUMBER: _ClassVar[int]
+    SUBMITTED_WALL_S_FIELD_NUMBER: _ClassVar[int]
+    SUBMITTED_S_FIELD_NUMBER: _ClassVar[int]
+    FINAL_FIELD_NUMBER: _ClassVar[int]
+    CANCELLED_FIELD_NUMBER: _ClassVar[int]
+    RETRIED_FIELD_NUMBER: _ClassVar[int]
+    WORK_S_FIELD_NUMBER: _ClassVar[int]
+    PROCESSORS_FIELD_NUMBER: _ClassVar[int]
+    COMPONENTS_FIELD_NUMBER: _ClassVar[int]
+    GPUS_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_BYTES_FIELD_NUMBER: _ClassVar[int]
+    DATASETS_FIELD_NUMBER: _ClassVar[int]
+    FILE_PER_JOB_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_BYTES_FIELD_NUMBER: _ClassVar[int]
+    BYTES_IN_FIELD_NUMBER: _ClassVar[int]
+    SITES_FIELD_NUMBER: _ClassVar[int]
+    MAX_SUBGROUP_FIELD_NUMBER: _ClassVar[int]
+    MAX_PARALLEL_FIELD_NUMBER: _ClassVar[int]
+    ON_CRASH_FIELD_NUMBER: _ClassVar[int]
+    ON_SITE_LOST_FIELD_NUMBER: _ClassVar[int]
+    AFTER_FIELD_NUMBER: _ClassVar[int]
+    ORDERS_FIELD_NUMBER: _ClassVar[int]
+    FORETOLD_AFTER_S_FIELD_NUMBER: _ClassVar[int]
+    FORETOLD_END_S_FIELD_NUMBER: _ClassVar[int]
+    FORETOLD_LOW_S_FIELD_NUMBER: _ClassVar[int]
+    FORETOLD_HIGH_S_FIELD_NUMBER: _ClassVar[int]
+    group: str
+    owner: str
+    jobs: int
+    submitted_wall_s: float
+    submitted_s: float
+    final: bool
+    cancelled: int
+    retried: int
+    work_s: float
+    processors: int
+    components: str
+    gpus: int
+    memory_bytes: int
+    datasets: _containers.RepeatedScalarFieldContainer[str]
+    file_per_job: bool
+    output_bytes: int
+    bytes_in: int
+    sites: _containers.RepeatedScalarFieldContainer[str]
+    max_subgroup: int
+    max_parallel: int
+    on_crash: str
+    on_site_lost: str
+    after: _containers.RepeatedScalarFieldContainer[str]
+    orders: _containers.RepeatedCompositeFieldContainer[PastOrder]
+    foretold_after_s: float
+    foretold_end_s: float
+    foretold_low_s: float
+    foretold_high_s: float
+    def __init__(self, group: _Optional[str] = ..., owner: _Optional[str] = ..., jobs: _Optional[int] = ..., submitted_wall_s: _Optional[float] = ..., submitted_s: _Optional[float] = ..., final: _Optional[bool] = ..., cancelled: _Optional[int] = ..., retried: _Optional[int] = ..., work_s: _Optional[float] = ..., processors: _Optional[int] = ..., components: _Optional[str] = ..., gpus: _Optional[int] = ..., memory_bytes: _Optional[int] = ..., datasets: _Optional[_Iterable[str]] = ..., file_per_job: _Optional[bool] = ..., output_bytes: _Optional[int] = ..., bytes_in: _Optional[int] = ..., sites: _Optional[_Iterable[str]] = ..., max_subgroup: _Optional[int] = ..., max_parallel: _Optional[int] = ..., on_crash: _Optional[str] = ..., on_site_lost: _Optional[str] = ..., after: _Optional[_Iterable[str]] = ..., orders: _Optional[_Iterable[_Union[PastOrder, _Mapping]]] = ..., foretold_after_s: _Optional[float] = ..., foretold_end_s: _Optional[float] = ..., foretold_low_s: _Optional[float] = ..., foretold_high_s: _Optional[float] = ...) -> None: ...
+
+class PastRows(_message.Message):
+    __slots__ = ("site", "indices", "attempts", "outcomes", "started_s", "ended_s", "cpu_s", "max_rss_bytes", "output_bytes", "earlier")
+    SITE_FIELD_NUMBER: _ClassVar[int]
+    INDICES_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
+    OUTCOMES_FIELD_NUMBER: _ClassVar[int]
+    STARTED_S_FIELD_NUMBER: _ClassVar[int]
+    ENDED_S_FIELD_NUMBER: _ClassVar[int]
+    CPU_S_FIELD_NUMBER: _ClassVar[int]
+    MAX_RSS_BYTES_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_BYTES_FIELD_NUMBER: _ClassVar[int]
+    EARLIER_FIELD_NUMBER: _ClassVar[int]
+    site: str
+    indices: _containers.RepeatedScalarFieldContainer[int]
+    attempts: _containers.RepeatedScalarFieldContainer[int]
+    outcomes: _containers.RepeatedScalarFieldContainer[str]
+    started_s: _containers.RepeatedScalarFieldContainer[float]
+    ended_s: _containers.RepeatedScalarFieldContainer[float]
+    cpu_s: _containers.RepeatedScalarFieldContainer[float]
+    max_rss_bytes: _containers.RepeatedScalarFieldContainer[int]
+    output_bytes: _containers.RepeatedScalarFieldContainer[int]
+    earlier: bool
+    def __init__(self, site: _Optional[str] = ..., indices: _Optional[_Iterable[int]] = ..., attempts: _Optional[_Iterable[int]] = ..., outcomes: _Optional[_Iterable[str]] = ..., started_s: _Optional[_Iterable[float]] = ..., ended_s: _Optional[_Iterable[float]] = ..., cpu_s: _Optional[_Iterable[float]] = ..., max_rss_bytes: _Optional[_Iterable[int]] = ..., output_bytes: _Optional[_Iterable[int]] = ..., earlier: _Optional[bool] = ...) -> None: ...

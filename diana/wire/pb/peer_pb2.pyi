@@ -26,7 +26,7 @@ class Envelope(_message.Message):
     def __init__(self, version: _Optional[int] = ..., sender: _Optional[str] = ..., receiver: _Optional[str] = ..., generation: _Optional[int] = ..., payload: _Optional[bytes] = ..., signature: _Optional[bytes] = ..., kept: _Optional[bool] = ...) -> None: ...
 
 class PeerMessage(_message.Message):
-    __slots__ = ("hello", "retry", "summary", "quote_request", "quote", "prepare", "prepared", "refused", "commit", "committed", "abort", "aborted", "lost", "progress", "result", "result_ack", "control", "control_ack", "queue_request", "queue_report", "gossip", "ledger_news", "met", "holdings", "surplus", "work_invited", "room_request", "room_grant", "renew", "renewed", "reserve", "turn_call")
+    __slots__ = ("hello", "retry", "summary", "quote_request", "quote", "prepare", "prepared", "refused", "commit", "committed", "abort", "aborted", "lost", "progress", "result", "result_ack", "control", "control_ack", "queue_request", "queue_report", "gossip", "ledger_news", "met", "holdings", "surplus", "work_invited", "room_request", "room_grant", "renew", "renewed", "reserve", "turn_call", "gang_claim", "gang_claimed", "gang_yield", "gang_roster")
     HELLO_FIELD_NUMBER: _ClassVar[int]
     RETRY_FIELD_NUMBER: _ClassVar[int]
     SUMMARY_FIELD_NUMBER: _ClassVar[int]
@@ -59,6 +59,10 @@ class PeerMessage(_message.Message):
     RENEWED_FIELD_NUMBER: _ClassVar[int]
     RESERVE_FIELD_NUMBER: _ClassVar[int]
     TURN_CALL_FIELD_NUMBER: _ClassVar[int]
+    GANG_CLAIM_FIELD_NUMBER: _ClassVar[int]
+    GANG_CLAIMED_FIELD_NUMBER: _ClassVar[int]
+    GANG_YIELD_FIELD_NUMBER: _ClassVar[int]
+    GANG_ROSTER_FIELD_NUMBER: _ClassVar[int]
     hello: Hello
     retry: Retry
     summary: Summary
@@ -91,10 +95,14 @@ class PeerMessage(_message.Message):
     renewed: Renewed
     reserve: Reserve
     turn_call: TurnCall
-    def __init__(self, hello: _Optional[_Union[Hello, _Mapping]] = ..., retry: _Optional[_Union[Retry, _Mapping]] = ..., summary: _Optional[_Union[Summary, _Mapping]] = ..., quote_request: _Optional[_Union[QuoteRequest, _Mapping]] = ..., quote: _Optional[_Union[Quote, _Mapping]] = ..., prepare: _Optional[_Union[Prepare, _Mapping]] = ..., prepared: _Optional[_Union[Prepared, _Mapping]] = ..., refused: _Optional[_Union[Refused, _Mapping]] = ..., commit: _Optional[_Union[Commit, _Mapping]] = ..., committed: _Optional[_Union[Committed, _Mapping]] = ..., abort: _Optional[_Union[Abort, _Mapping]] = ..., aborted: _Optional[_Union[Aborted, _Mapping]] = ..., lost: _Optional[_Union[Lost, _Mapping]] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ..., result: _Optional[_Union[Result, _Mapping]] = ..., result_ack: _Optional[_Union[ResultAck, _Mapping]] = ..., control: _Optional[_Union[Control, _Mapping]] = ..., control_ack: _Optional[_Union[ControlAck, _Mapping]] = ..., queue_request: _Optional[_Union[QueueRequest, _Mapping]] = ..., queue_report: _Optional[_Union[QueueReport, _Mapping]] = ..., gossip: _Optional[_Union[Gossip, _Mapping]] = ..., ledger_news: _Optional[_Union[LedgerNews, _Mapping]] = ..., met: _Optional[_Union[Met, _Mapping]] = ..., holdings: _Optional[_Union[Holdings, _Mapping]] = ..., surplus: _Optional[_Union[Surplus, _Mapping]] = ..., work_invited: _Optional[_Union[WorkInvited, _Mapping]] = ..., room_request: _Optional[_Union[RoomRequest, _Mapping]] = ..., room_grant: _Optional[_Union[RoomGrant, _Mapping]] = ..., renew: _Optional[_Union[Renew, _Mapping]] = ..., renewed: _Optional[_Union[Renewed, _Mapping]] = ..., reserve: _Optional[_Union[Reserve, _Mapping]] = ..., turn_call: _Optional[_Union[TurnCall, _Mapping]] = ...) -> None: ...
+    gang_claim: GangClaim
+    gang_claimed: GangClaimed
+    gang_yield: GangYield
+    gang_roster: GangRoster
+    def __init__(self, hello: _Optional[_Union[Hello, _Mapping]] = ..., retry: _Optional[_Union[Retry, _Mapping]] = ..., summary: _Optional[_Union[Summary, _Mapping]] = ..., quote_request: _Optional[_Union[QuoteRequest, _Mapping]] = ..., quote: _Optional[_Union[Quote, _Mapping]] = ..., prepare: _Optional[_Union[Prepare, _Mapping]] = ..., prepared: _Optional[_Union[Prepared, _Mapping]] = ..., refused: _Optional[_Union[Refused, _Mapping]] = ..., commit: _Optional[_Union[Commit, _Mapping]] = ..., committed: _Optional[_Union[Committed, _Mapping]] = ..., abort: _Optional[_Union[Abort, _Mapping]] = ..., aborted: _Optional[_Union[Aborted, _Mapping]] = ..., lost: _Optional[_Union[Lost, _Mapping]] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ..., result: _Optional[_Union[Result, _Mapping]] = ..., result_ack: _Optional[_Union[ResultAck, _Mapping]] = ..., control: _Optional[_Union[Control, _Mapping]] = ..., control_ack: _Optional[_Union[ControlAck, _Mapping]] = ..., queue_request: _Optional[_Union[QueueRequest, _Mapping]] = ..., queue_report: _Optional[_Union[QueueReport, _Mapping]] = ..., gossip: _Optional[_Union[Gossip, _Mapping]] = ..., ledger_news: _Optional[_Union[LedgerNews, _Mapping]] = ..., met: _Optional[_Union[Met, _Mapping]] = ..., holdings: _Optional[_Union[Holdings, _Mapping]] = ..., surplus: _Optional[_Union[Surplus, _Mapping]] = ..., work_invited: _Optional[_Union[WorkInvited, _Mapping]] = ..., room_request: _Optional[_Union[RoomRequest, _Mapping]] = ..., room_grant: _Optional[_Union[RoomGrant, _Mapping]] = ..., renew: _Optional[_Union[Renew, _Mapping]] = ..., renewed: _Optional[_Union[Renewed, _Mapping]] = ..., reserve: _Optional[_Union[Reserve, _Mapping]] = ..., turn_call: _Optional[_Union[TurnCall, _Mapping]] = ..., gang_claim: _Optional[_Union[GangClaim, _Mapping]] = ..., gang_claimed: _Optional[_Union[GangClaimed, _Mapping]] = ..., gang_yield: _Optional[_Union[GangYield, _Mapping]] = ..., gang_roster: _Optional[_Union[GangRoster, _Mapping]] = ...) -> None: ...
 
 class Hello(_message.Message):
-    __slots__ = ("site", "protocol", "release", "capabilities", "db_uuid", "generation", "boot_nonce", "term", "data_address", "seq")
+    __slots__ = ("site", "protocol", "release", "capabilities", "db_uuid", "generation", "boot_nonce", "term", "data_address", "seq", "former", "seal", "begun")
     SITE_FIELD_NUMBER: _ClassVar[int]
     PROTOCOL_FIELD_NUMBER: _ClassVar[int]
     RELEASE_FIELD_NUMBER: _ClassVar[int]
@@ -105,6 +113,9 @@ class Hello(_message.Message):
     TERM_FIELD_NUMBER: _ClassVar[int]
     DATA_ADDRESS_FIELD_NUMBER: _ClassVar[int]
     SEQ_FIELD_NUMBER: _ClassVar[int]
+    FORMER_FIELD_NUMBER: _ClassVar[int]
+    SEAL_FIELD_NUMBER: _ClassVar[int]
+    BEGUN_FIELD_NUMBER: _ClassVar[int]
     site: str
     protocol: int
     release: str
@@ -115,7 +126,10 @@ class Hello(_message.Message):
     term: int
     data_address: str
     seq: int
-    def __init__(self, site: _Optional[str] = ..., protocol: _Optional[int] = ..., release: _Optional[str] = ..., capabilities: _Optional[_Iterable[str]] = ..., db_uuid: _Optional[str] = ..., generation: _Optional[int] = ..., boot_nonce: _Optional[str] = ..., term: _Optional[int] = ..., data_address: _Optional[str] = ..., seq: _Optional[int] = ...) -> None: ...
+    former: _containers.RepeatedScalarFieldContainer[str]
+    seal: bytes
+    begun: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, site: _Optional[str] = ..., protocol: _Optional[int] = ..., release: _Optional[str] = ..., capabilities: _Optional[_Iterable[str]] = ..., db_uuid: _Optional[str] = ..., generation: _Optional[int] = ..., boot_nonce: _Optional[str] = ..., term: _Optional[int] = ..., data_address: _Optional[str] = ..., seq: _Optional[int] = ..., former: _Optional[_Iterable[str]] = ..., seal: _Optional[bytes] = ..., begun: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class Retry(_message.Message):
     __slots__ = ("after_s",)
@@ -124,7 +138,7 @@ class Retry(_message.Message):
     def __init__(self, after_s: _Optional[float] = ...) -> None: ...
 
 class Summary(_message.Message):
-    __slots__ = ("site", "generation", "counter", "slots", "free_slots", "speed", "queued_jobs", "running_jobs", "work_ahead_s", "datasets", "accepting", "seq", "links", "address", "via", "release", "protocol", "named_at", "unnamed", "left", "loose", "known", "members", "complete", "ledger", "drained", "machines", "notice")
+    __slots__ = ("site", "generation", "counter", "slots", "free_slots", "speed", "queued_jobs", "running_jobs", "work_ahead_s", "datasets", "accepting", "seq", "links", "address", "via", "release", "protocol", "named_at", "unnamed", "left", "loose", "known", "members", "complete", "ledger", "drained", "machines", "notice", "seal", "memory_bytes", "gpus", "domain")
     SITE_FIELD_NUMBER: _ClassVar[int]
     GENERATION_FIELD_NUMBER: _ClassVar[int]
     COUNTER_FIELD_NUMBER: _ClassVar[int]
@@ -153,6 +167,10 @@ class Summary(_message.Message):
     DRAINED_FIELD_NUMBER: _ClassVar[int]
     MACHINES_FIELD_NUMBER: _ClassVar[int]
     NOTICE_FIELD_NUMBER: _ClassVar[int]
+    SEAL_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_BYTES_FIELD_NUMBER: _ClassVar[int]
+    GPUS_FIELD_NUMBER: _ClassVar[int]
+    DOMAIN_FIELD_NUMBER: _ClassVar[int]
     site: str
     generation: int
     counter: int
@@ -181,7 +199,11 @@ class Summary(_message.Message):
     drained: str
     machines: int
     notice: str
-    def __init__(self, site: _Optional[str] = ..., generation: _Optional[int] = ..., counter: _Optional[int] = ..., slots: _Optional[int] = ..., free_slots: _Optional[int] = ..., speed: _Optional[float] = ..., queued_jobs: _Optional[int] = ..., running_jobs: _Optional[int] = ..., work_ahead_s: _Optional[float] = ..., datasets: _Optional[_Iterable[str]] = ..., accepting: _Optional[bool] = ..., seq: _Optional[int] = ..., links: _Optional[_Iterable[_Union[LinkEstimate, _Mapping]]] = ..., address: _Optional[str] = ..., via: _Optional[_Iterable[str]] = ..., release: _Optional[str] = ..., protocol: _Optional[int] = ..., named_at: _Optional[int] = ..., unnamed: _Optional[bool] = ..., left: _Optional[bool] = ..., loose: _Optional[bool] = ..., known: _Optional[int] = ..., members: _Optional[int] = ..., complete: _Optional[bool] = ..., ledger: _Optional[str] = ..., drained: _Optional[str] = ..., machines: _Optional[int] = ..., notice: _Optional[str] = ...) -> None: ...
+    seal: bytes
+    memory_bytes: int
+    gpus: int
+    domain: str
+    def __init__(self, site: _Optional[str] = ..., generation: _Optional[int] = ..., counter: _Optional[int] = ..., slots: _Optional[int] = ..., free_slots: _Optional[int] = ..., speed: _Optional[float] = ..., queued_jobs: _Optional[int] = ..., running_jobs: _Optional[int] = ..., work_ahead_s: _Optional[float] = ..., datasets: _Optional[_Iterable[str]] = ..., accepting: _Optional[bool] = ..., seq: _Optional[int] = ..., links: _Optional[_Iterable[_Union[LinkEstimate, _Mapping]]] = ..., address: _Optional[str] = ..., via: _Optional[_Iterable[str]] = ..., release: _Optional[str] = ..., protocol: _Optional[int] = ..., named_at: _Optional[int] = ..., unnamed: _Optional[bool] = ..., left: _Optional[bool] = ..., loose: _Optional[bool] = ..., known: _Optional[int] = ..., members: _Optional[int] = ..., complete: _Optional[bool] = ..., ledger: _Optional[str] = ..., drained: _Optional[str] = ..., machines: _Optional[int] = ..., notice: _Optional[str] = ..., seal: _Optional[bytes] = ..., memory_bytes: _Optional[int] = ..., gpus: _Optional[int] = ..., domain: _Optional[str] = ...) -> None: ...
 
 class Rumour(_message.Message):
     __slots__ = ("site", "generation", "counter", "state", "by")
@@ -236,7 +258,7 @@ class Gossip(_message.Message):
     def __init__(self, entries: _Optional[_Iterable[_Union[Summary, _Mapping]]] = ..., ages_s: _Optional[_Iterable[float]] = ..., rumours: _Optional[_Iterable[_Union[Rumour, _Mapping]]] = ..., digest: _Optional[_Iterable[_Union[Rumour, _Mapping]]] = ..., asks: _Optional[_Iterable[str]] = ..., asks_all: _Optional[bool] = ...) -> None: ...
 
 class QuoteRequest(_message.Message):
-    __slots__ = ("quote", "processors", "memory_bytes", "jobs", "refs", "gpus", "owner", "template", "work_s", "part", "urls", "raised", "software", "time_limit_s", "behind", "program", "group", "group_work_s", "group_bytes")
+    __slots__ = ("quote", "processors", "memory_bytes", "jobs", "refs", "gpus", "owner", "template", "work_s", "part", "urls", "raised", "software", "time_limit_s", "behind", "program", "group", "group_work_s", "group_bytes", "scratch_bytes", "coming", "kinds")
     QUOTE_FIELD_NUMBER: _ClassVar[int]
     PROCESSORS_FIELD_NUMBER: _ClassVar[int]
     MEMORY_BYTES_FIELD_NUMBER: _ClassVar[int]
@@ -256,6 +278,9 @@ class QuoteRequest(_message.Message):
     GROUP_FIELD_NUMBER: _ClassVar[int]
     GROUP_WORK_S_FIELD_NUMBER: _ClassVar[int]
     GROUP_BYTES_FIELD_NUMBER: _ClassVar[int]
+    SCRATCH_BYTES_FIELD_NUMBER: _ClassVar[int]
+    COMING_FIELD_NUMBER: _ClassVar[int]
+    KINDS_FIELD_NUMBER: _ClassVar[int]
     quote: int
     processors: int
     memory_bytes: int
@@ -275,7 +300,10 @@ class QuoteRequest(_message.Message):
     group: str
     group_work_s: float
     group_bytes: int
-    def __init__(self, quote: _Optional[int] = ..., processors: _Optional[int] = ..., memory_bytes: _Optional[int] = ..., jobs: _Optional[int] = ..., refs: _Optional[_Iterable[str]] = ..., gpus: _Optional[int] = ..., owner: _Optional[str] = ..., template: _Optional[str] = ..., work_s: _Optional[float] = ..., part: _Optional[int] = ..., urls: _Optional[_Iterable[str]] = ..., raised: _Optional[bool] = ..., software: _Optional[_Iterable[str]] = ..., time_limit_s: _Optional[float] = ..., behind: _Optional[bool] = ..., program: _Optional[str] = ..., group: _Optional[str] = ..., group_work_s: _Optional[float] = ..., group_bytes: _Optional[int] = ...) -> None: ...
+    scratch_bytes: int
+    coming: bool
+    kinds: bool
+    def __init__(self, quote: _Optional[int] = ..., processors: _Optional[int] = ..., memory_bytes: _Optional[int] = ..., jobs: _Optional[int] = ..., refs: _Optional[_Iterable[str]] = ..., gpus: _Optional[int] = ..., owner: _Optional[str] = ..., template: _Optional[str] = ..., work_s: _Optional[float] = ..., part: _Optional[int] = ..., urls: _Optional[_Iterable[str]] = ..., raised: _Optional[bool] = ..., software: _Optional[_Iterable[str]] = ..., time_limit_s: _Optional[float] = ..., behind: _Optional[bool] = ..., program: _Optional[str] = ..., group: _Optional[str] = ..., group_work_s: _Optional[float] = ..., group_bytes: _Optional[int] = ..., scratch_bytes: _Optional[int] = ..., coming: _Optional[bool] = ..., kinds: _Optional[bool] = ...) -> None: ...
 
 class LinkEstimate(_message.Message):
     __slots__ = ("site", "rtt_s", "bytes_per_s", "jitter_s", "loss", "error", "age_s", "backlog_bytes", "predictor", "samples")
@@ -302,7 +330,7 @@ class LinkEstimate(_message.Message):
     def __init__(self, site: _Optional[str] = ..., rtt_s: _Optional[float] = ..., bytes_per_s: _Optional[float] = ..., jitter_s: _Optional[float] = ..., loss: _Optional[float] = ..., error: _Optional[float] = ..., age_s: _Optional[float] = ..., backlog_bytes: _Optional[int] = ..., predictor: _Optional[str] = ..., samples: _Optional[int] = ...) -> None: ...
 
 class Quote(_message.Message):
-    __slots__ = ("quote", "rejected", "slots", "free_slots", "speed", "work_ahead_s", "files", "unknown_refs", "links", "cached", "run_low_s", "run_s", "run_high_s", "run_mean_s", "runs_seen", "wait_s", "wait_low_s", "wait_high_s", "jobs_ahead", "priority", "queued_jobs", "busy_fraction", "uplink_bytes_per_s", "near_miss", "part", "max_jobs", "reach", "software", "reserves", "startable")
+    __slots__ = ("quote", "rejected", "slots", "free_slots", "speed", "work_ahead_s", "files", "unknown_refs", "links", "cached", "run_low_s", "run_s", "run_high_s", "run_mean_s", "runs_seen", "wait_s", "wait_low_s", "wait_high_s", "jobs_ahead", "priority", "queued_jobs", "busy_fraction", "uplink_bytes_per_s", "near_miss", "part", "max_jobs", "reach", "software", "reserves", "startable", "widest", "free_gpus", "memory_bytes", "gpus", "domain", "coming", "kinds")
     QUOTE_FIELD_NUMBER: _ClassVar[int]
     REJECTED_FIELD_NUMBER: _ClassVar[int]
     SLOTS_FIELD_NUMBER: _ClassVar[int]
@@ -333,6 +361,13 @@ class Quote(_message.Message):
     SOFTWARE_FIELD_NUMBER: _ClassVar[int]
     RESERVES_FIELD_NUMBER: _ClassVar[int]
     STARTABLE_FIELD_NUMBER: _ClassVar[int]
+    WIDEST_FIELD_NUMBER: _ClassVar[int]
+    FREE_GPUS_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_BYTES_FIELD_NUMBER: _ClassVar[int]
+    GPUS_FIELD_NUMBER: _ClassVar[int]
+    DOMAIN_FIELD_NUMBER: _ClassVar[int]
+    COMING_FIELD_NUMBER: _ClassVar[int]
+    KINDS_FIELD_NUMBER: _ClassVar[int]
     quote: int
     rejected: str
     slots: int
@@ -363,7 +398,42 @@ class Quote(_message.Message):
     software: _containers.RepeatedScalarFieldContainer[str]
     reserves: bool
     startable: int
-    def __init__(self, quote: _Optional[int] = ..., rejected: _Optional[str] = ..., slots: _Optional[int] = ..., free_slots: _Optional[int] = ..., speed: _Optional[float] = ..., work_ahead_s: _Optional[float] = ..., files: _Optional[_Iterable[_Union[_common_pb2.DataFile, _Mapping]]] = ..., unknown_refs: _Optional[_Iterable[str]] = ..., links: _Optional[_Iterable[_Union[LinkEstimate, _Mapping]]] = ..., cached: _Optional[_Iterable[_Union[_common_pb2.DataFile, _Mapping]]] = ..., run_low_s: _Optional[float] = ..., run_s: _Optional[float] = ..., run_high_s: _Optional[float] = ..., run_mean_s: _Optional[float] = ..., runs_seen: _Optional[int] = ..., wait_s: _Optional[float] = ..., wait_low_s: _Optional[float] = ..., wait_high_s: _Optional[float] = ..., jobs_ahead: _Optional[int] = ..., priority: _Optional[float] = ..., queued_jobs: _Optional[int] = ..., busy_fraction: _Optional[float] = ..., uplink_bytes_per_s: _Optional[float] = ..., near_miss: _Optional[str] = ..., part: _Optional[int] = ..., max_jobs: _Optional[int] = ..., reach: _Optional[_Iterable[str]] = ..., software: _Optional[_Iterable[str]] = ..., reserves: _Optional[bool] = ..., startable: _Optional[int] = ...) -> None: ...
+    widest: int
+    free_gpus: int
+    memory_bytes: int
+    gpus: int
+    domain: str
+    coming: _containers.RepeatedCompositeFieldContainer[ComingRoom]
+    kinds: _containers.RepeatedCompositeFieldContainer[MachineKind]
+    def __init__(self, quote: _Optional[int] = ..., rejected: _Optional[str] = ..., slots: _Optional[int] = ..., free_slots: _Optional[int] = ..., speed: _Optional[float] = ..., work_ahead_s: _Optional[float] = ..., files: _Optional[_Iterable[_Union[_common_pb2.DataFile, _Mapping]]] = ..., unknown_refs: _Optional[_Iterable[str]] = ..., links: _Optional[_Iterable[_Union[LinkEstimate, _Mapping]]] = ..., cached: _Optional[_Iterable[_Union[_common_pb2.DataFile, _Mapping]]] = ..., run_low_s: _Optional[float] = ..., run_s: _Optional[float] = ..., run_high_s: _Optional[float] = ..., run_mean_s: _Optional[float] = ..., runs_seen: _Optional[int] = ..., wait_s: _Optional[float] = ..., wait_low_s: _Optional[float] = ..., wait_high_s: _Optional[float] = ..., jobs_ahead: _Optional[int] = ..., priority: _Optional[float] = ..., queued_jobs: _Optional[int] = ..., busy_fraction: _Optional[float] = ..., uplink_bytes_per_s: _Optional[float] = ..., near_miss: _Optional[str] = ..., part: _Optional[int] = ..., max_jobs: _Optional[int] = ..., reach: _Optional[_Iterable[str]] = ..., software: _Optional[_Iterable[str]] = ..., reserves: _Optional[bool] = ..., startable: _Optional[int] = ..., widest: _Optional[int] = ..., free_gpus: _Optional[int] = ..., memory_bytes: _Optional[int] = ..., gpus: _Optional[int] = ..., domain: _Optional[str] = ..., coming: _Optional[_Iterable[_Union[ComingRoom, _Mapping]]] = ..., kinds: _Optional[_Iterable[_Union[MachineKind, _Mapping]]] = ...) -> None: ...
+
+class MachineKind(_message.Message):
+    __slots__ = ("count", "processors", "speed", "memory_bytes", "gpus", "platform", "idle")
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    PROCESSORS_FIELD_NUMBER: _ClassVar[int]
+    SPEED_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_BYTES_FIELD_NUMBER: _ClassVar[int]
+    GPUS_FIELD_NUMBER: _ClassVar[int]
+    PLATFORM_FIELD_NUMBER: _ClassVar[int]
+    IDLE_FIELD_NUMBER: _ClassVar[int]
+    count: int
+    processors: int
+    speed: float
+    memory_bytes: int
+    gpus: int
+    platform: str
+    idle: int
+    def __init__(self, count: _Optional[int] = ..., processors: _Optional[int] = ..., speed: _Optional[float] = ..., memory_bytes: _Optional[int] = ..., gpus: _Optional[int] = ..., platform: _Optional[str] = ..., idle: _Optional[int] = ...) -> None: ...
+
+class ComingRoom(_message.Message):
+    __slots__ = ("after_s", "processors", "gpus")
+    AFTER_S_FIELD_NUMBER: _ClassVar[int]
+    PROCESSORS_FIELD_NUMBER: _ClassVar[int]
+    GPUS_FIELD_NUMBER: _ClassVar[int]
+    after_s: float
+    processors: int
+    gpus: int
+    def __init__(self, after_s: _Optional[float] = ..., processors: _Optional[int] = ..., gpus: _Optional[int] = ...) -> None: ...
 
 class Authorisation(_message.Message):
     __slots__ = ("owner", "spec_sha256", "group", "expires_wall_s", "signer", "certificate", "signature", "signed_wall_s", "audience", "submission")
@@ -389,8 +459,28 @@ class Authorisation(_message.Message):
     submission: str
     def __init__(self, owner: _Optional[str] = ..., spec_sha256: _Optional[str] = ..., group: _Optional[str] = ..., expires_wall_s: _Optional[float] = ..., signer: _Optional[str] = ..., certificate: _Optional[bytes] = ..., signature: _Optional[bytes] = ..., signed_wall_s: _Optional[float] = ..., audience: _Optional[str] = ..., submission: _Optional[str] = ...) -> None: ...
 
+class SavedJob(_message.Message):
+    __slots__ = ("index", "attempt", "files")
+    INDEX_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    FILES_FIELD_NUMBER: _ClassVar[int]
+    index: int
+    attempt: int
+    files: _containers.RepeatedCompositeFieldContainer[SavedFile]
+    def __init__(self, index: _Optional[int] = ..., attempt: _Optional[int] = ..., files: _Optional[_Iterable[_Union[SavedFile, _Mapping]]] = ...) -> None: ...
+
+class SavedFile(_message.Message):
+    __slots__ = ("path", "size_bytes", "sha256")
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    SIZE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    SHA256_FIELD_NUMBER: _ClassVar[int]
+    path: str
+    size_bytes: int
+    sha256: str
+    def __init__(self, path: _Optional[str] = ..., size_bytes: _Optional[int] = ..., sha256: _Optional[str] = ...) -> None: ...
+
 class Prepare(_message.Message):
-    __slots__ = ("subgroup", "epoch", "indices", "spec", "authorisation", "submitted_s", "files", "sources", "readers", "max_parallel", "attempt_base", "exported", "room", "unguarded", "origin_db_uuid", "origin_seq", "behind")
+    __slots__ = ("subgroup", "epoch", "indices", "spec", "authorisation", "submitted_s", "files", "sources", "readers", "max_parallel", "attempt_base", "exported", "room", "unguarded", "origin_db_uuid", "origin_seq", "behind", "seal", "offer", "processors", "saved", "memory_bytes")
     SUBGROUP_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     INDICES_FIELD_NUMBER: _ClassVar[int]
@@ -408,6 +498,11 @@ class Prepare(_message.Message):
     ORIGIN_DB_UUID_FIELD_NUMBER: _ClassVar[int]
     ORIGIN_SEQ_FIELD_NUMBER: _ClassVar[int]
     BEHIND_FIELD_NUMBER: _ClassVar[int]
+    SEAL_FIELD_NUMBER: _ClassVar[int]
+    OFFER_FIELD_NUMBER: _ClassVar[int]
+    PROCESSORS_FIELD_NUMBER: _ClassVar[int]
+    SAVED_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_BYTES_FIELD_NUMBER: _ClassVar[int]
     subgroup: str
     epoch: int
     indices: _common_pb2.IndexSet
@@ -425,7 +520,12 @@ class Prepare(_message.Message):
     origin_db_uuid: str
     origin_seq: int
     behind: bool
-    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., indices: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., spec: _Optional[bytes] = ..., authorisation: _Optional[_Union[Authorisation, _Mapping]] = ..., submitted_s: _Optional[float] = ..., files: _Optional[_Iterable[_Union[_common_pb2.DataFile, _Mapping]]] = ..., sources: _Optional[_Iterable[_Union[SiteList, _Mapping]]] = ..., readers: _Optional[_Iterable[_Union[_common_pb2.IndexSet, _Mapping]]] = ..., max_parallel: _Optional[int] = ..., attempt_base: _Optional[int] = ..., exported: _Optional[bool] = ..., room: _Optional[int] = ..., unguarded: _Optional[bool] = ..., origin_db_uuid: _Optional[str] = ..., origin_seq: _Optional[int] = ..., behind: _Optional[bool] = ...) -> None: ...
+    seal: bytes
+    offer: bytes
+    processors: int
+    saved: _containers.RepeatedCompositeFieldContainer[SavedJob]
+    memory_bytes: int
+    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., indices: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., spec: _Optional[bytes] = ..., authorisation: _Optional[_Union[Authorisation, _Mapping]] = ..., submitted_s: _Optional[float] = ..., files: _Optional[_Iterable[_Union[_common_pb2.DataFile, _Mapping]]] = ..., sources: _Optional[_Iterable[_Union[SiteList, _Mapping]]] = ..., readers: _Optional[_Iterable[_Union[_common_pb2.IndexSet, _Mapping]]] = ..., max_parallel: _Optional[int] = ..., attempt_base: _Optional[int] = ..., exported: _Optional[bool] = ..., room: _Optional[int] = ..., unguarded: _Optional[bool] = ..., origin_db_uuid: _Optional[str] = ..., origin_seq: _Optional[int] = ..., behind: _Optional[bool] = ..., seal: _Optional[bytes] = ..., offer: _Optional[bytes] = ..., processors: _Optional[int] = ..., saved: _Optional[_Iterable[_Union[SavedJob, _Mapping]]] = ..., memory_bytes: _Optional[int] = ...) -> None: ...
 
 class Surplus(_message.Message):
     __slots__ = ("groups", "reason", "unfit", "invited")
@@ -468,7 +568,7 @@ class SurplusGroup(_message.Message):
     def __init__(self, group: _Optional[str] = ..., parts: _Optional[_Iterable[str]] = ..., epochs: _Optional[_Iterable[int]] = ..., jobs: _Optional[_Iterable[int]] = ..., priority: _Optional[float] = ..., jobs_ahead: _Optional[int] = ..., ends_s: _Optional[float] = ..., processors_per_s: _Optional[float] = ..., data_elsewhere: _Optional[bool] = ...) -> None: ...
 
 class RoomRequest(_message.Message):
-    __slots__ = ("room", "jobs", "gain_s", "processors", "memory_bytes", "gpus", "owner", "template", "work_s", "urls", "software", "behind", "group_work_s", "group_bytes")
+    __slots__ = ("room", "jobs", "gain_s", "processors", "memory_bytes", "gpus", "owner", "template", "work_s", "urls", "software", "behind", "group_work_s", "group_bytes", "scratch_bytes")
     ROOM_FIELD_NUMBER: _ClassVar[int]
     JOBS_FIELD_NUMBER: _ClassVar[int]
     GAIN_S_FIELD_NUMBER: _ClassVar[int]
@@ -483,6 +583,7 @@ class RoomRequest(_message.Message):
     BEHIND_FIELD_NUMBER: _ClassVar[int]
     GROUP_WORK_S_FIELD_NUMBER: _ClassVar[int]
     GROUP_BYTES_FIELD_NUMBER: _ClassVar[int]
+    SCRATCH_BYTES_FIELD_NUMBER: _ClassVar[int]
     room: int
     jobs: int
     gain_s: float
@@ -497,10 +598,11 @@ class RoomRequest(_message.Message):
     behind: bool
     group_work_s: float
     group_bytes: int
-    def __init__(self, room: _Optional[int] = ..., jobs: _Optional[int] = ..., gain_s: _Optional[float] = ..., processors: _Optional[int] = ..., memory_bytes: _Optional[int] = ..., gpus: _Optional[int] = ..., owner: _Optional[str] = ..., template: _Optional[str] = ..., work_s: _Optional[float] = ..., urls: _Optional[_Iterable[str]] = ..., software: _Optional[_Iterable[str]] = ..., behind: _Optional[bool] = ..., group_work_s: _Optional[float] = ..., group_bytes: _Optional[int] = ...) -> None: ...
+    scratch_bytes: int
+    def __init__(self, room: _Optional[int] = ..., jobs: _Optional[int] = ..., gain_s: _Optional[float] = ..., processors: _Optional[int] = ..., memory_bytes: _Optional[int] = ..., gpus: _Optional[int] = ..., owner: _Optional[str] = ..., template: _Optional[str] = ..., work_s: _Optional[float] = ..., urls: _Optional[_Iterable[str]] = ..., software: _Optional[_Iterable[str]] = ..., behind: _Optional[bool] = ..., group_work_s: _Optional[float] = ..., group_bytes: _Optional[int] = ..., scratch_bytes: _Optional[int] = ...) -> None: ...
 
 class Reserve(_message.Message):
-    __slots__ = ("group", "seq", "jobs", "share", "called", "processors", "submitted_s", "stage_s", "memory_bytes", "gpus", "owner", "template", "work_s", "time_limit_s", "urls", "software", "program", "group_work_s", "group_bytes")
+    __slots__ = ("group", "seq", "jobs", "share", "called", "processors", "submitted_s", "stage_s", "memory_bytes", "gpus", "owner", "template", "work_s", "time_limit_s", "urls", "software", "program", "group_work_s", "group_bytes", "scratch_bytes")
     GROUP_FIELD_NUMBER: _ClassVar[int]
     SEQ_FIELD_NUMBER: _ClassVar[int]
     JOBS_FIELD_NUMBER: _ClassVar[int]
@@ -520,6 +622,7 @@ class Reserve(_message.Message):
     PROGRAM_FIELD_NUMBER: _ClassVar[int]
     GROUP_WORK_S_FIELD_NUMBER: _ClassVar[int]
     GROUP_BYTES_FIELD_NUMBER: _ClassVar[int]
+    SCRATCH_BYTES_FIELD_NUMBER: _ClassVar[int]
     group: str
     seq: int
     jobs: int
@@ -539,7 +642,8 @@ class Reserve(_message.Message):
     program: str
     group_work_s: float
     group_bytes: int
-    def __init__(self, group: _Optional[str] = ..., seq: _Optional[int] = ..., jobs: _Optional[int] = ..., share: _Optional[int] = ..., called: _Optional[int] = ..., processors: _Optional[int] = ..., submitted_s: _Optional[float] = ..., stage_s: _Optional[float] = ..., memory_bytes: _Optional[int] = ..., gpus: _Optional[int] = ..., owner: _Optional[str] = ..., template: _Optional[str] = ..., work_s: _Optional[float] = ..., time_limit_s: _Optional[float] = ..., urls: _Optional[_Iterable[str]] = ..., software: _Optional[_Iterable[str]] = ..., program: _Optional[str] = ..., group_work_s: _Optional[float] = ..., group_bytes: _Optional[int] = ...) -> None: ...
+    scratch_bytes: int
+    def __init__(self, group: _Optional[str] = ..., seq: _Optional[int] = ..., jobs: _Optional[int] = ..., share: _Optional[int] = ..., called: _Optional[int] = ..., processors: _Optional[int] = ..., submitted_s: _Optional[float] = ..., stage_s: _Optional[float] = ..., memory_bytes: _Optional[int] = ..., gpus: _Optional[int] = ..., owner: _Optional[str] = ..., template: _Optional[str] = ..., work_s: _Optional[float] = ..., time_limit_s: _Optional[float] = ..., urls: _Optional[_Iterable[str]] = ..., software: _Optional[_Iterable[str]] = ..., program: _Optional[str] = ..., group_work_s: _Optional[float] = ..., group_bytes: _Optional[int] = ..., scratch_bytes: _Optional[int] = ...) -> None: ...
 
 class TurnCall(_message.Message):
     __slots__ = ("group", "call", "jobs", "stopped")
@@ -564,16 +668,88 @@ class RoomGrant(_message.Message):
     def __init__(self, room: _Optional[int] = ..., jobs: _Optional[int] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class Prepared(_message.Message):
-    __slots__ = ("subgroup", "epoch", "db_uuid", "seq")
+    __slots__ = ("subgroup", "epoch", "db_uuid", "seq", "seal", "staged")
     SUBGROUP_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     DB_UUID_FIELD_NUMBER: _ClassVar[int]
     SEQ_FIELD_NUMBER: _ClassVar[int]
+    SEAL_FIELD_NUMBER: _ClassVar[int]
+    STAGED_FIELD_NUMBER: _ClassVar[int]
     subgroup: str
     epoch: int
     db_uuid: str
     seq: int
-    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., db_uuid: _Optional[str] = ..., seq: _Optional[int] = ...) -> None: ...
+    seal: bytes
+    staged: bool
+    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., db_uuid: _Optional[str] = ..., seq: _Optional[int] = ..., seal: _Optional[bytes] = ..., staged: _Optional[bool] = ...) -> None: ...
+
+class GangClaim(_message.Message):
+    __slots__ = ("subgroup", "epoch", "db_uuid", "wait_s", "origin_db_uuid", "origin_seq", "seal", "hold_s", "meet_hosts", "meet_ports")
+    SUBGROUP_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    DB_UUID_FIELD_NUMBER: _ClassVar[int]
+    WAIT_S_FIELD_NUMBER: _ClassVar[int]
+    ORIGIN_DB_UUID_FIELD_NUMBER: _ClassVar[int]
+    ORIGIN_SEQ_FIELD_NUMBER: _ClassVar[int]
+    SEAL_FIELD_NUMBER: _ClassVar[int]
+    HOLD_S_FIELD_NUMBER: _ClassVar[int]
+    MEET_HOSTS_FIELD_NUMBER: _ClassVar[int]
+    MEET_PORTS_FIELD_NUMBER: _ClassVar[int]
+    subgroup: str
+    epoch: int
+    db_uuid: str
+    wait_s: float
+    origin_db_uuid: str
+    origin_seq: int
+    seal: bytes
+    hold_s: float
+    meet_hosts: _containers.RepeatedScalarFieldContainer[str]
+    meet_ports: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., db_uuid: _Optional[str] = ..., wait_s: _Optional[float] = ..., origin_db_uuid: _Optional[str] = ..., origin_seq: _Optional[int] = ..., seal: _Optional[bytes] = ..., hold_s: _Optional[float] = ..., meet_hosts: _Optional[_Iterable[str]] = ..., meet_ports: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class GangClaimed(_message.Message):
+    __slots__ = ("subgroup", "epoch", "host", "port", "left_s", "hosts", "looks", "met", "out_of_reach", "made_way")
+    SUBGROUP_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    HOST_FIELD_NUMBER: _ClassVar[int]
+    PORT_FIELD_NUMBER: _ClassVar[int]
+    LEFT_S_FIELD_NUMBER: _ClassVar[int]
+    HOSTS_FIELD_NUMBER: _ClassVar[int]
+    LOOKS_FIELD_NUMBER: _ClassVar[int]
+    MET_FIELD_NUMBER: _ClassVar[int]
+    OUT_OF_REACH_FIELD_NUMBER: _ClassVar[int]
+    MADE_WAY_FIELD_NUMBER: _ClassVar[int]
+    subgroup: str
+    epoch: int
+    host: str
+    port: int
+    left_s: float
+    hosts: _containers.RepeatedScalarFieldContainer[str]
+    looks: bool
+    met: bool
+    out_of_reach: str
+    made_way: str
+    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., host: _Optional[str] = ..., port: _Optional[int] = ..., left_s: _Optional[float] = ..., hosts: _Optional[_Iterable[str]] = ..., looks: _Optional[bool] = ..., met: _Optional[bool] = ..., out_of_reach: _Optional[str] = ..., made_way: _Optional[str] = ...) -> None: ...
+
+class GangYield(_message.Message):
+    __slots__ = ("subgroup", "epoch")
+    SUBGROUP_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    subgroup: str
+    epoch: int
+    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ...) -> None: ...
+
+class GangRoster(_message.Message):
+    __slots__ = ("subgroup", "epoch", "number", "active")
+    SUBGROUP_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    ACTIVE_FIELD_NUMBER: _ClassVar[int]
+    subgroup: str
+    epoch: int
+    number: int
+    active: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., number: _Optional[int] = ..., active: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class Refused(_message.Message):
     __slots__ = ("subgroup", "epoch", "reason")
@@ -586,18 +762,28 @@ class Refused(_message.Message):
     def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class Commit(_message.Message):
-    __slots__ = ("subgroup", "epoch", "db_uuid", "origin_db_uuid", "origin_seq")
+    __slots__ = ("subgroup", "epoch", "db_uuid", "origin_db_uuid", "origin_seq", "seal", "hosts", "port", "token", "items")
     SUBGROUP_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     DB_UUID_FIELD_NUMBER: _ClassVar[int]
     ORIGIN_DB_UUID_FIELD_NUMBER: _ClassVar[int]
     ORIGIN_SEQ_FIELD_NUMBER: _ClassVar[int]
+    SEAL_FIELD_NUMBER: _ClassVar[int]
+    HOSTS_FIELD_NUMBER: _ClassVar[int]
+    PORT_FIELD_NUMBER: _ClassVar[int]
+    TOKEN_FIELD_NUMBER: _ClassVar[int]
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
     subgroup: str
     epoch: int
     db_uuid: str
     origin_db_uuid: str
     origin_seq: int
-    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., db_uuid: _Optional[str] = ..., origin_db_uuid: _Optional[str] = ..., origin_seq: _Optional[int] = ...) -> None: ...
+    seal: bytes
+    hosts: _containers.RepeatedScalarFieldContainer[str]
+    port: int
+    token: str
+    items: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., db_uuid: _Optional[str] = ..., origin_db_uuid: _Optional[str] = ..., origin_seq: _Optional[int] = ..., seal: _Optional[bytes] = ..., hosts: _Optional[_Iterable[str]] = ..., port: _Optional[int] = ..., token: _Optional[str] = ..., items: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class Committed(_message.Message):
     __slots__ = ("subgroup", "epoch")
@@ -608,28 +794,36 @@ class Committed(_message.Message):
     def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ...) -> None: ...
 
 class Abort(_message.Message):
-    __slots__ = ("subgroup", "epoch", "origin_db_uuid", "origin_seq")
+    __slots__ = ("subgroup", "epoch", "origin_db_uuid", "origin_seq", "seal")
     SUBGROUP_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     ORIGIN_DB_UUID_FIELD_NUMBER: _ClassVar[int]
     ORIGIN_SEQ_FIELD_NUMBER: _ClassVar[int]
+    SEAL_FIELD_NUMBER: _ClassVar[int]
     subgroup: str
     epoch: int
     origin_db_uuid: str
     origin_seq: int
-    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., origin_db_uuid: _Optional[str] = ..., origin_seq: _Optional[int] = ...) -> None: ...
+    seal: bytes
+    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., origin_db_uuid: _Optional[str] = ..., origin_seq: _Optional[int] = ..., seal: _Optional[bytes] = ...) -> None: ...
 
 class Aborted(_message.Message):
-    __slots__ = ("subgroup", "epoch", "db_uuid", "seq")
+    __slots__ = ("subgroup", "epoch", "db_uuid", "seq", "seal", "reason", "unrestored")
     SUBGROUP_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     DB_UUID_FIELD_NUMBER: _ClassVar[int]
     SEQ_FIELD_NUMBER: _ClassVar[int]
+    SEAL_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    UNRESTORED_FIELD_NUMBER: _ClassVar[int]
     subgroup: str
     epoch: int
     db_uuid: str
     seq: int
-    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., db_uuid: _Optional[str] = ..., seq: _Optional[int] = ...) -> None: ...
+    seal: bytes
+    reason: str
+    unrestored: bool
+    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., db_uuid: _Optional[str] = ..., seq: _Optional[int] = ..., seal: _Optional[bytes] = ..., reason: _Optional[str] = ..., unrestored: _Optional[bool] = ...) -> None: ...
 
 class Lost(_message.Message):
     __slots__ = ("subgroup", "epoch", "db_uuid")
@@ -641,8 +835,30 @@ class Lost(_message.Message):
     db_uuid: str
     def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., db_uuid: _Optional[str] = ...) -> None: ...
 
+class JobSteps(_message.Message):
+    __slots__ = ("index", "attempt", "done", "total", "last_s", "mean_s", "own_last_s", "own_mean_s", "roster")
+    INDEX_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    DONE_FIELD_NUMBER: _ClassVar[int]
+    TOTAL_FIELD_NUMBER: _ClassVar[int]
+    LAST_S_FIELD_NUMBER: _ClassVar[int]
+    MEAN_S_FIELD_NUMBER: _ClassVar[int]
+    OWN_LAST_S_FIELD_NUMBER: _ClassVar[int]
+    OWN_MEAN_S_FIELD_NUMBER: _ClassVar[int]
+    ROSTER_FIELD_NUMBER: _ClassVar[int]
+    index: int
+    attempt: int
+    done: float
+    total: float
+    last_s: float
+    mean_s: float
+    own_last_s: float
+    own_mean_s: float
+    roster: int
+    def __init__(self, index: _Optional[int] = ..., attempt: _Optional[int] = ..., done: _Optional[float] = ..., total: _Optional[float] = ..., last_s: _Optional[float] = ..., mean_s: _Optional[float] = ..., own_last_s: _Optional[float] = ..., own_mean_s: _Optional[float] = ..., roster: _Optional[int] = ...) -> None: ...
+
 class Progress(_message.Message):
-    __slots__ = ("subgroup", "epoch", "counter", "staging", "queued", "running", "held", "claimed", "level", "priority", "note", "db_uuid", "seq", "stopped", "control_seq")
+    __slots__ = ("subgroup", "epoch", "counter", "staging", "queued", "running", "held", "claimed", "level", "priority", "note", "db_uuid", "seq", "stopped", "control_seq", "seal", "steps")
     SUBGROUP_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     COUNTER_FIELD_NUMBER: _ClassVar[int]
@@ -658,6 +874,8 @@ class Progress(_message.Message):
     SEQ_FIELD_NUMBER: _ClassVar[int]
     STOPPED_FIELD_NUMBER: _ClassVar[int]
     CONTROL_SEQ_FIELD_NUMBER: _ClassVar[int]
+    SEAL_FIELD_NUMBER: _ClassVar[int]
+    STEPS_FIELD_NUMBER: _ClassVar[int]
     subgroup: str
     epoch: int
     counter: int
@@ -673,10 +891,12 @@ class Progress(_message.Message):
     seq: int
     stopped: str
     control_seq: int
-    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., counter: _Optional[int] = ..., staging: _Optional[int] = ..., queued: _Optional[int] = ..., running: _Optional[int] = ..., held: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., claimed: _Optional[int] = ..., level: _Optional[str] = ..., priority: _Optional[float] = ..., note: _Optional[str] = ..., db_uuid: _Optional[str] = ..., seq: _Optional[int] = ..., stopped: _Optional[str] = ..., control_seq: _Optional[int] = ...) -> None: ...
+    seal: bytes
+    steps: _containers.RepeatedCompositeFieldContainer[JobSteps]
+    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., counter: _Optional[int] = ..., staging: _Optional[int] = ..., queued: _Optional[int] = ..., running: _Optional[int] = ..., held: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., claimed: _Optional[int] = ..., level: _Optional[str] = ..., priority: _Optional[float] = ..., note: _Optional[str] = ..., db_uuid: _Optional[str] = ..., seq: _Optional[int] = ..., stopped: _Optional[str] = ..., control_seq: _Optional[int] = ..., seal: _Optional[bytes] = ..., steps: _Optional[_Iterable[_Union[JobSteps, _Mapping]]] = ...) -> None: ...
 
 class Result(_message.Message):
-    __slots__ = ("subgroup", "epoch", "batch", "facts", "cancelled", "bytes_staged", "revoked", "db_uuid", "seq")
+    __slots__ = ("subgroup", "epoch", "batch", "facts", "cancelled", "bytes_staged", "revoked", "db_uuid", "seq", "seal")
     SUBGROUP_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     BATCH_FIELD_NUMBER: _ClassVar[int]
@@ -686,6 +906,7 @@ class Result(_message.Message):
     REVOKED_FIELD_NUMBER: _ClassVar[int]
     DB_UUID_FIELD_NUMBER: _ClassVar[int]
     SEQ_FIELD_NUMBER: _ClassVar[int]
+    SEAL_FIELD_NUMBER: _ClassVar[int]
     subgroup: str
     epoch: int
     batch: int
@@ -695,26 +916,29 @@ class Result(_message.Message):
     revoked: _common_pb2.IndexSet
     db_uuid: str
     seq: int
-    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., batch: _Optional[int] = ..., facts: _Optional[_Union[_common_pb2.Facts, _Mapping]] = ..., cancelled: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., bytes_staged: _Optional[int] = ..., revoked: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., db_uuid: _Optional[str] = ..., seq: _Optional[int] = ...) -> None: ...
+    seal: bytes
+    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., batch: _Optional[int] = ..., facts: _Optional[_Union[_common_pb2.Facts, _Mapping]] = ..., cancelled: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., bytes_staged: _Optional[int] = ..., revoked: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., db_uuid: _Optional[str] = ..., seq: _Optional[int] = ..., seal: _Optional[bytes] = ...) -> None: ...
 
 class ResultAck(_message.Message):
-    __slots__ = ("subgroup", "epoch", "batch", "outputs_taken", "origin_db_uuid", "origin_seq")
+    __slots__ = ("subgroup", "epoch", "batch", "outputs_taken", "origin_db_uuid", "origin_seq", "seal")
     SUBGROUP_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     BATCH_FIELD_NUMBER: _ClassVar[int]
     OUTPUTS_TAKEN_FIELD_NUMBER: _ClassVar[int]
     ORIGIN_DB_UUID_FIELD_NUMBER: _ClassVar[int]
     ORIGIN_SEQ_FIELD_NUMBER: _ClassVar[int]
+    SEAL_FIELD_NUMBER: _ClassVar[int]
     subgroup: str
     epoch: int
     batch: int
     outputs_taken: bool
     origin_db_uuid: str
     origin_seq: int
-    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., batch: _Optional[int] = ..., outputs_taken: _Optional[bool] = ..., origin_db_uuid: _Optional[str] = ..., origin_seq: _Optional[int] = ...) -> None: ...
+    seal: bytes
+    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., batch: _Optional[int] = ..., outputs_taken: _Optional[bool] = ..., origin_db_uuid: _Optional[str] = ..., origin_seq: _Optional[int] = ..., seal: _Optional[bytes] = ...) -> None: ...
 
 class Control(_message.Message):
-    __slots__ = ("subgroup", "epoch", "control_seq", "cancel", "hold", "recall", "export", "anew", "origin_db_uuid", "origin_seq")
+    __slots__ = ("subgroup", "epoch", "control_seq", "cancel", "hold", "recall", "export", "anew", "origin_db_uuid", "origin_seq", "seal", "save", "save_seq")
     SUBGROUP_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     CONTROL_SEQ_FIELD_NUMBER: _ClassVar[int]
@@ -725,6 +949,9 @@ class Control(_message.Message):
     ANEW_FIELD_NUMBER: _ClassVar[int]
     ORIGIN_DB_UUID_FIELD_NUMBER: _ClassVar[int]
     ORIGIN_SEQ_FIELD_NUMBER: _ClassVar[int]
+    SEAL_FIELD_NUMBER: _ClassVar[int]
+    SAVE_FIELD_NUMBER: _ClassVar[int]
+    SAVE_SEQ_FIELD_NUMBER: _ClassVar[int]
     subgroup: str
     epoch: int
     control_seq: int
@@ -735,7 +962,10 @@ class Control(_message.Message):
     anew: bool
     origin_db_uuid: str
     origin_seq: int
-    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., control_seq: _Optional[int] = ..., cancel: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., hold: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., recall: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., export: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., anew: _Optional[bool] = ..., origin_db_uuid: _Optional[str] = ..., origin_seq: _Optional[int] = ...) -> None: ...
+    seal: bytes
+    save: _common_pb2.IndexSet
+    save_seq: int
+    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., control_seq: _Optional[int] = ..., cancel: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., hold: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., recall: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., export: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., anew: _Optional[bool] = ..., origin_db_uuid: _Optional[str] = ..., origin_seq: _Optional[int] = ..., seal: _Optional[bytes] = ..., save: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., save_seq: _Optional[int] = ...) -> None: ...
 
 class ControlAck(_message.Message):
     __slots__ = ("subgroup", "epoch", "control_seq")
@@ -748,21 +978,41 @@ class ControlAck(_message.Message):
     def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., control_seq: _Optional[int] = ...) -> None: ...
 
 class Met(_message.Message):
-    __slots__ = ("boot_nonce", "fell", "asks", "unanswered", "seq")
+    __slots__ = ("boot_nonce", "fell", "asks", "unanswered", "seq", "seal", "evidence")
     BOOT_NONCE_FIELD_NUMBER: _ClassVar[int]
     FELL_FIELD_NUMBER: _ClassVar[int]
     ASKS_FIELD_NUMBER: _ClassVar[int]
     UNANSWERED_FIELD_NUMBER: _ClassVar[int]
     SEQ_FIELD_NUMBER: _ClassVar[int]
+    SEAL_FIELD_NUMBER: _ClassVar[int]
+    EVIDENCE_FIELD_NUMBER: _ClassVar[int]
     boot_nonce: str
     fell: bool
     asks: bool
     unanswered: bool
     seq: int
-    def __init__(self, boot_nonce: _Optional[str] = ..., fell: _Optional[bool] = ..., asks: _Optional[bool] = ..., unanswered: _Optional[bool] = ..., seq: _Optional[int] = ...) -> None: ...
+    seal: bytes
+    evidence: Evidence
+    def __init__(self, boot_nonce: _Optional[str] = ..., fell: _Optional[bool] = ..., asks: _Optional[bool] = ..., unanswered: _Optional[bool] = ..., seq: _Optional[int] = ..., seal: _Optional[bytes] = ..., evidence: _Optional[_Union[Evidence, _Mapping]] = ...) -> None: ...
+
+class Evidence(_message.Message):
+    __slots__ = ("db_uuid", "former", "generation", "boot_nonce", "seq", "seal")
+    DB_UUID_FIELD_NUMBER: _ClassVar[int]
+    FORMER_FIELD_NUMBER: _ClassVar[int]
+    GENERATION_FIELD_NUMBER: _ClassVar[int]
+    BOOT_NONCE_FIELD_NUMBER: _ClassVar[int]
+    SEQ_FIELD_NUMBER: _ClassVar[int]
+    SEAL_FIELD_NUMBER: _ClassVar[int]
+    db_uuid: str
+    former: _containers.RepeatedScalarFieldContainer[str]
+    generation: int
+    boot_nonce: str
+    seq: int
+    seal: bytes
+    def __init__(self, db_uuid: _Optional[str] = ..., former: _Optional[_Iterable[str]] = ..., generation: _Optional[int] = ..., boot_nonce: _Optional[str] = ..., seq: _Optional[int] = ..., seal: _Optional[bytes] = ...) -> None: ...
 
 class Holding(_message.Message):
-    __slots__ = ("subgroup", "epoch", "open", "told", "revoked", "dropped", "over", "control_seq", "cancelled", "held", "recalled")
+    __slots__ = ("subgroup", "epoch", "open", "told", "revoked", "dropped", "over", "control_seq", "cancelled", "held", "recalled", "offered", "offer")
     SUBGROUP_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     OPEN_FIELD_NUMBER: _ClassVar[int]
@@ -774,6 +1024,8 @@ class Holding(_message.Message):
     CANCELLED_FIELD_NUMBER: _ClassVar[int]
     HELD_FIELD_NUMBER: _ClassVar[int]
     RECALLED_FIELD_NUMBER: _ClassVar[int]
+    OFFERED_FIELD_NUMBER: _ClassVar[int]
+    OFFER_FIELD_NUMBER: _ClassVar[int]
     subgroup: str
     epoch: int
     open: _common_pb2.IndexSet
@@ -785,7 +1037,9 @@ class Holding(_message.Message):
     cancelled: _common_pb2.IndexSet
     held: _common_pb2.IndexSet
     recalled: _common_pb2.IndexSet
-    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., open: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., told: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., revoked: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., dropped: _Optional[bool] = ..., over: _Optional[bool] = ..., control_seq: _Optional[int] = ..., cancelled: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., held: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., recalled: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ...) -> None: ...
+    offered: _common_pb2.IndexSet
+    offer: bytes
+    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., open: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., told: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., revoked: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., dropped: _Optional[bool] = ..., over: _Optional[bool] = ..., control_seq: _Optional[int] = ..., cancelled: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., held: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., recalled: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., offered: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., offer: _Optional[bytes] = ...) -> None: ...
 
 class Holdings(_message.Message):
     __slots__ = ("db_uuid", "seq", "part", "parts", "rows")

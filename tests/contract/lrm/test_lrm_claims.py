@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from diana.adapters.lrm import launch
 from diana.adapters.lrm.local import LocalLrm
 from diana.adapters.lrm.spawner.claims import claimlog, records
-from diana.adapters.lrm.spawner.claims.records import Dropped, Opened, Record, Starting, Term
+from diana.adapters.lrm.spawner.claims.records import Dropped, LogOpened, Record, Starting, Term
 from diana.adapters.lrm.spawner.identity import MachineIdentity, machine
 from diana.adapters.lrm.spawner.protocol import Frames, Hello, Refused, Welcome, frame
 from diana.errors import DianaError
@@ -28,7 +28,7 @@ from diana.model.facts import Outcome
 from tests.contract.lrm_builders import RealSite, alive, shell
 
 HERE = MachineIdentity("boot", 1, 2)
-OPENED = Opened(records.VERSION, 1, 0, HERE, 0.0, 0.0)
+OPENED = LogOpened(records.VERSION, 1, 0, HERE, 0.0, 0.0)
 
 
 @pytest_asyncio.fixture
@@ -116,7 +116,7 @@ async def test_a_changed_machine_means_interrupted_also_for_what_waited(site: Re
     await asyncio.sleep(0.1)
 
     def other_boot(log: list[Record]) -> list[Record]:
-        return [msgspec.structs.replace(r, machine=HERE) if isinstance(r, Opened) else r for r in log]
+        return [msgspec.structs.replace(r, machine=HERE) if isinstance(r, LogOpened) else r for r in log]
 
     await killed_with_changed_log(site, other_boot)
     await site.ended(3)

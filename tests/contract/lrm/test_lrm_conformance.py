@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 import pytest_asyncio
 
+from diana.model import kept_log
 from diana.model.facts import Outcome
-from diana.model.job.spec import GroupSpec, Outputs, Resources
+from diana.model.job.spec import CheckpointSpec, ContractSpec, GroupSpec, Outputs, Resources
 from tests.contract.lrm_builders import RealSite, shell
 
 TRUE = GroupSpec(argv=("/bin/true",))
@@ -59,6 +64,18 @@ async def test_the_exit_code_is_told(site: Site) -> None:
     await at.ended(2)
     assert (at.by_index()[0].outcome, at.by_index()[0].exit_code) == (Outcome.FAILED, 3)
     assert (at.by_index()[1].outcome, at.by_index()[1].exit_code) == (Outcome.FAILED, 137)
+
+
+async def test_the_log_of_a_run_is_shown_while_it_runs(site: Site, tmp_path: Path) -> None:
+    at, go = await site(), tmp_path / "go"
+    at.start(shell(f"echo begun; echo and >&2; until [ -e {go} ]; do sleep 0.05; done"), 0)
+    await at.shows(0, lambda log: log.stand == kept_log.RUNS and log.data == b"begun\nand\n")
+    assert (await at.log_of(0, start=6)).data == b"and\n"
+    last = await at.log_of(0, start=-3, most=2)
+    assert (last.start, last.data, last.size) == (7, b"nd", 10)
+    go.touch()
+    await at.ended(1)
+    await at.shows(0, lambda log: log.stand == kept_log.ENDED)
 
 
 async def test_a_run_ordered_twice_is_started_once(site: Site, tmp_path: Path) -> None:
@@ -198,3 +215,97 @@ async def test_a_later_attempt_has_its_directory_though_the_first_was_given_back
     at.start(shell("sleep 0.4; echo ok > out", outputs=Outputs(collect=("out",))), 1, attempt=2)
     await at.until(lambda: sum(end.outcome is Outcome.DONE for end in at.ends()) == 2)
     assert {(end.run.index, end.run.attempt) for end in at.ends() if end.outcome is Outcome.DONE} == {(0, 1), (1, 2)}
+
+
+SAVES = """
+trap 'echo $n >state; [ -e "$0/half.$DIANA_INDEX" ] || : >whole; exit 85' USR1
+: >"$0/begun.$DIANA_INDEX"
+n=0; while [ ! -e "$0/end" ]; do n=$((n + 1)); sleep 0.1; done
+"""
+
+
+def saving(folder: Path, script: str = SAVES, **more: Any) -> GroupSpec:
+    spec = shell(script, checkpoint=CheckpointSpec(paths=("state", "whole")), **more)
+    return msgspec.structs.replace(spec, argv=(*spec.argv, str(folder)))
+
+
+async def begun(at: RealSite, folder: Path, *indices: int) -> None:
+    await at.until(lambda: all((folder / f"begun.{index}").exists() for index in indices))
+
+
+async def test_a_run_that_saves_as_it_is_asked_ends_at_a_checkpoint_which_is_whole_or_none(
+    site: Site, tmp_path: Path
+) -> None:
+    at = await site(4)
+    at.start(saving(tmp_path), 0, 1, 2)
+    await begun(at, tmp_path, 0, 1, 2)
+    (tmp_path / "half.1").touch()
+    at.save(0, 1)
+    ends = {end.run.index: end for end in await at.ended(2)}
+    assert {index: (end.outcome, end.exit_code) for index, end in ends.items()} == {
+        0: (Outcome.CHECKPOINTED, 85),
+        1: (Outcome.CHECKPOINTED, 85),
+    }
+    assert at.saved() == {0: [".checkpoint/0/1/state", ".checkpoint/0/1/whole"]}
+    assert "whole is missing" in ends[1].error
+    at.save(2)
+    assert {end.run.index for end in await at.ended(3)} == {0, 1, 2}
+
+
+async def test_a_run_that_does_not_heed_the_signal_runs_on_and_its_exit_code_is_its_own(
+    site: Site, tmp_path: Path
+) -> None:
+    at = await site(4)
+    deaf = ': >"$0/begun.$DIANA_INDEX"; while [ ! -e "$0/end" ]; do sleep 0.1; done; : >state; : >whole'
+    at.start(saving(tmp_path, deaf), 0)
+    # Not asked, it says of its own accord what means that it saved.
+    at.start(saving(tmp_path, f"{deaf}; exit 85"), 1)
+    await begun(at, tmp_path, 0, 1)
+    at.save(0, wait_s=1.0)
+    await asyncio.sleep(3.0)
+    (tmp_path / "end").touch()
+    ends = {end.run.index: end.outcome for end in await at.ended(2)}
+    assert ends == {0: Outcome.DONE, 1: Outcome.FAILED}
+
+
+async def test_a_run_under_a_time_limit_and_within_a_shell_is_asked_and_its_limit_stands(
+    site: Site, tmp_path: Path
+) -> None:
+    at = await site(4)
+    (tmp_path / "inner").write_text(SAVES)
+    inner = 'sh -c "$(cat "$0/inner")" "$0"; exit $?'
+    at.start(saving(tmp_path, inner, resources=Resources(time_limit_s=30.0)), 0)
+    await begun(at, tmp_path, 0)
+    at.save(0)
+    (end,) = await at.ended(1)
+    assert end.outcome is Outcome.CHECKPOINTED
+    at.start(saving(tmp_path, SAVES, resources=Resources(time_limit_s=2.0)), 1)
+    ends = await at.ended(2)
+    assert {end.run.index: end.outcome for end in ends}[1] is Outcome.TIMED_OUT, ends
+
+
+async def test_a_run_reports_how_far_it_is(site: Site) -> None:
+    at = await site()
+    script = """
+    for n in 1 2 3; do
+        echo "$n/3" >"$DIANA_REPORT.new"; mv "$DIANA_REPORT.new" "$DIANA_REPORT"; sleep 1.5
+    done
+    echo nonsense >"$DIANA_REPORT"; sleep 1.2
+    """
+    at.start(shell(script, contract=ContractSpec()), 0)
+    await at.ended(1)
+    told = at.steps()
+    assert told and set(told) <= {(0, float(n), 3.0) for n in (1, 2, 3)}
+    assert [done for _, done, _ in told] == sorted(done for _, done, _ in told)
+
+
+async def test_a_component_that_stops_with_others_before_it_is_asked_is_at_a_checkpoint(
+    site: Site, tmp_path: Path
+) -> None:
+    at = await site()
+    at.start(saving(tmp_path, ": >state; : >whole; exit 85"), 0, barrier_s=time.monotonic() + 60.0)
+    await at.until(lambda: 0 in at.at_barrier())
+    at.go(0)
+    (end,) = await at.ended(1)
+    assert end.outcome is Outcome.CHECKPOINTED
+    assert at.saved() == {0: [".checkpoint/0/1/state", ".checkpoint/0/1/whole"]}

@@ -17,7 +17,7 @@ import pytest_asyncio
 
 from diana.adapters.lrm.spawner.claims import claimlog
 from diana.adapters.lrm.spawner.claims.records import Leased, Record
-from diana.engine.journal.effects import Lease, Start
+from diana.engine.journal.effects import RenewLease, Start
 from diana.model.facts import Outcome
 from diana.model.ids import SiteId
 from diana.model.indexset import IndexSet
@@ -48,7 +48,7 @@ async def member(tmp_path: Path) -> AsyncIterator[SubGridSite]:
 
 
 def lease(site: RealSite, for_s: float, origin: SiteId = BETA) -> None:
-    site.lrm.lease(Lease(origin=origin, until_s=time.monotonic() + for_s))
+    site.lrm.lease(RenewLease(origin=origin, until_s=time.monotonic() + for_s))
 
 
 def start(site: RealSite, spec: GroupSpec, *indices: int, attempt: int = 1) -> None:
@@ -205,19 +205,19 @@ async def test_a_member_machine_ends_with_its_lease_what_it_runs(member: SubGrid
 _NODE = """
 import asyncio, sys, time
 from pathlib import Path
-from diana.engine.journal.effects import Lease
+from diana.engine.journal.effects import RenewLease
 from tests.contract.lrm_builders import RealSite
 from tests.contract.lrm.test_lrm_leases import BETA, marked, start
 
 async def main(root: Path, marks: Path) -> None:
     site = RealSite(root)
     await site.up()
-    site.lrm.lease(Lease(origin=BETA, until_s=time.monotonic() + 1.5))
+    site.lrm.lease(RenewLease(origin=BETA, until_s=time.monotonic() + 1.5))
     start(site, marked(marks, "sleep 30"), 0)
     while True:
         # It would renew for ever.
         await asyncio.sleep(0.2)
-        site.lrm.lease(Lease(origin=BETA, until_s=time.monotonic() + 1.5))
+        site.lrm.lease(RenewLease(origin=BETA, until_s=time.monotonic() + 1.5))
 
 asyncio.run(main(Path(sys.argv[1]), Path(sys.argv[2])))
 """

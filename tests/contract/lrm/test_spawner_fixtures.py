@@ -10,6 +10,7 @@ from diana.adapters.lrm.spawner.claims import claimlog, records
 from diana.adapters.lrm.spawner.claims.replay import ClaimHistory
 from diana.adapters.lrm.spawner.identity import MachineIdentity
 from diana.model.facts import Outcome
+from diana.model.run_columns import Runs
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 PART, GROUP = "alpha-1/0", "alpha-1"
@@ -20,7 +21,7 @@ def life() -> list[records.Record]:
     """Three runs: one ended, one is about to be executed, one is merely claimed. An older claim is forgotten."""
     end = records.End(2, 0, Outcome.FAILED, 3, 10.0, 12.5, 2.25, 4096, "0-1.log", 7, 40, True, "alpha-1.0: exit 3")
     return [
-        records.Opened(1, 4, 2, MachineIdentity("boot", 11, 12), 100.0, 1.75e9),
+        records.LogOpened(1, 4, 2, MachineIdentity("boot", 11, 12), 100.0, 1.75e9),
         records.Term(3),
         records.Claimed(1, "beta-9/1", 5, "beta-9", 1, 0.0, 1 << 20, False, [6], [2], []),
         records.Claimed(2, PART, 1, GROUP, 2, 60.0, 1 << 20, True, [0, 1, 2], [1, 1, 2], COLLECTS),
@@ -36,7 +37,7 @@ def life() -> list[records.Record]:
 
 def talk() -> list[protocol.Message]:
     """Each kind of message once, as node and spawner say them in turn."""
-    runs = [protocol.Runs(PART, 1, [0, 1, 2], [1, 1, 2])]
+    runs = [Runs(PART, 1, [0, 1, 2], [1, 1, 2])]
     order = protocol.Order(
         subgroup=PART,
         epoch=1,
@@ -57,7 +58,7 @@ def talk() -> list[protocol.Message]:
         stderrs=[],
         collects=COLLECTS,
     )
-    batch = protocol.Batch(
+    batch = protocol.EndedRuns(
         subgroup=PART,
         epoch=1,
         own_directory=True,
@@ -88,6 +89,12 @@ def talk() -> list[protocol.Message]:
         protocol.SetSlots(2),
         protocol.Shutdown(),
         protocol.Recall(PART, 1, (2, 3)),
+        protocol.HeldRuns(runs),
+        protocol.LetGo(PART, 1, [2], [[("DIANA_GANG_RANK", "2")]]),
+        protocol.AskLog(7, PART, 1, 2, 1),
+        protocol.LogPlace(7, "runs", "alpha-1/0-1.log", 7, 40, 1000),
+        protocol.Save(PART, 1, (0, 2), "USR1", 60.0),
+        protocol.StepsDone(runs, [[(12.5, 40.0, 100.0)] * len(each.indices) for each in runs]),
     ]
 
 

@@ -22,7 +22,7 @@ def pids_in(path: Path) -> list[int]:
     return [int(word) for word in path.read_text().split()] if path.exists() else []
 
 
-async def gone(happened: Callable[[], bool], within_s: float = 5.0) -> None:
+async def gone(happened: Callable[[], bool], within_s: float = 60.0) -> None:
     async with asyncio.timeout(within_s):
         while not happened():
             await asyncio.sleep(0.01)

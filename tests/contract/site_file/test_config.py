@@ -59,13 +59,21 @@ _BAD = [
     ("site = 5\nvo = 'lab'", "site.toml:site: 5 is not a text; write it in quotes"),
     (_GOOD + 'lisen = "x"', "site.toml:lisen: unknown key; did you mean listen?"),
     (_GOOD + "slots = 4", "site.toml:slots: unknown key; it belongs under [settings] as settings.slots"),
+    (
+        _GOOD + "[run_as]\nroot_jobs = true",
+        "site.toml:run_as.root_jobs: unknown key; it belongs above the first [heading] of the file",
+    ),
+    (
+        _GOOD + "[settings]\nslots = 2\nroot_jobs = true",
+        "site.toml:settings.root_jobs: unknown key; it belongs above the first [heading] of the file",
+    ),
     (_GOOD + "slotz = 4", "site.toml:slotz: unknown key; did you mean settings.slots?"),
     (
         _GOOD + "xyzzy = 4",
         "site.toml:xyzzy: unknown key; "
-        "known are advertise, clusters, gpus, listen, log_format, machine, maintenance, operators, peers, role, root, "
-        "root_jobs, run_as, run_as_program, settings, site, software, staging, traces, trust, users, vo, web, "
-        "witness, zeroconf",
+        "known are advertise, clusters, gpus, listen, log_format, machine, maintenance, notify, operators, peers, "
+        "pin_cpus, role, root, root_jobs, run_as, run_as_program, settings, site, software, staging, traces, trust, "
+        "users, vo, web, witness, zeroconf",
     ),
     (
         _GOOD + '[staging]\nurls = ["https"]',

@@ -11,9 +11,12 @@ import pytest
 from diana.adapters.trust import certificates
 from diana.adapters.trust.certificates import Identity
 from diana.adapters.trust.keyring import FileKeyring
+from diana.cli.main import main
 from diana.errors import UsageError
 from diana.model.ids import GroupId
-from diana.node.config.setup import init_site, init_user
+from diana.model.layout import DataDir
+from diana.node.config.running_as import check_jobs_accounts
+from diana.node.config.setup import ROOT_JOBS, init_site, init_user
 from diana.node.config.site_file import load_config
 
 
@@ -147,3 +150,27 @@ def test_a_credential_goes_nowhere_or_into_a_new_folder(tmp_path: Path, full: bo
         with pytest.raises(UsageError, match=r"vo.key: No such file or directory; only a site that is a signer"):
             init_user(tmp_path / "b", "ann", tmp_path / "out")
         assert not (tmp_path / "out").exists()
+
+
+def test_nobody_lets_jobs_run_as_root_unasked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(ROOT_JOBS)
+    assert not init_site(tmp_path / "a", "alpha").root_jobs
+    assert init_site(tmp_path / "b", "beta", root_jobs=True).root_jobs
+    monkeypatch.setenv(ROOT_JOBS, "true")
+    for uid in (0, 1000):
+        monkeypatch.setattr(os, "getuid", lambda uid=uid: uid)
+        assert init_site(tmp_path / f"of-{uid}", "gamma").root_jobs == (uid == 0), "the variable is for root"
+
+
+def test_root_is_told_in_one_line_that_its_node_wants_accounts_for_jobs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv(ROOT_JOBS)
+    monkeypatch.setattr(os, "getuid", lambda: 0)
+    assert main(["init", "alpha", "--data", str(tmp_path / "a")]) == 0
+    assert "in site.toml map users under [run_as], or set root_jobs = true" in capsys.readouterr().out
+    with pytest.raises(UsageError, match="this node runs as root and so would its jobs"):
+        check_jobs_accounts(load_config(tmp_path / "a" / "site.toml"), DataDir(tmp_path / "a"))
+    assert main(["init", "alpha", "--root-jobs", "--data", str(tmp_path / "b")]) == 0
+    assert "root_jobs" not in capsys.readouterr().out
+    check_jobs_accounts(load_config(tmp_path / "b" / "site.toml"), DataDir(tmp_path / "b"))

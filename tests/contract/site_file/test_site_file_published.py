@@ -16,7 +16,7 @@ from diana.adapters.lrm.software import Software
 from diana.errors import UsageError
 from diana.model.ids import SiteId
 from diana.model.settings import Settings
-from diana.node.config.site_file import SiteConfig, Staging, Traces, Trust, parse_config
+from diana.node.config.site_file import Notifying, SiteConfig, Staging, Traces, Trust, parse_config
 from diana.node.config.text import config_text
 from diana.node.web.config import Web
 
@@ -31,6 +31,7 @@ SECTIONS: dict[str, msgspec.Struct] = {
     "[trust]": Trust(),
     "[web]": Web(),
     "[traces]": Traces(),
+    "[notify]": Notifying(),
     "[clusters.slurm]": ClusterSettings(),
 }
 _HEAD = 'site = "alpha"\nvo = "lab"\n'
@@ -63,7 +64,19 @@ def _within(config: SiteConfig, field: str) -> msgspec.Struct:
 
 @pytest.mark.parametrize("section", SECTIONS)
 def test_the_reference_names_every_key_and_no_other(section: str) -> None:
-    tables = {"users", "run_as", "settings", "staging", "software", "trust", "web", "traces", "clusters", "maintenance"}
+    tables = {
+        "users",
+        "run_as",
+        "settings",
+        "staging",
+        "software",
+        "trust",
+        "web",
+        "traces",
+        "notify",
+        "clusters",
+        "maintenance",
+    }
     inner = tables if section == "The node" else {"software"} if section.startswith("[clusters") else set()
     known = {field.name for field in msgspec.structs.fields(SECTIONS[section])} - inner
     written = [key for key, *_ in _rows(section)]

@@ -52,6 +52,22 @@ def test_two_processes_refuse_to_share_and_the_second_names_the_first(tmp_path: 
     OpenDataDir(tmp_path / "d").close()
 
 
+def test_a_second_node_by_mistake_takes_no_ballast_of_the_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = _hold(tmp_path / "d")
+    assert first.stdout is not None and first.stdout.readline() == "held\n"
+    try:
+        assert (tmp_path / "d" / "ballast").exists()
+        monkeypatch.setattr(OpenDataDir, "free_bytes", lambda self: 0)
+        with pytest.raises(StoreBusy):
+            OpenDataDir(tmp_path / "d", ballast_bytes=4096)
+        assert (tmp_path / "d" / "ballast").exists()
+    finally:
+        first.send_signal(signal.SIGKILL)
+        first.communicate()
+
+
 def test_a_child_that_was_spawned_does_not_keep_the_lock(tmp_path: Path) -> None:
     held = OpenDataDir(tmp_path / "d", ballast_bytes=4096)
     child = subprocess.Popen(["sleep", "30"], close_fds=False)

@@ -191,3 +191,15 @@ def test_a_torn_mark_is_none(tmp_path: Path, content: bytes) -> None:
 def test_a_mark_is_for_its_owner_alone(tmp_path: Path) -> None:
     Sqlite(tmp_path).open().close()
     assert (tmp_path / "journal.mark").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_journal_taken_away_with_its_mark_is_known_by_the_mark_in_the_second_place(tmp_path: Path) -> None:
+    journal, second = tmp_path / "journal.db", tmp_path / "spawner.mark"
+    store = SqliteStore(journal, second)
+    store.commit(batch(b"a"))
+    store.close()
+    journal.unlink()
+    journal.with_suffix(".mark").unlink()
+    store = SqliteStore(journal, second)
+    assert store.standing() == "older"
+    store.close()

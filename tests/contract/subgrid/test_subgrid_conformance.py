@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest_asyncio
 
+from tests.contract.lrm import test_lrm_barrier as barrier
 from tests.contract.lrm import test_lrm_conformance as conformance
 from tests.contract.subgrid_builders import SubGridSite
 
-globals().update({name: test for name, test in vars(conformance).items() if name.startswith("test_")})
+for suite in (conformance, barrier):
+    globals().update({name: test for name, test in vars(suite).items() if name.startswith("test_")})
 
 Site = Callable[..., Awaitable[SubGridSite]]
 

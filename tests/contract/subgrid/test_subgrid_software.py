@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import msgspec
 
-from diana.adapters.lrm.software import Software
+from diana.adapters.lrm.software import Software, here
 from diana.adapters.lrm.spawner import protocol as spawner
 from diana.adapters.subgrid import protocol
 from diana.engine.journal.events import LrmReady
 from diana.model.facts import Outcome
+from diana.model.job.software import BARRIER, CHECKPOINT, SPARES
 from diana.model.job.spec import GroupSpec, Resources
 from tests.contract.subgrid_builders import SubGridSite
 
@@ -31,15 +33,35 @@ async def test_a_member_runs_what_it_offers_and_is_not_given_the_rest(tmp_path: 
         assert refused.outcome is Outcome.NOT_STARTED
         assert refused.error == "alpha-1.0 at site alpha: machine m1 has no module greeter"
         told = site.readies()
-        assert offered(site) == ()
+        assert set(offered(site) or ()) == {here(), BARRIER, CHECKPOINT, SPARES}
         site.node.member.offer(Software(modules={"greeter": "export GREETING=hello"}))
         await site.until(lambda: site.readies() > told)
-        assert offered(site) == ("module greeter",)
+        assert set(offered(site) or ()) == {"module greeter", here(), BARRIER, CHECKPOINT, SPARES}
         site.start(READY, 1)
         await site.ended(2)
         assert site.by_index()[1].outcome is Outcome.DONE
     finally:
         await site.down()
+
+
+async def test_a_machine_that_cannot_hold_jobs_is_given_none_that_wait_for_others(tmp_path: Path) -> None:
+    """One of an older release would begin them at once."""
+    site = SubGridSite(tmp_path)
+    await site.up()
+    try:
+        site.lrm.inner._links["m1"].software = ()
+        site.start(GroupSpec(argv=("/bin/true",)), 0, barrier_s=time.monotonic() + 60.0)
+        (refused,) = await site.ended(1)
+        assert refused.outcome is Outcome.NOT_STARTED
+        assert refused.error.endswith("machine m1 cannot hold jobs until others start with them")
+    finally:
+        await site.down()
+
+
+def test_an_order_of_an_older_release_waits_for_nobody() -> None:
+    words = ["Order", 1, 0, "alpha-1/0", 1, "u@vo", [0, 1], [], [], ""]
+    (order,) = protocol.from_root(msgspec.msgpack.encode([words]))
+    assert isinstance(order, protocol.Order) and order.hold_s < 0
 
 
 async def test_a_member_tells_its_gpus_and_is_not_given_jobs_that_want_more(tmp_path: Path) -> None:

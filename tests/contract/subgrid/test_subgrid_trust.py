@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,14 @@ import pytest
 import pytest_asyncio
 
 from diana.adapters.staging.refs import parse_ref
-from diana.adapters.subgrid import protocol
+from diana.adapters.subgrid import protocol, service
 from diana.adapters.subgrid.inputs import Grants
 from diana.adapters.trust import certificates
+from diana.engine.journal.events import AtBarrier, Run
 from diana.model.data import DataFile
 from diana.model.ids import SubgroupId
+from diana.model.job.spec import Outputs
+from diana.model.run_columns import Runs
 from diana.wire.pb import subgrid_pb2, subgrid_pb2_grpc
 from diana.wire.tls import load_credentials, open_channel
 from tests.contract.lrm_builders import SUBGROUP, shell
@@ -162,3 +166,59 @@ def test_a_machine_may_read_what_its_orders_name_and_nothing_else() -> None:
         assert not grants.allow(parse_ref(ref), sha256), ref
     grants.drop(subgroup)
     assert not grants.allow(parse_ref("dataset:parts/a"), SHA)
+
+
+async def test_what_a_machine_brings_of_jobs_that_are_with_another_is_not_kept(
+    at: SubGridSite,
+) -> None:
+    """It could write over the outputs and the log of the machine that has them."""
+    asked: list[Any] = []
+
+    def elsewhere(*about: Any) -> bool:
+        asked.append(about)
+        return about[3] == [0]
+
+    at.lrm.inner.elsewhere = elsewhere
+    job = shell("echo forged; echo x > out.{index}", outputs=Outputs(collect=("out.{index}",)))
+    at.start(job, 0)
+    await at.ended(1)
+    assert asked[0][:2] == (MEMBER, SUBGROUP) and list(asked[0][3]) == [0]
+    assert not at.data.collected(SUBGROUP, 1).exists()
+    assert not any(path.is_file() for path in at.data.logs_root.rglob(f"*{MEMBER}*"))
+    at.start(job, 1)
+    await at.ended(2)
+    assert [path.name for path in at.data.collected(SUBGROUP, 1).iterdir()] == ["out.1"]
+
+
+async def test_a_machine_holds_no_job_that_another_has(at: SubGridSite) -> None:
+    """Its gang would be let go without the machine that has it."""
+    at.lrm.inner.elsewhere = lambda *about: list(about[3]) == [0]
+    link = at.lrm.inner._links[MEMBER]
+    at.lrm.inner.on_held(link, [Run(SUBGROUP, 1, 0, 1)], 7)
+    assert not at.at_barrier()
+    at.lrm.inner.on_held(link, [Run(SUBGROUP, 1, 1, 1)], 70_000)
+    (told,) = [event for event in at.events if isinstance(event, AtBarrier)]
+    assert (at.at_barrier(), told.worker, told.port) == ({1}, MEMBER, 0)
+
+
+async def test_a_leader_of_another_term_lets_nothing_go_and_what_ended_waits_no_more(at: SubGridSite) -> None:
+    at.start(shell("true"), 0, barrier_s=time.monotonic() + 60.0)
+    await at.until(lambda: at.at_barrier() == {0})
+    at.node.member.heard(protocol.LetGo(at.term + 1, SUBGROUP, 1, (0, 1), [], 1))
+    at.start(shell("true"), 1)
+    await at.ended(1)
+    assert set(at.by_index()) == {1}
+    at.go(0)
+    await at.ended(2)
+    at.events.clear()
+    await at.restart_node()
+    assert not at.at_barrier()
+
+
+def test_an_inventory_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service, "MOST_KNOWN", 8)
+    part = protocol.Known(1, [Runs("alpha-1/0", 1, [0] * 5, [1] * 5)], last=False)
+    hearing = service.SubGridService(Any, Any)  # type: ignore[arg-type]
+    begun = hearing._take(Any, part, (protocol.Ready(1, 1, 1), []))  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="more than 8 runs"):
+        hearing._take(Any, part, begun)  # type: ignore[arg-type]

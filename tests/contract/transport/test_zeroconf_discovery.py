@@ -160,7 +160,7 @@ async def test_a_spoofed_record_gains_no_trust_and_receives_no_credentials(tmp_p
     try:
         await ours.start()
         spoof = {"site": "alpha", "vo": vo_digest("testvo"), "role": "root"}
-        await hostile.async_register_service(record(port, "alpha", "127.0.0.1", **spoof))
+        await hostile.async_register_service(record(port, "alpha", "127.0.0.1", **spoof), cooperating_responders=True)
         await wait_until(lambda: len(heard) >= 2)
         await wait_until(lambda: transport.counters.failed_dials >= 1)
     finally:

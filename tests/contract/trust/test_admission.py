@@ -4,9 +4,14 @@ they stream, certificates and trust roots that change while the server runs, and
 from __future__ import annotations
 
 import asyncio
+import os
+import resource
 import shutil
+import socket
+import ssl
 import time
 from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +21,9 @@ import pytest_asyncio
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
+from diana.adapters.grpc import server as server_
 from diana.adapters.grpc.server import make_server
-from diana.adapters.trust import certificates
+from diana.adapters.trust import admission, certificates
 from diana.adapters.trust.admission import JOIN
 from diana.adapters.trust.keyring import FileKeyring
 from diana.wire.tls import (
@@ -205,6 +211,144 @@ async def test_a_caller_that_is_revoked_while_it_reads_nothing_is_told_when_it_r
                 await asyncio.sleep(0.05)
         code, words, _ = await ends(call.read)
         assert code is DENIED and "revoked by the VO" in words
+
+
+async def test_one_holder_has_so_many_calls_open_over_all_its_connections_and_others_have_theirs(
+    vo: Vo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(admission, "MOST_OPEN", 4)
+    async with AsyncExitStack() as stack:
+        channels = [
+            await stack.enter_async_context(open_channel(vo.address, "alpha", "lab", vo.credentials("gamma")))
+            for _ in range(2)
+        ]
+        calls = [channel.stream_stream("/t/Talk")() for channel in channels for _ in range(2)]
+        for call in calls:
+            await call.write(b"a")
+            assert await call.read() == b"a"
+        assert (await vo.refused(vo.credentials("gamma")))[0] is grpc.StatusCode.RESOURCE_EXHAUSTED
+        assert vo.refusals[-1][0] == "site:gamma" and "try again" in vo.refusals[-1][2]
+        assert await vo.ask(vo.credentials("beta"))
+        calls[0].cancel()
+        async with asyncio.timeout(5):
+            while not vo.calls.ended:
+                await asyncio.sleep(0.02)
+        assert await vo.ask(vo.credentials("gamma"))
+        for call in calls:
+            call.cancel()
+
+
+async def test_one_holder_calls_by_so_many_connections_at_once_and_others_by_theirs(
+    vo: Vo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(admission, "MOST_CONNECTIONS", 3)
+    async with AsyncExitStack() as stack:
+        channels = [
+            await stack.enter_async_context(open_channel(vo.address, "alpha", "lab", vo.credentials("gamma")))
+            for _ in range(3)
+        ]
+        calls = [channel.stream_stream("/t/Talk")() for channel in channels for _ in range(2)]
+        for call in calls:
+            await call.write(b"a")
+            assert await call.read() == b"a"
+        code, words = await vo.refused(vo.credentials("gamma"))
+        assert code is grpc.StatusCode.RESOURCE_EXHAUSTED and "by 3 connections already" in words
+        assert vo.refusals[-1][0] == "site:gamma"
+        assert await channels[0].unary_unary("/t/Who")(b"", timeout=10) == b"site:gamma"
+        assert await vo.ask(vo.credentials("beta"))
+        # The last call of a connection frees its place, not the first.
+        for number, call in enumerate(calls[:2]):
+            call.cancel()
+            async with asyncio.timeout(5):
+                while vo.calls.ended <= number:
+                    await asyncio.sleep(0.02)
+            if not number:
+                assert (await vo.refused(vo.credentials("gamma")))[0] is grpc.StatusCode.RESOURCE_EXHAUSTED
+        assert await vo.ask(vo.credentials("gamma"))
+        for call in calls:
+            call.cancel()
+
+
+# --- connections that carry no call --------------------------------------------------------------------------
+
+
+def silent(vo: Vo, count: int, *, shows: bool) -> list[socket.socket]:
+    """Connections with gamma's certificate that say hello in HTTP/2, or such that say nothing at all."""
+    host, _, port = vo.address.rpartition(":")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.set_alpn_protocols(["h2"])
+    context.load_cert_chain(vo.folder / "gamma" / "site.pem", vo.folder / "gamma" / "site.key")
+    made: list[socket.socket] = []
+    for _ in range(count):
+        with suppress(OSError):
+            made.append(socket.create_connection((host, int(port)), timeout=10))
+            if shows:
+                made[-1] = context.wrap_socket(made[-1])
+                made[-1].sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0")
+    return [each for each in made if each.fileno() >= 0]
+
+
+def ended(connection: socket.socket) -> bool:
+    """Whether the server ends it within 10 s."""
+    with suppress(ConnectionError):
+        while connection.recv(1 << 16):
+            pass
+    return True
+
+
+@pytest.mark.parametrize("shows", [True, False])
+async def test_connections_that_call_nothing_are_ended_and_so_many_at_once_at_most(
+    vo_folder: Path, monkeypatch: pytest.MonkeyPatch, shows: bool
+) -> None:
+    """Also of callers without a certificate: the node keeps descriptors for its files, and others come in again."""
+    monkeypatch.setattr(server_, "SILENT_S", 2.0)
+    monkeypatch.setattr(server_, "HANDSHAKE_S", 2.0)
+    monkeypatch.setattr(server_, "MOST_CONNECTIONS", 20)
+    vo = Vo(vo_folder.parent / "lab")
+    server = await vo.serve()
+    try:
+        assert await vo.ask(vo.credentials("beta")) == "site:beta"
+        before = len(os.listdir("/proc/self/fd"))
+        made = await asyncio.to_thread(silent, vo, 60, shows=shows)
+        await asyncio.sleep(0.3)
+        # Each has an end here and, if it was let in, one at the server.
+        assert len(os.listdir("/proc/self/fd")) - before - len(made) <= 20
+        assert len(made) == (20 if shows else 60)
+        async with asyncio.timeout(20):
+            assert all(await asyncio.gather(*(asyncio.to_thread(ended, s) for s in made)))
+        assert await vo.ask(vo.credentials("beta")) == "site:beta"
+        for each in made:
+            each.close()
+    finally:
+        await server.stop(0)
+
+
+async def test_a_connection_with_a_call_stays_however_long_it_says_nothing(
+    vo_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server_, "SILENT_S", 1.0)
+    vo = Vo(vo_folder.parent / "lab")
+    server = await vo.serve()
+    try:
+        async with open_channel(vo.address, "alpha", "lab", vo.credentials("gamma")) as channel:
+            talk = channel.stream_stream("/t/Talk")()
+            for _ in range(2):
+                await talk.write(b"a")
+                assert await talk.read() == b"a"
+                await asyncio.sleep(2.5)
+            talk.cancel()
+            await asyncio.sleep(2.5)
+            # The server ended it meanwhile: the next call makes another and does not fail.
+            assert await channel.unary_unary("/t/Who")(b"", timeout=10) == b"site:gamma"
+    finally:
+        await server.stop(0)
+
+
+def test_connections_leave_half_of_the_descriptors_to_the_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    for soft, most in ((256, 128), (1 << 20, 1024), (resource.RLIM_INFINITY, 1024)):
+        monkeypatch.setattr(resource, "getrlimit", lambda _, soft=soft: (soft, soft))
+        assert dict(server_._bounds())["grpc.max_allowed_incoming_connections"] == most
 
 
 async def test_a_stream_ends_when_its_certificate_runs_out_unrenewed(vo: Vo) -> None:

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from diana.engine.data import datasets
 from diana.engine.journal import effects as fx
 from diana.engine.journal import events as ev
+from diana.engine.messages import messages as ms
 from diana.model.job.spec import Outputs
 from diana.model.views.views import Ok
-from tests.engine.bench import ALICE, Grid, Site
+from tests.engine.bench import ALICE, Grid, Post, Site
 from tests.engine.builders import OPERATOR, dataset, spec, whole
 
 
@@ -88,6 +89,23 @@ def test_a_dataset_of_a_peer_that_does_not_answer_is_not_told_as_the_name_that_w
     grid.part("beta")
     text = refused(grid, "dataset:gone/f")
     assert text.startswith("dataset gone/f: not registered at alpha (no answer from beta); add it with:"), text
+
+
+def test_a_dataset_of_a_peer_that_is_there_and_too_slow_to_answer_is_no_mistake_of_the_user() -> None:
+    grid = Grid(alpha=2, beta=2)
+    registered(grid["beta"], "big")
+    grid.pass_time(3.0)
+
+    def slow(grid: Grid, number: int, letter: Post) -> str:
+        return "lose" if isinstance(letter[2], ms.Quote) else "deliver"
+
+    grid.fate = slow
+    grid["alpha"].submit(spec(1), 1, 100, refs=(("dataset:big/f", whole(1)),))
+    grid.pass_time(60.0)
+    answer = grid["alpha"].replies[100]
+    assert isinstance(answer, fx.Refusal)
+    assert (answer.code, answer.retry_after_s) == ("retry", 5.0)
+    assert answer.text == "dataset big: held by beta, and no answer came from there in time; try again"
 
 
 def registered(alpha: Site, *names: str) -> None:

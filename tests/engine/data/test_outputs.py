@@ -10,11 +10,13 @@ from diana.engine.journal import effects as fx
 from diana.engine.journal import events as ev
 from diana.engine.journal import records as r
 from diana.engine.messages import messages as ms
-from diana.model.facts import Outcome
+from diana.model.facts import Outcome, OutputFile
+from diana.model.ids import GroupId
+from diana.model.indexset import IndexSet
 from diana.model.job.spec import Outputs, decode_spec
 from diana.model.views.views import GroupView
 from tests.engine.bench import Grid, Site
-from tests.engine.builders import spec
+from tests.engine.builders import facts_of, spec
 
 
 def view(site: Site) -> GroupView:
@@ -33,6 +35,24 @@ def remote(jobs: int = 4) -> Grid:
     grid["beta"].end()
     grid.settle()
     return grid
+
+
+@pytest.mark.parametrize("name", [".bashrc", "out", "1/out", "0/out.sh"])
+def test_a_site_that_reports_a_file_which_the_job_does_not_leave_is_not_believed(name: str) -> None:
+    grid = Grid(alpha=1, beta=4)
+    alpha, beta = grid["alpha"], grid["beta"]
+    alpha.submit(spec(1, work_s=100.0, sites=("beta",), collect=("out",)), 1)
+    grid.settle()
+    (subgroup,) = alpha.engine.core.state.groups[GroupId("alpha-1")].subgroups.values()
+    run = next(iter(beta.running))
+    facts = facts_of(beta.name, [run], Outcome.DONE, grid.now)
+    lie = msgspec.structs.replace(facts, outputs=[OutputFile(0, name, 1, "0" * 64)])
+    result = ms.Result(subgroup=subgroup.subgroup, epoch=subgroup.epoch, batch=0, facts=lie, cancelled=IndexSet())
+    alpha.handle(ev.Received(beta.name, result))
+    assert view(alpha).done == 0 and not alpha.gathers
+    honest = msgspec.structs.replace(facts, outputs=[OutputFile(0, "0/out", 1, "0" * 64)])
+    alpha.handle(ev.Received(beta.name, msgspec.structs.replace(result, facts=honest)))
+    assert view(alpha).done == 1
 
 
 def dropped(site: Site) -> int:

@@ -65,7 +65,7 @@ def end(grid: Grid, site: Site, size_bytes: int, outcome: Outcome = Outcome.DONE
 def test_an_origin_learns_what_jobs_leave_wherever_they_ran_and_keeps_it_over_a_restart(where: str) -> None:
     grid = Grid(alpha=2, beta=2)
     alpha = grid["alpha"]
-    wanted = spec(4, collect=("{n}.x",), sites=(where,))
+    wanted = spec(4, collect=("{index}.x",), sites=(where,))
     assert run_times.output_bytes(alpha.engine.core, wanted, ALICE.name) == 0.0
     alpha.submit(wanted, 4)
     end(grid, grid[where], 3 * MB)
@@ -73,7 +73,7 @@ def test_an_origin_learns_what_jobs_leave_wherever_they_ran_and_keeps_it_over_a_
         assert run_times.output_bytes(alpha.engine.core, wanted, ALICE.name) == pytest.approx(3 * MB)
         alpha.restart()
     assert run_times.output_bytes(alpha.engine.core, wanted, BOB.name) == 0.0
-    others = spec(4, collect=("{n}.y",), sites=(where,))
+    others = spec(4, collect=("{index}.y",), sites=(where,))
     assert run_times.output_bytes(alpha.engine.core, others, ALICE.name) == 0.0
     assert grid["beta"].engine.core.state.output_sizes.means == {}
 
@@ -92,7 +92,7 @@ def test_what_was_learned_counts_more_than_what_was_declared_and_failures_teach_
 
 
 def declared(jobs: int, size_bytes: int, **more: object) -> GroupSpec:
-    outputs = Outputs(collect=("{n}.x",), size_bytes=size_bytes)
+    outputs = Outputs(collect=("{index}.x",), size_bytes=size_bytes)
     return msgspec.structs.replace(spec(jobs, **more), outputs=outputs)  # type: ignore[arg-type]
 
 
@@ -111,7 +111,7 @@ def test_outputs_on_their_way_home_are_part_of_what_is_held_against_the_plan() -
     grid = Grid(alpha=0, beta=2)
     alpha = grid["alpha"]
     alpha.gather_at_once = False
-    alpha.submit(spec(2, collect=("{n}.x",)), 2)
+    alpha.submit(spec(2, collect=("{index}.x",)), 2)
     end(grid, grid["beta"], MB)
     grid.pass_time(50.0)
     while alpha.gathers:
@@ -213,6 +213,7 @@ def test_what_the_stager_calls_final_is_not_tried_again() -> None:
         assert (seen, group.state, len(group.failed), group.note) == (tries, "failed", 2, "it is not there")
 
 
+@pytest.mark.wide
 @given(st.sets(st.integers(0, 299), max_size=4))
 @settings(max_examples=15)
 def test_of_very_many_files_only_the_readers_of_those_that_are_gone_fail(gone: set[int]) -> None:

@@ -8,17 +8,20 @@ import pytest
 
 from diana.engine.dispatch import turns
 from diana.engine.dispatch.turns import ANSWER_S, LAND_S, MOST_UNANSWERED, Turns
+from diana.engine.guard import guard
 from diana.engine.journal import effects as fx
 from diana.engine.journal import events as ev
 from diana.engine.journal.state import Step
 from diana.engine.messages import messages as ms
 from diana.engine.messages.binding import Reserve, TurnCall
+from diana.engine.placement.pull_back import UNBEGUN_S
 from diana.engine.placement.reservations import Reservations
 from diana.engine.queue.entries import WHOLE
 from diana.model.ids import GroupId, SiteId
 from diana.model.indexset import IndexSet
 from diana.model.job.spec import InputFile
 from diana.model.views.views import GroupView, Ok
+from diana.policy.allocation.ahead import Lookout, Outlook, Rolls
 from diana.policy.binding.horizon import CHUNKS
 from tests.engine.bench import Grid, Post
 from tests.engine.builders import ALICE, BOB, OPERATOR, dataset, spec, whole
@@ -247,6 +250,35 @@ def test_a_drained_site_calls_for_nothing() -> None:
     made.settle()
     run_out(made, "beta", 2)
     assert not made["beta"].running and len(made["beta"].started) == 2
+
+
+def test_jobs_that_a_site_calls_and_does_not_begin_go_to_one_that_is_idle_and_it_gets_no_more_for_a_while() -> None:
+    """A site that offers its surplus would lose them sooner: this one says nothing."""
+    made = Grid({"binding": "late", "migration": "off"}, alpha=2, beta=2)
+    made["alpha"].submit(spec(10, work_s=LONG_S), 10)
+    receive(made["alpha"], "beta", TurnCall(group=NAME, call=1 << 60, jobs=6))
+    made.settle()
+    assert unbound(made) == 0 and len(made["beta"].running) == 2, "six wait behind two"
+    run_out(made, "alpha", 2)
+    assert not made["alpha"].running
+    made.pass_time(UNBEGUN_S + 30.0)
+    made.settle()
+    assert len(made["alpha"].running) == 2 and unbound(made) == 4
+    assert view(made).note == "wait for their turn at alpha"
+    receive(made["alpha"], "beta", TurnCall(group=NAME, call=(1 << 60) + 1, jobs=4))
+    made.settle()
+    assert unbound(made) == 4
+    made.finish(rounds=400)
+    assert set(made.claims().values()) == {1} and len(made.claims()) == 10
+
+
+def test_jobs_that_a_site_calls_and_begins_late_stay_there_while_no_other_is_idle() -> None:
+    made = long_group()
+    receive(made["alpha"], "beta", TurnCall(group=NAME, call=1 << 60, jobs=6))
+    made.settle()
+    made.pass_time(3 * UNBEGUN_S)
+    made.settle()
+    assert unbound(made) == 0 and len(made["alpha"].running) == 2
 
 
 # --- what users order --------------------------------------------------------------------------------------------
@@ -529,6 +561,21 @@ def test_a_group_of_which_nothing_can_start_keeps_its_prices_with_the_first_call
     assert first.reason.startswith("their turn came at ") and len(first.candidates) == 2
 
 
+def test_a_call_says_which_sites_fail_the_group_though_its_prices_were_kept_before() -> None:
+    made = long_group(jobs=20, alpha=2, beta=2)
+    alpha = made["alpha"]
+    run_out(made, "alpha", 2)
+    core, group = alpha.engine.core, alpha.group(NAME)
+    guard.shun(core, group, SiteId("beta"), "3 jobs failed at once", core.now + 10 * LONG_S)
+    # The group is not priced anew before the next call.
+    core.to_place.clear()
+    for _ in range(3):
+        run_out(made, "alpha", 2)
+    last = alpha.group(NAME).decisions[-1]
+    assert last.reason == "their turn came at alpha (beta fails them fast: 3 jobs failed at once)"
+    assert not last.candidates
+
+
 def test_a_plan_where_nobody_takes_reservations_foretells_an_end() -> None:
     """The origin has no slots, and its peer binds early, as sites of 0.1.0 do."""
     made = grid(alpha=0, beta=2)
@@ -551,3 +598,27 @@ def test_an_offer_that_nobody_answers_holds_up_no_stop() -> None:
     alpha = made["alpha"].engine
     assert any(part.step is Step.OFFERED for part in made["alpha"].group(NAME).subgroups.values())
     assert not unbound(made) and not alpha.is_binding()
+
+
+# --- a look ahead --------------------------------------------------------------------------------------------------
+
+
+def test_a_group_is_looked_at_once_however_often_what_waits_is_priced_anew() -> None:
+    made = grid()
+    seen: list[int] = []
+
+    def look(lookout: Lookout) -> Outlook:
+        seen.append(lookout.jobs)
+        return Outlook(tuple(Rolls(way.name, (1.0,)) for way in lookout.alternatives), events=1)
+
+    alpha = made["alpha"]
+    alpha.engine.look_ahead_by(look)
+    alpha.submit(spec(20, work_s=LONG_S), 20)
+    made.settle()
+    core = alpha.engine.core
+    for _ in range(2):
+        guard.shun(core, alpha.group(NAME), SiteId("beta"), "3 jobs failed at once", core.now + LONG_S)
+        assert NAME in core.to_place
+        run_out(made, "alpha", 2)
+        made.pass_time(2 * LONG_S)
+    assert not core.to_place and seen == [20]

@@ -291,6 +291,7 @@ STEPS = st.lists(
 )
 
 
+@pytest.mark.wide
 @settings(max_examples=60, deadline=None)
 @given(STEPS)
 def test_never_are_more_held_than_there_are_and_none_lies_idle_that_is_wanted(
@@ -300,7 +301,7 @@ def test_never_are_more_held_than_there_are_and_none_lies_idle_that_is_wanted(
 
 
 @pytest.mark.wide
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=500, deadline=None)
 @given(STEPS)
 def test_so_it_is_whatever_else_happens(steps: list[tuple[str, str, int]]) -> None:
     live(steps)
@@ -369,4 +370,4 @@ def test_kinds_of_licences_cost_one_look_each_however_many_jobs_wait() -> None:
     finally:
         licences.pools = real
     assert machines.open("a") == 1 and len(looks) <= 8
-    assert capacity.queued_jobs(core) == 98 and not any(isinstance(e, fx.Kill) for e in site.trace)
+    assert capacity.queued_jobs(core) == 98 and not any(isinstance(e, fx.KillRuns) for e in site.trace)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from diana.engine.dispatch import capacity, forecast
+from diana.engine.dispatch import capacity
 from tests.engine.bench import Grid
 from tests.engine.builders import ALICE, BOB, spec
 
@@ -10,7 +10,7 @@ CALM: dict[str, object] = {"guard_jobs": 0, "claim_ahead": 1}
 
 
 def waits_s(grid: Grid) -> float:
-    slots, ahead_s = forecast.slots_of(grid["alpha"].engine.core)
+    slots, ahead_s = capacity.slots_of(grid["alpha"].engine.core)
     return slots.starts_s(1, ahead_s)
 
 

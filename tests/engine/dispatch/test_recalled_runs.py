@@ -34,7 +34,7 @@ class Cluster(Machines):
         self.recalls = recalls
         self.begun: set[ev.Run] = set()
         self.at_once = 2
-        self.orders: list[fx.Recall] = []
+        self.orders: list[fx.RecallRuns] = []
         self.ready("slurm")
 
     def ready(self, name: str) -> None:
@@ -49,12 +49,12 @@ class Cluster(Machines):
         super().obey()
         open_ = [run for run, over in self.held["slurm"].items() if not over]
         self.begun |= set(open_[: max(0, self.at_once - len(self.begun & set(open_)))])
-        recalls = [effect for effect in effects if isinstance(effect, fx.Recall)]
+        recalls = [effect for effect in effects if isinstance(effect, fx.RecallRuns)]
         self.orders += recalls
         for order in recalls:
             self.give_back(order)
 
-    def give_back(self, order: fx.Recall) -> None:
+    def give_back(self, order: fx.RecallRuns) -> None:
         meant = [
             run
             for run, over in self.held["slurm"].items()
@@ -115,7 +115,7 @@ def test_what_another_site_gave_ahead_counts_as_held_there_since_it_comes_back()
     assert grid["alpha"].hold("alpha-1") == Ok(10, started=2)
     for _ in range(5):
         cluster.pass_time(2.0)
-    (share,) = grid["alpha"].ask("group", "alpha-1").shares  # type: ignore[union-attr]
+    (share,) = grid["alpha"].ask("group", "alpha-1").shares  # type: ignore[attr-defined]
     assert (share.held, share.running) == (10, 2)
 
 
@@ -249,14 +249,14 @@ def test_a_drained_home_lets_go_of_a_group_that_its_cluster_has_all_of() -> None
     assert ran(grid, cluster) == list(range(6))
 
 
-def slow(cluster: Cluster) -> list[fx.Recall]:
+def slow(cluster: Cluster) -> list[fx.RecallRuns]:
     """It obeys recalls at the next call of `at_last` only."""
-    put_off: list[fx.Recall] = []
+    put_off: list[fx.RecallRuns] = []
     cluster.give_back = put_off.append  # type: ignore[method-assign]
     return put_off
 
 
-def at_last(cluster: Cluster, put_off: list[fx.Recall]) -> None:
+def at_last(cluster: Cluster, put_off: list[fx.RecallRuns]) -> None:
     for order in put_off:
         Cluster.give_back(cluster, order)
     put_off.clear()

@@ -229,8 +229,8 @@ def test_one_refused_member_refuses_all() -> None:
     for bad, why in (
         (member("b", 0, refs=refs), "group b: dataset nowhere"),
         (ev.Member(spec=spec(2, name="b", processors=9), jobs=2, refs=()), "group b: no site can take this group"),
-        (member("b", jobs=1001), "group b: alpha holds its limit"),
-        (member("b", jobs=999), "alpha holds its limit"),
+        (member("b", jobs=1001), "group b: 1,001 jobs: alpha takes 1,000 at most; submit them in pieces"),
+        (member("b", jobs=999), "1,001 jobs: alpha takes 1,000 at most"),
     ):
         refused = submit(alpha, member("a"), bad, key="k")
         assert isinstance(refused, fx.Refusal) and refused.text.startswith(why), refused

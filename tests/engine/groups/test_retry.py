@@ -302,3 +302,84 @@ def test_a_group_retried_without_end_keeps_the_tables_of_its_latest_decisions_on
     decisions = grid["alpha"].group("alpha-1").decisions
     assert [bool(one.candidates) for one in decisions] == [False] * 6 + [True] * FULL_DECISIONS
     assert all(one.parts and one.reason for one in decisions)
+
+
+def test_jobs_that_failed_are_tried_again_by_themselves_as_often_as_was_said() -> None:
+    grid = Grid(alpha=4)
+    alpha = grid["alpha"]
+    alpha.submit(spec(4, work_s=100.0, retries=2), 4)
+    alpha.end(2, Outcome.FAILED)
+    grid.pass_time(1.0)
+    assert (view(grid).failed, len(alpha.running)) == (2, 2), "not before the others have ended"
+    alpha.end(2)
+    for again in (1, 2):
+        grid.pass_time(1.0)
+        assert (view(grid).final, view(grid).failed, alpha.group("alpha-1").own_retries) == (False, 0, again)
+        alpha.end(2, Outcome.FAILED)
+    grid.pass_time(1.0)
+    assert (view(grid).state, view(grid).done, view(grid).failed) == ("failed", 2, 2)
+    assert sorted(grid.claims().values()) == [1, 1, 3, 3]
+    assert alpha.retry("alpha-1") == Ok(2), "its user may go on"
+    grid.finish()
+    assert (view(grid).state, view(grid).done) == ("done", 4)
+
+
+def test_what_was_cancelled_or_is_held_is_not_tried_again_by_itself() -> None:
+    grid = Grid(alpha=3)
+    alpha = grid["alpha"]
+    alpha.submit(spec(3, work_s=100.0, retries=5), 3)
+    alpha.end(1, Outcome.UNKNOWN)
+    alpha.end(1, Outcome.CANCELLED)
+    alpha.end(1)
+    grid.pass_time(1.0)
+    assert (view(grid).state, view(grid).done) == ("held", 1)
+    assert len(grid.claims()) == 3
+
+
+@pytest.mark.parametrize("crash", [False, True])
+def test_a_group_that_its_user_cancelled_does_not_go_on_by_itself(crash: bool) -> None:
+    grid = Grid(alpha=4)
+    alpha = grid["alpha"]
+    alpha.submit(spec(4, work_s=100.0, retries=5), 4)
+    alpha.end(1, Outcome.FAILED)
+    grid.pass_time(1.0)
+    alpha.cancel("alpha-1")
+    if crash:
+        alpha.restart()
+    alpha.obey_kills()
+    grid.pass_time(1.0)
+    assert (view(grid).state, view(grid).failed, view(grid).cancelled, alpha.running) == ("failed", 1, 3, {})
+    assert alpha.retry("alpha-1") == Ok(1), "its user's word is another thing"
+    alpha.end(1, Outcome.FAILED)
+    grid.pass_time(1.0)
+    assert len(alpha.running) == 1, "and from there it goes on by itself"
+
+
+def test_jobs_that_their_user_cancelled_keep_no_others_from_being_tried_again() -> None:
+    grid = Grid(alpha=4)
+    alpha = grid["alpha"]
+    alpha.submit(spec(4, work_s=100.0, retries=1), 4)
+    alpha.end(1, Outcome.FAILED)
+    (failed,) = alpha.group("alpha-1").failed.within(IndexSet.span(0, 4))
+    other = IndexSet.of([(failed + 1) % 4])
+    alpha.cancel("alpha-1", other)
+    alpha.obey_kills()
+    grid.settle()
+    alpha.end(2)
+    grid.pass_time(1.0)
+    assert [run.index for run in alpha.running] == [failed]
+
+
+def test_retries_are_counted_over_a_crash() -> None:
+    grid = Grid(alpha=1)
+    alpha = grid["alpha"]
+    alpha.submit(spec(1, work_s=100.0, retries=1), 1)
+    alpha.end(1, Outcome.FAILED)
+    grid.pass_time(1.0)
+    assert alpha.group("alpha-1").own_retries == 1
+    alpha.restart()
+    grid.pass_time(1.0)
+    assert not view(grid).final and len(alpha.running) == 1
+    alpha.end(1, Outcome.FAILED)
+    grid.pass_time(1.0)
+    assert view(grid).state == "failed"

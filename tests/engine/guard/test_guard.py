@@ -98,15 +98,15 @@ def test_what_was_stopped_is_told_to_who_asks() -> None:
     for asked, shown in (("alpha", "beta"), ("beta", "beta")):
         sites = grid[asked].ask("sites")
         assert isinstance(sites, Sites)
-        notes = {one.site: one.note for one in sites.sites}
+        notes = {one.shown.site: one.shown.note for one in sites.sites}
         assert notes[SiteId(shown)] == "on probation: fails jobs of alpha-1 at once", notes
-        (row,) = next(one.guarded for one in sites.sites if one.site == shown)
-        assert (row.group, row.machine, row.stand) == ("alpha-1", "", "probation")
-        assert row.why == "of the last 5 jobs 5 failed within 10.0 s"
+        (guarded,) = next(one.guarded for one in sites.sites if one.shown.site == shown)
+        assert (guarded.shown.group, guarded.shown.machine, guarded.shown.stand) == ("alpha-1", "", "probation")
+        assert guarded.shown.why == "of the last 5 jobs 5 failed within 10.0 s"
         now = grid[asked].engine.core.now
-        assert row.since_s == now - 2.0 and now < row.until_s <= now + 60.0
-        assert row.lifts == "one job that does well at beta; diana retry alpha-1"
-        assert not any(one.guarded for one in sites.sites if one.site != shown)
+        assert guarded.since_s == now - 2.0 and now < guarded.until_s <= now + 60.0
+        assert guarded.shown.lifts == "one job that does well at beta; diana retry alpha-1"
+        assert not any(one.guarded for one in sites.sites if one.shown.site != shown)
 
 
 def test_alone_in_its_vo_a_site_runs_a_broken_group_to_its_end_without_a_pause() -> None:

@@ -51,13 +51,13 @@ def test_it_is_shown_at_its_site() -> None:
     machines.fail("m2", 3)
     sites = grid["alpha"].ask("sites")
     assert isinstance(sites, Sites)
-    assert sites.sites[0].note == "machine m2 fails jobs of alpha-1 at once"
+    assert sites.sites[0].shown.note == "machine m2 fails jobs of alpha-1 at once"
     (row,) = sites.sites[0].guarded
-    assert (row.group, row.machine, row.stand) == ("alpha-1", "m2", "probation")
+    assert (row.shown.group, row.shown.machine, row.shown.stand) == ("alpha-1", "m2", "probation")
     now = machines.site.engine.core.now
     assert (row.since_s, row.until_s) == (now, now + 60.0)
-    assert row.why == "of the last 3 jobs 3 failed within 10.0 s"
-    assert row.lifts == "one job that does well on m2; diana retry alpha-1"
+    assert row.shown.why == "of the last 3 jobs 3 failed within 10.0 s"
+    assert row.shown.lifts == "one job that does well on m2; diana retry alpha-1"
     # It is shown until one does well, with the time it began.
     machines.pass_time(61.0)
     machines.fail("m2", 1)

@@ -73,9 +73,9 @@ def test_the_rest_runs_elsewhere_and_the_decision_says_why() -> None:
     live(made, "beta")
     failed = sum(run.subgroup.startswith("alpha-1/") for run in made["beta"].started)
     assert 0 < view(made).failed == failed <= 10
-    reasons = [decision.reason for decision in made["alpha"].ask("explain", NAME).decisions]
+    reasons = [decision.reason for decision in made["alpha"].ask("explain", NAME).decisions]  # type: ignore[attr-defined]
     assert any("beta fails them fast: of the last" in reason for reason in reasons), reasons
-    tables = [decision.candidates for decision in made["alpha"].ask("explain", NAME).decisions]
+    tables = [decision.candidates for decision in made["alpha"].ask("explain", NAME).decisions]  # type: ignore[attr-defined]
     assert any(row.site == "beta" and "on probation" in row.rejected for table in tables for row in table)
 
 

@@ -15,6 +15,7 @@ from diana.engine import handover
 from diana.engine.engine import Engine
 from diana.engine.handover import origin as at_origin
 from diana.engine.handover import table
+from diana.engine.handover.gang_book import GangAttempts
 from diana.engine.handover.table import STEPS, TABLE, Destination, Origin, Row
 from diana.engine.journal import effects as fx
 from diana.engine.journal import events as ev
@@ -22,12 +23,15 @@ from diana.engine.journal import records as r
 from diana.engine.journal.state import SiteState
 from diana.engine.messages import leases as lm
 from diana.engine.messages import messages as ms
-from diana.engine.messages.orders import Order
+from diana.engine.messages.orders import OriginOrder
 from diana.engine.placement.draft import Drafts
 from diana.engine.site.surroundings import Journal
 from diana.model.facts import Facts, Outcome
-from diana.model.ids import GroupId, SiteId
+from diana.model.ids import MAIN_MACHINE, GroupId, SiteId
 from diana.model.indexset import IndexSet
+from diana.model.job.components import components_of
+from diana.model.job.gang import COMPONENT
+from diana.model.job.spec import Axis, GroupSpec, Sweep
 from tests.engine.bench import Grid, Site
 from tests.engine.builders import ALICE, OPERATOR, dataset, facts_of, result, spec, whole
 from tests.engine.handing import PART, receive
@@ -42,7 +46,7 @@ THERE = "db-beta"
 LEASE_S = 20.0
 FILE = "dataset:d/f"
 
-ORDERS: tuple[type, ...] = (ms.Prepare, *Order.__subclasses__())
+ORDERS: tuple[type, ...] = (ms.Prepare, *OriginOrder.__subclasses__())
 REPORTS: tuple[type, ...] = get_args(at_origin.Report)
 LEASES: tuple[type, ...] = (lm.Renew, lm.Renewed)
 MESSAGES = frozenset((*ORDERS, *REPORTS, *LEASES))
@@ -250,7 +254,7 @@ def starting(*, rerun: bool = False) -> Scene:
 
 def ended(outputs: tuple[str, ...] = ()) -> Scene:
     scene = taken()
-    scene.beta.outputs = outputs
+    scene.beta.outputs = scene.beta.collected[PART] = outputs
     scene.beta.end()
     return scene
 
@@ -282,6 +286,19 @@ SCENES: dict[Origin | Destination, Callable[[], Scene]] = {
 }
 
 SPECIAL: dict[tuple[Origin | Destination, type | str, str], Callable[[], Scene]] = {
+    (Origin.OFFERED, ms.Prepared, "of a gang"): lambda: gang().until(ms.Prepare),
+    (Origin.OFFERED, ms.GangClaimed, "last of a gang"): lambda: gang_asked(),
+    (Origin.OFFERED, "claim", "of a gang"): lambda: gang_asked(),
+    (Origin.OFFERED, "claims-over", "of a gang"): lambda: gang_asked(),
+    (Origin.OFFERED, ms.GangYield, "of a gang"): lambda: gang_asked(),
+    (Destination.PREPARED, ms.GangClaim, "of a gang"): lambda: gang().after(ms.Prepare),
+    (Destination.PREPARED, ev.AtBarrier, "of a gang"): lambda: gang_claimed(),
+    (Destination.PREPARED, ms.Commit, "of a gang"): lambda: gang_claimed(),
+    (Destination.PREPARED, ms.Commit, "not claimed"): lambda: gang().after(ms.Prepare),
+    (Destination.PREPARED, ev.JobsEnded, "all unbegun"): lambda: gang_claimed(),
+    (Destination.PREPARED, "claim", "no room"): lambda: gang_behind(),
+    (Destination.PREPARED, "claim-waits", "behind lesser"): lambda: gang_behind(),
+    (Destination.STARTING, ev.JobsEnded, "gang not begun"): lambda: settled(gang()),
     (Origin.UNPLACED, ev.SubmitGroup, "home only"): lambda: Scene(Grid({"migration": "off"}, alpha=JOBS, beta=0)),
     (Origin.TAKEN, ms.Result, "told before"): lambda: in_part(taken()),
     (Origin.TAKEN, "lease", "site is silent"): silent,
@@ -298,6 +315,11 @@ SPECIAL: dict[tuple[Origin | Destination, type | str, str], Callable[[], Scene]]
     (Destination.ENDED, ms.ResultAck, "without outputs"): lambda: ended(("out",)),
 }
 """Scenes of single rows, where the state alone does not say all."""
+
+
+def settled(scene: Scene) -> Scene:
+    scene.grid.settle()
+    return scene
 
 
 def in_part(scene: Scene) -> Scene:
@@ -331,6 +353,41 @@ def obeyed(scene: Scene) -> Scene:
     return scene
 
 
+def gang() -> Scene:
+    """alpha's gang of four components, all of them at beta, which is asked next."""
+    grid = Grid({"migration": "off"}, alpha=0, beta=JOBS)
+    grid.pass_time(2.0)
+    grid["alpha"].submit(of_gang(), JOBS, settle=False)
+    return Scene(grid).until(ms.Prepare)
+
+
+def of_gang() -> GroupSpec:
+    sweep = Sweep(axes=(Axis(name=COMPONENT, start=0, stop=JOBS),))
+    return msgspec.structs.replace(spec(JOBS, work_s=100.0), sweep=sweep, components=components_of(f"{JOBS}x1@beta"))
+
+
+def gang_asked() -> Scene:
+    return gang().after(ms.Prepared)
+
+
+def gang_claimed() -> Scene:
+    """beta holds all components, and its word is under way."""
+    return gang_asked().after(ms.GangClaim)
+
+
+def gang_behind() -> Scene:
+    """A later gang has what this one's claim, lost at first, waits for."""
+    scene = gang().after(ms.Prepared)
+    scene.grid.post_box.clear()
+    # Else their origin itself would keep them apart.
+    scene.alpha.engine.core.book(GangAttempts).parts.clear()
+    scene.alpha.submit(of_gang(), JOBS, 2, settle=False)
+    scene.after(ms.GangClaim)
+    scene.grid.post_box.clear()
+    receive(scene.beta, "alpha", order(ms.GangClaim, "", scene))
+    return scene
+
+
 # --- what comes in -----------------------------------------------------------------------------------------
 
 
@@ -357,8 +414,10 @@ def report(kind: type, when: str, scene: Scene) -> ms.Message:
     issued = found.control_seq if found is not None else 0
     old = scene.alpha.engine.core.state.disowned.get(SiteId("beta"), {}).get(PART)
     made: dict[type, ms.Message] = {
-        ms.Prepared: ms.Prepared(subgroup=PART, epoch=1, db_uuid=THERE, seq=0),
+        ms.Prepared: ms.Prepared(subgroup=PART, epoch=1, db_uuid=THERE, seq=0, staged=True),
         ms.Refused: ms.Refused(subgroup=PART, epoch=1, reason="no"),
+        ms.GangClaimed: ms.GangClaimed(subgroup=PART, epoch=1, host="beta", port=7),
+        ms.GangYield: ms.GangYield(subgroup=PART, epoch=1),
         ms.Committed: ms.Committed(subgroup=PART, epoch=1),
         ms.Aborted: ms.Aborted(subgroup=PART, epoch=1, db_uuid="db-other" if when == "other database" else THERE),
         ms.Lost: ms.Lost(subgroup=PART, epoch=1, db_uuid="db-other"),
@@ -379,8 +438,11 @@ def order(kind: type, when: str, scene: Scene) -> ms.Message:
         assert scene.prepare is not None
         return msgspec.structs.replace(scene.prepare, indices=SOME) if when == "other work" else scene.prepare
     orders = {"cancels all": control(cancel=ALL), "recalls all": control(recall=ALL)}
+    hosts = ("beta",) * JOBS if when in ("of a gang", "not claimed") else ()
+    there = "db-other" if when == "other database" else THERE
     made: dict[type, ms.Message] = {
-        ms.Commit: ms.Commit(subgroup=PART, epoch=1, db_uuid="db-other" if when == "other database" else THERE),
+        ms.GangClaim: ms.GangClaim(subgroup=PART, epoch=1, db_uuid=THERE, wait_s=60.0),
+        ms.Commit: ms.Commit(subgroup=PART, epoch=1, db_uuid=there, hosts=hosts, token="0"),
         ms.Abort: ms.Abort(subgroup=PART, epoch=1),
         ms.Control: orders.get(when, control(hold=SOME)),
         ms.ResultAck: ms.ResultAck(subgroup=PART, epoch=1, batch=0, outputs_taken=when != "without outputs"),
@@ -394,7 +456,10 @@ def from_machine(kind: type, when: str, site: Site) -> ev.Event:
         return ev.StageDone(ticket=site.staging[0].ticket, bytes_moved=1)
     if kind is ev.LrmReady:
         return ev.LrmReady(session=site.session + 1, slots=JOBS, known=())
-    outcomes = {"unbegun": Outcome.UNBEGUN, "unknown, rerun": Outcome.UNKNOWN}
+    if kind is ev.AtBarrier:
+        return ev.AtBarrier(worker=MAIN_MACHINE, subgroup=PART, epoch=1, runs=tuple(site.running), port=7)
+    never = dict.fromkeys(("all unbegun", "gang not begun"), Outcome.UNBEGUN)
+    outcomes = {**never, "unbegun": Outcome.UNBEGUN, "unknown, rerun": Outcome.UNKNOWN}
     runs = list(site.running)[: 1 if when.startswith(("some", "un")) else JOBS]
     facts: Facts = facts_of(site.name, runs, outcomes.get(when, Outcome.DONE), site.grid.now)
     return ev.JobsEnded(subgroup=PART, epoch=1, facts=facts)
@@ -480,8 +545,9 @@ def test_every_message_of_the_hand_over_comes_in_and_goes_out() -> None:
 
 def test_every_record_of_a_transfer_is_written_by_some_row() -> None:
     every = {kind for kind in get_args(r.Record) if "subgroup" in kind.__struct_fields__}
-    # Outputs come home by `data/outputs.py`, and a report of what a peer holds is `recovery`'s.
-    assert {kind.__name__ for kind in every - NAMED_RECORDS} == {"OutputsGathered", "PartReported"}
+    # Outputs come home by `data/outputs.py`, a report of what a peer holds is `recovery`'s, and jobs make way for the
+    # claim of another transfer (`making_way.py`).
+    assert {kind.__name__ for kind in every - NAMED_RECORDS} == {"OutputsGathered", "PartReported", "RunsMakeWay"}
 
 
 def test_each_side_answers_each_message_in_each_state() -> None:

@@ -92,6 +92,15 @@ def test_a_spec_that_cannot_be_read_is_refused(body: bytes) -> None:
     assert change_prepare(grid, spec=body, authorisation=authorisation("alice@vo", "alpha-1", body))  # type: ignore[arg-type]
 
 
+def test_more_memory_than_any_machine_has_is_refused_also_beside_the_spec() -> None:
+    grid = offered()
+    grid["beta"].engine.core.state.settings = msgspec.structs.replace(
+        grid["beta"].engine.core.state.settings, memory_bytes=1 << 30
+    )
+    (refused,) = change_prepare(grid, memory_bytes=1 << 50)
+    assert "of memory, a job needs" in refused.reason  # type: ignore[attr-defined]
+
+
 def test_a_site_the_group_excludes_does_not_take_it() -> None:
     grid = offered()
     body = encode_spec(spec(4, not_sites=("beta",)))
@@ -143,7 +152,7 @@ def test_a_third_site_changes_nothing_at_either_end(message: ms.Message, to: str
         site = grid[to]
         before = site.engine.snapshot()
         effects = receive(site, "gamma", message)
-        assert not [e for e in effects if isinstance(e, fx.Persist | fx.Start | fx.Kill | fx.ForgetRuns)]
+        assert not [e for e in effects if isinstance(e, fx.Persist | fx.Start | fx.KillRuns | fx.ForgetRuns)]
         assert site.engine.snapshot() == before
         assert "gamma" in site.warnings[-1]
         # A report to a site that is no origin of it, or about what it never placed, is at most told to end.
@@ -161,6 +170,11 @@ def test_a_site_that_speaks_by_this_sites_name_is_not_heard() -> None:
 # --- results ---------------------------------------------------------------------------------------------------
 
 
+def _timed(**columns: list[float]) -> ms.Result:
+    told = result("beta", PART, [0])
+    return msgspec.structs.replace(told, facts=msgspec.structs.replace(told.facts, **columns))
+
+
 @pytest.mark.parametrize(
     "message",
     [
@@ -170,8 +184,21 @@ def test_a_site_that_speaks_by_this_sites_name_is_not_heard() -> None:
         result("beta", PART, [], cancelled=[9]),
         result("beta", PART, []),
         result("gamma", PART, [0]),
+        _timed(started_s=[-1e308], ended_s=[1e308]),
+        _timed(ended_s=[1e300]),
+        _timed(cpu_s=[float("nan")]),
     ],
-    ids=["twice", "not given", "done and cancelled", "not given, cancelled", "nothing", "facts of another site"],
+    ids=[
+        "twice",
+        "not given",
+        "done and cancelled",
+        "not given, cancelled",
+        "nothing",
+        "facts of another site",
+        "longer than a number can say",
+        "of a time that no clock shows",
+        "of no time",
+    ],
 )
 def test_a_nonsensical_batch_is_not_accepted_and_not_acknowledged(message: ms.Result) -> None:
     grid = committed()

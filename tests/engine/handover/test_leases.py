@@ -86,11 +86,11 @@ def test_nothing_starts_before_the_first_lease_is_granted() -> None:
 def test_a_start_names_the_lease_and_its_end_was_told_before_it() -> None:
     grid = at_beta()
     trace = grid["beta"].trace
-    lease = next(at for at, e in enumerate(trace) if isinstance(e, fx.Lease))
+    lease = next(at for at, e in enumerate(trace) if isinstance(e, fx.RenewLease))
     start = next(at for at, e in enumerate(trace) if isinstance(e, fx.Start))
     assert lease < start
     told, begun = trace[lease], trace[start]
-    assert isinstance(told, fx.Lease) and isinstance(begun, fx.Start)
+    assert isinstance(told, fx.RenewLease) and isinstance(begun, fx.Start)
     assert (told.origin, begun.lease) == ("alpha", "alpha")
     assert told.until_s <= grid.now + LEASE_S
 
@@ -442,3 +442,16 @@ def test_jobs_taken_from_a_lost_site_stay_taken_when_their_origin_is_put_back() 
     grid.finish()
     view = group_view(alpha.engine.core, alpha.group("alpha-1"))
     assert (view.state, view.done) == ("done", 6)
+
+
+def test_a_lease_is_renewed_for_work_that_comes_after_a_renewal_found_none() -> None:
+    grid = at_beta(jobs=2)
+    grid["beta"].end()
+    # The renewal that comes due now finds nothing to ask for; the lease stands for a while yet.
+    grid.pass_time(LEASE_S / 4 + 1.0)
+    grid["alpha"].submit(spec(2, work_s=500.0, sites=("beta",), on_site_lost="rerun"), 2, 2)
+    grid.pass_time(2.0)
+    assert len(grid["beta"].running) == 2
+    found = sent(lm.Renew, grid)
+    grid.pass_time(2 * LEASE_S)
+    assert found, "without one, its jobs end and are placed anew"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -161,6 +162,7 @@ def check_journal(site: Site, cut: int) -> None:
     assert encode_state(state) == site.engine.snapshot()
 
 
+@pytest.mark.wide
 @settings(max_examples=80)
 @given(st.data())
 def test_every_job_of_every_life_ends_once_and_the_journal_tells_it(data: st.DataObject) -> None:

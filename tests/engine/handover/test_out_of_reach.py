@@ -34,6 +34,24 @@ def test_jobs_of_a_silent_site_are_unreachable_and_counted_nowhere_else() -> Non
     assert not now.final
 
 
+def test_each_site_that_is_silent_is_named_as_far_as_a_line_has_room() -> None:
+    names = ("beta", "gamma", "delta", "epsilon", "zeta")
+    grid = Grid(alpha=0, **dict.fromkeys(names, 2))
+    alpha = grid["alpha"]
+    alpha.submit(spec(10, work_s=500.0), 10, 1)
+    grid.pass_time(3.0)
+    for name in names[:2]:
+        grid.part(name)
+    grid.pass_time(30.0)
+    note = seen(grid).note
+    assert note.count("was last heard of") == 2 and "beta was" in note and "gamma was" in note
+    for name in names[2:]:
+        grid.part(name)
+    grid.pass_time(30.0)
+    note = seen(grid).note
+    assert note.count("was last heard of") == 3 and note.endswith("; so with 2 more sites")
+
+
 def test_a_moment_of_silence_says_nothing() -> None:
     grid = committed()
     grid.part("beta")

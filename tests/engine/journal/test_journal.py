@@ -21,7 +21,7 @@ from diana.model.ids import GroupId, SiteId, SubgroupId
 from diana.model.settings import Settings
 from diana.model.views.views import GroupView
 from tests.engine.bench import Grid, Site
-from tests.engine.builders import PlainKeyring, spec
+from tests.engine.builders import ALICE, PlainKeyring, spec
 from tests.engine.rich_life import rich_life
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -38,14 +38,14 @@ def view(site: Site, group: str = "alpha-1") -> GroupView:
 
 def test_a_record_of_a_later_release_is_refused_in_one_line() -> None:
     newer = bytes([codec.VERSION + 1]) + b"\x80"
-    with pytest.raises(StoreNewer, match=r"journal record: written by a newer diana \(schema 2\)") as told:
+    with pytest.raises(StoreNewer, match=r"journal record: written by a newer diana \(schema 3\)") as told:
         codec.decode(newer)
     assert "\n" not in str(told.value)
 
 
 def test_a_snapshot_of_a_later_release_is_refused_in_one_line() -> None:
     journal = Journal(snapshot=bytes([SNAPSHOT_VERSION + 1]) + b"\x80", seq=1, at_s=0.0, records=[])
-    with pytest.raises(StoreNewer, match=r"snapshot: written by a newer diana \(schema 2\)") as told:
+    with pytest.raises(StoreNewer, match=r"snapshot: written by a newer diana \(schema 3\)") as told:
         Engine.restore(journal, site=SiteId("alpha"), keyring=PlainKeyring(), now=0.0)
     assert "\n" not in str(told.value)
 
@@ -175,6 +175,7 @@ def test_a_group_that_is_not_over_never_expires() -> None:
     assert view(grid["alpha"]).state == "running"
 
 
+@pytest.mark.wide
 def test_tombstones_live_for_their_time_and_then_go_with_facts_and_logs() -> None:
     grid = Grid({"tombstone_s": 5000.0}, alpha=0, beta=2)
     beta = grid["beta"]
@@ -187,6 +188,7 @@ def test_tombstones_live_for_their_time_and_then_go_with_facts_and_logs() -> Non
     assert [e.group for e in beta.trace if isinstance(e, fx.DropGroup)] == ["alpha-1"]
 
 
+@pytest.mark.wide
 def test_an_old_tombstone_does_not_take_the_facts_of_a_part_that_still_runs() -> None:
     """Facts and logs are dropped per group: not before its last part here is over."""
     grid = Grid({"tombstone_s": 1000.0}, alpha=0, beta=2)
@@ -282,6 +284,20 @@ def test_a_journal_of_before_numbers_were_recorded_goes_on_a_million_later() -> 
     opened = r.Opened(generation=1, boot_nonce="b", db_uuid="d", restored=True)
     fold.apply(state, opened, SiteId("alpha"))
     assert state.next_group == 1 + fold.SKIPPED_GROUPS and state.forgotten == ((1, state.next_group),)
+
+
+def test_only_a_group_of_this_site_may_have_gone_with_its_database() -> None:
+    """Beta's group of a number that alpha lost is beta's: whoever sent it again would have it done twice."""
+    grid = Grid(alpha=1)
+    alpha = grid["alpha"]
+    alpha.submit(spec(1), 1)
+    alpha.stored.clear()
+    alpha.restart(restored=True)
+    assert alpha.engine.core.state.forgotten
+    for group, told in (("alpha-1", "submit it again"), ("beta-1", "no group beta-1 of yours at alpha")):
+        alpha.handle(ev.Ask(request=55, principal=ALICE, what="group", group=GroupId(group)))
+        refusal = alpha.replies.pop(55)
+        assert isinstance(refusal, fx.Refusal) and told in refusal.text
 
 
 def test_what_a_restored_store_holds_can_be_cancelled() -> None:

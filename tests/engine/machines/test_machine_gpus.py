@@ -255,6 +255,7 @@ GROUPS = st.tuples(st.integers(0, 3), st.integers(1, 3), st.integers(1, 6), st.s
 STEPS = st.one_of(GROUPS, st.tuples(st.sampled_from(["end", "away"]), st.integers(0, 2), st.integers(1, 4)))
 
 
+@pytest.mark.wide
 @settings(max_examples=120, deadline=None)
 @given(fleet=FLEET, steps=st.lists(STEPS, min_size=2, max_size=14))
 def test_none_has_more_in_use_than_it_has_and_none_idles_while_a_job_waits_that_could_start(

@@ -15,8 +15,7 @@ from diana.engine.journal import effects as fx
 from diana.engine.journal import events as ev
 from diana.engine.journal import records as r
 from diana.engine.machines.machine import EXPECTED_BACK_S
-from diana.engine.machines.machines import Want
-from diana.engine.machines.requirements import PLAIN, Kind, Needs
+from diana.engine.machines.requirements import PLAIN, Kind, Needs, Want
 from diana.engine.messages import messages as ms
 from diana.engine.placement.pull_back import NO_SLOTS_S
 from diana.model.ids import GroupId, SiteId
@@ -333,6 +332,7 @@ def wanting(wanted: tuple[str, ...], processors: int, jobs: int, work_s: float) 
     return spec(jobs, processors=processors, work_s=work_s, container=container, modules=modules)
 
 
+@pytest.mark.wide
 @settings(max_examples=150, deadline=None)
 @given(st.lists(st.tuples(st.integers(1, 4), OFFERS), min_size=1, max_size=3), st.lists(GROUPS, max_size=6), ACTIONS)
 def test_nothing_is_given_where_it_cannot_run_and_no_free_machine_is_kept_from_what_can_run_there(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from diana.engine.dispatch import capacity, forecast
+from diana.engine.dispatch import capacity
 from diana.engine.journal import events as ev
-from diana.engine.machines.machines import Want
+from diana.engine.machines.requirements import Want
 from tests.engine.builders import spec
 from tests.engine.machines.test_workers import site_of
 
@@ -68,7 +68,7 @@ def test_a_cluster_that_others_fill_says_when_it_starts_something_and_is_forecas
     def waits(delay_s: float) -> tuple[float, int]:
         session = machines.sessions["cluster"]
         machines.handle(ev.LrmSized(worker="cluster", session=session, slots=1, ahead=1, delay_s=delay_s))
-        slots, ahead_s = forecast.slots_of(core)
+        slots, ahead_s = capacity.slots_of(core)
         return slots.starts_s(1, ahead_s), capacity.free_slots(core)
 
     machines.sessions["cluster"] += 1

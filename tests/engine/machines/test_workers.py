@@ -12,7 +12,8 @@ from diana.engine.journal import events as ev
 from diana.engine.journal import records as r
 from diana.engine.journal.state import Machine, SiteState
 from diana.engine.machines.machine import EXPECTED_BACK_S
-from diana.engine.machines.machines import Want, Workers
+from diana.engine.machines.machines import Workers
+from diana.engine.machines.requirements import Want
 from diana.engine.machines.running import GivenRuns
 from diana.model.facts import Outcome
 from diana.model.indexset import IndexSet
@@ -70,7 +71,8 @@ class Machines:
 
     def tell(self, runs: list[ev.Run], outcome: Outcome = Outcome.DONE) -> None:
         facts = facts_of(self.site.name, runs, outcome, self.site.grid.now)
-        self.handle(ev.JobsEnded(subgroup=runs[0].subgroup, epoch=runs[0].epoch, facts=facts))
+        by = next(name for name, held in self.held.items() if runs[0] in held)
+        self.handle(ev.JobsEnded(subgroup=runs[0].subgroup, epoch=runs[0].epoch, facts=facts, worker=by))
 
     def handle(self, event: ev.Event) -> None:
         self.site.handle(event)
@@ -86,7 +88,7 @@ class Machines:
         for effect in effects:
             if isinstance(effect, fx.Start):
                 self._claim(effect)
-            elif isinstance(effect, fx.Kill) and effect.worker in self.up:
+            elif isinstance(effect, fx.KillRuns) and effect.worker in self.up:
                 for run in self.held[effect.worker]:
                     if (run.subgroup, run.epoch) == (effect.subgroup, effect.epoch) and run.index in effect.indices:
                         self.held[effect.worker][run] = True
@@ -124,6 +126,28 @@ def site_of(own: int = 0, **slots: int) -> tuple[Site, Machines]:
     for name in slots:
         machines.ready(name)
     return site, machines
+
+
+@pytest.mark.parametrize("liar", ["m1", "main"])
+def test_a_machine_is_not_believed_about_jobs_that_are_with_another(liar: str) -> None:
+    """It could make results of jobs that it never had; the end that their own machine tells counts."""
+    site, machines = site_of(0, m1=2, m2=2)
+    machines.submit(spec(2, work_s=50.0), 2)
+    machines.submit(spec(2, work_s=50.0), 2, 2)
+    theirs = [run for run in machines.held["m2"]]
+    assert theirs and not any(site.engine.runs_elsewhere("m2", r.subgroup, r.epoch, [r.index]) for r in theirs)
+    for run in theirs:
+        assert site.engine.runs_elsewhere(liar, run.subgroup, run.epoch, [run.index])
+        facts = facts_of(site.name, [run], Outcome.FAILED, site.grid.now)
+        machines.handle(ev.JobsEnded(subgroup=run.subgroup, epoch=run.epoch, facts=facts, worker=liar))
+    assert f"machine {liar} tells the ends" in site.warnings[-1]
+    machines.pass_time(5.0)
+    assert [run for run in machines.held["m2"]] == theirs, "what its own machine has to tell is not forgotten"
+    for name in ("m1", "m2"):
+        machines.end(name, 9)
+    machines.pass_time(5.0)
+    for group in site.engine.core.state.groups.values():
+        assert len(group.done) == 2 and not group.failed
 
 
 def test_the_slots_of_a_site_are_those_of_its_machines() -> None:
@@ -258,7 +282,7 @@ def test_a_machine_that_is_given_up_interrupts_its_jobs_and_ends_them_should_it_
     assert len(group.done) == (3 if on_crash == "hold" else 6)
     before = len(site.trace)
     machines.ready("m2")
-    kills = [e for e in site.trace[before:] if isinstance(e, fx.Kill)]
+    kills = [e for e in site.trace[before:] if isinstance(e, fx.KillRuns)]
     assert [kill.worker for kill in kills] == ["m2"]
     assert set(kills[0].indices) == {run.index for run in held}
     machines.ready("m2")
@@ -276,7 +300,7 @@ def test_giving_up_a_machine_survives_a_restart() -> None:
     assert site.engine.core.workers.load() == 3
     before = len(site.trace)
     machines.ready("m2")
-    assert [e.worker for e in site.trace[before:] if isinstance(e, fx.Kill)] == ["m2"]
+    assert [e.worker for e in site.trace[before:] if isinstance(e, fx.KillRuns)] == ["m2"]
 
 
 @pytest.mark.parametrize(
@@ -345,6 +369,7 @@ def test_jobs_are_shared_out_as_if_each_went_by_itself_to_where_there_is_most_ro
     assert workers.share_out(Want(processors, 0, processors == 1), jobs) == {name: n for name, n in want.items() if n}
 
 
+@pytest.mark.wide
 @settings(max_examples=80, deadline=None)
 @given(st.data())
 def test_no_order_of_losses_returns_ends_and_restarts_starts_a_job_twice(data: st.DataObject) -> None:

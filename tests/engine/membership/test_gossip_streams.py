@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 
 from diana.engine.journal import codec
 from diana.engine.journal import events as ev
 from diana.engine.journal import records as r
 from diana.engine.membership import active, spreading, suspicion
-from diana.engine.membership.table import MembershipTable
+from diana.engine.membership.table import MOST_HEARD, MembershipTable
 from diana.engine.messages import messages as ms
 from diana.model.ids import SiteId
 from diana.model.settings import Settings
+from diana.model.trust.contact import KnownAt
 from diana.policy.membership import SEEKERS, State, tries
 from tests.engine.builders import ALICE, spec
 from tests.engine.gossiping import HOME, Node, entry
@@ -168,10 +170,12 @@ def test_the_first_contact_is_in_the_journal_at_once() -> None:
     assert set(Node(node.stored, node.now).contacts()) == {"beta"}
 
 
-def test_a_restart_finds_the_vo_by_the_contacts_of_its_last_run() -> None:
+def test_a_restart_finds_the_vo_by_the_contacts_of_those_it_met_in_its_last_run() -> None:
     node = Node()
     node.up("beta")
-    node.told("beta", entry("far"))
+    node.up("far")
+    node.told("beta", entry("invented"))
+    node.down("far")
     node.wait(10.0, "beta")
     again = Node(node.stored, node.now)
     book = again.contacts()
@@ -180,3 +184,87 @@ def test_a_restart_finds_the_vo_by_the_contacts_of_its_last_run() -> None:
     }  # fmt: skip
     written = sum(isinstance(codec.decode(one), r.ContactsLearned) for one in node.stored)
     assert written == 1
+
+
+def test_a_contact_is_kept_by_the_word_of_its_site_alone_even_if_it_was_met() -> None:
+    node = Node()
+    node.up("beta")
+    node.up("far")
+    node.told("beta", msgspec.structs.replace(entry("far", 1, 9), address="198.51.100.7:1"))
+    node.wait(10.0, "beta")
+    assert node.contacts()["far"].address == "198.51.100.7:1"
+    assert Node(node.stored, node.now).contacts()["far"].address == "far:7400"
+
+
+def test_contacts_of_an_earlier_release_that_were_never_met_are_dropped_where_there_are_better_ones() -> None:
+    node = Node()
+    node.up("beta")
+    node.wait(1.0, "beta")
+    poison = r.ContactsLearned(contacts=(KnownAt(SiteId("invented"), "198.51.100.7:1"),))
+    node.stored.append(codec.encode(poison))
+    assert set(Node(node.stored, node.now).contacts()) == {"beta"}
+    assert set(Node([codec.encode(poison)], node.now).contacts()) == {"invented"}, "there is no better one"
+
+
+@pytest.mark.parametrize(("names", "turns"), [(10, 60), (100, 10)])
+def test_invented_sites_are_dialled_for_a_while_and_then_left_alone_for_longer_and_longer(
+    names: int, turns: int
+) -> None:
+    node = Node()
+    node.up("beta")
+    invented = [f"s{n:03}" for n in range(names)]
+    dialled = []
+    for turn in range(turns):
+        # The liar keeps them alive, and says something newer each time.
+        node.told("beta", *(entry(name, 1, 2 + turn) for name in invented))
+        node.wait(10.0, "beta")
+        dialled.append(sum(one.keep for site, one in node.contacts().items() if site != "beta"))
+    assert 0 < max(dialled) <= 10
+    assert names > 10 or sum(dialled) < names * turns / 3
+    kept = Node(node.stored, node.now).contacts()
+    assert set(kept) == {"beta"}
+
+
+def test_a_site_only_heard_of_that_the_table_has_no_place_for_is_tried_once() -> None:
+    table = MembershipTable(SiteId("alpha"))
+    for number in range(MOST_HEARD + 2):
+        table.hear_of(SiteId(f"s{number:03}"), "far:7400", None)
+    assert len(table.heard) == MOST_HEARD and "s000" not in table.heard
+    table.hear_of(SiteId("nowhere"), "", None)
+    assert "nowhere" not in table.heard
+    node = Node()
+    node.up("beta")
+    heard = node.engine.core.book(MembershipTable).heard
+    heard[SiteId("far")] = KnownAt(SiteId("far"), "far:7400")
+    active._hold(node.engine.core, SiteId("far"))
+    assert SiteId("far") not in heard
+
+
+def test_of_many_living_sites_beyond_the_table_a_round_calls_two_however_often_it_plans() -> None:
+    node, names = idle_vo()
+    node.told("s0", *(entry(f"t{n:03}") for n in range(60)))
+    node.wait(active.RETRY_TURNS, *names)
+    members = node.engine.core.book(MembershipTable)
+    for number in range(100):
+        members.heard[SiteId(f"far{number:03}")] = KnownAt(SiteId(f"far{number:03}"), "far:7400")
+    node.wait(active.RETRY_TURNS, *names)
+    for _ in range(8):
+        before, held = len(members.heard), set[frozenset[SiteId]]()
+        for _ in range(active.RETRY_TURNS):
+            members.replan = True
+            node.wait(1.0, *names)
+            held.add(frozenset(site for site in members.kept if site.startswith("far")))
+        assert before - len(members.heard) == active.RETRIES
+        assert {len(sites) for sites in held} == {active.RETRIES}, "they are held to the end of the round"
+
+
+def test_a_site_that_was_given_up_is_held_at_once_when_it_comes_itself() -> None:
+    node = Node()
+    node.up("beta")
+    for turn in range(10):
+        node.told("beta", entry("far", 1, 2 + turn))
+        node.wait(10.0, "beta")
+    assert not node.contacts()["far"].keep
+    node.up("far", 2)
+    node.wait(2.0, "beta", "far")
+    assert node.contacts()["far"].keep

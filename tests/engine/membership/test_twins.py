@@ -70,7 +70,7 @@ def test_all_hear_of_two_nodes_of_one_name_that_share_no_neighbour() -> None:
     done = street.engines[1].handle(ev.Ask(request=7, principal=OPERATOR, what="sites"), street.now)
     answer = next(e.body for e in done if isinstance(e, fx.Reply))
     assert isinstance(answer, Sites)
-    assert {row.site: row.note for row in answer.sites}["far"] == wanted
+    assert {row.shown.site: row.shown.note for row in answer.sites}["far"] == wanted
 
 
 def test_a_row_of_sites_with_names_of_their_own_is_told_nothing() -> None:
@@ -119,8 +119,8 @@ def test_a_site_learns_that_another_node_has_its_name() -> None:
         node.wait(4.0, "beta")
     done = node.engine.handle(ev.Ask(request=7, principal=OPERATOR, what="sites"), node.now)
     (answer,) = [e.body for e in done if isinstance(e, fx.Reply)]
-    assert isinstance(answer, Sites) and answer.sites[0].home
-    assert answer.sites[0].note == "two nodes: one at alpha:7400, another at elsewhere:7400; stop one of them"
+    assert isinstance(answer, Sites) and answer.sites[0].shown.home
+    assert answer.sites[0].shown.note == "two nodes: one at alpha:7400, another at elsewhere:7400; stop one of them"
 
 
 def test_an_entry_of_an_earlier_run_is_no_other_node() -> None:

@@ -257,6 +257,7 @@ def test_a_move_meets_a_fault(kind: type, fault: str) -> None:
         moved_life(one_fault(kind, fault, which))
 
 
+@pytest.mark.wide
 @settings(max_examples=40)
 @given(st.data())
 def test_moves_meet_any_mixture_of_faults(data: st.DataObject) -> None:

@@ -100,10 +100,10 @@ def test_running_jobs_are_killed_and_pending_ones_end_without_a_start() -> None:
     before = len(alpha.trace)
     alpha.cancel("alpha-1")
     after = alpha.trace[before:]
-    (kill,) = [e for e in after if isinstance(e, fx.Kill)]
+    (kill,) = [e for e in after if isinstance(e, fx.KillRuns)]
     assert len(kill.indices) == ran
     assert not any(isinstance(e, fx.Start) for e in after)
-    assert kinds(after).index("ControlTaken") < kinds(after).index("Kill")
+    assert kinds(after).index("ControlTaken") < kinds(after).index("KillRuns")
     assert view(grid).cancelled == 50 - ran
     alpha.obey_kills()
     assert (view(grid).state, view(grid).cancelled) == ("cancelled", 50)

@@ -166,6 +166,7 @@ def test_what_is_not_cancelled_is_let_go_with_it_also_where_it_runs_or_is_over()
     assert (view(grid).done, view(grid).cancelled) == (3, 1)
 
 
+@pytest.mark.wide
 @settings(max_examples=60)
 @given(st.data())
 def test_whatever_is_lost_doubled_or_reordered_what_was_answered_as_cancelled_never_ran(data: st.DataObject) -> None:

@@ -58,6 +58,7 @@ def test_two_users_get_shares_by_quota_whatever_their_backlogs(backlog: tuple[in
     assert given["A"] / given["B"] == pytest.approx(2.0, rel=0.03)
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("backlog", BACKLOGS, ids=lambda b: f"{b[0]}-{b[1]}")
 @pytest.mark.parametrize("step_s", [1.0, 30.0])
 def test_a_backlog_of_hours_or_days_does_not_age_quotas_away(backlog: tuple[int, int], step_s: float) -> None:
@@ -101,6 +102,7 @@ def test_a_user_who_comes_late_gets_its_share_at_once_and_no_more() -> None:
     assert later["A"] / later["B"] == pytest.approx(1.0, rel=0.15)
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("backlog", BACKLOGS, ids=lambda b: f"{b[0]}-{b[1]}")
 def test_the_papers_mode_shares_as_it_does_and_starves_nobody(backlog: tuple[int, int]) -> None:
     """SPEC D4: the paper's mode equalises queued n/q, not service. Ageing gives everybody its turn."""

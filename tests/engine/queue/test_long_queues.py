@@ -17,6 +17,7 @@ from tests.engine.queueing import Waiting, entry
 CALM: dict[str, object] = {"priority_mode": "paper", "time_threshold_s": 0.0, "claim_ahead": 1}
 
 
+@pytest.mark.wide
 def test_a_job_that_may_pass_is_found_behind_any_number_that_are_too_wide() -> None:
     """Two of four slots are busy for 20 s; all others of hundreds of users want four, and the last of who queues much
     is over in time."""
@@ -31,7 +32,7 @@ def test_a_job_that_may_pass_is_found_behind_any_number_that_are_too_wide() -> N
     assert [run.subgroup for run in alpha.running] == ["alpha-1/0", f"alpha-{groups + 3}/0"]
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", [*range(10), *(pytest.param(seed, marks=pytest.mark.wide) for seed in range(10, 30))])
 def test_what_starts_is_the_same_as_if_each_were_looked_at(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     at_a_glance = _starts(seed)
     monkeypatch.setattr(dispatch, "_stays", lambda *_: False)

@@ -47,7 +47,7 @@ def test_a_new_job_goes_ahead_of_the_queue_and_aborts_nothing() -> None:
     running = list(alpha.running)
     alpha.submit(spec(1), 1, request=2, who=BOB)
     assert list(alpha.running) == running, "three of Alice's run or are claimed, and go on"
-    assert not alpha.kills and not any(isinstance(e, fx.Kill) for e in alpha.trace)
+    assert not alpha.kills and not any(isinstance(e, fx.KillRuns) for e in alpha.trace)
     alpha.end(2)
     assert owners(alpha)[3] == BOB.name
 

@@ -44,7 +44,7 @@ def test_what_a_spawner_runs_and_the_journal_does_not_know_of_shows_an_older_cop
     beta.trace.clear()
     name = beta.db_uuid
     effects = beta.engine.handle(ev.LrmReady(session=session + 1, slots=4, known=known), grid.now)
-    assert [type(e) for e in effects if isinstance(e, fx.StartAnew | fx.ForgetRuns | fx.Kill)] == [fx.StartAnew]
+    assert [type(e) for e in effects if isinstance(e, fx.StartAnew | fx.ForgetRuns | fx.KillRuns)] == [fx.StartAnew]
     assert not [e for e in effects if isinstance(e, fx.Persist) and isinstance(e.record, records.RunsStarted)]
     beta.run(effects)
     assert beta.db_uuid != name

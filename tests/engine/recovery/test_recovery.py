@@ -19,7 +19,7 @@ from diana.model.indexset import IndexSet
 from diana.model.views.views import Ok
 from tests.engine.bench import Grid, Post, Site
 from tests.engine.builders import ALICE, spec
-from tests.engine.handing import PART, committed, go_on, offered, receive, sent, view
+from tests.engine.handing import PART, committed, go_on, offered, own_word, receive, sent, view
 
 ALPHA, BETA = SiteId("alpha"), SiteId("beta")
 
@@ -373,7 +373,7 @@ def test_what_a_site_said_under_a_former_name_says_nothing_of_the_new_one() -> N
     alpha, beta = grid["alpha"], grid["beta"]
     beta.db_uuid = "db-beta-2"
     beta.restart(restored=True)
-    journal_doubt.heard(alpha.engine.core, BETA, "db-beta", 10**6)
+    journal_doubt.heard(alpha.engine.core, BETA, "db-beta", 10**6, b"seal")
     grid.pass_time(5.0)
     beta.restart()
     assert BETA not in alpha.engine.core.book(JournalDoubt).fell
@@ -383,7 +383,7 @@ def test_start_anew_follows_what_made_it_necessary() -> None:
     grid = committed()
     beta = grid["beta"]
     beta.boot(newest=False)
-    met = Met(boot_nonce=beta.engine.core.state.boot_nonce, fell=True)
+    met = Met(boot_nonce=beta.engine.core.state.boot_nonce, fell=True, evidence=own_word(beta, later=1))
     effects = beta.engine.handle(ev.Received(ALPHA, met), grid.now)
     assert [e.db_uuid for e in effects if isinstance(e, fx.StartAnew)] == [beta.engine.core.state.boot_nonce]
     assert not beta.engine.handle(ev.Received(ALPHA, ms.Commit(subgroup=PART, epoch=1, db_uuid="db-beta")), grid.now)

@@ -16,7 +16,7 @@ from diana.model.ids import SiteId, SubgroupId
 from diana.model.indexset import IndexSet
 from tests.engine.bench import Grid
 from tests.engine.builders import spec
-from tests.engine.handing import PART, committed, receive, sent, view
+from tests.engine.handing import PART, committed, receive, sent, view, with_offer
 from tests.engine.recovery.test_recovery import put_back
 from tests.engine.recovery.test_stocktaking import origin_copied, put_origin_back
 
@@ -57,7 +57,7 @@ def test_a_part_that_a_report_ends_is_not_told_of_again_when_its_site_comes_back
     row = Holding(subgroup=PART, epoch=1, dropped=True)
     if not dropped:
         # Another part has all its jobs by now.
-        row = Holding(subgroup=part, epoch=9, open=IndexSet.span(0, 4))
+        row = with_offer(alpha, "gamma", Holding(subgroup=part, epoch=9, open=IndexSet.span(0, 4)))
     receive(alpha, "gamma" if not dropped else "beta", Holdings(db_uuid="db", seq=9, part=0, parts=1, rows=(row,)))
     assert PART not in alpha.group("alpha-1").subgroups
     assert alpha.engine.core.parties.handed_to(BETA) == []

@@ -20,7 +20,7 @@ from diana.model.indexset import IndexSet
 from diana.model.views.views import Ok
 from tests.engine.bench import Grid, Site
 from tests.engine.builders import no_facts, spec
-from tests.engine.handing import PART, go_on, offered, receive, sent, view
+from tests.engine.handing import PART, go_on, offered, receive, sent, view, with_offer
 
 ALPHA, BETA = SiteId("alpha"), SiteId("beta")
 
@@ -301,7 +301,7 @@ def test_a_report_in_several_messages_counts_when_all_are_here_and_in_any_order(
     grid.cut.discard("beta")
     alpha.handle(ev.PeerUp(grid["beta"].hello()))
     grid.post_box.clear()
-    one = Holding(subgroup=PART, epoch=1, open=IndexSet.span(0, 4))
+    one = with_offer(alpha, "beta", Holding(subgroup=PART, epoch=1, open=IndexSet.span(0, 4)))
     page = Holdings(db_uuid="db-beta", seq=50, part=1, parts=2, rows=(one,))
     receive(alpha, "beta", page)
     receive(alpha, "beta", page)

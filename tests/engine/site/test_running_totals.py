@@ -91,6 +91,7 @@ def check_classes(core: Context) -> None:
     assert everything[1] == pytest.approx(work_s, rel=1e-9, abs=1e-9)
 
 
+@pytest.mark.wide
 @settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_totals_are_the_recount_at_every_step_of_every_life(data: st.DataObject) -> None:
@@ -116,6 +117,7 @@ def test_a_site_with_other_slots_counts_what_runs_anew() -> None:
         assert capacity.running_jobs(core) == min(slots, len(alpha.running))
 
 
+@pytest.mark.wide
 def test_a_submission_costs_the_same_with_many_groups_waiting() -> None:
     """Coarse on purpose: the growth itself is measured by `benchmarks/bench_growth.py`."""
     few, many = _submit_s(20), _submit_s(1500)

@@ -60,6 +60,7 @@ def check(core: Context, found: NodeFigures) -> None:
     assert found.jobs["queued"] + found.jobs["kept"] == waiting
 
 
+@pytest.mark.wide
 @settings(max_examples=40, deadline=None)
 @given(st.data())
 def test_figures_are_the_recount_at_every_step_of_every_life(data: st.DataObject) -> None:
@@ -149,7 +150,7 @@ def test_what_is_not_of_this_site_or_forgotten_leaves_nothing_behind() -> None:
     grid.settle()
     watched = beta.engine.core.watcher
     assert beta.engine.core.state.custodies and watched is not None
-    assert not watched._touched
+    assert not watched._touched  # type: ignore[attr-defined]
 
 
 def test_books_that_nobody_reads_any_more_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,6 +166,7 @@ def test_books_that_nobody_reads_any_more_are_closed(monkeypatch: pytest.MonkeyP
     check(alpha.engine.core, figures(alpha))
 
 
+@pytest.mark.wide
 def test_asking_again_costs_by_what_changed() -> None:
     few, many = _again_s(20), _again_s(1500)
     assert many < 8 * few + 0.002

@@ -54,17 +54,17 @@ def test_machines_are_told_with_what_they_hold_and_since_when_they_are_away() ->
     assert (m2.machine, m2.own, m2.here, m2.slots) == ("m2", False, False, 4)
     assert own.away_s < 0 and m2.away_s >= 9.0
     sites = ask(site, what="sites").sites
-    assert [(one.site, one.machines) for one in sites] == [("alpha", 2)]
+    assert [(one.shown.site, one.shown.machines) for one in sites] == [("alpha", 2)]
     site.handle(ev.MachineRemoved(request=5, principal=OPERATOR, machine="m2"))
     assert [one.machine for one in ask(site).machines] == ["main"]
-    assert ask(site, what="sites").sites[0].machines == 1
+    assert ask(site, what="sites").sites[0].shown.machines == 1
 
 
 def test_others_are_told_how_many_machines_a_site_has() -> None:
     grid = Grid(alpha=1, beta=1)
     grid["beta"].handle(ev.LrmReady(worker="m2", session=1, slots=4, known=()))
     grid.pass_time(5.0)
-    seen = {one.site: one.machines for one in ask(grid["alpha"], what="sites").sites}
+    seen = {one.shown.site: one.shown.machines for one in ask(grid["alpha"], what="sites").sites}
     assert seen == {"alpha": 1, "beta": 2}
 
 

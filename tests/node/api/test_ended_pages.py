@@ -19,7 +19,7 @@ from diana.model.ids import GroupId, SiteId, SubgroupId
 from diana.model.indexset import FinishedSet, IndexSet
 from diana.model.trust.principal import Principal, Role
 from diana.model.views.views import ENDINGS, EndedJobs
-from diana.node.api import chunks, logs
+from diana.node.api import chunks, ended_logs
 from diana.node.api import ended as pages
 from diana.ports import Batch
 from diana.wire.client import messages as wire
@@ -131,9 +131,9 @@ def test_one_log_of_a_large_group_is_found_in_one_chunk(store: Counted) -> None:
         chunk(store, batch, list(range(batch * CHUNK, (batch + 1) * CHUNK)), "alpha", Outcome.FAILED)
     desk: Any = SimpleNamespace(door=SimpleNamespace(store=store), places=chunks.Places())
     view: Any = SimpleNamespace(group=GROUP, jobs=10 * CHUNK, superseded=())
-    assert list(logs._spots(desk, view, range(4711, 4712))) == [4711]
+    assert list(ended_logs.spots_of(desk, view, range(4711, 4712))) == [4711]
     assert store.read == 1
-    assert len(logs._spots(desk, view, range(2 * CHUNK, 4 * CHUNK))) == 2 * CHUNK
+    assert len(ended_logs.spots_of(desk, view, range(2 * CHUNK, 4 * CHUNK))) == 2 * CHUNK
     assert store.read == 3
 
 

@@ -13,12 +13,14 @@ from diana.model.job.spec import GroupSpec, Outputs
 from diana.model.layout import DataDir
 from diana.node.api import fetch
 from diana.node.api.submit import with_output_folder
+from diana.wire.client import messages as wire
 
 
 def asked(data: Path, to: str) -> str:
     """Where they are gathered then."""
-    desk: Any = SimpleNamespace(data=DataDir(data), stager=SimpleNamespace(check_url=lambda url: None))
-    return with_output_folder(desk, GroupSpec(outputs=Outputs(collect=("{index}",), to=to))).outputs.to
+    stager = SimpleNamespace(check_url=lambda url: None, delivery=None)
+    desk: Any = SimpleNamespace(data=DataDir(data), stager=stager)
+    return with_output_folder(desk, GroupSpec(outputs=Outputs(collect=("{index}",), to=to)), "ann@lab").outputs.to
 
 
 @pytest.mark.parametrize("scheme", ["", "file://"])
@@ -51,7 +53,7 @@ def test_a_folder_behind_a_link_is_kept_by_the_path_it_has_now(tmp_path: Path) -
 
 def test_a_folder_that_became_a_link_is_not_read_for_whoever_fetches(tmp_path: Path) -> None:
     """A job could have the node's account read what its user may not."""
-    desk: Any = SimpleNamespace(data=DataDir(tmp_path / "data"))
+    desk: Any = SimpleNamespace(data=DataDir(tmp_path / "data"), stager=SimpleNamespace(delivery=None))
     view: Any = SimpleNamespace(group="alpha-1", outputs_to=f"{tmp_path}/home/out")
     (tmp_path / "home" / "out").mkdir(parents=True)
     (tmp_path / "home" / "out" / "a").write_text("mine")
@@ -63,3 +65,23 @@ def test_a_folder_that_became_a_link_is_not_read_for_whoever_fetches(tmp_path: P
     (tmp_path / "home").symlink_to(tmp_path / "keys")
     with pytest.raises(DianaError, match="is a link"):
         fetch.open_below(folder, "a")
+
+
+@pytest.mark.parametrize(
+    ("view", "pattern", "line"),
+    [
+        ({"final": True}, "", "; a job file names them under outputs.collect; diana logs has what jobs printed"),
+        ({"final": True, "failed": 1}, "", "; 1 job of it failed: diana logs --failed alpha-1"),
+        (
+            {"final": True, "failed": 2},
+            "*.csv",
+            " that match '*.csv'; 2 jobs of it failed: diana logs --failed alpha-1",
+        ),
+        ({"final": True}, "*.csv", " that match '*.csv'"),
+        ({"final": False, "failed": 1}, "", " yet; `diana wait` for it first"),
+    ],
+)
+def test_a_group_without_outputs_says_where_they_might_be(view: dict[str, Any], pattern: str, line: str) -> None:
+    shown: Any = SimpleNamespace(**{"failed": 0, **view})
+    request = wire.FetchRequest(group="alpha-1", pattern=pattern)
+    assert fetch._nothing(request, shown) == f"group alpha-1: no outputs{line}"

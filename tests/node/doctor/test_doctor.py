@@ -18,7 +18,7 @@ from diana.model.layout import DataDir
 from diana.node.doctor import files, machine
 from diana.node.doctor.bounded import Check, blocking, fail, ok, run_all
 from diana.node.doctor.checkup import checkup
-from diana.node.ways_in.audit import Audit
+from diana.node.ways_in.audit import AUDIT_HEAD, Audit
 from diana.ports import Batch
 from diana.wire.client.peers import CheckResult, DoctorResponse
 from tests.node.sick_sites import examined, issue, said, silent, site_at
@@ -202,7 +202,7 @@ def test_a_changed_line_of_the_audit_trail_is_named(alpha: DataDir) -> None:
 
 
 def test_a_cut_off_end_of_the_trail_shows_by_what_the_store_remembers(alpha: DataDir) -> None:
-    kept(alpha, files.AUDIT_HEAD, trail(alpha))
+    kept(alpha, AUDIT_HEAD, trail(alpha))
     assert examined(alpha)["audit"].state == "ok"
     alpha.audit.write_text("".join(alpha.audit.read_text().splitlines(keepends=True)[:3]))
     assert "ends at line 3, though line 5 stood there" in examined(alpha)["audit"].found

@@ -32,6 +32,18 @@ def test_modules_are_made_ready_once_and_what_fails_is_told_in_its_own_words() -
     assert rows["module odd"][:2] == ("fail", "diana: module odd could not be made ready")
 
 
+def test_the_launcher_of_mpi_jobs_over_several_sites_is_looked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "python3").symlink_to("/bin/true")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    (row,) = found(Software(mpi_over_sites="mpiexec.hydra")).values()
+    mend = "install MPICH and python3, or empty site.toml:software.mpi_over_sites"
+    assert row == ("fail", "no mpiexec.hydra in the PATH of this account", mend)
+    (tmp_path / "mpiexec.hydra").symlink_to("/bin/true")
+    assert found(Software(mpi_over_sites="mpiexec.hydra"))["mpi over sites"][0] == "ok"
+
+
 def test_what_takes_too_long_is_no_fault_of_the_check(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(software, "LIMIT_S", 0.2)
     (row,) = found(Software(modules={"slow": "sleep 5"})).values()

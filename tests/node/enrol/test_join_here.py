@@ -12,7 +12,7 @@ import pytest
 
 from diana.errors import Unreachable, UsageError
 from diana.node.config.setup import init_site
-from diana.node.enrol import joining, tokens
+from diana.node.enrol import asking, joining, tokens
 from diana.node.enrol.joining import join
 
 NOBODY = "127.0.0.1:1"
@@ -81,6 +81,30 @@ def test_keys_that_are_lost_do_not_keep_their_site_from_coming_in_anew(tmp_path:
     (tmp_path / "a" / "keys" / "site.key").unlink()
     with pytest.raises(Unreachable, match="nothing listens there"):
         join(known(tmp_path / "a"), data=tmp_path / "a")
+
+
+def test_who_joins_into_the_folder_of_a_site_that_is_there_is_told_that_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = tmp_path / "a"
+    init_site(data, "alpha")
+
+    def taken(*asked: object) -> None:
+        raise UsageError("site gamma: join: site alpha: that name is taken; choose another")
+
+    monkeypatch.setattr(asking, "find_inviter", lambda token: None)
+    monkeypatch.setattr(asking, "ask", taken)
+    with pytest.raises(UsageError) as told:
+        join(known(data), data=data)
+    assert str(told.value) == (
+        f"{data}: site alpha of alpha-vo is here already, and its certificate holds; start its node with: diana node "
+        f"--data {data}, or name another directory with --data "
+        "(site gamma: join: site alpha: that name is taken; choose another)"
+    )
+    # A site that lost its certificate hears why it gets none.
+    (data / "keys" / "site.pem").unlink()
+    with pytest.raises(UsageError, match=r"^site gamma: join: site alpha: that name is taken; choose another$"):
+        join(known(data), data=data)
 
 
 def test_a_credential_is_called_after_the_user_the_inviter_named(tmp_path: Path) -> None:

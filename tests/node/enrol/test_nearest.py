@@ -8,6 +8,7 @@ from math import inf
 
 import pytest
 
+from diana.adapters.trust.invites import SEED_BYTES
 from diana.errors import Unreachable, UsageError
 from diana.node.enrol import asking, nearest, tokens
 
@@ -15,7 +16,7 @@ ROOT = bytes(tokens.FINGERPRINT_BYTES)
 
 
 def token(site: str, kind: str = "member", vo: str = "lab", address: str = "10.9.9.9:7400") -> str:
-    seed = secrets.token_bytes(tokens.SEED_BYTES)
+    seed = secrets.token_bytes(SEED_BYTES)
     return tokens.encode(tokens.Token(kind=kind, seed=seed, fingerprint=ROOT, vo=vo, site=site, addresses=(address,)))
 
 

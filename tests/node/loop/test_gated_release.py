@@ -70,7 +70,8 @@ class SlowStore(SqliteStore):
 def adapters(wire: Wire) -> Adapters:
     unused = cast("Any", None)
     transport = cast("Transport", wire)
-    return Adapters(transport=transport, lrm=unused, stager=unused, heed=unused, trust=unused, start_anew=unused)
+    told = {"trust": unused, "start_anew": unused, "distrusted": unused, "hand_over": unused, "reach": unused}
+    return Adapters(transport=transport, lrm=unused, stager=unused, heed=unused, **told)
 
 
 @pytest.mark.parametrize("tail", [0, 3])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import closing
 from itertools import pairwise
 
 import pytest
@@ -11,9 +12,12 @@ from hypothesis import strategies as st
 
 from diana.engine.journal import events as ev
 from diana.engine.messages import messages as ms
+from diana.engine.messages.recovery import Holding, Holdings
 from diana.errors import Overloaded
 from diana.model.ids import SiteId, SubgroupId
-from diana.node.loop.intake import LIMIT_EVENTS, Intake
+from diana.model.indexset import IndexSet
+from diana.node.loop.intake import LIMIT_EVENTS, Intake, size_of
+from tests.engine.gossiping import entry
 
 
 @pytest.mark.parametrize("rounds", range(6))
@@ -86,3 +90,32 @@ def test_every_sender_is_heard_in_its_own_order_and_nobody_waits_for_more_than_o
         assert [one for one in heard if one[0] == site] == [one for one in sent if one[0] == site]
     places = [at for at, (site, _) in enumerate(heard) if site == "delta"]
     assert all(later - sooner <= 3 for sooner, later in pairwise(places))
+
+
+PART = SubgroupId("alpha-1/0")
+SPARSE = IndexSet.of(range(0, 20_000, 2))
+LARGE: list[tuple[ms.Message, int]] = [
+    (ms.Gossip(entries=(entry("far"),) * 500, ages_s=(0.0,) * 500), 300_000),
+    (ms.QuoteRequest(quote=1, processors=1, memory_bytes=0, jobs=1, refs=("dataset:d/f" * 10,) * 9000), 1_000_000),
+    (ms.Control(subgroup=PART, epoch=1, control_seq=1, cancel=SPARSE, hold=SPARSE), 600_000),
+    (Holdings(db_uuid="d", seq=1, part=0, parts=1, rows=(Holding(subgroup=PART, epoch=1, open=SPARSE),)), 300_000),
+]
+
+
+@pytest.mark.parametrize(("message", "least"), LARGE, ids=lambda one: type(one).__name__)
+def test_each_message_counts_by_what_it_holds(message: ms.Message, least: int) -> None:
+    size = size_of(ev.Received(SiteId("beta"), message))
+    assert least < size < 10 * least
+    assert size_of(_from("beta")) < 1000
+
+
+def test_a_turn_that_is_broken_off_is_over_and_nothing_of_it_is_lost() -> None:
+    intake = Intake()
+    for _ in range(5):
+        intake.push(ev.Tick())
+    intake.put(_from("beta"))
+    with closing(intake.turn(10)) as events:
+        assert isinstance(next(events), ev.Tick)
+    assert len(intake) == 5
+    order = [getattr(event, "sender", "own") for event in intake.take(10)]
+    assert order == ["beta", "own", "own", "own", "own"]

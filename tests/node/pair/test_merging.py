@@ -32,7 +32,7 @@ START = fx.Start(
     attempts=((4, 1),),
     directory=fx.GATHERED,
 )
-KILL = fx.Kill(subgroup=MERGE, epoch=2, indices=IndexSet.span(4, 5))
+KILL = fx.KillRuns(subgroup=MERGE, epoch=2, indices=IndexSet.span(4, 5))
 MAIN = SiteId("alpha.main")
 
 

@@ -11,7 +11,7 @@ import pytest
 from diana.errors import UsageError
 from diana.model.trust.principal import Principal, Role
 from diana.model.trust.register import Copy, Register
-from diana.node.pair import standby_api
+from diana.node.pair.pair import now_s
 from diana.node.pair.standby_api import StandbyApi, who_leads
 from diana.wire.client import messages as wire
 from diana.wire.client.peers import DoctorResponse
@@ -28,7 +28,7 @@ def pair(unheard_s: float, register: Register | None = BOTH, witness: str = "bet
         register=register,
         me=HERE,
         durability=0,
-        grant_until_s=standby_api.now_s() - unheard_s + 6.6,
+        grant_until_s=now_s() - unheard_s + 6.6,
         settings=SimpleNamespace(wait_s=6.6),
     )
     leading = SimpleNamespace(done=lambda: False)

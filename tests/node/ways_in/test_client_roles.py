@@ -17,7 +17,7 @@ from tests.client.nodelike import Nodelike
 
 USERS_MAY = {"Submit", "Plan", "Upload", "Status", "Wait", "Results", "Logs", "Fetch", "Cancel", "CancelHeld", "Hold",
              "Release", "Retry", "Move", "Explain", "Queue", "Links", "Sites", "Datasets", "ShowDataset", "Info",
-             "Ledger", "Peers", "Dashboard", "Activity", "Metrics"}  # fmt: skip
+             "History", "Ledger", "Peers", "Dashboard", "Activity", "Metrics"}  # fmt: skip
 OPERATORS_MAY = USERS_MAY | {"AddDataset", "VerifyDataset", "RemoveDataset", "Stop", "Invite", "Operate", "Doctor",
                              "Promote"}  # fmt: skip
 MAY: dict[Role, set[str]] = {

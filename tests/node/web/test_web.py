@@ -96,7 +96,7 @@ async def it(tmp_path: Path) -> AsyncIterator[Shown]:
 
 
 async def test_pages_are_served_to_anybody_and_may_load_nothing_from_elsewhere(it: Shown) -> None:
-    kinds = {"/": "text/html", "/main.js": "text/javascript", "/d3.js": "text/javascript", "/app.css": "text/css"}
+    kinds = {"/": "text/html", "/main.js": "text/javascript", "/draw.js": "text/javascript", "/app.css": "text/css"}
     for path, kind in kinds.items():
         async with it.http.get(it.base + path) as answer:
             assert (answer.status, answer.content_type) == (200, kind)
@@ -358,10 +358,12 @@ async def test_nobody_looking_costs_nothing(it: Shown, monkeypatch: pytest.Monke
     monkeypatch.setattr(live, "EVERY_S", 0.05)
     async with viewing(it, await it.token()) as page:
         await page.next("now")
-    await asyncio.sleep(0.3)
-    before = it.node.book.requests
-    await asyncio.sleep(0.5)
-    assert it.node.book.requests == before
+    # However late a busy machine hears that nobody looks any more.
+    async with asyncio.timeout(60):
+        before = -1
+        while it.node.book.requests != before:
+            before = it.node.book.requests
+            await asyncio.sleep(0.5)
 
 
 async def test_a_viewer_that_does_not_read_is_let_go(it: Shown) -> None:

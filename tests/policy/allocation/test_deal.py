@@ -68,6 +68,7 @@ def small_case(seed: int) -> tuple[Demand, list[Candidate]]:
     return asked, some
 
 
+@pytest.mark.wide
 @settings(max_examples=300)
 @given(seeds, st.sampled_from(["turnaround", "paper"]), st.sampled_from([Weights(), Weights(wait=3.0, run=0.5)]))
 def test_a_group_that_is_not_dealt_out_would_not_have_been_split(seed: int, model: str, weights: Weights) -> None:

@@ -91,6 +91,7 @@ def ways(grid: Grid, some: list[Block]) -> int:
     return prod(len(compositions(len(b.indices), len(grid.table))) for b in some)
 
 
+@pytest.mark.wide
 def test_a_small_split_ends_within_one_percent_of_the_best_of_all_deals() -> None:
     looked_at = 0
     for seed in range(150):

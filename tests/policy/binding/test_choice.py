@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -49,6 +50,7 @@ def test_data_that_every_job_reads_choose_nobody() -> None:
     assert chosen(2, B, need("all", JOBS, A)) == IndexSet.span(0, 2)
 
 
+@pytest.mark.wide
 def test_a_million_files_at_two_places_are_two_lots() -> None:
     halves = [need(f"f{n}", IndexSet.span(n, n + 1), A if n % 2 else B) for n in range(5_000)]
     some = choice.lots(halves, IndexSet.span(0, 5_000), SITES)

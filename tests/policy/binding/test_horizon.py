@@ -64,3 +64,41 @@ def test_a_million_jobs_are_called_in_hundreds_of_pieces() -> None:
         left -= min(left, max(20, horizon.chunk(left * 1000 // 4, 1000)))
         calls += 1
     assert calls < 1000
+
+
+@given(waited_s=st.floats(0, 1e6), drains_s=st.floats(0, 1e6), sooner_s=st.floats(0, 1e6))
+def test_a_place_is_given_first_where_processors_come_free_first_and_in_the_end_anywhere(
+    waited_s: float, drains_s: float, sooner_s: float
+) -> None:
+    if horizon.is_worth_a_place(drains_s, waited_s):
+        assert horizon.is_worth_a_place(min(drains_s, sooner_s), waited_s)
+    assert horizon.is_worth_a_place(drains_s, 5.1 * drains_s)
+    assert not horizon.is_worth_a_place(drains_s + 1, 4 * drains_s)
+
+
+def test_jobs_pass_one_with_a_place_if_they_are_over_before_it_could_start() -> None:
+    busy = Slots(6, [(60.0, 10)])
+    assert horizon.passing(busy, 1, 50.0, 16, 0.0, 2.0) == 6
+    assert horizon.passing(busy, 4, 50.0, 16, 0.0, 2.0) == 1
+    assert horizon.passing(busy, 1, 59.0, 16, 0.0, 2.0) == 0, "they begin within two seconds"
+    assert horizon.passing(busy, 1, 50.0, 16, 4.0, 2.0) == 2
+
+
+def test_longer_jobs_pass_one_with_a_place_on_what_it_leaves_over() -> None:
+    busy = Slots(6, [(60.0, 13)])
+    assert horizon.passing(busy, 1, 500.0, 16, 0.0, 2.0) == 3
+    assert horizon.passing(busy, 1, 500.0, 20, 0.0, 2.0) == 0, "it fits nowhere"
+
+
+@given(free=st.integers(0, 20), ends=ends, run_s=st.floats(0.1, 500), kept=st.integers(1, 30), until_s=st.floats(0, 60))
+def test_jobs_that_pass_never_delay_one_with_a_place(
+    free: int, ends: list[tuple[float, int]], run_s: float, kept: int, until_s: float
+) -> None:
+    slots = Slots(free, ends)
+    jobs = horizon.passing(slots, 1, run_s, kept, 0.0, until_s)
+    begin_s = slots.starts_s(jobs, 0.0) if jobs else 0.0
+    ends_now = [(end_s, width) for end_s, width in ends] + [(max(begin_s, until_s) + run_s, jobs)] if jobs else ends
+    assert begin_s <= until_s
+    if jobs:
+        start_s = slots.starts_s(kept, 0.0)
+        assert Slots(free, ends_now).free(start_s) - jobs >= kept

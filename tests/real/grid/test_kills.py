@@ -17,7 +17,7 @@ pytestmark = pytest.mark.e2e
 JOBS = int(os.environ.get("DIANA_JOBS", "2000"))
 KILLS = int(os.environ.get("DIANA_KILLS", "3"))
 SLOTS = 4
-END_S = 60.0
+END_S = 90.0
 
 
 def three_sites(grid: Grid) -> tuple[Site, Site, Site]:

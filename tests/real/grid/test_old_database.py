@@ -16,7 +16,7 @@ from tests.e2e.grid import Grid, Site, Starts, outcomes, until
 pytestmark = pytest.mark.e2e
 
 JOBS = 60
-END_S = 40.0
+END_S = 90.0
 
 
 def begun(grid: Grid, starts: Starts) -> tuple[Site, Site, str]:
@@ -78,6 +78,7 @@ def test_an_old_copy_at_a_destination_is_noticed_before_its_first_start(
     put_back(beta, copy)
     if not marked:
         beta.paths.mark.unlink()
+        beta.paths.mark_twin.unlink()
     beta.start()
     seen = settled(grid, alpha, group)
     assert not starts.doubled()
@@ -121,3 +122,46 @@ def test_an_origin_with_an_old_copy_is_told_what_its_peers_hold_and_holds_what_t
     assert all(len(some) == 2 for some in again.values())
     assert starts.sites() == {"beta"}
     assert beta.process is not None
+
+
+FAILS_THEN_RUNS = 'if mkdir "$0.failed"; then exit 1; fi; until test -e "$0.end"; do sleep 0.2; done'
+
+
+@pytest.mark.parametrize("marked", [True, False], ids=["with its mark", "without"])
+def test_a_job_tried_again_at_home_since_the_copy_runs_on_and_ends_once(
+    grid: Grid, starts: Starts, marked: bool
+) -> None:
+    """By itself, from the mark beside the journal; or, where that is gone too, by what its spawner runs: no peer knows
+    of it."""
+    alpha, path = grid.add("alpha", 2), grid.root / "long"
+    grid.start()
+    with alpha.client() as client:
+        group = client.submit(starts.job(1, then=("sh", "-c", FAILS_THEN_RUNS, str(path)))).group
+        until(lambda: status(client, group).final, lambda: f"it fails\n{grid.story()}", END_S)
+        copy = copied(alpha)
+        assert client.retry(group) == 1
+    starts.wait_for(2)
+    put_back(alpha, copy)
+    if not marked:
+        alpha.paths.mark.unlink()
+        alpha.paths.mark_twin.unlink()
+        alpha.launch()
+        log = alpha.paths.node_log
+        until(lambda: "site alpha stops" in log.read_text(), lambda: f"it starts anew\n{alpha.story()}", END_S)
+        alpha.ready()
+    else:
+        alpha.start()
+    with alpha.client() as client:
+        until(lambda: status(client, group).running == 1, lambda: f"it is found\n{grid.story()}", END_S)
+        assert "restored from a backup" in status(client, group).note
+        assert f"diana release {group}" in status(client, group).note
+    refused = grid.run(alpha, "retry", "--held", group, "--data", str(alpha.data))
+    assert refused.returncode and f"{group} has no failed or held jobs to retry" in refused.stderr
+    with alpha.client() as client:
+        client.release(group)
+        assert status(client, group).running == 1
+        assert starts.count() == 2
+        path.with_name("long.end").touch()
+        until(lambda: status(client, group).final, lambda: f"{status(client, group)}\n{grid.story()}", END_S)
+        assert (status(client, group).done, len(outcomes(client, group))) == (1, 1)
+    assert starts.count() == 2

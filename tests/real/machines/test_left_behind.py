@@ -19,7 +19,7 @@ from tests.real.pairs import add_standby, in_sync, takes_over, user_of
 pytestmark = pytest.mark.e2e
 
 JOBS = 30
-END_S = 60.0
+END_S = 90.0
 NAMES = {f"out-{index}.txt" for index in range(JOBS)}
 
 

@@ -21,7 +21,7 @@ JOBS = 5000 if FULL else 300
 JOB_S = "0.5" if FULL else "0.1"
 KILLS = 20 if FULL else 1
 STOPS = (5, 5, 5, 30, 30, 30, 120, 120, 120) if FULL else (30,)
-END_S = 900.0 if FULL else 60.0
+END_S = 900.0 if FULL else 90.0
 WAITING_JOBS = 120
 
 

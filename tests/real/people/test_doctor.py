@@ -57,7 +57,7 @@ def test_the_dead_are_shown_by_age_and_break_nobodys_commands(grid: Grid) -> Non
     member.terminate()
     until(lambda: _state(grid, alpha, "beta") != "alive", "beta is missed", 60, 0.5)
     peers = {row["site"]: row for row in asked(grid, alpha, "peers")["peers"]}
-    assert peers["gamma"]["state"] == "left" and "link" not in peers["beta"] and peers["beta"]["ageS"] > 0
+    assert peers["gamma"]["state"] == "left" and not peers["beta"]["link"] and peers["beta"]["ageS"] > 0
     assert {row["site"] for row in asked(grid, alpha, "sites")["sites"]} == {"alpha", "beta", "gamma"}
     until(lambda: "machine m2" in doctor(grid, alpha)[1], "m2 is missed", 60, 0.5)
     code, rows = doctor(grid, alpha)

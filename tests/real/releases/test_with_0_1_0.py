@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]
 
 PARTS = 6
 MOVED = 16
-END_S = 40.0
+END_S = 90.0
 
 
 @pytest.fixture(scope="module")

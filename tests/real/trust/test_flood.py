@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import resource
+import socket
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
 
 import pytest
 
@@ -36,7 +40,9 @@ def flood():
             try:
                 ann.status()
             except Overloaded as refused:
-                print(refused.retry_after_s, flush=True)
+                # In one piece: others write beside it.
+                sys.stdout.write(f"{refused.retry_after_s}\\n")
+                sys.stdout.flush()
 
 threads = [threading.Thread(target=flood, daemon=True) for _ in range(int(sys.argv[2]))]
 for thread in threads:
@@ -72,3 +78,33 @@ def test_one_users_flood_hardly_slows_another_and_is_told_to_come_again(grid: Gr
     assert min(refusals) > 0
     # Node, flood and caller share the processors here, so the bound is generous; a queue without turns took seconds.
     assert flooded_s < max(5 * quiet_s, 0.25)
+
+
+def test_whoever_opens_connections_without_end_takes_no_descriptor_that_the_node_needs(grid: Grid) -> None:
+    """Without a certificate too: the port is open to all who reach it."""
+    alpha = grid.add("alpha", slots=2)
+    grid.join()
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
+    try:
+        alpha.launch()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    alpha.ready()
+    assert alpha.process is not None
+    mine = f"/proc/{alpha.process.pid}/fd"
+
+    def open_files() -> int:
+        return len(os.listdir(mine))
+
+    before = open_files()
+    host, _, port = alpha.address.rpartition(":")
+    with ExitStack() as stack:
+        for _ in range(400):
+            stack.enter_context(socket.create_connection((host, int(port)), timeout=10.0))
+        with alpha.client() as client:
+            group = client.submit({"group": {"command": ["echo", "x"]}, "sweep": {"array": "0-19"}}).group
+            status = client.wait(group, timeout_s=30.0)
+        assert (status.state, status.done) == ("done", 20), f"{status} {alpha.story()}"
+        # Half of them is for connections; some are the local caller's.
+        assert open_files() <= before + 128 + 8

@@ -6,6 +6,7 @@ from math import inf
 from typing import NamedTuple
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -91,6 +92,7 @@ def plain(mapped: list[Mapped]) -> list[tuple[int, int, float, float]]:
     return [(one.job, one.machine, one.start_s, one.end_s) for one in mapped]
 
 
+@pytest.mark.wide
 @settings(deadline=None, max_examples=300)
 @given(cases(), st.sampled_from(("min_min", "sufferage")))
 def test_the_mapper_maps_as_the_plain_loops_do(case: Case, policy: str) -> None:

@@ -94,6 +94,7 @@ def good(seed: int) -> None:
     assert report.good(), failure(SCENARIO, report)
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("seed", SEEDS)
 def test_work_under_leases_is_lost_nowhere_and_runs_nowhere_twice(seed: int) -> None:
     good(seed)
@@ -228,6 +229,7 @@ BROKEN = (
 )
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize(
     "broken",
     [pytest.param(b, marks=[pytest.mark.wide] if b.wide else [], id=b.mutant.__name__) for b in BROKEN],

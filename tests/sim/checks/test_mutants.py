@@ -203,6 +203,7 @@ def _name(one: object) -> str:
     return one.mutant.__name__ if isinstance(one, Described) else ""
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("one", [one for one in ALL if one.mutant in QUICK], ids=_name)
 def test_an_engine_that_breaks_a_rule_is_caught(one: Described) -> None:
     report = caught(one, range(40))
@@ -228,6 +229,7 @@ def test_every_sentence_of_the_models_has_an_engine_that_breaks_it() -> None:
     assert said <= sentences
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_the_unbroken_engine_passes_the_same_seeds(name: str) -> None:
     passes(name, range(UNBROKEN))

@@ -104,6 +104,7 @@ central = "sufferage"
 """
 
 
+@pytest.mark.wide
 def test_central_policies_stand_beside_the_engines_and_nothing_comes_below_the_bound(tmp_path: Path) -> None:
     scenario, out = tmp_path / "x.toml", io.StringIO()
     scenario.write_text(SMALL.replace("[compare]", CENTRAL + '[compare]\nbaseline = "sees all"'))
@@ -121,6 +122,7 @@ def test_central_policies_stand_beside_the_engines_and_nothing_comes_below_the_b
         assert "messages_per_job" not in table.policies["sees all"].figures
 
 
+@pytest.mark.wide
 def test_what_no_machine_can_take_is_unfinished_whatever_the_policy(tmp_path: Path) -> None:
     scenario, out = tmp_path / "x.toml", io.StringIO()
     wide = '[[workload]]\nname = "wide"\nsite = "a"\njobs = 3\nprocessors = 9\n'
@@ -137,12 +139,14 @@ def test_more_work_waits_longer(found: cp.Comparison) -> None:
     assert light["utilisation"].mean < heavy["utilisation"].mean
 
 
+@pytest.mark.wide
 def test_what_comes_out_does_not_depend_on_the_number_of_processes(small: Path, found: cp.Comparison) -> None:
     out = io.StringIO()
     assert run(small, as_json=True, out=out, workers=2) == 0
     assert msgspec.convert(json.loads(out.getvalue())["compare"], cp.Comparison) == found
 
 
+@pytest.mark.wide
 def test_the_table_for_people_names_policies_loads_and_what_is_significant(small: Path) -> None:
     out, told = io.StringIO(), list[tuple[int, int]]()
     assert run(small, seeds=2, first_seed=5, out=out, workers=1, tell=lambda done, of: told.append((done, of))) == 0
@@ -153,6 +157,7 @@ def test_the_table_for_people_names_policies_loads_and_what_is_significant(small
     assert told == [(k, 8) for k in range(1, 9)]
 
 
+@pytest.mark.wide
 def test_other_keys_stand_beside_and_a_report_without_compare_is_of_the_scenario_as_written(small: Path) -> None:
     out = io.StringIO()
     assert run(small, seeds=1, as_json=True, out=out, workers=1, keys=("groups", "compare", "digest")) == 0
@@ -191,6 +196,7 @@ def test_what_happens_for_sure_meets_the_same_work_under_twice_the_load() -> Non
     assert one.events == (replace(event, at_s=20.0),)
 
 
+@pytest.mark.wide
 def test_a_failing_run_names_its_policy_and_the_exit_code_is_1(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

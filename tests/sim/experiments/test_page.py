@@ -110,6 +110,7 @@ def test_the_same_runs_give_the_same_page(tmp_path: Path) -> None:
     assert made(tmp_path, SCENARIO)[0] == made(tmp_path, SCENARIO, "again.html")[0]
 
 
+@pytest.mark.wide
 def test_a_scenario_that_compares_nothing_has_a_page_and_the_report_it_would_have_without(tmp_path: Path) -> None:
     page, with_page = made(tmp_path, SCENARIO)
     checked(page)
@@ -161,7 +162,7 @@ jobs = st.lists(
 @settings(deadline=None)
 @given(jobs, st.integers(1, 40))
 def test_courses_add_up_to_what_ran(rows: list[tuple[float, float, float, int]], sites: int) -> None:
-    outcome = drawn_from(*(list(column) for column in zip(*rows, strict=True)), sites)  # type: ignore[arg-type]
+    outcome = drawn_from(*(list(column) for column in zip(*rows, strict=True)), sites)  # type: ignore[call-arg]
     found = drawing_of(outcome, GridCapacity((200,) * sites, 1.0))
     assert found is not None and len(found.times_s) == len(found.waiting) == len(found.busy) == BUCKETS
     assert found.waiting[-1] == 0 and min(found.waiting) >= 0
@@ -180,7 +181,7 @@ def test_courses_add_up_to_what_ran(rows: list[tuple[float, float, float, int]],
 @settings(deadline=None)
 @given(jobs)
 def test_no_two_bars_of_a_site_lie_on_each_other(rows: list[tuple[float, float, float, int]]) -> None:
-    outcome = drawn_from(*(list(column) for column in zip(*rows, strict=True)), 2)  # type: ignore[arg-type]
+    outcome = drawn_from(*(list(column) for column in zip(*rows, strict=True)), 2)  # type: ignore[call-arg]
     found = drawing_of(outcome, GridCapacity((9, 9), 1.0))
     assert found is not None and found.all_bars
     area_s = sum((bar.end_s - bar.start_s) * bar.lanes for bar in found.bars)
@@ -198,7 +199,7 @@ def test_a_large_run_is_drawn_with_bounded_means() -> None:
     many = 90_000
     rng = np.random.Generator(np.random.PCG64(1))
     columns = (rng.uniform(0, 1e5, many), rng.uniform(0, 100, many), rng.uniform(1, 100, many))
-    found = drawing_of(drawn_from(*(c.tolist() for c in columns), [1] * many, 300), GridCapacity((9,) * 300, 1.0))
+    found = drawing_of(drawn_from(*(c.tolist() for c in columns), [1] * many, 300), GridCapacity((9,) * 300, 1.0))  # type: ignore[call-arg]
     assert found is not None and len(found.bars) == MOST_BARS and not found.all_bars and found.other_sites == 276
     assert drawing_of(drawn_from([], [], [], [], 2), GridCapacity((1, 1), 1.0)) is None
 

@@ -41,6 +41,7 @@ def test_what_is_left_is_wanted_and_none_of_it_can_be_left_out() -> None:
     assert _least((1, 2, 3), lambda some: True) == ()
 
 
+@pytest.mark.wide
 def test_a_failing_seed_is_made_small_and_the_small_one_fails_by_itself() -> None:
     boot = Boot(mutants.TakesBackWhatItCommitted)
     text = smaller(SCENARIOS["few at once"], SEED, 200.0, boot)

@@ -47,6 +47,7 @@ def shown(world: World, name: str) -> GroupView:
     return answer
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_job_starts_twice_and_none_vanishes_whatever_becomes_of_a_database(kind: str) -> None:
     scenario = sc.parse(TEXT + f"[faults]\nuntil_s = 50.0\nheal_s = 400.0\n{kind}_every_s = 20.0\n")

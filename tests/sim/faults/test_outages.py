@@ -228,6 +228,7 @@ def test_a_loss_outlasts_the_restart_of_a_node_that_had_crashed_before() -> None
 KINDS = ("clog", "partition", "disk_slow", "disk_full", "disk_error", "clock_jump", "stall", "site_loss")
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_kind_of_fault_strikes_is_counted_under_its_name_and_costs_no_job(kind: str) -> None:
     scenario = sc.parse(TEXT + f"[faults]\nuntil_s = 40.0\nheal_s = 300.0\n{kind}_every_s = 3.0\n")

@@ -100,6 +100,7 @@ def test_a_process_in_which_grpc_runs_is_not_forked(loaded: bool, how: str, monk
     assert fanout._processes().get_start_method() == how
 
 
+@pytest.mark.wide
 def test_seeds_in_several_processes_give_what_one_process_gives(tmp_path: Path) -> None:
     one, three = (list(fanout.reports(sc.parse(SMALL), range(20, 33), workers)) for workers in (1, 3))
     assert [report.seed for report in three] == list(range(20, 33))

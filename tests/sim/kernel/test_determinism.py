@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from diana.sim.scenario import scenario as sc
 from diana.sim.world.runner import simulate
 
@@ -29,6 +31,7 @@ def digests(hash_seed: str) -> list[str]:
     return subprocess.run(command, env=environment, capture_output=True, check=True, text=True).stdout.split()
 
 
+@pytest.mark.wide
 def test_one_seed_gives_one_digest_under_two_orders_of_sets() -> None:
     first, second = digests("1"), digests("4242")
     assert first == second
@@ -44,6 +47,7 @@ def test_one_seed_gives_one_digest_twice_in_one_process_whatever_is_reported() -
     assert asked.outcome.messages == asked.network.sent
 
 
+@pytest.mark.wide
 def test_following_a_story_does_not_change_the_run() -> None:
     from diana.model.ids import GroupId
     from diana.sim.kernel.trace import Trace

@@ -127,9 +127,9 @@ def test_every_job_is_in_one_group_and_every_group_is_a_burst(
 def test_history_knows_what_has_ended_and_nothing_of_what_comes(jobs: list[tuple[int, int, int, int]]) -> None:
     jobs.sort(key=lambda one: one[0])
     submit_s, user, _, run_s = (np.array(column, float) for column in zip(*jobs, strict=True))
-    whole = [np.zeros(len(jobs), np.int64)] * 6
+    none, none_s = np.zeros(len(jobs), np.int64), np.zeros(len(jobs))
     columns = swf.SwfColumns(
-        whole[0], whole[0], submit_s, run_s, whole[0], submit_s, whole[0], user.astype(np.int64), whole[0], whole[0]
+        none, none, submit_s, none_s, run_s, none, submit_s, none, user.astype(np.int64), none, none, none, none
     )
     found = bursts.history(columns, np.arange(len(jobs)), columns.user, submit_s)
     for at in range(len(jobs)):

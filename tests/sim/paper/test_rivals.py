@@ -85,6 +85,7 @@ def without_age(policy: PolicySpec) -> PolicySpec:
 # --- figures 7 and 8 -------------------------------------------------------------------------------------
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("jobs", [25, 100])
 def test_jobs_queue_less_and_groups_end_earlier_than_under_a_broker_of_egees_kind(jobs: int) -> None:
     """Holds: "Improvements in the queue times of the jobs due to DIANA Scheduling". The broker knows the grid as it was

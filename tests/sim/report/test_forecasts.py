@@ -6,7 +6,8 @@ from statistics import median
 
 import pytest
 
-from diana.model.views.decision import Foretold
+from diana.model.past_ends import Correction, PastEnds
+from diana.model.views.decision import Basis, Foretold
 from diana.sim.scenario.scenario import parse
 from diana.sim.sites.driver import Boot
 from diana.sim.world import runner
@@ -43,6 +44,7 @@ def told(seed: int) -> list[tuple[Foretold, float]]:
     return [(g.foretold, g.ended_s() - (g.foretold.at_s - g.submitted_s)) for g in groups if g.foretold is not None]
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("seed", [4711])
 def test_ends_are_foretold_to_a_fifth_and_their_ranges_hold_most_groups(seed: int) -> None:
     found = told(seed)
@@ -55,3 +57,33 @@ def test_ends_are_foretold_to_a_fifth_and_their_ranges_hold_most_groups(seed: in
     assert len(ranged) >= 40, "most groups get a range"
     first, _ = found[0]
     assert (first.basis, first.low_s) == ("declared", -1.0), "of the first group only the declared run time is known"
+
+
+def test_each_group_is_scored_for_the_site_that_most_of_it_was_planned_for() -> None:
+    world = World(parse(UNLIKE.replace("repeat = 60", "repeat = 6")), 1, Boot())
+    assert runner.run(world).good()
+    state = world.sites["site1"].engine.state
+    planned = [g.foretold.site for g in state.groups.values() if g.foretold is not None]
+    assert len(planned) == 6 and set(planned) <= {"site1", "site2", "site3", "site4"}
+    scores: dict[str, int] = {}
+    for name, some in state.past_ends.classes.items():
+        _, at, site = name.partition(" @")
+        if at:
+            scores[site] = scores.get(site, 0) + len(some)
+    assert scores == {site: planned.count(site) for site in set(planned)}
+
+
+def test_the_range_told_is_that_of_the_site_a_group_is_planned_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, ...]] = []
+    usual = PastEnds.correction
+
+    def noted(past: PastEnds, basis: Basis, owner: str = "", program: str = "", site: str = "") -> Correction:
+        asked.append((owner, program, site))
+        return usual(past, basis, owner, program, site)
+
+    monkeypatch.setattr(PastEnds, "correction", noted)
+    world = World(parse(UNLIKE.replace("repeat = 60", "repeat = 3")), 1, Boot())
+    assert runner.run(world).good()
+    groups = world.sites["site1"].engine.state.groups.values()
+    planned = {g.foretold.site for g in groups if g.foretold is not None}
+    assert planned and planned <= {site for owner, program, site in asked if owner and program}

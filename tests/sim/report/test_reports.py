@@ -21,6 +21,7 @@ def printed(name: str, seeds: int = 1) -> dict[str, object]:
     return json.loads(out.getvalue())  # type: ignore[no-any-return]
 
 
+@pytest.mark.wide
 def test_the_papers_testbed_does_200_jobs_on_all_its_sites() -> None:
     """DIANA section XI: 4+5+5+5+5 nodes."""
     report = simulate(sc.load(SCENARIOS / "five-sites.toml"), 0)
@@ -33,6 +34,7 @@ def test_the_papers_testbed_does_200_jobs_on_all_its_sites() -> None:
     assert group.predicted_s == pytest.approx(group.makespan_s, rel=0.15)
 
 
+@pytest.mark.wide
 def test_a_report_carries_the_keys_its_scenario_names() -> None:
     assert list(printed("five-sites.toml"))[:4] == ["groups", "sites", "plans", "network"]
     chaos = printed("chaos.toml", 3)

@@ -93,6 +93,7 @@ EVENTS = st.builds(
 )
 
 
+@pytest.mark.wide
 @settings(max_examples=40, deadline=None)
 @given(st.lists(EVENTS, max_size=6), st.integers(0, 1000))
 def test_whatever_happens_every_job_ends_once_when_all_is_whole_again(events: list[EventSpec], seed: int) -> None:

@@ -42,6 +42,7 @@ def test_lcg_is_25_measured_sites_with_their_users_at_home() -> None:
     assert latency_s[frozenset(("lxgate13-cern-ch", "cmslcgce-fnal-gov"))] == pytest.approx(0.0523, abs=0.002)
 
 
+@pytest.mark.wide
 def test_ten_seeds_of_lcg_are_ten_windows_of_five_thousand_jobs() -> None:
     scenario = loaded("lcg")
     (work,) = scenario.workload
@@ -62,6 +63,7 @@ def test_datasets_of_lcg_are_called_synthetic() -> None:
     assert len(names) > 20 and all(name.startswith("lcg-synthetic-") for name in names)
 
 
+@pytest.mark.wide
 def test_a_few_short_jobs_of_lcg_get_done() -> None:
     scenario = cut(loaded("lcg"), 20)
     (work,) = scenario.workload

@@ -30,7 +30,14 @@ def _failing(scenario: Scenario, *bad: str) -> Scenario:
 
 
 @pytest.mark.parametrize(
-    ("jobs", "bad"), [(100, "beta"), (1000, "alpha"), (1000, "beta"), (1000, "gamma"), (3000, "alpha")]
+    ("jobs", "bad"),
+    [
+        (100, "beta"),
+        (1000, "alpha"),
+        (1000, "gamma"),
+        pytest.param(1000, "beta", marks=pytest.mark.wide),
+        pytest.param(3000, "alpha", marks=pytest.mark.wide),
+    ],
 )
 def test_a_black_hole_takes_at_most_its_share_of_a_group(jobs: int, bad: str) -> None:
     group = run(jobs, bad=bad).groups["sweep"]

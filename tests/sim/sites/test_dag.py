@@ -87,6 +87,7 @@ def test_a_crash_at_every_single_boundary_loses_and_doubles_nothing_of_a_chain(s
         assert set(states(report).values()) == {"done"}, boundary
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("first", [0, 20])
 def test_a_chain_comes_to_a_visible_end_under_all_faults(first: int) -> None:
     scenario = sc.parse(STAGES + FAULTS)

@@ -136,6 +136,7 @@ def test_all_gpus_are_used_by_no_more_jobs_than_there_are_of_them() -> None:
     assert Watched.used == HAS
 
 
+@pytest.mark.wide
 def test_they_are_so_too_while_machines_go_away_and_nodes_and_spawners_crash() -> None:
     for seed in range(8):
         run(MACHINES + FAULTS, seed)

@@ -106,6 +106,7 @@ def test_no_job_is_lost_or_doubled_while_machines_crash_go_away_and_are_given_up
         assert seen[kind] >= 20, f"{kind} struck {seen[kind]} times: these seeds prove little"
 
 
+@pytest.mark.wide
 def test_no_job_is_lost_or_doubled_by_machines_in_a_fresh_range_of_seeds() -> None:
     first = random.SystemRandom().randrange(1_000, 10**9)
     print(f"fresh seeds from {first}")

@@ -126,6 +126,40 @@ def test_under_faults_none_is_lost_either(seed: int) -> None:
     check(run(TEXT + FAULTS, seed), seed)
 
 
+SAVED = """version = 1
+name = "saved before windows"
+
+[[sites]]
+name = "north"
+slots = 3
+maintenance = [{from_s = 250.0, to_s = 300.0}, {from_s = 600.0, to_s = 640.0}]
+
+[[workload]]
+name = "long"
+site = "north"
+jobs = 4
+work_s = 400.0
+checkpoint = true
+on_crash = "rerun"
+"""
+
+
+@pytest.mark.parametrize("faults", ["", FAULTS], ids=["", "under faults"])
+def test_jobs_longer_than_the_time_between_windows_are_saved_before_each_and_get_on(faults: str) -> None:
+    Watched.ran = []
+    report = simulate(sc.parse(SAVED + faults.replace("until_s = 100.0", "until_s = 700.0")), 2, boot=Boot(Watched))
+    assert report.good(), report.violations
+    (group,) = report.groups.values()
+    assert group.done == 4
+    if not faults:
+        for site, machine, start_s, end_s in Watched.ran:
+            for from_s, to_s in ((250.0, 300.0), (600.0, 640.0)):
+                assert end_s <= from_s or start_s >= to_s, (site, machine, start_s, end_s)
+        work_s = sum(end_s - start_s for *_, start_s, end_s in Watched.ran)
+        assert min(start_s for *_, start_s, _ in Watched.ran) < 10.0, "they began before a window they had no time for"
+        assert work_s < 4 * 400.0 + 10.0 * len(Watched.ran), "nothing was done twice"
+
+
 @pytest.mark.parametrize("what", ["any_left", "most"])
 def test_an_engine_that_overlooks_the_coming_window_is_caught(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Closing, what, lambda *_: None if what == "most" else True)

@@ -34,7 +34,7 @@ class Counting(Engine):
     def handle(self, event: ev.Event, now: float) -> list[fx.Effect]:
         effects = super().handle(event, now)
         for effect in effects:
-            if isinstance(effect, fx.Recall):
+            if isinstance(effect, fx.RecallRuns):
                 self.seen["asked"] += len(effect.indices)
             if isinstance(effect, fx.Persist) and isinstance(effect.record, r.RunsReturned):
                 self.seen["returned"] += len(effect.record.indices)
@@ -48,7 +48,7 @@ class TakesBackWhatItCalls(Engine):
 
     def handle(self, event: ev.Event, now: float) -> list[fx.Effect]:
         effects = super().handle(event, now)
-        for recall in [effect for effect in effects if isinstance(effect, fx.Recall)]:
+        for recall in [effect for effect in effects if isinstance(effect, fx.RecallRuns)]:
             back = r.RunsReturned(subgroup=recall.subgroup, epoch=recall.epoch, indices=recall.indices)
             self.core.persist(back)
             self.core.requeue.add((recall.subgroup, recall.epoch))

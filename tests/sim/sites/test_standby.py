@@ -56,6 +56,7 @@ def check(seeds: range) -> tuple[Counter[str], list[float]]:
     return seen, took_s
 
 
+@pytest.mark.wide
 def test_nothing_is_lost_or_doubled_however_replicas_die_stop_and_lose_disks() -> None:
     seen, took_s = check(range(1000 if FULL else 3))
     for kind in ("leader_kill", "leader_stop", "replica_cut"):
@@ -63,6 +64,7 @@ def test_nothing_is_lost_or_doubled_however_replicas_die_stop_and_lose_disks() -
     assert took_s and max(took_s) < 20
 
 
+@pytest.mark.wide
 def test_nothing_is_lost_or_doubled_in_fresh_seeds() -> None:
     first = int(os.environ.get("DIANA_SEEDS_FROM") or random.SystemRandom().randrange(10_000, 10**9))
     print(f"fresh seeds: DIANA_SEEDS_FROM={first}")
@@ -123,6 +125,7 @@ class OwnDiskIsEnough(Replica):
         return self.fsynced
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize(
     ("mutant", "first"),
     [(NoLease, 0), (AloneUnasked, 0), pytest.param(OwnDiskIsEnough, 13, marks=pytest.mark.wide)],
@@ -135,6 +138,7 @@ def test_the_judges_see_a_machine_that_breaks_a_sentence(mutant: type[Replica], 
     pytest.fail(f"{mutant.__name__} did no harm in 60 seeds")
 
 
+@pytest.mark.wide
 def test_the_same_seed_is_the_same_run() -> None:
     assert simulate(STANDBY, 2).digest == simulate(STANDBY, 2).digest
 

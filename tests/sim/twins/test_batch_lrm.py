@@ -89,6 +89,7 @@ def behind(lrm: str, more: str = "") -> Scenario:
     return sc.parse(TWO.replace("LRM", f'lrm = "{lrm}"\n{more}'))
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("more", ["", CROWDED])
 def test_the_same_jobs_are_finished_behind_slots_fcfs_and_easy(more: str) -> None:
     found = {}
@@ -101,6 +102,7 @@ def test_the_same_jobs_are_finished_behind_slots_fcfs_and_easy(more: str) -> Non
     assert found["slots"] == found["fcfs"] == found["easy"]
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize(
     ("lrm", "seeds"),
     [("fcfs", range(2)), ("easy", range(2)), *(pytest.param(k, range(2, 30), marks=pytest.mark.wide) for k in BATCH)],
@@ -204,6 +206,7 @@ def test_a_trace_can_begin_in_its_middle_be_stretched_to_a_load_and_end(tmp_path
     assert [job[1:] for job in half] == [job[1:] for job in whole]
 
 
+@pytest.mark.wide
 def test_a_site_tells_how_others_fared(tmp_path: Path) -> None:
     text = TWO.replace("LRM", 'lrm = "easy"\nbackground = { trace = "log.swf" }')
     log(tmp_path)

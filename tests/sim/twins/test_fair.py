@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from diana.sim.kernel.clock import Clock
+from diana.sim.scenario.topology import Path
 from diana.sim.twins.fair import Floats, max_min
-from diana.sim.twins.flow_network import Flow, FlowNetwork, Path
+from diana.sim.twins.flow_network import Flow, FlowNetwork
 from diana.sim.twins.pipes import STREAMS, Pipe, Routed
 
 SPEC_LINKS = (100e6, 100e6, 100e6)

@@ -39,6 +39,7 @@ def test_a_quiet_link_is_measured_as_it_is() -> None:
     assert (gamma.rtt_s, gamma.bytes_per_s) == (0.02, 125e6)
 
 
+@pytest.mark.wide
 def test_noise_shows_as_jitter_and_as_the_error_of_forecasts() -> None:
     made = world("[default_link]\nnoise = 0.3\n", until_s=3000.0)
     for one in seen(made).values():
@@ -49,6 +50,7 @@ def test_noise_shows_as_jitter_and_as_the_error_of_forecasts() -> None:
         assert one.rtt_s == pytest.approx(0.02, rel=0.3)
 
 
+@pytest.mark.wide
 def test_loss_is_seen_in_pings_and_work_still_arrives() -> None:
     made = world("[default_link]\nloss = 0.2\n", until_s=3000.0)
     for one in seen(made).values():

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from diana.engine.journal.effects import Kill, StageIn, Start
-from diana.engine.journal.events import Event, JobsEnded, LrmLost, LrmReady, Run, StageDone
+from diana.engine.journal.effects import Go, KillRuns, StageIn, Start
+from diana.engine.journal.events import AtBarrier, Event, JobsEnded, LrmLost, LrmReady, Run, StageDone
 from diana.model.data import DataFile, Fetch
 from diana.model.facts import Outcome
 from diana.model.ids import SiteId, SubgroupId
@@ -41,11 +41,19 @@ class Bench:
     def ready(self) -> LrmReady:
         return [e for e in self.heard if isinstance(e, LrmReady)][-1]
 
-    def start(self, indices: str, processors: int = 1) -> None:
+    def start(self, indices: str, processors: int = 1, barrier_s: float = 0.0) -> None:
         spec = GroupSpec(resources=Resources(processors=processors))
         chosen = IndexSet.parse(indices)
         session = self.ready().session
-        self.lrm.start(Start(session=session, subgroup=SUBGROUP, epoch=1, owner="u@v", spec=spec, indices=chosen))
+        name = {"subgroup": SUBGROUP, "epoch": 1, "owner": "u@v"}
+        self.lrm.start(Start(session=session, spec=spec, indices=chosen, barrier_s=barrier_s, **name))  # type: ignore[arg-type]
+
+    def go(self, indices: str) -> None:
+        chosen = IndexSet.parse(indices)
+        self.lrm.go(Go(worker="main", subgroup=SUBGROUP, epoch=1, indices=chosen, environment=(), size=2))
+
+    def at_barrier(self) -> list[int]:
+        return [run.index for event in self.heard if isinstance(event, AtBarrier) for run in event.runs]
 
     def ends(self) -> list[tuple[int, Outcome]]:
         told = [e.facts for e in self.heard if isinstance(e, JobsEnded)]
@@ -61,6 +69,15 @@ def run(index: int) -> Run:
     return Run(SUBGROUP, 1, index, 1)
 
 
+def test_an_end_is_told_at_once_where_the_gaps_drawn_have_its_report_in_them() -> None:
+    bench, late = Bench("slots"), Bench("slots")
+    bench.lrm.gap_of = lambda run: 0.5
+    for one in (bench, late):
+        one.start("0")
+        one.clock.run_until(6.001)  # It began at 1 s.
+    assert bench.ends() == [(0, Outcome.DONE)] and late.ends() == []
+
+
 def test_jobs_run_in_order_as_slots_come_free_and_their_ends_are_told(kind: str) -> None:
     bench = Bench(kind)
     bench.start("0-3")
@@ -68,6 +85,46 @@ def test_jobs_run_in_order_as_slots_come_free_and_their_ends_are_told(kind: str)
     assert bench.ends() == [(0, Outcome.DONE), (1, Outcome.DONE)]
     bench.clock.run_until(12.0)
     assert bench.ends()[2:] == [(2, Outcome.DONE), (3, Outcome.FAILED)]
+
+
+def test_jobs_hold_their_slots_until_they_are_let_go_and_then_run_as_long_as_any(kind: str) -> None:
+    bench = Bench(kind)
+    bench.start("0-1", barrier_s=100.0)
+    bench.start("2")
+    bench.clock.run_until(50.0)
+    assert (bench.at_barrier(), bench.ends(), bench.lrm.free) == ([0, 1], [], 0)
+    bench.go("0-1")
+    bench.clock.run_until(54.0)
+    assert not bench.ends()
+    bench.clock.run_until(62.0)
+    assert bench.ends() == [(0, Outcome.DONE), (1, Outcome.DONE), (2, Outcome.DONE)]
+    assert (bench.lrm.free, bench.lrm.executed) == (2, 3)
+
+
+def test_jobs_that_nobody_lets_go_or_that_are_killed_leave_the_barrier_and_never_run(kind: str) -> None:
+    bench = Bench(kind)
+    bench.start("0-1", barrier_s=20.0)
+    bench.start("2")
+    bench.clock.run_until(10.0)
+    bench.lrm.kill(KillRuns(worker="main", subgroup=SUBGROUP, epoch=1, indices=IndexSet.span(1, 2)))
+    bench.clock.run_until(40.0)
+    bench.go("0-1")
+    bench.clock.run_until(60.0)
+    assert sorted(set(bench.ends())) == [(0, Outcome.UNBEGUN), (1, Outcome.CANCELLED), (2, Outcome.DONE)]
+    assert (bench.lrm.free, bench.lrm.executed) == (2, 1)
+
+
+def test_what_was_held_is_unknown_to_a_successor(kind: str) -> None:
+    bench = Bench(kind)
+    bench.start("0-1", barrier_s=100.0)
+    bench.clock.run_until(10.0)
+    bench.lrm.crash_spawner()
+    bench.clock.run_until(20.0)
+    assert bench.ready().known == () and bench.lrm.free == 2
+    bench.go("0-1")
+    bench.start("2-3")
+    bench.clock.run_until(30.0)
+    assert [index for index, _ in bench.ends()] == [2, 3]
 
 
 def test_a_run_known_already_is_not_run_again(kind: str) -> None:
@@ -105,7 +162,7 @@ def test_jobs_go_on_without_their_node_and_are_told_to_the_next_one_until_forgot
 def test_a_killed_run_ends_cancelled_whether_it_started_or_not(kind: str) -> None:
     bench = Bench(kind)
     bench.start("0-3")
-    bench.lrm.kill(Kill(subgroup=SUBGROUP, epoch=1, indices=IndexSet.parse("1,3")))
+    bench.lrm.kill(KillRuns(subgroup=SUBGROUP, epoch=1, indices=IndexSet.parse("1,3")))
     bench.clock.run_until(2.0)
     assert bench.ends() == [(1, Outcome.CANCELLED), (3, Outcome.CANCELLED)]
     bench.clock.run_until(20.0)

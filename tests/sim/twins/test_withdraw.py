@@ -118,6 +118,7 @@ def test_easy_with_withdrawals_starts_every_job_when_its_definition_does(
     assert run(*case, EASY)[0] == pytest.approx(easy_by_definition(*case), nan_ok=True)
 
 
+@pytest.mark.wide
 @given(left(honest=True))
 def test_whoever_leaves_easy_keeps_what_it_promised_a_head(case: tuple[int, list[Asked], dict[int, float]]) -> None:
     processors, jobs, leaves_s = case

@@ -34,7 +34,7 @@ def knowing(made: World) -> int:
     return sum(bool(trust_ledger.revoked(engine.core)) for engine in engines)
 
 
-@pytest.mark.parametrize("sites", [5, 40])
+@pytest.mark.parametrize("sites", [5, pytest.param(40, marks=pytest.mark.wide)])
 def test_all_hear_of_a_ban_within_seconds(sites: int) -> None:
     made = world(sites)
     ban(made, "user:eve@vo")

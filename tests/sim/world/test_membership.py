@@ -20,7 +20,7 @@ def known_to_all(grid: Members) -> bool:
     return all(m.engine is not None and m.engine.core.book(MembershipTable).alive == count for m in grid.up())
 
 
-@pytest.mark.parametrize("count", [10, 40])
+@pytest.mark.parametrize("count", [10, pytest.param(40, marks=pytest.mark.wide)])
 def test_sites_that_start_with_a_seed_or_two_come_to_know_all_others(count: int) -> None:
     grid = Members(count, 1, seeds=2)
     grid.start_all()
@@ -47,8 +47,9 @@ def test_the_table_is_exact_after_a_join_a_loss_a_goodbye_and_a_return() -> None
     assert known_to_all(grid) and not grid.wrong()
 
 
-def test_joins_and_losses_are_known_within_seconds_and_nobody_else_is_suspected() -> None:
-    grid = Members(60, 5)
+@pytest.mark.parametrize("count", [30, pytest.param(60, marks=pytest.mark.wide)])
+def test_joins_and_losses_are_known_within_seconds_and_nobody_else_is_suspected(count: int) -> None:
+    grid = Members(count, 5)
     grid.acquaint()
     grid.run(10.0)
     new, lost = grid.add(), grid.members[SiteId("s00007")]
@@ -116,6 +117,7 @@ def test_a_liar_that_tells_of_everybody_s_end_makes_nobody_lost() -> None:
     assert worst < 0.5 * 24 * 23
 
 
+@pytest.mark.wide
 def test_traffic_of_a_site_hardly_grows_with_the_grid() -> None:
     def per_site(count: int) -> float:
         grid = Members(count, 5)

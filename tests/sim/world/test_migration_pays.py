@@ -3,6 +3,7 @@ intervals: `python -m benchmarks.bench_migration`; what came of them stands in d
 
 from __future__ import annotations
 
+import os
 import random
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from diana.sim.world.runner import simulate
 from tests.sim.report.test_flows import SMALL
 
 CONGESTION = load(Path(__file__).parents[3] / "scenarios" / "diana-congestion.toml")
-SEEDS = range(2)
+SEEDS = range(2 if os.environ.get("DIANA_FULL") == "1" else 1)
 
 
 def by_rule(scenario: Scenario, mode: str, seed: int) -> MigrationReport:
@@ -81,6 +82,7 @@ def _harms_nobody(seed: int) -> int:
     return on.migration.moves
 
 
+@pytest.mark.wide
 def test_migration_harms_nobody() -> None:
     """Without later arrivals or wrong forecasts: no sum of turnarounds is greater, and no group ends later by more than
     a job."""

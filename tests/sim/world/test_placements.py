@@ -58,6 +58,7 @@ def run(placement: str, sites: int = 5) -> Report:
     return report
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("placement", get_args(Placement))
 def test_all_jobs_end_well_under_every_placement(placement: str) -> None:
     report = run(placement)

@@ -73,13 +73,14 @@ class Origin:
         return self.done + done + running, sum(view.jobs for view in views) - done - running
 
 
+@pytest.mark.wide
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     ("quotas", "work_s", "until_s"),
     [
         ((2.0, 1.0), 8.0, 360.0),
-        pytest.param((2.0, 1.0), 30.0, 1800.0, marks=pytest.mark.wide),
-        pytest.param((1.0, 2.0), 8.0, 1200.0, marks=pytest.mark.wide),
+        ((2.0, 1.0), 30.0, 1800.0),
+        ((1.0, 2.0), 8.0, 1200.0),
     ],
 )
 def test_ten_waiting_jobs_and_a_million_of_another_origin_are_served_by_quota(

@@ -14,8 +14,9 @@ from diana.adapters.batch.array.folder import ArrayFolder, Begun, TaskEnd
 from diana.adapters.batch.array.live import LiveArray
 from diana.adapters.lrm.collect import OutputCollector
 from diana.adapters.lrm.reports import facts_of
+from diana.adapters.lrm.spawner.capped import append_kept
 from diana.adapters.lrm.spawner.identity import wall_s
-from diana.adapters.lrm.spawner.protocol import Batch, Order
+from diana.adapters.lrm.spawner.protocol import EndedRuns, Order
 from diana.adapters.subgrid.delivery import LogSegments
 from diana.model.facts import Facts, Outcome
 from diana.model.ids import GroupId, SiteId, SubgroupId, group_of, job_id
@@ -23,7 +24,6 @@ from diana.model.layout import DataDir
 
 EXIT_UNKNOWN = -1
 _NOT_STARTED_EXIT = 127
-_CHUNK_BYTES = 1 << 20
 
 
 class TaskOutcome(NamedTuple):
@@ -98,10 +98,10 @@ def ran_for(facts: Facts) -> list[float]:
     return [end_s - start_s for start_s, end_s, how in rows if how != Outcome.UNBEGUN]
 
 
-def _empty(order: Order) -> Batch:
-    columns: dict[str, list[object]] = {field.name: [] for field in fields(Batch) if get_origin(field.type) is list}
+def _empty(order: Order) -> EndedRuns:
+    columns: dict[str, list[object]] = {field.name: [] for field in fields(EndedRuns) if get_origin(field.type) is list}
     head = {"subgroup": order.subgroup, "epoch": order.epoch, "own_directory": order.own_directory}
-    return Batch(**head, **columns)  # type: ignore[arg-type]
+    return EndedRuns(**head, **columns)  # type: ignore[arg-type]
 
 
 def _exit_code(row: TaskOutcome) -> int:
@@ -120,21 +120,14 @@ def _times(row: TaskOutcome, now_s: float) -> tuple[float, float]:
 
 
 def _append(folder: ArrayFolder, task: int, fd: int, limit: int) -> tuple[int, int, bool]:
-    """Append a task's log to a segment; return (offset, length, True if it was cut)."""
+    """Append a task's log to a segment; return (offset, length, True if something of it was left out)."""
     try:
         source = os.open(folder.log(task), os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
         return 0, 0, False
     try:
         offset = os.fstat(fd).st_size
-        left = limit
-        while left and (chunk := os.read(source, min(left, _CHUNK_BYTES))):
-            left -= len(chunk)
-            while chunk:
-                chunk = chunk[os.write(fd, chunk) :]
-        cut = not left and bool(os.read(source, 1))
-        if cut:
-            os.write(fd, b"\n[diana: output cut after %d bytes]\n" % limit)
-        return offset, os.fstat(fd).st_size - offset, cut
+        length, cut = append_kept(source, fd, limit)
+        return offset, length, cut
     finally:
         os.close(source)

@@ -1,7 +1,8 @@
 """An array's folder, which the node and the cluster's machines share: gates, ends, logs.
 
 `run/K` is the gate of task K: who makes it has the run. `end/K` is the end that its script tells, `out/K` its log;
-both stay until the site knows that end, and `over/K` marks that it does.
+both stay until the site knows that end, and `over/K` marks that it does. Tasks that wait for others of their gang
+have a barrier behind the gate (`barrier.py`); how tasks are asked to save and how far they are: `saving.py`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from diana.adapters.batch.array.barrier import GO, Barrier
+from diana.adapters.batch.array.saving import TaskSaving
 from diana.adapters.batch.array.script import END_OF_FILE
 from diana.adapters.durable import sync
 from diana.model.indexset import IndexSet
@@ -21,6 +24,8 @@ NODE = "node"
 """First word of a gate that the node made, so that the task never begins, in place of the array's id; the reason
 follows."""
 CANCELLED, GIVEN_UP, RECALLED = "cancelled", "given-up", "recalled"
+LOST = "lost"
+"""The same at a barrier: the batch system has the task no more."""
 
 _OVER = ".over"
 _GATE_BYTES = 500
@@ -31,8 +36,8 @@ class TaskEnd(NamedTuple):
 
     exit_code: int
     flag: str
-    """`n`: no such command, `w`: no working folder, `s`: no scratch directory, `l`: the lease was over; `-`: the
-    command's own end."""
+    """`n`: no such command, `w`: no working folder, `s`: no scratch directory, `l`: the lease was over, `b`: it left
+    its barrier without being let go, `c`: it saved its state as it was asked to; `-`: the command's own end."""
     started_s: float
     ended_s: float
     cpu_s: float
@@ -40,8 +45,8 @@ class TaskEnd(NamedTuple):
 
 
 class Begun(NamedTuple):
-    """The content of a gate. `why`: the node made it, so that the task never begins; empty: the task did. `error`:
-    as `ArrayFolder.close_gate` was given it."""
+    """The content of a gate, and of the decision at the barrier behind it. `why`: why the task never begins; empty: it
+    did, or waits at its barrier. `error`: as `ArrayFolder.close_gate` was given it."""
 
     why: str
     job: str
@@ -57,12 +62,16 @@ class ArrayFolder:
         self.root = root
         self.script = root / "script"
         self._runs, self._ends, self._logs, self._over = root / "run", root / "end", root / "out", root / "over"
+        self.barrier = Barrier(root)
+        self.saving = TaskSaving(root)
 
-    def make(self, script: str, cases: str) -> None:
+    def make(self, script: str, cases: str, *, holds: bool = False) -> None:
         """Make the folder; both texts are durable on return: they are never made anew. Files that are there already
-        belong to the same order and stay."""
+        belong to the same order and stay. `holds`: its tasks wait at a barrier."""
         for folder in (self._runs, self._ends, self._logs, self._over):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if holds:
+            self.barrier.make()
         if cases:
             (self.root / "cases").write_text(cases)
             sync(self.root / "cases")
@@ -96,17 +105,21 @@ class ArrayFolder:
                 path.unlink(missing_ok=True)
 
     def keep_gates(self) -> None:
-        """Make the gates that are there outlive a power failure."""
+        """Make the gates that are there outlive a power failure, and what was decided behind them."""
         sync(self._runs)
+        if self.barrier.there():
+            self.barrier.keep()
 
     def close_gate(self, task: int, why: str, error: str = "") -> bool:
-        """Take the run of a task for the node; True if the node has it: the task has not begun and never will. The
-        node may have had it before, for another reason. `error`: the words for the task's end, also for a machine
-        that takes over before that end is written down; its beginning is kept."""
+        """Take the run of a task for the node, at its gate or at its barrier; True if the node has it: the task has not
+        begun and never will. The node may have had it before, for another reason. `error`: the words for the task's
+        end, also for a machine that takes over before that end is written down; its beginning is kept."""
         try:
             fd = os.open(self._runs / str(task), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         except FileExistsError:
             found = self.begun(task)
+            if found is not None and not found.why and self.barrier.there():
+                return self.barrier.close(task, why)
             return found is not None and bool(found.why)
         try:
             os.write(fd, f"{NODE} {why}\n{error}".encode()[:_GATE_BYTES])
@@ -123,7 +136,12 @@ class ArrayFolder:
         # A text that was cut may end within a character.
         who, _, error = words.decode(errors="ignore").partition("\n")
         job, _, machine = who.strip().partition(" ")
-        return Begun(machine, job, machine, at_s, error) if job == NODE else Begun("", job, machine, at_s)
+        if job == NODE:
+            return Begun(machine, job, machine, at_s, error)
+        word = self.barrier.word(task) if self.barrier.there() else None
+        if word is None:
+            return Begun("", job, machine, at_s)
+        return Begun("" if word.why == GO else word.why, job, machine, word.at_s)
 
     def shut(self, among: Collection[int]) -> list[int]:
         """Return those of these tasks whose gates the node made. It costs one listing, and a look at each gate among
@@ -184,11 +202,11 @@ class ArrayFolder:
         return IndexSet()
 
     def begun_as(self) -> dict[str, IndexSet]:
-        """Return the tasks that began, by the ids of the batch jobs in which they did."""
+        """Return the tasks that came to their gates, by the ids of the batch jobs in which they did."""
         found: dict[str, list[int]] = {}
         for name in os.listdir(self._runs):
             gate = self.begun(int(name)) if name.isdecimal() else None
-            if gate is not None and not gate.why and gate.job:
+            if gate is not None and gate.job not in ("", NODE):
                 found.setdefault(gate.job, []).append(int(name))
         return {job: IndexSet.of(tasks) for job, tasks in sorted(found.items())}
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from diana.adapters.batch.array import live
 from diana.adapters.batch.array.ending import TaskOutcome
-from diana.adapters.batch.array.folder import CANCELLED, GIVEN_UP
+from diana.adapters.batch.array.folder import CANCELLED, GIVEN_UP, LOST
 from diana.adapters.batch.array.live import LiveArray, TaskVerdict
 from diana.adapters.batch.array.rows import Rows
 from diana.adapters.batch.asking import Asking
@@ -64,6 +64,9 @@ class Judge:
                 begun, cancelled, now_s - since_s, self._settings.settle_s, array.tried.get(task, 0)
             )
             if verdict is TaskVerdict.OVER and begun is not None:
+                if not begun.why and array.order.barrier_s:
+                    # Where it was at its barrier still, nobody lets it go any more.
+                    self.shut(array, [task], CANCELLED if cancelled else LOST)
                 over.append(task)
             elif verdict is TaskVerdict.OVER:
                 # A task that is said not to have begun never may: a system that shows it no more may find it again.

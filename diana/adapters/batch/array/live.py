@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from types import MappingProxyType
 
 import msgspec
 
-from diana.adapters.batch.array.folder import CANCELLED, RECALLED, Begun, TaskEnd
+from diana.adapters.batch.array.barrier import LATE
+from diana.adapters.batch.array.folder import CANCELLED, LOST, RECALLED, Begun, TaskEnd
 from diana.adapters.batch.systems.system import Fate, Seen, Stage
 from diana.adapters.lrm.spawner.protocol import UNREADY, Order
 from diana.engine.journal.events import Run
@@ -18,6 +20,8 @@ from diana.model.indexset import IndexSet
 
 MOST_TRIES = 3
 """Times that a task which is over without having begun is submitted."""
+TICKS_S = 0.1
+"""Seconds by which a file system's times may show a run too short: they go by the ticks of a clock."""
 
 
 class SubmittedPart(msgspec.Struct, frozen=True, array_like=True):
@@ -43,8 +47,10 @@ class LiveArray:
     __slots__ = (
         "begun",
         "cancelled",
+        "decided",
         "doubt",
         "ended",
+        "held",
         "late",
         "missing",
         "never",
@@ -52,7 +58,9 @@ class LiveArray:
         "open",
         "order",
         "parts",
+        "reported",
         "running",
+        "running_since",
         "said",
         "submitted_s",
         "to_cancel",
@@ -81,10 +89,16 @@ class LiveArray:
         self.open = set(range(len(order.indices))) - self.ended
         self.told: set[int] = set()
         """Ended tasks whose ends the engine has not said to forget."""
+        self.held: set[int] = set()
+        """Tasks that were seen to wait at their barrier, and not to leave it."""
+        self.decided: set[int] = set()
+        """Tasks that were at a barrier and are let go, or never will be."""
         self.waiting: IndexSet = IndexSet()
         """Tasks the batch system has not started, as far as it showed."""
         self.running: IndexSet = IndexSet()
         """Tasks it says it has started."""
+        self.running_since: dict[int, float] = {}
+        """Open ones among them, and since which listing."""
         self.begun: set[int] = set()
         """Running tasks whose gate was seen."""
         self.late: dict[int, float] = {}
@@ -100,6 +114,8 @@ class LiveArray:
         self.never = IndexSet()
         """Tasks that wait for something that will never come."""
         self.submitted_s = 0.0
+        self.reported: dict[int, bytes] = {}
+        """The last report of each open task, as it wrote it."""
         self.tried: dict[int, int] = {}
         """Number of times this process submitted each open task."""
         self.why = ""
@@ -149,6 +165,11 @@ class LiveArray:
         """Return the open tasks that run one of these."""
         return [task for task in sorted(self.open) if self.order.indices[task] in indices]
 
+    def task_of(self, index: int) -> int | None:
+        """Return the open task that runs this."""
+        task = bisect_left(self.order.indices, index)
+        return task if self.order.indices[task : task + 1] == [index] and task in self.open else None
+
     def over(self, tasks: Iterable[int]) -> None:
         for task in tasks:
             self.open.discard(task)
@@ -156,16 +177,22 @@ class LiveArray:
             self.missing.pop(task, None)
             self.late.pop(task, None)
             self.begun.discard(task)
+            self.held.discard(task)
+            self.running_since.pop(task, None)
             self.said.pop(task, None)
             self.to_cancel.discard(task)
             self.to_submit.discard(task)
             self.tried.pop(task, None)
+            self.reported.pop(task, None)
 
     def shown(self, seen: list[Seen], asked_s: float, now_s: float) -> None:
         """Take in a listing asked for at `asked_s`. `seen`: its entries of this array."""
         alive = IndexSet.union(each.tasks for each in seen if each.stage is not Stage.OVER)
         self.waiting = IndexSet.union(each.tasks for each in seen if each.stage is Stage.WAITING)
         self.running = IndexSet.union(each.tasks for each in seen if each.stage is Stage.RUNNING)
+        # A task on its way to the barrier runs already by the listing, and has begun nothing.
+        began = self.open & self.decided if self.order.barrier_s else self.open
+        self.running_since = {k: self.running_since.get(k, asked_s) for k in self.running if k in began}
         self.never = IndexSet.union(each.tasks for each in seen if each.never)
         self.why = next((each.why for each in seen if each.stage is Stage.WAITING and each.why), "")
         found: dict[str, list[IndexSet]] = {}
@@ -204,6 +231,8 @@ def outcome_of(end: TaskEnd, order: Order, cancelled: bool) -> tuple[Outcome, st
     own."""
     if end.flag == "l":
         return Outcome.LEASE_OVER, ""
+    if end.flag == "b":
+        return (Outcome.CANCELLED if cancelled else Outcome.UNBEGUN), ""
     if end.flag == "w":
         return Outcome.NOT_STARTED, (
             f"its working folder is not on {end.machine}; keep the node's data directory on a file system that the "
@@ -219,8 +248,10 @@ def outcome_of(end: TaskEnd, order: Order, cancelled: bool) -> tuple[Outcome, st
         return Outcome.DONE, ""
     if cancelled:
         return Outcome.CANCELLED, ""
+    if end.flag == "c":
+        return Outcome.CHECKPOINTED, ""
     ran_s = end.ended_s - end.started_s
-    if order.time_limit_s and end.exit_code in (124, 137) and ran_s >= order.time_limit_s:
+    if order.time_limit_s and end.exit_code in (124, 137) and ran_s >= order.time_limit_s - TICKS_S:
         return Outcome.TIMED_OUT, ""
     return Outcome.FAILED, ""
 
@@ -232,12 +263,14 @@ def outcome_without_end(begun: Begun | None, cancelled: bool, seen: Seen | None,
     """Return how an attempt ended whose script told no end. `seen`: what the batch system says of it."""
     if cancelled or (begun is not None and begun.why == CANCELLED):
         return Outcome.CANCELLED, ""
-    if begun is not None and begun.why == RECALLED:
+    if begun is not None and begun.why in (RECALLED, LATE):
         return Outcome.UNBEGUN, ""
     if begun is not None and begun.error:
         return Outcome.NOT_STARTED, begun.error
     why = seen.why if seen is not None else ""
     said = f" ({why})" if why else ""
+    if begun is not None and begun.why == LOST:
+        return Outcome.UNBEGUN, f"{kind} ended it on {begun.machine} before its gang was let go{said}"
     if begun is None or begun.why:
         return Outcome.NOT_STARTED, (
             f"{kind} ended it {MOST_TRIES} times before it began{said}; see that the cluster's machines have the "

@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from diana.adapters.batch.array.barrier import hold_s
 from diana.adapters.batch.array.folder import ArrayFolder
 from diana.adapters.batch.array.live import SubmittedPart
 from diana.adapters.batch.array.script import Surroundings, cases, script, varies
@@ -147,7 +148,9 @@ class Rows:
         shutil.rmtree(beside, ignore_errors=True)
         made = ArrayFolder(beside)
         jobs = self._data.job(SubgroupId(order.subgroup), order.epoch, 0).parent
-        made.make(script(order, str(to), str(jobs), self._around), cases(order) if varies(order) else "")
+        text = script(order, str(to), str(jobs), self._around, hold_s(order))
+        made.make(text, cases(order) if varies(order) else "", holds=bool(order.barrier_s))
+        made.saving.make(order)
         replace_durably(beside / _ORDER, _encode(_Given(version=VERSION, order=order)))
         try:
             # A name that is taken, by a seal or an array, is not replaced.

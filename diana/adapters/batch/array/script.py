@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from diana.adapters.batch.array import barrier, saving
 from diana.adapters.lrm.spawner.processes import MARKER
 from diana.adapters.lrm.spawner.protocol import UNREADY_FILE, Order
 from diana.model.indexset import IndexSet
@@ -20,6 +21,8 @@ from diana.model.indexset import IndexSet
 GRACE_S = 5
 """Seconds between TERM and KILL, as on the site's own machines."""
 LEASE_LOOK_S = 2
+_OWN_WORDS = frozenset({"SLURM_JOB_ID", "SLURM_JOB_NUM_NODES", "SLURM_NNODES", "SLURM_NTASKS", "SLURM_CPUS_PER_TASK"})
+"""Variables that `jobfile/script.py` sets for scripts that know Slurm."""
 END_OF_FILE = "."
 """Last line of an end: a file without it is still being written."""
 
@@ -46,11 +49,13 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     dialect: Dialect
     setup: tuple[str, ...] = ()
     """Shell lines of the operator's, before each job."""
+    address: str = "hostname -f"
+    """Shell words that print the address of the machine where the job runs, as other sites reach it."""
 
 
-def script(order: Order, folder: str, jobs_folder: str, around: Surroundings) -> str:
+def script(order: Order, folder: str, jobs_folder: str, around: Surroundings, wait_s: float = 0.0) -> str:
     """Return the script; task k runs `order.indices[k]`. `folder` is the array's, `jobs_folder` holds the jobs' own
-    directories by index."""
+    directories by index. Where the order says a barrier, tasks wait at it for `wait_s` seconds from now."""
     said = around.dialect
     lines = [
         "#!/bin/sh",
@@ -69,6 +74,7 @@ def script(order: Order, folder: str, jobs_folder: str, around: Surroundings) ->
         *(['. "$D/cases"'] if varies(order) else []),
         *([f'set -- {_words(order.before)} "$@"'] if order.before else []),
         *_folder(order, jobs_folder, folder),
+        *(barrier.lines(order, wait_s, around.address) if order.barrier_s else []),
         *_run(order, folder),
     ]
     return "\n".join(lines) + "\n"
@@ -81,7 +87,7 @@ def _exit(said: Dialect) -> str:
 
 def varies(order: Order) -> bool:
     """True if runs differ by more than their index, so that `cases` says how."""
-    return bool(order.argvs or order.environments or order.stdouts or order.stderrs)
+    return bool(order.argvs or order.environments or order.stdouts or order.stderrs or any(order.checkpoints))
 
 
 def cases(order: Order) -> str:
@@ -90,7 +96,9 @@ def cases(order: Order) -> str:
     for at, index in enumerate(order.indices):
         part = [f"set -- {_words(order.argvs[at])}"] if order.argvs else []
         if order.environments:
-            part += [_export(name, value) for name, value in order.environments[at] if not name.startswith("DIANA_")]
+            part += [_set(name, value) for name, value in order.environments[at] if not name.startswith("DIANA_")]
+        if any(order.checkpoints) and order.checkpoints[at]:
+            part.append(_export("DIANA_CHECKPOINT", order.checkpoints[at]))
         if order.stdouts:
             part.append(f"out={_word(order.stdouts[at])}")
         if order.stderrs:
@@ -122,7 +130,7 @@ def _attempt(order: Order) -> Iterable[str]:
 
 def _environment(order: Order, around: Surroundings) -> Iterable[str]:
     """Yield the environment; diana's variables come last: a spec cannot forge them."""
-    yield from (_export(name, value) for name, value in order.environment if not name.startswith("DIANA_"))
+    yield from (_set(name, value) for name, value in order.environment if not name.startswith("DIANA_"))
     for name, value in (
         ("GROUP", order.group),
         ("SITE", around.site),
@@ -133,6 +141,7 @@ def _environment(order: Order, around: Surroundings) -> Iterable[str]:
         yield _export(f"DIANA_{name}", value)
     yield f"export DIANA_INDEX=$i DIANA_JOB={_word(order.group)}.$i DIANA_ATTEMPT=$a DIANA_SLOT=$k"
     yield f"export {MARKER.decode()}{_word(f'{order.subgroup}:{order.epoch}')}:$i:$a"
+    yield from saving.environment(order)
 
 
 def _folder(order: Order, jobs_folder: str, folder: str) -> Iterable[str]:
@@ -156,6 +165,8 @@ def _run(order: Order, folder: str) -> Iterable[str]:
         yield 'for f in "$out" "$err"; do case $f in */*) mkdir -p "${f%/*}";; esac; done'
     streams = '</dev/null >>"${out:-$L}" 2>>"${err:-$L}"'
     limit = f"timeout -k {GRACE_S} {order.time_limit_s:g} " if order.time_limit_s else ""
+    limit += saving.before(order)
+    yield from saving.watched(order)
     if order.lease:
         yield from _leased(limit, streams, f"{folder}/../lease.{order.lease}")
     else:
@@ -163,6 +174,7 @@ def _run(order: Order, folder: str) -> Iterable[str]:
         yield f'(exec {limit}"$@") {streams}'
         yield "c=$?"
     yield 'case $c in 126|127) command -v -- "$1" >/dev/null || n=n;; esac'
+    yield from saving.unwatched(order)
     if order.before:
         yield f'rm "${{TMPDIR:-$PWD}}/{UNREADY_FILE}.$DIANA_JOB.$a" 2>/dev/null && n=u'
     yield '[ -z "$gone" ] || { cd /; rm -rf "$gone"; }'
@@ -185,6 +197,12 @@ def _leased(limit: str, streams: str, lease: str) -> Iterable[str]:
 
 def _export(name: str, value: str) -> str:
     return f"export {name}={_word(value)}"
+
+
+def _set(name: str, value: str) -> str:
+    """Return the words that set a variable of the job's; a batch system's own word on the job it started stands."""
+    own = f'[ -n "${{{name}+x}}" ] || ' if name in _OWN_WORDS else ""
+    return own + _export(name, value)
 
 
 def _words(argv: Sequence[str]) -> str:

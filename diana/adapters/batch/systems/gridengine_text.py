@@ -9,6 +9,8 @@ from xml.etree import ElementTree
 
 from diana.adapters.batch.systems import task_ranges
 from diana.adapters.batch.systems.system import BatchUnreachable, ClusterCapacity, Fate, Seen, Stage
+from diana.adapters.batch.systems.understood import understood
+from diana.bounds import check_xml
 from diana.model.indexset import IndexSet
 
 WHO = "Grid Engine"
@@ -31,6 +33,7 @@ def stage_of(state: str) -> Stage:
     return Stage.WAITING if "q" in state else Stage.RUNNING
 
 
+@understood(WHO, lines=False)
 def listing(xml: str) -> tuple[list[Seen], int]:
     """Read `qstat -xml`: our tasks, and the slots they hold now."""
     found: dict[tuple[str, str, str], list[IndexSet]] = {}
@@ -57,6 +60,7 @@ def _tasks(text: str) -> IndexSet:
     return task_ranges.read(text, WHO, FIRST) if text else IndexSet()
 
 
+@understood(WHO, lines=False)
 def capacity(xml: str, config: str, version: str, ours: int, *, parallel: bool) -> ClusterCapacity:
     """Read the capacity from `qstat -f -F mem_total -xml` without jobs and `qconf -sconf`. `ours`: slots our own
     jobs hold; `parallel`: a job may have more than one."""
@@ -88,6 +92,7 @@ def capacity(xml: str, config: str, version: str, ours: int, *, parallel: bool) 
     )
 
 
+@understood(WHO, lines=False)
 def devices(xml: str, name: str) -> dict[str, int]:
     """Read `qstat -f -F NAME -xml`: machine in use -> free amount of the consumable, for machines that have it."""
     found: dict[str, int] = {}
@@ -101,6 +106,7 @@ def devices(xml: str, name: str) -> dict[str, int]:
     return found
 
 
+@understood(WHO)
 def declared(host: str, name: str) -> int:
     """Read from `qconf -se` the amount of the consumable that the machine has in all; 0 where it says nothing."""
     values = re.search(r"^complex_values\s+(.*)$", host.replace("\\\n", ""), re.MULTILINE)
@@ -108,6 +114,7 @@ def declared(host: str, name: str) -> int:
     return sum(int(float(amount)) for known, _, amount in pairs if known == name)
 
 
+@understood(WHO)
 def consumed(complexes: str, name: str) -> str:
     """Read from `qconf -sc` who takes the consumable, YES (each slot), JOB or HOST; empty: nobody, or there is none."""
     for line in complexes.splitlines():
@@ -121,6 +128,7 @@ def _number(known: dict[str, str], key: str, default: int) -> int:
     return int(known[key]) if known.get(key, "").isdecimal() and known[key] != "0" else default
 
 
+@understood(WHO)
 def is_used_up(complexes: str, name: str) -> bool:
     """Tell whether, by `qconf -sc`, jobs take from it what they ask for, each slot as much."""
     row = re.search(rf"^{name}\s+(.*)$", complexes, re.MULTILINE)
@@ -134,17 +142,19 @@ def _bytes(text: str) -> int:
     return int(float(match[1]) * _UNITS.get(match[2], 1)) if match else 0
 
 
+@understood(WHO)
 def one_machine_environments(spelled: Iterable[tuple[str, str]]) -> list[str]:
     """Return, by what `qconf -sp` says of each, the parallel environments whose slots are all on one machine."""
     found = [name for name, text in spelled if re.search(r"^allocation_rule\s+\$pe_slots\s*$", text, re.MULTILINE)]
     return sorted(found, key=lambda name: (name not in ("smp", "threads", "openmp", "mp", "shm"), name))
 
 
+@understood(WHO)
 def past(qacct: str) -> list[Seen]:
     """Read `qacct -j`."""
     found = []
     for record in re.split(r"^=+$", qacct, flags=re.MULTILINE):
-        known = dict(re.findall(r"^(\w+)[ \t]+(.*?)\s*$", record, re.MULTILINE))
+        known = dict(re.findall(r"^(\w+)[ \t]+(\S*(?:[ \t]+\S+)*)[ \t]*$", record, re.MULTILINE))
         if known.get("jobnumber", "").isdecimal() and known.get("taskid", "").isdecimal():
             failed, exit_status = known.get("failed", ""), known.get("exit_status", "")
             why = failed if failed not in ("", "0") else f"exit status {exit_status}"
@@ -156,8 +166,9 @@ def past(qacct: str) -> list[Seen]:
 
 def _tree(xml: str) -> ElementTree.Element:
     try:
+        check_xml(xml.encode(errors="replace"))
         return ElementTree.fromstring(xml)
-    except ElementTree.ParseError:
+    except (ElementTree.ParseError, ValueError):
         raise BatchUnreachable(f"qstat says {xml[:100]!r}") from None
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 
 from diana.adapters.batch.systems.htcondor_job import TASK, TOKEN
 from diana.adapters.batch.systems.system import BatchUnreachable, ClusterCapacity, Fate, Seen, Stage
+from diana.adapters.batch.systems.understood import understood
+from diana.bounds import json_of
 from diana.errors import one_line
 from diana.model.indexset import IndexSet
 
@@ -40,7 +41,7 @@ Ad = dict[str, object]
 def ads(text: str) -> list[Ad]:
     """Read the output of `-json`; no output is no ad."""
     try:
-        found = json.loads(text) if text.strip() else []
+        found = json_of(text) if text.strip() else []
     except ValueError:
         raise BatchUnreachable(f"{WHO} says {text.strip()[:100]!r}") from None
     if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
@@ -48,6 +49,7 @@ def ads(text: str) -> list[Ad]:
     return found
 
 
+@understood(WHO, lines=False)
 def listing(text: str) -> tuple[list[Seen], int, str]:
     """Read `condor_q -json` with JOB_ATTRIBUTES: our tasks, the processors they hold now, and what is odd about
     other jobs that carry a token. A user may have copied a description; one such job must not hide all that are
@@ -64,6 +66,7 @@ def listing(text: str) -> tuple[list[Seen], int, str]:
     return _together(found), holding, odd
 
 
+@understood(WHO, lines=False)
 def past(text: str) -> list[Seen]:
     """Read `condor_history -json` with PAST_ATTRIBUTES."""
     found: dict[Seen, list[int]] = {}
@@ -138,6 +141,7 @@ def _evicted(ad: Ad) -> str:
     return f"evicted from {host}" if host else "evicted"
 
 
+@understood(WHO, lines=False)
 def capacity(slots: str, version: str, limits: str, domain: str, ours: int) -> ClusterCapacity:
     """Read the capacity from `condor_status -json` with SLOT_ATTRIBUTES and NOT_DYNAMIC, and `condor_config_val` of
     LIMITS. `domain`: only machines of this FILESYSTEM_DOMAIN count; empty: all do. `ours`: processors our own jobs
@@ -173,6 +177,7 @@ def capacity(slots: str, version: str, limits: str, domain: str, ours: int) -> C
     )
 
 
+@understood(WHO, lines=False)
 def strangers(slots: str, domain: str) -> bool:
     """True if there are machines, all of them of other FILESYSTEM_DOMAINs."""
     found = ads(slots)
@@ -189,6 +194,7 @@ def _limits(text: str) -> list[int]:
     return [*said, 0, 0, 0][: len(LIMITS)]
 
 
+@understood(WHO)
 def version(text: str) -> str:
     """Read the version from `$CondorVersion: 23.9.6 2024-08-08 ... $`."""
     found = re.search(r"\$CondorVersion: (\d+\.\d+\S*)", text)

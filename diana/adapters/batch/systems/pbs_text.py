@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from diana.adapters.batch.systems import task_ranges
 from diana.adapters.batch.systems.system import BatchUnreachable, ClusterCapacity, Fate, Seen, Stage
+from diana.adapters.batch.systems.understood import understood
 from diana.model.indexset import IndexSet
 
 WHO = "PBS"
@@ -43,6 +44,7 @@ def blocks(text: str, head: str = "") -> Iterator[Block]:
         yield name, known
 
 
+@understood(WHO)
 def listing(qstat: str) -> tuple[list[Seen], int]:
     """Read `qstat -f -t`: our tasks, and the processors they hold now."""
     running: dict[str, list[int]] = {}
@@ -91,6 +93,7 @@ def _index(known: dict[str, str]) -> int:
     return int(told[1])
 
 
+@understood(WHO)
 def past(qstat: str) -> list[Seen]:
     """Read the tasks that are over from `qstat -x -f -t`."""
     found = []
@@ -105,6 +108,7 @@ def past(qstat: str) -> list[Seen]:
     return found
 
 
+@understood(WHO)
 def capacity(nodes: str, server: str, queues: str, queue: str, ours: int) -> ClusterCapacity:
     """Read the capacity from `pbsnodes -a`, `qstat -Bf` and `qstat -Qf`. `queue`: the one used; empty: the server's
     default. `ours`: processors our own jobs hold."""

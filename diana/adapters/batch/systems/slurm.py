@@ -14,6 +14,7 @@ from diana.adapters.batch.systems import slurm_text as read
 from diana.adapters.batch.systems import task_ranges
 from diana.adapters.batch.systems.commands import Commands
 from diana.adapters.batch.systems.system import Array, BatchRefused, BatchUnreachable, ClusterCapacity, Seen
+from diana.bounds import MOST_OUTPUT_BYTES, end_of
 from diana.model.indexset import IndexSet
 
 _TRANSIENT = (
@@ -150,7 +151,7 @@ class Slurm:
         if path is None:
             raise BatchUnreachable("Slurm keeps neither accounts nor a file of completed jobs that can be read")
         try:
-            return read.completed(path.read_text(errors="replace"), jobs)
+            return read.completed(end_of(path, MOST_OUTPUT_BYTES).decode(errors="replace"), jobs)
         except OSError as fault:
             raise BatchUnreachable(f"{path}: {fault.strerror}") from None
 

@@ -8,6 +8,8 @@ from datetime import datetime
 
 from diana.adapters.batch.systems import task_ranges
 from diana.adapters.batch.systems.system import BatchUnreachable, ClusterCapacity, Fate, Seen, Stage
+from diana.adapters.batch.systems.understood import understood
+from diana.bounds import count_of
 from diana.model.indexset import IndexSet
 from diana.model.job.licences import is_name
 
@@ -67,12 +69,13 @@ def _word(state: str) -> str:
     return state.split()[0].rstrip("+") if state.split() else ""
 
 
+@understood("Slurm")
 def licences(text: str, names: Mapping[str, str]) -> tuple[tuple[str, int], ...]:
     """Read `scontrol show licenses -o`: the number of each licence in all, by the name jobs ask for it. `names`:
     jobs' names for Slurm's own, where they differ."""
     there = {}
     for line in text.splitlines():
-        said = dict(re.findall(r"(\w+)=(\S+)", line))
+        said = dict(re.findall(r"(?<!\w)(\w++)=(\S++)", line))
         name, total = said.get("LicenseName", ""), said.get("Total", "")
         if is_name(name) and total.isdecimal():
             there[name] = int(total)
@@ -80,6 +83,7 @@ def licences(text: str, names: Mapping[str, str]) -> tuple[tuple[str, int], ...]
     return tuple(sorted({**own, **{name: there[known] for name, known in names.items() if known in there}}.items()))
 
 
+@understood("Slurm")
 def capacity(sinfo: str, config: str, ours: int) -> ClusterCapacity:
     """Read the capacity from `sinfo -h -o SINFO_FORMAT` and `scontrol show config`. `ours`: processors our own jobs
     hold. Machines of the default partition count, where the lines tell which one that is; those of several
@@ -130,7 +134,7 @@ def capacity(sinfo: str, config: str, ours: int) -> ClusterCapacity:
 
 def _gpus(gres: str) -> int:
     """Read the GPUs in `gpu:4`, `gpu:a100:4(S:0-1)`, among others."""
-    return sum(int(count) for count in re.findall(r"(?:^|,)gpu(?::[^:,(]+)?:(\d+)", gres))
+    return sum(count_of(count) for count in re.findall(r"(?:^|,)gpu(?::[^:,(]+)?:(\d+)", gres))
 
 
 def seconds(text: str) -> float:
@@ -165,6 +169,7 @@ def tasks(text: str) -> IndexSet:
     return IndexSet() if text in ("", "N/A", "None") else task_ranges.read(text.partition("%")[0], "Slurm")
 
 
+@understood("Slurm")
 def listing(squeue: str) -> tuple[list[Seen], int]:
     """Read `squeue -h -t all -o SQUEUE_FORMAT`: our tasks, and the processors they hold now."""
     found: list[Seen] = []
@@ -189,15 +194,17 @@ def listing(squeue: str) -> tuple[list[Seen], int]:
 _STARTS = re.compile(r"\bto start at (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)")
 
 
+@understood("Slurm")
 def starts_in_s(sbatch: str, now_s: float) -> float | None:
     """Read `sbatch --test-only`, which tells a moment of this machine's clock. `now_s`: seconds since 1970."""
     found = _STARTS.search(sbatch)
     return max(0.0, datetime.fromisoformat(found[1]).timestamp() - now_s) if found else None
 
 
-_PAST_JOB = re.compile(r"(\d+)_(?:\[(.*)\]|(\d+))$")
+_PAST_JOB = re.compile(r"(\d+)_(?:\[(.+)\]|(\d+))$")
 
 
+@understood("Slurm")
 def past(sacct: str) -> list[Seen]:
     """Read `sacct -n -P -X -o SACCT_FORMAT`."""
     found = []
@@ -213,6 +220,7 @@ _COMPLETED_JOB = re.compile(r"\bJobId=(\d+)\b.*\bJobState=(\S+)")
 _ARRAY = re.compile(r"\bArrayJobId=(\d+)\b.*\bArrayTaskId=(\d+)\b")
 
 
+@understood("Slurm")
 def completed(text: str, jobs: Iterable[str]) -> list[Seen]:
     """Read the file that `jobcomp/filetxt` writes. Not every release tells of arrays there: those lines are left
     out."""

@@ -5,15 +5,20 @@ Node and spawner stay the account they are; the root program `run_as.py` becomes
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import pwd
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
+from typing import NamedTuple
 
 from diana.adapters.lrm.runas import acl
+from diana.adapters.lrm.runas.feeding import STALLED_S, Fed
+from diana.adapters.lrm.runas.reading import GivenFile, given, said_by
 from diana.model.layout import DataDir
 
 PROGRAM = "/usr/local/libexec/diana-run-as"
@@ -57,6 +62,17 @@ def call(program: str, verb: str, account: str, told: object = None, folder: Pat
     return "" if done.returncode == 0 else (lines[-1] if lines else f"{program} ended with {done.returncode}")
 
 
+class PutFile(NamedTuple):
+    """A file for a folder of a user's."""
+
+    name: str
+    """Its path below the folder."""
+    size_bytes: int
+    sha256: str
+    open: Callable[[], int]
+    """Gives a descriptor of the content. OSError."""
+
+
 class Accounts:
     """`run_as`: VO principal, or "*" for all others, -> local account. Empty: all jobs run as the node itself.
 
@@ -80,15 +96,20 @@ class Accounts:
 
     def of(self, owner: str) -> str:
         """Return the account for an owner, allowed by the program too; empty: the node's own. NoAccount."""
+        account = self.mapped(owner)
+        if account and self._clock() - self._allowed.get(account, -CHECKED_S) >= CHECKED_S:
+            if why := call(self.program, "check", account):
+                raise NoAccount(why)
+            self._allowed[account] = self._clock()
+        return account
+
+    def mapped(self, owner: str) -> str:
+        """Return the account for an owner by the list alone; empty: the node's own. NoAccount. Does not block."""
         if not self._run_as:
             return ""
         account = self._run_as.get(owner) or self._run_as.get(ANYBODY, "")
         if not account:
             raise NoAccount(f"no account here runs jobs of {owner}; have its operator add {owner} to run_as")
-        if self._clock() - self._allowed.get(account, -CHECKED_S) >= CHECKED_S:
-            if why := call(self.program, "check", account):
-                raise NoAccount(why)
-            self._allowed[account] = self._clock()
         return account
 
     def release_all(self, folder: Path) -> None:
@@ -101,6 +122,48 @@ class Accounts:
         says why not."""
         if why := call(self.program, "release", account, list(names), folder):
             raise PermissionError(1, why, str(folder))
+
+    def trouble(self, owner: str, to: str) -> str:
+        """Return why the account of `owner` may not write into the folder `to`, or into the nearest above it that
+        exists; empty: it may."""
+        try:
+            self.put(owner, to, (), only_try=True)
+        except (NoAccount, OSError) as fault:
+            return fault.strerror or "" if isinstance(fault, OSError) else str(fault)
+        return ""
+
+    def put(self, owner: str, to: str, files: Sequence[PutFile], group: str = "", *, only_try: bool = False) -> None:
+        """Write files of the group into the folder `to`, which is made where it is missing, as the account of `owner`:
+        durable, each complete or not there, through no link. NoAccount; OSError, whose `strerror` is one line.
+        Blocks."""
+        account = self.of(owner)
+        named = [(file.name, file.size_bytes, file.sha256) for file in files]
+        order = {"to": to, "try": only_try, "group": group, "files": named}
+        words = command(self.program, "put", account)
+        # Without `with`: its end waits, and this account's own jobs may stop the program for ever.
+        process = subprocess.Popen(
+            words, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, cwd="/", env={}
+        )
+        try:
+            code, lines = Fed(process).end(_pieces(order, files))
+        except TimeoutError:
+            raise OSError(errno.ETIMEDOUT, f"account {account} wrote nothing for {STALLED_S:g} s", to) from None
+        if code:
+            said = lines[-1] if lines else f"{self.program} ended with {code}"
+            raise OSError(errno.EACCES, said_by(self.program, said), to)
+
+    def get(self, account: str, path: str, offset: int) -> AbstractAsyncContextManager[GivenFile]:
+        """Open a regular file as an account, to be read from `offset`; -1: only to be looked at. No link
+        is followed on the way. OSError with the number that the account met; ProgramFault."""
+        return given(command(self.program, "get", account), path, offset)
+
+
+def _pieces(order: object, files: Sequence[PutFile]) -> Iterator[bytes]:
+    yield json.dumps(order).encode() + b"\n"
+    for file in files:
+        with open(file.open(), "rb", buffering=0) as source:
+            while piece := source.read(1 << 20):
+                yield piece
 
 
 def uid_of(account: str) -> int:
@@ -130,6 +193,7 @@ class Ways:
     """The rights that one account needs in the data directory for the jobs of one subgroup."""
 
     def __init__(self, data: DataDir, uid: int) -> None:
+        self._named = data.root
         self._root = data.root.resolve()
         self._uid = uid
         self._open: set[Path] = set()
@@ -161,14 +225,20 @@ class Ways:
     def give(self, folder: Path) -> None:
         acl.give(folder, self._uid)
 
+    def own(self, fd: int) -> None:
+        """Let the account read and write a file of the node's that is its job's."""
+        acl.grant(fd, self._uid, acl.READ | acl.WRITE)
+
     def lend(self, folder: Path) -> None:
-        """Open the folder in which a merge command runs if it is the node's; else its owner named it."""
+        """Open the folder in which a merge command runs if it is the node's own. One that its owner named is the
+        owner's business: rights in it are given to nobody, whatever it leads to by now."""
         real = folder.resolve()
-        if real.stat().st_uid != os.geteuid():
+        tops = (self._named, self._root)
+        within = next((folder.relative_to(top) for top in tops if folder.is_relative_to(top)), None)
+        if within is None or real != self._root / within:
             return
-        if self._root in real.parents:
-            for each in (p for p in reversed(real.parents) if self._root in p.parents):
-                acl.grant(each, self._uid, acl.ENTER)
+        for each in (p for p in reversed(real.parents) if self._root in p.parents):
+            acl.grant(each, self._uid, acl.ENTER)
         self.give(real)
 
 

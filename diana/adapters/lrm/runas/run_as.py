@@ -3,7 +3,11 @@
     check    does nothing more
     run      executes the command on standard input, in the folder it was called in
     kill     signals the runs on standard input
+    ask      signals those processes of the runs on standard input that have a handler for the signal, and says of which
+             runs there were any
     release  lets the node read and delete what the account left in the folders on standard input
+    put      writes the files on standard input, after a line that names them, into a folder; or tries whether it could
+    get      writes the file that standard input names onto standard output
 
 All that is done with the account's rights alone. The file /etc/diana/run-as.toml, or the run-as.toml beside this file
 where there is one, says which accounts it becomes for which callers:
@@ -20,6 +24,9 @@ Standard library only, Python 3.11, run with -IS. Exit 125: refused, with one li
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import hashlib
 import itertools
 import json
 import os
@@ -30,10 +37,14 @@ import stat
 import sys
 import time
 import tomllib
-from typing import Any, NoReturn
+from typing import Any, BinaryIO, NoReturn
 
 ALLOWED = "/etc/diana/run-as.toml"
 REFUSED, NOT_EXECUTABLE, NOT_FOUND = 125, 126, 127
+NOT_PUT = 1
+WALK = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+PART = ".diana-part-"
+MAKE, STOP, FAIL = "make", "stop", "fail"
 MOST_ROUNDS = 100
 KEYS = {"nodes": [], "accounts": [], "min_uid": 1000, "max_processes": 4096}
 
@@ -139,24 +150,65 @@ def kill(found: pwd.struct_passwd, max_processes: int) -> None:
     environment. The kernel lets this account's processes be signalled and no others'."""
     order = told()
     for _ in range(MOST_ROUNDS if order["signal"] == signal.SIGKILL else 1):
-        leaders = {pid for pid, ticks, _ in order["runs"] if (fields_of(pid) or [b""] * 20)[19] in (b"", b"%d" % ticks)}
-        marks = {mark.encode() for _, _, mark in order["runs"] if mark}
+        known = known_by(order["runs"])
         # No short cut: all are signalled in each round, or what forks would keep ahead.
-        hits = [is_hit(int(pid), leaders, marks, order["signal"]) for pid in os.listdir("/proc") if pid.isdecimal()]
+        hits = [signalled(pid, order["signal"]) for pid in pids() if run_of(pid, *known) >= 0]
         if not any(hits):
             return
         time.sleep(0.01)
 
 
-def is_hit(pid: int, leaders: set[int], marks: set[bytes], number: int) -> bool:
+def ask(found: pwd.struct_passwd, max_processes: int) -> None:
+    """Processes without a handler would die of the signal. Standard output is JSON: the numbers of the runs, as they
+    are listed, of which any had one."""
+    order, heeded = told(), set()
+    known = known_by(order["runs"])
+    for pid in pids():
+        at = run_of(pid, *known)
+        if at >= 0 and handles(pid, order["signal"]) and signalled(pid, order["signal"]):
+            heeded.add(at)
+    print(json.dumps(sorted(heeded)))
+
+
+def known_by(runs: list[tuple[int, int, str]]) -> tuple[dict[int, int], dict[bytes, int]]:
+    """The leaders of the runs that live, or are gone, and the marks; each with the number of its run."""
+    leaders = {}
+    for at, (pid, ticks, _) in enumerate(runs):
+        if pid and (fields_of(pid) or [b""] * 20)[19] in (b"", b"%d" % ticks):
+            leaders[pid] = at
+    return leaders, {mark.encode(): at for at, (_, _, mark) in enumerate(runs) if mark}
+
+
+def pids() -> list[int]:
+    return [int(pid) for pid in os.listdir("/proc") if pid.isdecimal()]
+
+
+def run_of(pid: int, leaders: dict[int, int], marks: dict[bytes, int]) -> int:
+    """The number of the run that a process belongs to; -1: to none, or this account cannot see it."""
     fields = fields_of(pid)
     if pid == os.getpid() or not fields or fields[0] in (b"Z", b"X"):
-        return False
+        return -1
+    for leader in (pid, int(fields[3])):
+        if leader in leaders:
+            return leaders[leader]
     try:
-        if pid not in leaders and int(fields[3]) not in leaders:
-            with open(f"/proc/{pid}/environ", "rb") as file:
-                if marks.isdisjoint(file.read().split(b"\0")):
-                    return False
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            return next((marks[text] for text in file.read().split(b"\0") if text in marks), -1)
+    except OSError:
+        return -1
+
+
+def handles(pid: int, number: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/status", "rb") as file:
+            caught = next((line for line in file if line.startswith(b"SigCgt:")), b"SigCgt: 0")
+    except OSError:
+        return False
+    return bool(int(caught.split()[1], 16) >> (number - 1) & 1)
+
+
+def signalled(pid: int, number: int) -> bool:
+    try:
         os.kill(pid, number)
     except OSError:
         return False
@@ -182,9 +234,127 @@ def release(found: pwd.struct_passwd, max_processes: int) -> None:
                 os.chmod(name, stat.S_IMODE(status.st_mode) | (0o777 if folder else 0o444), dir_fd=at)
 
 
-VERBS = {"check": lambda found, max_processes: None, "run": run, "kill": kill, "release": release}
+def put(found: pwd.struct_passwd, max_processes: int) -> None:
+    """Standard input is one line of JSON, {"to": FOLDER, "try": BOOL, "group": GROUP, "files": [[NAME, SIZE, SHA-256],
+    ...]}, and the contents one after the other. No link is followed, on the way to the folder or below it: whatever
+    somebody swaps there meanwhile is the old folder or an error. Files are durable, each complete or not there."""
+    os.umask(0o022)
+    with os.fdopen(os.dup(0), "rb") as given:
+        order = json.loads(given.readline())
+        to = order["to"]
+        try:
+            at = walk(os.open("/", WALK), to.split("/"), STOP if order["try"] else MAKE)
+            if order["try"]:
+                os.mkdir(PART + str(os.getpid()), dir_fd=at)
+                os.rmdir(PART + str(os.getpid()), dir_fd=at)
+            for name, size, sha256 in order["files"]:
+                *folders, last = name.split("/")
+                below = walk(os.dup(at), folders, MAKE)
+                put_file(given, below, order.get("group", ""), last, size, sha256)
+                os.close(below)
+        except OSError as fault:
+            sys.stderr.write(f"{to}: {fault.strerror} for account {found.pw_name}\n")
+            sys.exit(NOT_PUT)
+
+
+def get(found: pwd.struct_passwd, max_processes: int) -> None:
+    """Standard input is JSON, {"path": FILE, "offset": N}. Standard output is one line of JSON, {"size": N,
+    "mtime_ns": N} or {"errno": N}, and then the content from `offset` on; none where that is below 0. Only a regular
+    file is read, and no link is followed on the way to it: whatever somebody swaps there meanwhile is the old folder
+    or an error."""
+    order = told()
+    *folders, name = order["path"].split("/")
+    try:
+        at = walk(os.open("/", WALK), folders, FAIL)
+        fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=at)
+        status = os.fstat(fd)
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(errno.EINVAL, "not a regular file")
+    except OSError as fault:
+        print(json.dumps({"errno": fault.errno}))
+        return
+    piece = json.dumps({"size": status.st_size, "mtime_ns": status.st_mtime_ns}).encode() + b"\n"
+    at_byte = order["offset"]
+    with contextlib.suppress(BrokenPipeError):
+        while piece:
+            while piece:
+                piece = piece[os.write(1, piece) :]
+            if at_byte >= 0:
+                piece = os.pread(fd, 1 << 18, at_byte)
+                at_byte += len(piece)
+
+
+def walk(at: int, parts: list[str], missing: str) -> int:
+    """The descriptor of a folder below `at`, which is closed. Where one is missing: MAKE it, STOP at the last that is
+    there, or FAIL."""
+    for part in parts:
+        if part in ("", "."):
+            continue
+        if part == "..":
+            raise OSError(errno.EINVAL, "no path that leads upwards is taken")
+        try:
+            below = os.open(part, WALK, dir_fd=at)
+        except FileNotFoundError:
+            if missing == FAIL:
+                raise
+            if missing == STOP:
+                return at
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(part, dir_fd=at)
+            sync(at)
+            below = os.open(part, WALK, dir_fd=at)
+        except NotADirectoryError:
+            raise OSError(errno.ENOTDIR, f"{part} is a link or a file, not a folder,") from None
+        os.close(at)
+        at = below
+    return at
+
+
+def put_file(given: BinaryIO, at: int, group: str, name: str, size: int, sha256: str) -> None:
+    """Write one file. Two groups may have one of the same name: each has a part of its own, and the later one stays."""
+    part = PART + hashlib.sha256(f"{group}/{name}".encode()).hexdigest()[:24]
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(part, dir_fd=at)
+    digest, left = hashlib.sha256(), size
+    fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644, dir_fd=at)
+    try:
+        with os.fdopen(fd, "wb") as file:
+            while left and (chunk := given.read(min(left, 1 << 20))):
+                digest.update(chunk)
+                file.write(chunk)
+                left -= len(chunk)
+            file.flush()
+            os.fsync(file.fileno())
+        if left or digest.hexdigest() != sha256:
+            raise OSError(errno.EIO, f"{name} came with another content")
+        os.rename(part, name, src_dir_fd=at, dst_dir_fd=at)
+    except BaseException:
+        os.unlink(part, dir_fd=at)
+        raise
+    sync(at)
+
+
+def sync(at: int) -> None:
+    """Make the names in a folder durable; one whose names may not be read cannot be."""
+    try:
+        fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY, dir_fd=at)
+    except PermissionError:
+        return
+    os.fsync(fd)
+    os.close(fd)
+
+
+VERBS = {
+    "check": lambda found, max_processes: None,
+    "run": run,
+    "kill": kill,
+    "ask": ask,
+    "release": release,
+    "put": put,
+    "get": get,
+}
 
 if __name__ == "__main__":
     if len(sys.argv) != 3 or sys.argv[1] not in VERBS:
-        refuse("usage: diana-run-as check|run|kill|release ACCOUNT")
+        refuse("usage: diana-run-as check|run|kill|ask|release|put|get ACCOUNT")
     VERBS[sys.argv[1]](*become(sys.argv[2]))

@@ -8,11 +8,15 @@ from collections.abc import Iterable
 from enum import IntEnum
 
 from diana.adapters.lrm.spawner.claims.records import Claimed, End
-from diana.adapters.lrm.spawner.protocol import Batch, Collected, Order
+from diana.adapters.lrm.spawner.protocol import Collected, EndedRuns, Order
 from diana.adapters.lrm.spawner.segments import Segment
 
 RunKey = tuple[str, int, int, int]
 """Subgroup, epoch, index, attempt."""
+
+
+WISH = "DIANA_WARM"
+"""Name in an order's environment whose value 1 says that its command serves as a warm parent (`warm/parents.py`)."""
 
 
 class JobState(IntEnum):
@@ -21,20 +25,36 @@ class JobState(IntEnum):
     DRAINING = 3
     """The job's own process is gone, something it left behind is being killed."""
     ENDED = 4
+    HELD = 5
+    """It has its slots and waits to be let go."""
+    WARMING = 6
+    """It has its slots and waits for a child of a warm parent."""
 
 
 class Claim:
     """The data that runs of one accepted order share."""
 
-    __slots__ = ("base", "directory", "memory_bytes", "record")
+    __slots__ = ("barrier_s", "base", "directory", "record", "reports", "stops_together", "warm")
 
     def __init__(self, record: Claimed, order: Order | None, base: dict[bytes, bytes]) -> None:
         self.record = record
         """The claim's record; its columns name the runs that were new, and are emptied once written."""
         self.directory = order.directory if order else ""
-        self.memory_bytes = order.memory_bytes if order else 0
+        self.barrier_s = order.barrier_s if order else 0.0
+        """CLOCK_BOOTTIME until which its jobs wait to be let go; 0: they do not."""
+        self.reports = order.reports if order else False
+        self.warm = order is not None and _may_be_warm(order)
+        """True if its jobs may be children of a warm parent."""
+        self.stops_together = order.saves and order.barrier_s > 0 if order else False
+        """True: the first of a gang that is asked to save stops all, so each may have before it is asked."""
         self.base = base
         """Environment common to its jobs."""
+
+
+def _may_be_warm(order: Order) -> bool:
+    """True where the command wishes it, and nothing else stands between this process and the job."""
+    apart = order.account or order.before or order.contained or order.mpi or order.gpus or order.barrier_s
+    return not apart and not order.stdouts and not order.stderrs and (WISH, "1") in order.environment
 
 
 class Job:
@@ -43,19 +63,25 @@ class Job:
     __slots__ = (
         "adopted",
         "argv",
+        "asked_by_s",
+        "asked_signal",
         "attempt",
+        "checkpoint",
         "claim",
         "collects",
-        "cut",
         "end",
         "environment",
         "gpus",
         "index",
         "killed_at_s",
         "log_offset",
+        "met",
+        "over_bytes",
         "own_out",
+        "peak_bytes",
         "pid",
         "pidfd",
+        "reported",
         "segment",
         "slots",
         "started_by_s",
@@ -74,6 +100,8 @@ class Job:
         self.state = JobState.QUEUED
         self.argv: list[str] = []
         self.environment: list[tuple[str, str]] = []
+        self.met: list[tuple[str, str]] = []
+        """Environment that it was told as it was let go."""
         self.stdout = ""
         self.stderr = ""
         self.collects: list[Collected] = []
@@ -88,11 +116,22 @@ class Job:
         self.started_by_s = 0.0
         self.segment: Segment | None = None
         self.log_offset = 0
-        self.cut = False
         self.own_out = False
         """True if neither stdout nor stderr goes to the segment."""
+        self.peak_bytes = 0
+        """Most memory that it was seen to use with all its children."""
+        self.over_bytes = 0
+        """Memory it used when it was ended for that; 0: it was not."""
         self.verdict = 0
         """Outcome decided before the exit: CANCELLED or TIMED_OUT; 0: the exit decides."""
+        self.checkpoint = ""
+        """Checkpoint that it goes on from; empty: it begins anew."""
+        self.reported = b""
+        """Its last report, as it wrote it."""
+        self.asked_signal = 0
+        """Signal that asks it to save its state and stop; 0: it was not asked."""
+        self.asked_by_s = 0.0
+        """Time until which the signal is to be sent, once the job heeds it; 0: it was sent, or is no more."""
         self.killed_at_s = 0.0
         self.end: End | None = None
         self.told_s = 0.0
@@ -106,7 +145,7 @@ class Job:
         self.end = end
         self.state = JobState.ENDED
         self.argv = []
-        self.environment = []
+        self.environment = self.met = []
         self.segment = None
 
 
@@ -150,9 +189,9 @@ class SlotPool:
                 heapq.heappush(self._free, slot)
 
 
-def batches(jobs: Iterable[Job]) -> list[Batch]:
+def batches(jobs: Iterable[Job]) -> list[EndedRuns]:
     """Return columns of ended jobs, one batch per subgroup and epoch, in order of their ends."""
-    out: dict[tuple[str, int, bool, str], Batch] = {}
+    out: dict[tuple[str, int, bool, str], EndedRuns] = {}
     for job in jobs:
         end = job.end
         if end is None:
@@ -161,7 +200,9 @@ def batches(jobs: Iterable[Job]) -> list[Batch]:
         name = (record.subgroup, record.epoch, record.own_directory, record.account)
         batch = out.get(name)
         if batch is None:
-            batch = out[name] = Batch(*name[:3], [], [], [], [], [], [], [], [], [], [], [], [], [], [], record.account)
+            batch = out[name] = EndedRuns(
+                *name[:3], [], [], [], [], [], [], [], [], [], [], [], [], [], [], record.account
+            )
         if end.error:
             batch.errors.append((len(batch.indices), end.error))
         batch.indices.append(job.index)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import errno
 import os
-import resource
 import signal
 from contextlib import suppress
 from pathlib import Path
 
+from diana.adapters.lrm.spawner import steps
 from diana.adapters.lrm.spawner.jobs import Job
+from diana.adapters.lrm.spawner.memory import first_to_go
 from diana.adapters.lrm.spawner.others import OtherAccounts
 from diana.adapters.lrm.spawner.processes import MARKER
 from diana.adapters.lrm.spawner.protocol import Order
@@ -44,6 +45,10 @@ class Launcher:
         self.site = self.machine = ""
         self.hides_gpus = False
         """True while GPUs are handed out here: a job that asked for none sees none."""
+        self.pins = False
+        """True: a job runs on the processors of its slots alone."""
+        self._processors = sorted(os.sched_getaffinity(0))
+        """Processors that this process may use, of which each slot has one."""
         self._others = others
         folder = os.stat(data.spawner)
         self._marker = MARKER + f"{folder.st_dev}-{folder.st_ino}".encode()
@@ -84,8 +89,8 @@ class Launcher:
 
     def launch(self, job: Job, segment: Segment, scratch: str) -> int:
         """Start the run as leader of a new session; return its pid. NotStarted, TryLater."""
-        environment = self._environment(job, scratch)
-        folder = self._folder(job, scratch)
+        environment = self.environment(job, scratch)
+        folder = self.folder(job, scratch)
         opened: list[int] = []
         try:
             # The working folder is this process's own just before the call: there is one thread, and posix_spawn
@@ -97,6 +102,9 @@ class Launcher:
                 self._here = folder if folder == scratch else ""
             actions = self._own_files(job, segment, opened) if job.stdout or job.stderr else segment.actions
             program = self._program(job.argv[0], environment[b"PATH"].decode())
+            if self.pins:
+                # A child has the processors of its parent from its first instruction on.
+                os.sched_setaffinity(0, self._of_slots(job))
             if job.claim.record.account:
                 return self._others.launch(job, program, environment, folder, actions)
             pid = os.posix_spawn(
@@ -109,24 +117,74 @@ class Launcher:
         finally:
             for fd in opened:
                 os.close(fd)
-        if job.claim.memory_bytes:
-            with suppress(ProcessLookupError, ValueError, PermissionError):
-                limit = job.claim.memory_bytes
-                resource.prlimit(pid, resource.RLIMIT_DATA, (limit, limit))
+            if self.pins:
+                with suppress(OSError):
+                    os.sched_setaffinity(0, self._processors)
+        first_to_go(pid)
         return pid
 
-    def _environment(self, job: Job, scratch: str) -> dict[bytes, bytes]:
+    def launch_parent(self, job: Job, environment: dict[bytes, bytes], folder: str, asks: int) -> int:
+        """Start the job's command as a warm parent (`warm/parents.py`), which inherits the descriptor `asks` and says
+        nothing but there. OSError, NotStarted, TryLater."""
+        null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+        actions = [(os.POSIX_SPAWN_DUP2, null, fd) for fd in range(3)]
+        os.set_inheritable(asks, True)
+        self._here = ""
+        try:
+            os.chdir(folder)
+            if self.pins:
+                os.sched_setaffinity(0, self._of_slots(job))
+            program = self._program(job.argv[0], environment[b"PATH"].decode())
+            pid = os.posix_spawn(
+                program, job.argv, environment, file_actions=actions, setsid=True, setsigdef=_RESET, setsigmask=()
+            )
+        except OSError as fault:
+            raise self._explained(fault, job, folder, environment[b"PATH"].decode()) from None
+        finally:
+            os.close(null)
+            if self.pins:
+                with suppress(OSError):
+                    os.sched_setaffinity(0, self._processors)
+        first_to_go(pid)
+        return pid
+
+    def _of_slots(self, job: Job) -> set[int]:
+        """The processors of its slots; with more slots than processors some share one."""
+        return {self._processors[slot % len(self._processors)] for slot in job.slots}
+
+    def find(self, job: Job) -> None:
+        """Look for the command of a run that is to begin later. NotStarted: it is not there."""
+        path = job.claim.base[b"PATH"].decode()
+        path = next((value for name, value in job.environment if name == "PATH"), path)
+        try:
+            self._program(job.argv[0], path)
+            if "/" in job.argv[0] and not job.claim.record.own_directory:
+                os.stat(job.argv[0])
+        except OSError as fault:
+            why = self._explained(fault, job, "/", path)
+            raise (why if isinstance(why, NotStarted) else NotStarted(str(why))) from None
+
+    def environment(self, job: Job, scratch: str) -> dict[bytes, bytes]:
         out = job.claim.base.copy()
         if job.environment:
             for name, value in job.environment:
                 if not name.startswith("DIANA_"):
                     out[name.encode()] = value.encode()
+        for name, value in job.met:
+            out[name.encode()] = value.encode()
         index = b"%d" % job.index
         out[b"DIANA_INDEX"] = index
         out[b"DIANA_JOB"] = out[b"DIANA_GROUP"] + b"." + index
         out[b"DIANA_ATTEMPT"] = b"%d" % job.attempt
         out[b"DIANA_SLOT"] = b"%d" % job.slots[0]
         out[b"TMPDIR"] = scratch.encode()
+        # A spec cannot forge it.
+        out.pop(b"DIANA_CHECKPOINT", None)
+        out.pop(b"DIANA_REPORT", None)
+        if job.claim.reports:
+            out[b"DIANA_REPORT"] = f"{scratch}/{steps.NAME}".encode()
+        if job.checkpoint:
+            out[b"DIANA_CHECKPOINT"] = job.checkpoint.encode()
         if job.gpus or self.hides_gpus:
             out[b"CUDA_VISIBLE_DEVICES"] = out[b"DIANA_GPUS"] = ",".join(job.gpus).encode()
             # AMD's runtime takes an empty list for all there are. What ROCR_VISIBLE_DEVICES leaves is numbered anew, so
@@ -137,7 +195,7 @@ class Launcher:
         out[name_of_run] = value_of_run
         return out
 
-    def _folder(self, job: Job, scratch: str) -> str:
+    def folder(self, job: Job, scratch: str) -> str:
         claim = job.claim
         if claim.directory:
             return claim.directory

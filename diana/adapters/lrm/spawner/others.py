@@ -20,6 +20,9 @@ from diana.adapters.lrm.spawner.segments import Segment
 _AGAIN_S = 0.5
 """Seconds after which a run that is still there is signalled anew."""
 
+_ASK_AGAIN_S = 1.0
+"""Seconds after which runs that do not heed the signal yet are looked at anew: each look is a call of sudo."""
+
 FileAction = tuple[int, int, int]
 
 
@@ -32,6 +35,10 @@ class OtherAccounts:
         """True if processes of other accounts are out of our reach but by the program."""
         self._told: dict[tuple[str, int], dict[tuple[int, int, str], None]] = {}
         self._running: set[int] = set()
+        self._to_ask: dict[tuple[str, int], dict[Job, tuple[int, int, str]]] = {}
+        self._ask_again_s: dict[tuple[str, int], float] = {}
+        self._asked: dict[int, tuple[list[Job], int]] = {}
+        """Process of the program -> the runs that it asks, and the descriptor of its answer."""
         self._null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
 
     # --- starting --------------------------------------------------------------------------------------
@@ -66,7 +73,7 @@ class OtherAccounts:
         if any("\0" in word for word in job.argv) or any(b"\0" in k + v for k, v in environment.items()):
             raise ValueError("a NUL byte")
         words = command(self.program, "run", job.claim.record.account)
-        order = _held(order_of(os.path.join(folder, program), job.argv, environment, job.claim.memory_bytes))
+        order = _held(order_of(os.path.join(folder, program), job.argv, environment, 0))
         try:
             # The last word on descriptor 0.
             stdin = (os.POSIX_SPAWN_DUP2, order, 0)
@@ -84,6 +91,25 @@ class OtherAccounts:
             job.killed_at_s = boot_s()
         ticks = start_ticks(job.pid) or 0
         self._tell(job.claim.record.account, number, (job.pid if ticks else 0, ticks, marker.decode()))
+
+    def ask(self, job: Job, marker: bytes, number: int) -> None:
+        """Send those processes of a run that heed it a signal, with the next `flush`. Once any has got it, the run is
+        asked no more, as when the program on this machine is too old to ask (`Job.asked_by_s`)."""
+        under_way = any(job in jobs for jobs, _ in self._asked.values())
+        again_s = self._ask_again_s.get((job.claim.record.account, number), 0.0)
+        if not under_way and boot_s() >= again_s:
+            ticks = start_ticks(job.pid) or 0
+            runs = self._to_ask.setdefault((job.claim.record.account, number), {})
+            runs[job] = (job.pid if ticks else 0, ticks, marker.decode())
+
+    def _answered(self, pid: int, status: int) -> None:
+        """Take in what a process of the program that asked said at its end."""
+        jobs, answer = self._asked.pop(pid)
+        with os.fdopen(answer, "rb") as file:
+            file.seek(0)
+            said = file.read()
+        for at in _heeded(said, len(jobs)) if status == 0 else range(len(jobs)):
+            jobs[at].asked_by_s = 0.0
 
     def kill_stray(self, pid: int, owners: Collection[Job]) -> None:
         """Kill a process out of our reach that belongs to one of these."""
@@ -111,16 +137,39 @@ class OtherAccounts:
                 self._running.add(os.posix_spawn(words[0], words, {}, file_actions=actions))
             os.close(told)
         self._told.clear()
+        for (account, number), asked in self._to_ask.items():
+            from diana.adapters.lrm.runas.accounts import command
+
+            self._ask_again_s[(account, number)] = boot_s() + _ASK_AGAIN_S
+            words = command(self.program, "ask", account)
+            told = _held(json.dumps({"signal": number, "runs": list(asked.values())}).encode())
+            answer = _held(b"")
+            actions = [
+                (os.POSIX_SPAWN_DUP2, told, 0),
+                (os.POSIX_SPAWN_DUP2, answer, 1),
+                (os.POSIX_SPAWN_DUP2, self._null, 2),
+            ]
+            try:
+                pid = os.posix_spawn(words[0], words, {}, file_actions=actions)
+            except OSError:
+                os.close(answer)
+            else:
+                self._running.add(pid)
+                self._asked[pid] = [*asked], answer
+            os.close(told)
+        self._to_ask.clear()
 
     def helpers(self) -> frozenset[int]:
         """Return the processes of the program that signal; those that are done are reaped."""
         for pid in [*self._running]:
             try:
-                done, _ = os.waitpid(pid, os.WNOHANG)
+                done, status = os.waitpid(pid, os.WNOHANG)
             except ChildProcessError:
-                done = pid
+                done, status = pid, -1
             if done:
                 self._running.discard(pid)
+                if pid in self._asked:
+                    self._answered(pid, status)
         return frozenset(self._running)
 
     def take_back(self, job: Job, scratch: Scratch) -> bool:
@@ -147,6 +196,15 @@ def _held(content: bytes) -> int:
         file.write(content)
     os.lseek(fd, 0, os.SEEK_SET)
     return fd
+
+
+def _heeded(said: bytes, runs: int) -> list[int]:
+    """Return the numbers of runs that an answer names. It was written as the account, so it may hold anything."""
+    try:
+        found = json.loads(said)
+    except (ValueError, RecursionError):
+        return []
+    return [at for at in found if type(at) is int and 0 <= at < runs] if isinstance(found, list) else []
 
 
 def _uid(account: str) -> int:

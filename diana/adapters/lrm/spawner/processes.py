@@ -54,6 +54,30 @@ def is_leader(pid: int) -> bool:
     return fields is not None and int(fields[_SESSION]) == pid
 
 
+def ask(leader: int, number: int) -> bool:
+    """Signal those processes of the session that an unreaped child of ours leads which heed that signal; True if any
+    does. The others would die of it."""
+    heeding = False
+    for name in os.listdir("/proc"):
+        fields = stat_fields(int(name)) if name.isdecimal() else None
+        if fields is None or fields[0] in (b"Z", b"X") or int(fields[_SESSION]) != leader:
+            continue
+        if _catches(name, number):
+            heeding = True
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(int(name), number)
+    return heeding
+
+
+def _catches(pid: str, number: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as status:
+            line = next((line for line in status if line.startswith("SigCgt:")), "")
+    except OSError:
+        return False
+    return bool(line) and bool(int(line.split()[1], 16) >> (number - 1) & 1)
+
+
 def kill_family(leader: int, marker: bytes, number: int) -> bool:
     """Signal every process of a run that is not our child: those with its marker and, while its leader is known to
     live (else 0), those of the leader's session. True if there was any.
@@ -117,6 +141,16 @@ def marker_of(pid: int) -> bytes:
         if entry.startswith(MARKER):
             return entry
     return b""
+
+
+def is_child_of_run(pid: int, marker: bytes) -> bool:
+    """Whether it is a child of this process that leads a session of its own and bears the mark of that run."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            _, parent, _, session = file.read().rpartition(b")")[2].split()[:4]
+    except (OSError, ValueError):
+        return False
+    return (int(parent), int(session)) == (os.getpid(), pid) and marker_of(pid) == marker
 
 
 class Scratch:

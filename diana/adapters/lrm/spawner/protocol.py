@@ -11,20 +11,13 @@ from collections.abc import Iterator
 
 import msgspec
 
+from diana.model.run_columns import Runs
+
 VERSION = 1
 MAX_FRAME_BYTES = 64 << 20
 
 Collected = tuple[str, str, bool]
 """Path below the job's directory, output name, and True if it is kept whatever the exit (own stdout, stderr)."""
-
-
-class Runs(msgspec.Struct, array_like=True):
-    """Some runs of one subgroup and epoch; entry k of both columns is one run."""
-
-    subgroup: str
-    epoch: int
-    indices: list[int]
-    attempts: list[int]
 
 
 class _Message(msgspec.Struct, array_like=True, tag=True):
@@ -47,6 +40,10 @@ class Hello(_Message):
     """Path of the root program that becomes other accounts."""
     gpus: list[str] = []
     """Devices of this machine that are handed out to jobs, as CUDA names them."""
+    hears_steps: bool = False
+    """True if it takes `StepsDone`."""
+    pins: bool = False
+    """True: a job runs on the processors of its slots alone."""
 
 
 UNREADY_EXIT = 125
@@ -54,7 +51,9 @@ UNREADY_EXIT = 125
 UNREADY_FILE = ".diana-unready"
 """File in TMPDIR, with job and attempt behind its name; while it is there the command was not executed, whatever the
 exit code."""
-UNREADY = "a module, the container or the MPI launcher it needs could not be made ready; its log says why"
+UNREADY = (
+    "a module, the container, the MPI launcher or the folder (cwd) it needs could not be made ready; its log says why"
+)
 
 
 class Order(_Message):
@@ -98,6 +97,26 @@ class Order(_Message):
     """Licences of each run; the node that gives the order counts them."""
     mpi: bool = False
     """True if each run has a process on each of its processors, started by `before`."""
+    barrier_s: float = 0.0
+    """CLOCK_BOOTTIME until which each run holds its slots and waits for `Go`; then it ends UNBEGUN. 0: it begins at
+    once. Only for a spawner that `holds`. In the order of a cluster's array: seconds since 1970 by the node's clock."""
+    checkpoints: list[str] = []
+    """Name of the checkpoint that each run goes on from, as DIANA_CHECKPOINT tells it; empty text: it begins anew.
+    Empty list: all do. Only for a spawner that `saves`."""
+    reports: bool = False
+    """True if the runs report how far they are, in the file that DIANA_REPORT names."""
+    saves: bool = False
+    """True if the runs may be asked to save their state: a task of a cluster must know it beforehand."""
+
+
+class LetGo(_Message):
+    """Order to begin runs that are held; any that are not held are passed over."""
+
+    subgroup: str
+    epoch: int
+    indices: list[int]
+    environments: list[list[tuple[str, str]]]
+    """Environment that each run is told beside that of its order."""
 
 
 class Lease(_Message):
@@ -125,8 +144,32 @@ class Recall(_Message):
     """Bounds of the IndexSet of indices."""
 
 
+class Save(_Message):
+    """Order to ask runs that have begun to save their state and stop. Only for a spawner that `saves`."""
+
+    subgroup: str
+    epoch: int
+    bounds: tuple[int, ...]
+    """Bounds of the IndexSet of indices."""
+    signal: str
+    """Name of the signal, without SIG."""
+    wait_s: float
+    """Seconds within which a run must have come to heed it; then it is left alone."""
+
+
 class Forget(_Message):
     runs: list[Runs]
+
+
+class AskLog(_Message):
+    """Question where the log of a run that has not ended is. Only for a spawner that `shows_logs`."""
+
+    number: int
+    """Number that the answer repeats."""
+    subgroup: str
+    epoch: int
+    index: int
+    attempt: int
 
 
 class SetSlots(_Message):
@@ -154,6 +197,19 @@ class Welcome(_Message):
     """True if it heeds `Hello.gpus`: no device has two jobs at once."""
     gives_back: bool = False
     """True if it heeds `Recall`."""
+    log: str = ""
+    """Identity of its claim log. Another one than before: what the log said is not known any more, so runs that are not
+    among the known may have been claimed all the same. Empty: a spawner of a release that cannot tell."""
+    lost: str = ""
+    """Line saying why that log is another one than before; empty: it is not."""
+    holds: bool = False
+    """True if it heeds `Order.barrier_s`."""
+    shows_logs: bool = False
+    """True if it answers `AskLog`."""
+    saves: bool = False
+    """True if it heeds `Save` and `Order.checkpoints`."""
+    hears_own: bool = False
+    """True if it tells `StepsDone.own`."""
 
 
 class Refused(_Message):
@@ -162,7 +218,38 @@ class Refused(_Message):
     reason: str
 
 
-class Batch(msgspec.Struct, array_like=True):
+class LogPlace(_Message):
+    """Answer to `AskLog`."""
+
+    number: int
+    stand: str
+    """As `model/kept_log.py` names them."""
+    segment: str = ""
+    offset: int = 0
+    size: int = 0
+    """Bytes that the run has written."""
+    limit: int = 0
+    """Bytes that are kept of its log."""
+
+
+class HeldRuns(_Message):
+    """Runs that hold their slots and wait for `Go`; their claims are durable. Told again after each `Welcome`."""
+
+    runs: list[Runs]
+
+
+class StepsDone(_Message):
+    """Progress of runs whose orders said that they report it: at most one a second of each, and only news."""
+
+    runs: list[Runs]
+    steps: list[list[tuple[float, float, float]]]
+    """For each run of `runs`: (CLOCK_BOOTTIME, steps done, steps in all)."""
+    own: list[list[tuple[float, int]]] = []
+    """For each run of `runs`: (seconds of its own part of a step, number of the roster that it computes by); empty:
+    none tells it."""
+
+
+class EndedRuns(msgspec.Struct, array_like=True):
     """Ended runs of one subgroup and epoch, in columns. Times are seconds of CLOCK_BOOTTIME."""
 
     subgroup: str
@@ -188,10 +275,12 @@ class Batch(msgspec.Struct, array_like=True):
 
 
 class Ended(_Message):
-    batches: list[Batch]
+    batches: list[EndedRuns]
 
 
-Message = Hello | Order | Lease | Kill | Recall | Forget | SetSlots | Shutdown | Welcome | Refused | Ended
+FromNode = Hello | Order | LetGo | Lease | Kill | Recall | Save | Forget | AskLog | SetSlots | Shutdown
+FromSpawner = Welcome | Refused | LogPlace | HeldRuns | StepsDone | Ended
+Message = FromNode | FromSpawner
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder: msgspec.msgpack.Decoder[Message] = msgspec.msgpack.Decoder(Message)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import heapq
 import os
+import resource
 import select
 import signal
 import sys
@@ -16,7 +17,8 @@ import time
 from contextlib import suppress
 from itertools import count
 
-from diana.adapters.lrm.spawner import processes
+from diana.adapters.lrm.spawner import processes, steps
+from diana.adapters.lrm.spawner.capped import hold
 from diana.adapters.lrm.spawner.claims.records import EXIT_UNKNOWN, LOST_WHILE_RUNNING, End
 from diana.adapters.lrm.spawner.contained import Contained
 from diana.adapters.lrm.spawner.devices import Devices
@@ -24,14 +26,17 @@ from diana.adapters.lrm.spawner.identity import boot_s
 from diana.adapters.lrm.spawner.jobs import Job, JobState, SlotPool
 from diana.adapters.lrm.spawner.launching import NOT_FOUND_EXIT, Launcher, NotStarted, TryLater
 from diana.adapters.lrm.spawner.leases import Leases
+from diana.adapters.lrm.spawner.memory import MemoryWatch, first_to_go
 from diana.adapters.lrm.spawner.others import OtherAccounts
 from diana.adapters.lrm.spawner.place import Place
 from diana.adapters.lrm.spawner.protocol import UNREADY, UNREADY_FILE
 from diana.adapters.lrm.spawner.segments import Segments
 from diana.adapters.lrm.spawner.strays import Strays
 from diana.adapters.lrm.spawner.table import ClaimTable
-from diana.model.facts import Outcome
+from diana.adapters.lrm.spawner.warm.parents import Parents, WarmChild
+from diana.model.facts import Outcome, out_of_memory
 from diana.model.indexset import IndexSet
+from diana.model.job.checkpoint import EXIT, SIGNALS
 from diana.model.layout import DataDir
 
 GRACE_S = 5.0
@@ -68,6 +73,8 @@ class JobRunner:
         self._pids: set[int] = set()
         """Pids of our own unreaped children."""
         self._strays = Strays(launcher, others)
+        self.warm = Parents(launcher, epoll)
+        self._memory = MemoryWatch()
         self._contained = Contained(launcher, others)
         self._draining: list[tuple[Job, End]] = []
         self._untidy: list[Job] = []
@@ -78,7 +85,14 @@ class JobRunner:
         self._next_watch_s = 0.0
         self._not_before_s = 0.0
         self.to_tell: list[Job] = []
+        self._held: list[tuple[float, int, Job]] = []
+        """(deadline, tie-break, job) of jobs that were held; some were let go since."""
+        self.newly_held: list[Job] = []
+        """Held jobs that the node has not been told of."""
         self.leases = Leases(table)
+        self.new_steps: list[tuple[Job, tuple[float, float, float]]] = []
+        """Reports that the node has not been told of."""
+        self._next_steps_s = 0.0
 
     def of_machine(self, machine: str) -> None:
         """Set the name of this machine within its site."""
@@ -86,7 +100,8 @@ class JobRunner:
         self._segments.of_machine(machine)
 
     def busy(self) -> bool:
-        return bool(self.running or self._draining or self._untidy or self._table.queue)
+        waits = self._table.queue or self._held or self.warm.jobs()
+        return bool(self.running or self._draining or self._untidy or waits)
 
     # --- starting --------------------------------------------------------------------------------------
 
@@ -123,11 +138,50 @@ class JobRunner:
                     if not job.slots:
                         break
                     job.gpus = self.gpus.take(devices)
-                    if self._make_ready(job, now):
+                    if job.claim.barrier_s:
+                        self._hold(job)
+                    elif self._make_ready(job, now):
                         ready.append(job)
             queue.popleft()
         if ready:
             self._start(ready)
+
+    def _hold(self, job: Job) -> None:
+        """Have a job wait in its slots. What can be known of its start is found out now, before others rely on it."""
+        try:
+            self._launcher.find(job)
+        except NotStarted as fault:
+            self._refuse(job, str(fault), named=True)
+            return
+        job.state = JobState.HELD
+        heapq.heappush(self._held, (job.claim.barrier_s, next(self._count), job))
+        self.newly_held.append(job)
+
+    def held(self) -> list[Job]:
+        """Return the jobs that wait to be let go."""
+        return [job for _, _, job in self._held if job.state is JobState.HELD]
+
+    def let_go(self, subgroup: str, epoch: int, told: dict[int, list[tuple[str, str]]]) -> None:
+        """Begin jobs that are held, each with what it is told; one that comes too late ends unbegun."""
+        now, ready = boot_s(), []
+        for job in self._table.matching(subgroup, epoch, IndexSet.of(told)):
+            if job.state is not JobState.HELD:
+                continue
+            if now >= job.claim.barrier_s:
+                self._leave(job, Outcome.UNBEGUN)
+                continue
+            job.state, job.met = JobState.QUEUED, told[job.index]
+            if self._make_ready(job, now):
+                ready.append(job)
+        if ready:
+            self._start(ready)
+
+    def _leave(self, job: Job, outcome: Outcome) -> None:
+        """End a job that has its slots and waits: it never begins."""
+        if job.state is JobState.WARMING:
+            self.warm.withdraw(job)
+        self._free(job)
+        self._end_unstarted(job, outcome, 0, "")
 
     def _make_ready(self, job: Job, now: float) -> bool:
         try:
@@ -147,6 +201,9 @@ class JobRunner:
         return True
 
     def _start(self, ready: list[Job]) -> None:
+        ready = [job for job in ready if not (job.claim.warm and self._is_warm(job))]
+        if not ready:
+            return
         self._table.starting(ready)
         started: list[Job] = []
         for at, job in enumerate(ready):
@@ -170,14 +227,62 @@ class JobRunner:
                 print(fault, file=sys.stderr, flush=True)
                 self._put_back(ready[at:])
                 break
-            job.started_by_s = boot_s()
-            job.state = JobState.RUNNING
-            self._strays.caretakers |= job.claim.record.contained
-            self._pids.add(job.pid)
-            self._watch(job, os.pidfd_open(job.pid))
+            self._runs(job)
             started.append(job)
         if started:
             self._table.started(started)
+
+    def _runs(self, job: Job) -> None:
+        job.started_by_s = boot_s()
+        job.state = JobState.RUNNING
+        self._strays.caretakers |= job.claim.record.contained
+        self._pids.add(job.pid)
+        self._watch(job, os.pidfd_open(job.pid))
+
+    def _is_warm(self, job: Job) -> bool:
+        """Ask for a child of a warm parent; False: none is to be had."""
+        assert job.segment is not None
+        job.started_s = boot_s()
+        try:
+            scratch = self._scratch.path(job.slots[0])
+            log = job.segment.fd
+            if not self.warm.begin(job, log, log, self._launcher.folder(job, scratch), scratch):
+                return False
+        except (NotStarted, TryLater, OSError):
+            # Its own start tells why.
+            return False
+        job.state = JobState.WARMING
+        return True
+
+    def warm_heard(self, fd: int) -> None:
+        """Begin what a warm parent has made ready; start the others in the ordinary way."""
+        child, left = self.warm.heard(fd)
+        if child is not None:
+            self._begin(child)
+        if left is not None:
+            self._start_cold([left])
+
+    def _begin(self, child: WarmChild) -> None:
+        """Give a child its word, once it is written down that it begins."""
+        job = child.job
+        try:
+            if self._place.look():
+                self._table.starting([job])
+                job.pid = child.pid
+                first_to_go(job.pid)
+                self._runs(job)
+                self._table.started([job])
+                os.write(child.go, b"!")
+            else:
+                self._put_back([job])
+        finally:
+            os.close(child.go)
+
+    def _start_cold(self, jobs: list[Job]) -> None:
+        for job in jobs:
+            job.state = JobState.QUEUED
+            job.claim.warm = False
+        self._start(jobs)
 
     def _watch(self, job: Job, pidfd: int) -> None:
         job.pidfd = pidfd
@@ -189,6 +294,7 @@ class JobRunner:
     def _put_back(self, jobs: list[Job]) -> None:
         for job in reversed(jobs):
             self._free(job)
+            job.state = JobState.QUEUED
             self._table.queue.appendleft(job)
         self._not_before_s = boot_s() + _RETRY_S
 
@@ -248,9 +354,14 @@ class JobRunner:
             code = os.waitstatus_to_exitcode(status)
             if code < 0:
                 code = 128 - code
-            outcome = job.verdict or (Outcome.FAILED if code else Outcome.DONE)
-            cpu_s, rss = used.ru_utime + used.ru_stime, used.ru_maxrss << 10
+            saved = code == EXIT and (job.asked_signal or job.claim.stops_together)
+            own = Outcome.CHECKPOINTED if saved else Outcome.FAILED if code else Outcome.DONE
+            outcome = job.verdict or own
+            cpu_s, rss = used.ru_utime + used.ru_stime, self._own_peak(job, used.ru_maxrss << 10)
         error = ""
+        if job.over_bytes and outcome in (Outcome.FAILED, Outcome.UNKNOWN):
+            outcome, code, rss = Outcome.FAILED, 128 + signal.SIGKILL, job.peak_bytes
+            error = out_of_memory(f"{record.group}.{job.index}", job.over_bytes, record.memory_bytes)
         if outcome in (Outcome.DONE, Outcome.FAILED) and self._is_unready(job):
             outcome, error = Outcome.NOT_STARTED, f"{record.group}.{job.index}: {UNREADY}"
         if outcome == Outcome.UNKNOWN:
@@ -258,6 +369,12 @@ class JobRunner:
         job.state = JobState.DRAINING
         end = End(record.number, job.index, outcome, code, job.started_s, now, cpu_s, rss, "", 0, 0, False, error)
         self._draining.append((job, end))
+
+    def _own_peak(self, job: Job, told_bytes: int) -> int:
+        """Return the most memory that the job used; 0: not known. The kernel tells that of its largest process, and
+        counts what this process had when it started it."""
+        mine_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+        return max(job.peak_bytes, told_bytes if told_bytes > mine_bytes else 0)
 
     def _is_unready(self, job: Job) -> bool:
         """True if the words before its command said that it could not be executed."""
@@ -276,7 +393,8 @@ class JobRunner:
         if not self._draining:
             return
         jobs = [job for job, _ in self._draining]
-        held_up = self._strays.kill(self._pids | self.others.helpers(), jobs, self.running.values())
+        live = [*self.running.values(), *self.warm.jobs()]
+        held_up = self._strays.kill(self._pids | self.others.helpers() | self.warm.pids, jobs, live)
         contained = [job for job in jobs if job.claim.record.contained and not job.adopted]
         held_up.update(self._contained.left(contained))
         left = []
@@ -301,7 +419,7 @@ class JobRunner:
             end.segment, end.offset = segment.name, job.log_offset
             try:
                 limit = job.claim.record.log_limit_bytes
-                end.length, end.truncated = segment.close_stretch(job.log_offset, limit, job.cut)
+                end.length, end.truncated = segment.close_stretch(job.log_offset, limit)
             except OSError as fault:
                 end.truncated = True
                 print(f"{segment.name}: {fault.strerror}", file=sys.stderr, flush=True)
@@ -327,6 +445,8 @@ class JobRunner:
         for job in self._table.matching(subgroup, epoch, indices):
             if job.state is JobState.QUEUED:
                 self._end_unstarted(job, Outcome.CANCELLED, 0, "")
+            elif job.state in (JobState.HELD, JobState.WARMING):
+                self._leave(job, Outcome.CANCELLED)
             elif job.state is JobState.RUNNING:
                 self._stop(job, Outcome.CANCELLED)
 
@@ -335,6 +455,28 @@ class JobRunner:
         for job in self._table.matching(subgroup, epoch, indices):
             if job.state is JobState.QUEUED:
                 self._end_unstarted(job, Outcome.UNBEGUN, 0, "")
+            elif job.state in (JobState.HELD, JobState.WARMING):
+                self._leave(job, Outcome.UNBEGUN)
+
+    def save(self, subgroup: str, epoch: int, indices: IndexSet, name: str, wait_s: float) -> None:
+        """Ask those that run to save their state and stop. Of an adopted one nobody would learn that it did, and one in
+        a container is not reached; they run on."""
+        number = signal.Signals[f"SIG{name}"] if name in SIGNALS else signal.SIGUSR1
+        now = boot_s()
+        for job in self._table.matching(subgroup, epoch, indices):
+            out_of_reach = job.adopted or job.claim.record.contained
+            if job.state is JobState.RUNNING and not out_of_reach and not job.asked_by_s:
+                job.asked_signal, job.asked_by_s = number, now + wait_s
+                self._next_watch_s = now
+
+    def _ask(self, job: Job, now: float) -> None:
+        """Send a job the signal it was asked by, once it heeds that: before, it would die of it."""
+        if now >= job.asked_by_s:
+            job.asked_by_s = 0.0
+        elif job.claim.record.account and self.others.separate:
+            self.others.ask(job, self._launcher.marker(job), job.asked_signal)
+        elif processes.ask(job.pid, job.asked_signal):
+            job.asked_by_s = 0.0
 
     def without_lease(self) -> None:
         """At the take-over, end jobs under a lease that nobody knows of: it is past."""
@@ -350,6 +492,8 @@ class JobRunner:
                 continue
             if job.state is JobState.QUEUED:
                 self._end_unstarted(job, Outcome.LEASE_OVER, 0, "")
+            elif job.state in (JobState.HELD, JobState.WARMING):
+                self._leave(job, Outcome.LEASE_OVER)
             elif job.state is JobState.RUNNING:
                 self._stop(job, Outcome.LEASE_OVER)
                 if late:
@@ -376,6 +520,7 @@ class JobRunner:
             # A grandchild in one round is a stray in the next.
             for job in jobs:
                 self._signal(job, signal.SIGKILL)
+            self.warm.end_all()
             self._strays.kill(self._pids | self.others.helpers(), jobs, [])
             self._contained.kill([job for job in jobs if job.claim.record.contained])
             self.others.flush()
@@ -413,16 +558,24 @@ class JobRunner:
         at = self._next_watch_s if self.running else float("inf")
         if self._timers:
             at = min(at, self._timers[0][0])
+        if self._held:
+            at = min(at, self._held[0][0])
         if self._not_before_s:
             at = min(at, self._not_before_s)
         if self._place.again_s:
             at = min(at, self._place.again_s)
-        return min(at, self.leases.next_s())
+        return min(at, self.leases.next_s(), self.warm.deadline_s())
 
     def on_time(self) -> None:
         now = boot_s()
+        if late := self.warm.late(now):
+            self._start_cold(late)
         for name, until_s in self.leases.over(now):
             self._lease_over(name, late=now - until_s >= GRACE_S)
+        while self._held and (self._held[0][0] <= now or self._held[0][2].state is not JobState.HELD):
+            _, _, job = heapq.heappop(self._held)
+            if job.state is JobState.HELD:
+                self._leave(job, Outcome.UNBEGUN)
         while self._timers and self._timers[0][0] <= now:
             _, _, job, number = heapq.heappop(self._timers)
             if job.state is not JobState.RUNNING:
@@ -434,14 +587,31 @@ class JobRunner:
         if self.running and now >= self._next_watch_s:
             self._next_watch_s = now + WATCH_S
             self._place.look()
-            self._cut_logs()
-            self._strays.reap(self._pids | self.others.helpers())
+            self._hold_logs()
+            for job in self.running.values():
+                if job.asked_by_s:
+                    self._ask(job, now)
+            if now >= self._next_steps_s:
+                self._next_steps_s = now + steps.LOOK_S
+                self._look_at_steps(now)
+            for job in self._memory.over(self.running.values()):
+                self._signal(job, signal.SIGKILL)
+            self._strays.reap(self._pids | self.others.helpers() | self.warm.pids)
         if self._place.again_s:
             self._place.look()
 
-    def _cut_logs(self) -> None:
+    def _look_at_steps(self, now: float) -> None:
+        """Read what running jobs report. One of another account has a directory that is closed to us."""
+        for job in self.running.values():
+            if not job.claim.reports or not job.slots:
+                continue
+            found = steps.read(f"{self._scratch.path(job.slots[0])}/{steps.NAME}", job.reported)
+            if found is not None:
+                job.reported, (ago_s, done, total) = found
+                self.new_steps.append((job, (now - ago_s, done, total)))
+
+    def _hold_logs(self) -> None:
         for job in self.running.values():
             if job.segment is not None and not job.own_out:
                 with suppress(OSError):
-                    _, cut = job.segment.written(job.log_offset, job.claim.record.log_limit_bytes)
-                    job.cut = job.cut or cut
+                    hold(job.segment.fd, job.log_offset, job.claim.record.log_limit_bytes)

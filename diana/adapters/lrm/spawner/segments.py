@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from diana.adapters.lrm.spawner.capped import close_up
 from diana.model.ids import MAIN_MACHINE
 
 SEGMENT_BYTES = 64 << 20
@@ -16,7 +17,7 @@ _OPEN_MOST = 256
 
 
 class Segment:
-    """`name` is relative to the logs root. Every descriptor appends, so the file may be cut while a job writes."""
+    """`name` is relative to the logs root. Every descriptor appends, so the file may be cut back while a job writes."""
 
     __slots__ = ("actions", "fd", "lent_to", "name", "size_bytes", "users")
 
@@ -34,22 +35,10 @@ class Segment:
         )
         """Actions of posix_spawn on descriptors for a job that logs here."""
 
-    def written(self, offset: int, limit: int) -> tuple[int, bool]:
-        """Return the bytes a job has written from `offset` on, cut back to `limit`; True if there was something to
-        cut."""
-        length = os.fstat(self.fd).st_size - offset
-        if length <= limit:
-            return max(length, 0), False
-        os.ftruncate(self.fd, offset + limit)
-        return limit, True
-
-    def close_stretch(self, offset: int, limit: int, cut: bool) -> tuple[int, bool]:
-        """Close the log of a job that ended; return its length and True if it was cut, then with a last line that
-        says so."""
-        length, cut_now = self.written(offset, limit)
-        cut = cut or cut_now
-        if cut:
-            length += os.write(self.fd, b"\n[diana: output cut after %d bytes]\n" % limit)
+    def close_stretch(self, offset: int, limit: int) -> tuple[int, bool]:
+        """Close the log of a job that ended; return its length and True if something of it was left out, which a line
+        in it says. OSError."""
+        length, cut = close_up(self.fd, offset, limit)
         self.size_bytes = offset + length
         return length, cut
 
@@ -70,7 +59,8 @@ class Segments:
     def at(self, group: str, slot: int) -> Segment:
         """Return the segment that the next job of `group` in `slot` writes to; OSError when it cannot be made."""
         found = self._open.get((group, slot))
-        if found is not None and found.size_bytes < self._segment_bytes:
+        # Its file goes with the last part of the group here, and another part may come.
+        if found is not None and found.size_bytes < self._segment_bytes and os.fstat(found.fd).st_nlink:
             return found
         folder = self._root / group
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator
 
-from diana.adapters.lrm.spawner.claims.claimlog import ClaimLog
+from diana.adapters.lrm.spawner.claims.claimlog import ClaimLog, NoRoom
 from diana.adapters.lrm.spawner.claims.records import (
     VERSION,
     Begin,
@@ -18,7 +18,7 @@ from diana.adapters.lrm.spawner.claims.records import (
     End,
     Finished,
     Leased,
-    Opened,
+    LogOpened,
     Proc,
     Record,
     Started,
@@ -28,15 +28,21 @@ from diana.adapters.lrm.spawner.claims.records import (
 from diana.adapters.lrm.spawner.claims.syncer import Syncer
 from diana.adapters.lrm.spawner.identity import MachineIdentity, boot_s, wall_s
 from diana.adapters.lrm.spawner.jobs import Claim, Job, JobState, RunKey
-from diana.adapters.lrm.spawner.protocol import Collected, Order, Runs, columns
+from diana.adapters.lrm.spawner.protocol import Collected, Order, columns
 from diana.model.indexset import IndexSet
+from diana.model.run_columns import Runs
 
 _COMPACT_BYTES = 4 << 20
 
 
 class ClaimTable:
-    def __init__(self, generation: int, term: int, machine: MachineIdentity) -> None:
+    def __init__(
+        self, generation: int, term: int, machine: MachineIdentity, log_id: str = "", counted: int = 0
+    ) -> None:
+        """`log_id`, `counted`: identity of the log, and the records it had when it was found."""
         self.generation = generation
+        self.log_id = log_id
+        self._counted = counted
         self.term = term
         self._machine = machine
         self.runs: dict[RunKey, Job] = {}
@@ -46,6 +52,8 @@ class ClaimTable:
         """Leases that stand, and until when; any other is over."""
         self._log: ClaimLog | None = None
         self._syncer = Syncer()
+        self._being_synced = 0
+        """Records of the log of which the sync that was begun last will make sure."""
         self._durable = 0
         """Claims up to this number may be executed."""
         self._next_compaction_bytes = _COMPACT_BYTES
@@ -86,6 +94,7 @@ class ClaimTable:
             made_ready=bool(order.before),
             contained=order.contained,
             gpus=order.gpus,
+            memory_bytes=0 if order.contained else order.memory_bytes,
         )
         self.next_number += 1
         self.log.add(record)
@@ -102,6 +111,8 @@ class ClaimTable:
                 job.stderr = order.stderrs[k]
             if order.collects:
                 job.collects = order.collects[k]
+            if order.checkpoints:
+                job.checkpoint = order.checkpoints[k]
             self.runs[(*name, job.index, job.attempt)] = job
             self.queue.append(job)
         strip(record)
@@ -119,11 +130,16 @@ class ClaimTable:
             self._durable = last
         elif not self._syncer.busy:
             self.log.write()
+            self._being_synced = self.log.count
             self._syncer.begin(self.log.fd, last)
 
     def synced(self) -> None:
         """`sync_fd` woke the loop. OSError when the disk refused."""
-        self._durable = max(self._durable, self._syncer.end())
+        try:
+            self._durable = max(self._durable, self._syncer.end())
+        except OSError as fault:
+            raise self.log.refused(fault) from None
+        self.log.synced(self._being_synced)
 
     @property
     def sync_fd(self) -> int:
@@ -177,14 +193,20 @@ class ClaimTable:
 
     def compact(self) -> None:
         """Rewrite the log as the table stands."""
-        self.log.rewrite(self.records())
+        try:
+            self.log.rewrite(self.records())
+        except NoRoom:
+            # It may grow to twice its size before it is tried again.
+            self._next_compaction_bytes = 2 * self.log.size_bytes
+            return
         self._durable = self.next_number - 1
         # Twice what is alive, so that the cost of rewriting stays below that of writing.
         self._next_compaction_bytes = max(_COMPACT_BYTES, 2 * self.log.size_bytes)
 
     def records(self) -> Iterator[Record]:
         """The shortest log that says what the table says."""
-        yield Opened(VERSION, self.generation, self.term, self._machine, boot_s(), wall_s())
+        before = self._log.count if self._log is not None else self._counted
+        yield LogOpened(VERSION, self.generation, self.term, self._machine, boot_s(), wall_s(), self.log_id, before)
         for name, until_s in self.leases.items():
             yield Leased(name, until_s)
         by_claim: dict[int, list[Job]] = {}
@@ -240,6 +262,7 @@ def _claimed(jobs: list[Job]) -> Claimed:
         made_ready=head.made_ready,
         contained=head.contained,
         gpus=head.gpus,
+        memory_bytes=head.memory_bytes,
     )
 
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from diana.adapters.staging.catalogue.kept import KeptData
 from diana.errors import UsageError
-from diana.model.data import DataFile, Dataset
+from diana.model.data import DataFile, RegisteredDataset
 
 PAGE = 4096
 """Rows read or written at once."""
@@ -45,7 +45,7 @@ class Registered(NamedTuple):
     """A dataset of this site with the fields that only this site needs to know of it."""
 
     number: int
-    dataset: Dataset
+    dataset: RegisteredDataset
     manifest_bytes: int
     folder: str
     """Folder below which all regular files were its files; empty: it was put together from several paths."""
@@ -65,7 +65,7 @@ class Catalogue(KeptData):
 
     # --- reading ----------------------------------------------------------------------------------
 
-    def dataset(self, name: str, version: int = 0) -> Dataset | None:
+    def dataset(self, name: str, version: int = 0) -> RegisteredDataset | None:
         """Return that version of the dataset, or the newest."""
         found = self.registered(name, version)
         return found.dataset if found else None
@@ -83,7 +83,7 @@ class Catalogue(KeptData):
             ).fetchall()
         return [_registered(row) for row in rows]
 
-    def newest(self) -> list[Dataset]:
+    def newest(self) -> list[RegisteredDataset]:
         """Return the newest version of every dataset, by name."""
         return list({found.dataset.name: found.dataset for found in self.versions()}.values())
 
@@ -230,7 +230,7 @@ class Catalogue(KeptData):
                         f"{f.path}: a second file named {f.name}; names within a dataset must differ"
                     ) from None
 
-    def finish(self, building: Building, *, folder: str, new_version: bool, wall_s: float) -> Dataset:
+    def finish(self, building: Building, *, folder: str, new_version: bool, wall_s: float) -> RegisteredDataset:
         """Give the files their dataset. The same content as the newest version only refreshes paths and times;
         UsageError when the name stands for other content and no new version is wanted."""
         digest, files, size_bytes, manifest_bytes = self._sums(building.number)
@@ -256,7 +256,9 @@ class Catalogue(KeptData):
             )
             if building.earlier is not None:
                 db.execute("UPDATE datasets SET version = ? WHERE id = ?", (_DEAD, building.earlier))
-        return Dataset(name=building.name, digest=digest.hex(), files=files, size_bytes=size_bytes, version=version)
+        return RegisteredDataset(
+            name=building.name, digest=digest.hex(), files=files, size_bytes=size_bytes, version=version
+        )
 
     def _sums(self, number: int) -> tuple[bytes, int, int, int]:
         """Return (digest, files, bytes, bytes of the manifest)."""
@@ -308,7 +310,7 @@ def _root(db: sqlite3.Connection, path: str) -> int:
 
 def _registered(row: tuple[int, str, int, bytes, int, int, int, str, float]) -> Registered:
     number, name, version, digest, files, size_bytes, manifest_bytes, folder, added_wall_s = row
-    dataset = Dataset(name=name, digest=digest.hex(), files=files, size_bytes=size_bytes, version=version)
+    dataset = RegisteredDataset(name=name, digest=digest.hex(), files=files, size_bytes=size_bytes, version=version)
     return Registered(number, dataset, manifest_bytes, folder, added_wall_s)
 
 

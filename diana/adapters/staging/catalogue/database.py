@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from diana.adapters.durable import fold_log
 from diana.errors import DianaError, StoreNewer, of_newer
 
 SCHEMA_VERSION = 1
@@ -58,6 +59,7 @@ class Database:
         self._writing = threading.Lock()
         self._reading = threading.Lock()
         self._writer = _connect(path)
+        fold_log(self._writer)
         version = int(self._writer.execute("PRAGMA user_version").fetchone()[0])
         if version > SCHEMA_VERSION:
             self._writer.close()

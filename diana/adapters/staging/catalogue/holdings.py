@@ -18,10 +18,13 @@ from diana.adapters.staging.paths import NotPlain, absolute_parts, files_below, 
 from diana.adapters.staging.refs import (
     BlobRef,
     DatasetRef,
+    FileRef,
     GatheredRef,
+    LiveRef,
     LogRef,
     ManifestRef,
     OutputRef,
+    PastRef,
     Ref,
     WholeRef,
     parse_ref,
@@ -127,6 +130,10 @@ class LocalData:
         self.replicas = replicas
         self.member_may_read: Callable[[str, str, str], bool] = lambda *_: False
         """Tells whether this site gave that machine of its own an order that names the reference, with this content."""
+        self.running: Callable[[LiveRef], Content] | None = None
+        """Opens logs of jobs that run at this site."""
+        self.past: Callable[[PastRef, SiteId], Content] | None = None
+        """Opens this site's history for another site."""
         self.elsewhere: Callable[[str], Content] | None = None
         """Opens outputs and logs of this site where else they may lie (`outputs/beside.py`)."""
 
@@ -136,6 +143,10 @@ class LocalData:
         try:
             ref = parse_ref(text)
             self._authorise(ref, text, reader, sha256)
+            if isinstance(ref, PastRef):
+                if self.past is None:
+                    raise NotHere(f"history: none is told at site {self.site}")
+                return self.past(ref, SiteId(reader.name))
             return self._open(ref, text, sha256_hex(sha256) if sha256 else "")
         except FileNotFoundError:
             if self.elsewhere is not None and isinstance(ref, OutputRef | LogRef):
@@ -150,6 +161,9 @@ class LocalData:
         if reader.kind == "site":
             if isinstance(ref, DatasetRef | WholeRef | ManifestRef | BlobRef) or reader.name == self.site:
                 return
+            if isinstance(ref, PastRef):
+                # Its token says for whom, and whoever opens it judges that.
+                return
             if not isinstance(ref, GatheredRef):
                 group = ref.group if isinstance(ref, LogRef) else group_of(ref.subgroup)
                 if reader.name == origin_of(group):
@@ -159,7 +173,7 @@ class LocalData:
             return
         raise Denied(f"{text}: {reader.kind or 'nobody'} {reader.name} may not read it at site {self.site}")
 
-    def _open(self, ref: Ref, text: str, sha256: str) -> Content:
+    def _open(self, ref: FileRef, text: str, sha256: str) -> Content:
         match ref:
             case DatasetRef():
                 return self._open_dataset(ref, sha256)
@@ -174,6 +188,10 @@ class LocalData:
                 return OpenedFile(fd, sha256="", frozen=True)
             case LogRef(_, segment):
                 return OpenedFile(open_file(self.data.logs_root, parts_of(segment)), sha256="", frozen=False)
+            case LiveRef():
+                if self.running is None:
+                    raise NotHere(f"{text}: no jobs run at site {self.site}")
+                return self.running(ref)
             case GatheredRef(group, name):
                 folder = self.data.gathered(group)
                 if not name:

@@ -9,16 +9,17 @@ from diana.adapters.staging.catalogue.catalogue import Catalogue, LocalFile, Reg
 from diana.adapters.staging.catalogue.manifests import entries
 from diana.adapters.staging.catalogue.registration import FoundFile, RegistrationStopped, hash_one
 from diana.errors import DianaError, UsageError
-from diana.model.data import DataFile, HeldDataset, VerifyProgress
+from diana.model.data import DataFile, VerifyProgress
 from diana.model.ids import SiteId
 from diana.model.layout import DataDir
+from diana.model.views.datasets import Dataset
 
 _PAGE = 500
 MOST_TOLD = 1000
 """Changed files named; of more only the number is told."""
 
 
-def rows(catalogue: Catalogue, name: str = "", version: int = 0) -> list[HeldDataset]:
+def rows(catalogue: Catalogue, name: str = "", version: int = 0) -> list[Dataset]:
     """Blocks. Registered versions, then what was brought here from other sites; of one name or of all."""
     changed = catalogue.changed()
     found = [r for r in catalogue.versions(name) if not version or r.dataset.version == version]
@@ -26,13 +27,22 @@ def rows(catalogue: Catalogue, name: str = "", version: int = 0) -> list[HeldDat
     for replica in () if version else catalogue.all_replicas():
         if not name or replica.name == name:
             state = "cached" if replica.complete else "partial"
-            out.append(HeldDataset(replica.name, 0, -1, replica.size_bytes, replica.digest, state))
+            out.append(
+                Dataset(name=replica.name, files=-1, size_bytes=replica.size_bytes, digest=replica.digest, state=state)
+            )
     return out
 
 
-def _registered(each: Registered, changed: bool) -> HeldDataset:
+def _registered(each: Registered, changed: bool) -> Dataset:
     d = each.dataset
-    return HeldDataset(d.name, d.version, d.files, d.size_bytes, d.digest, "changed" if changed else "registered")
+    return Dataset(
+        name=d.name,
+        files=d.files,
+        size_bytes=d.size_bytes,
+        version=d.version,
+        state="changed" if changed else "registered",
+        digest=d.digest,
+    )
 
 
 def files(data: DataDir, catalogue: Catalogue, name: str, version: int = 0) -> Iterator[list[DataFile]]:

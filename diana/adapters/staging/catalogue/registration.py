@@ -25,7 +25,7 @@ from diana.adapters.staging.catalogue.catalogue import PAGE, Building, Catalogue
 from diana.adapters.staging.paths import NotPlain, absolute_parts, open_file
 from diana.adapters.staging.refs import BadName, parts_of
 from diana.errors import Unreachable, UsageError
-from diana.model.data import Dataset
+from diana.model.data import RegisteredDataset
 
 _BATCH = 64
 _READ_BYTES = 1 << 20
@@ -55,7 +55,7 @@ async def register(
     stopping: threading.Event,
     new_version: bool = False,
     tell: Tell | None = None,
-) -> Dataset:
+) -> RegisteredDataset:
     """Register every regular file of `paths` (files, or directories with all below them), hashed, named relative to the
     directory named. UsageError for a missing path, nothing found, two files of one name, links, devices, bad names, a
     name that stands for other content. Stopped soon after `stopping` is set, however large the files.

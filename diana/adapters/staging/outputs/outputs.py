@@ -17,6 +17,7 @@ import msgspec
 
 from diana.adapters.staging.limits import CHUNK_BYTES, StagingLimits
 from diana.adapters.staging.outputs.beside import Beside
+from diana.adapters.staging.outputs.delivery import OwnersFolders, deliver, folder_of
 from diana.adapters.staging.paths import Root, Unlinked, drop_file, folder, make_folders, open_plain, sync_folders
 from diana.adapters.staging.refs import PART_PREFIX, output_ref, parts_of, sha256_hex
 from diana.adapters.staging.threads import in_thread
@@ -59,10 +60,17 @@ class OutputGatherer:
         self._urls = urls
         self.beside: Beside | None = None
         """The site's other machine, which may have outputs that a leader before this one collected or gathered."""
+        self.delivery: OwnersFolders | None = None
+        """Writes as accounts of owners; None: all is written by the node's own account."""
 
     async def gather(self, order: Gather, facts: Facts) -> int:
         """Put all outputs of the batch in place, durably; return the bytes that travelled. DianaError names file and
         site; files that had arrived whole stay, everything unfinished is gone."""
+        if self.delivery is not None and (to := folder_of(order.to)):
+            moved = await self._gather(msgspec.structs.replace(order, to=""), facts)
+            outputs, group = _checked([o for o in facts.outputs if o.index not in order.skip]), order.key.group
+            await in_thread(self._pool, deliver, self.delivery, group, to, outputs, self._data.gathered(group))
+            return moved
         if not is_url(order.to):
             return await self._gather(order, facts)
         moved = await self._gather(msgspec.structs.replace(order, to=""), facts)
@@ -71,7 +79,7 @@ class OutputGatherer:
     async def _gather(self, order: Gather, facts: Facts) -> int:
         if order.to and not Path(order.to).is_absolute():
             raise UsageError(f"output folder {order.to}: want an absolute path")
-        root = Unlinked(order.to) if order.to else self._data.gathered(order.key.group)
+        root = Unlinked.outside(order.to, self._data.root) if order.to else self._data.gathered(order.key.group)
         outputs = _checked([o for o in facts.outputs if o.index not in order.skip])
         if order.source == self._site:
             lacking = await in_thread(self._pool, self._move_all, order.key, outputs, root)

@@ -24,12 +24,12 @@ from diana.adapters.staging.transfer.cache import Cache
 from diana.engine.journal.effects import RegisterOutputs
 from diana.engine.journal.events import OutputsInCatalogue
 from diana.errors import DianaError
-from diana.model.data import Dataset
+from diana.model.data import RegisteredDataset
 from diana.model.facts import Facts, FactsKey, OutputFile
 from diana.model.ids import SiteId
 from diana.model.layout import DataDir
 
-Register = Callable[[str, list[Path]], Awaitable[Dataset]]
+Register = Callable[[str, list[Path]], Awaitable[RegisteredDataset]]
 """Hash the files below these folders and register them by that name, durably."""
 
 
@@ -91,7 +91,7 @@ async def register_outputs(
     own = data.gathered(order.group)
     try:
         if order.to.startswith("/"):
-            await in_thread(pool, _link_all, Unlinked(order.to), own, outputs)
+            await in_thread(pool, _link_all, Unlinked.outside(order.to, data.root), own, outputs)
         dataset = await register(order.dataset, [own])
     except DianaError as fault:
         return OutputsInCatalogue(ticket=order.ticket, dataset=None, error=f"at site {site}: {fault}")

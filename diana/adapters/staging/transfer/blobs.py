@@ -10,6 +10,7 @@ import time
 from collections.abc import AsyncIterator
 from concurrent.futures import Executor
 from pathlib import Path
+from typing import BinaryIO
 
 from diana.adapters.staging.limits import StagingLimits
 from diana.adapters.staging.paths import folder, make_private, sync_folder
@@ -59,6 +60,18 @@ class Blobs:
             finally:
                 part.discard()
         return sha256
+
+    def keep(self, sha256: str, content: BinaryIO) -> None:
+        """Keep content of that hash, durably; UsageError when it has another. Blocks on the disk."""
+        if self.has(sha256):
+            return
+        part = self._part(sha256_hex(sha256), None)
+        try:
+            while chunk := content.read(1 << 20):
+                self._write(part, chunk)
+            self._finish(part, sha256)
+        finally:
+            part.discard()
 
     async def write(self, sha256: str, chunks: AsyncIterator[bytes]) -> int:
         """Receive content of that hash; return its size. UsageError when it has another, nothing is kept then."""

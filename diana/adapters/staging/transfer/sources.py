@@ -19,6 +19,14 @@ class Silent(Unreachable):
     """A failure without a refusal: no source could be asked for long, or none kept on sending."""
 
 
+class Refused(Unreachable):
+    """Each source that was to have the file was asked and does not have it as it was promised."""
+
+    def __init__(self, text: str, ref: str) -> None:
+        super().__init__(text)
+        self.ref = ref
+
+
 @dataclass(eq=False, slots=True)
 class Search:
     """One wanted file and what became of asking its sources."""
@@ -85,7 +93,7 @@ async def bring(fetcher: FileFetcher, searches: Sequence[Search], limits: Stagin
         for search in pending:
             if search.source() is None:
                 text = f"{search.title()}: {search.why()}"
-                raise Away(text, search.away) if search.away else Unreachable(text)
+                raise Away(text, search.away) if search.away else Refused(text, search.wanted.ref)
         if done or any(further):
             last_news_s, pause_s = loop.time(), limits.retry_first_s
             for search in pending:

@@ -1,7 +1,7 @@
 """Staging in files named by URL: each is brought to this site once, kept in its cache, linked for its jobs.
 
-In the cache a URL's content stands under its identity. Jobs see the link `url/KEY` below `staged(SUBGROUP)`, KEY
-from `model/job/urls.py`.
+In the cache a URL's content stands under its identity, and what an account read under a name of its own (`owned.py`).
+Jobs see the link `url/KEY` below `staged(SUBGROUP)`, KEY from `model/job/urls.py`.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from diana.adapters.staging.threads import in_thread
 from diana.adapters.staging.transfer.cache import Cache
 from diana.adapters.staging.transfer.client import LocalFault
 from diana.adapters.staging.transfer.parts import PartFile
+from diana.adapters.staging.urls.owned import OwnersFiles, OwnNames
 from diana.adapters.staging.urls.urls import UrlFile, Urls
 from diana.engine.journal.effects import StageIn
 from diana.model.data import DataFile
@@ -35,6 +36,10 @@ class _Wanted(NamedTuple):
     url: Url
     identity: str
     size_bytes: int
+    account: str
+    """Account that reads it; empty: the node's own."""
+    name: str
+    """Its name in the cache."""
 
 
 class UrlInputs:
@@ -58,6 +63,12 @@ class UrlInputs:
         self._pool = pool
         self._places = places
         self._coming: dict[str, asyncio.Future[None]] = {}
+        self._own_names: OwnNames | None = None
+
+    def read_by(self, owners: OwnersFiles) -> None:
+        """From now on have files of this machine read by accounts of owners. OSError."""
+        self._own_names = OwnNames(self._data.inputs_secret)
+        self._urls.owners = owners
 
     async def stage_in(self, order: StageIn) -> int:
         """Stage in the order's files that are named by URL, whole, pinned, linked and durable on return; return the
@@ -65,41 +76,44 @@ class UrlInputs:
         files = [fetch.file for fetch in order.files if is_url_ref(fetch.file.ref)]
         if not files:
             return 0
-        wanted = [self._wanted(file) for file in files]
-        await in_thread(self._pool, self._cache.pin, sorted({w.identity for w in wanted}), order.subgroup)
+        wanted = [self._wanted(file, order.owner) for file in files]
+        await in_thread(self._pool, self._cache.pin, sorted({w.name for w in wanted}), order.subgroup)
         moved = await self._bring(wanted)
         await in_thread(self._pool, self._link, wanted, order.subgroup)
         return moved
 
-    def _wanted(self, file: DataFile) -> _Wanted:
+    def _wanted(self, file: DataFile, owner: str) -> _Wanted:
         if file.size_bytes < 0:
             raise BadName(f"{file.ref}: a size of {file.size_bytes} bytes; want 0 or more")
         # Also of files that are here already: a site whose operator withdrew a permission lets no more jobs read them.
-        return _Wanted(self._urls.check(file.ref.partition(":")[2]), sha256_hex(file.sha256), file.size_bytes)
+        url, identity = self._urls.check(file.ref.partition(":")[2]), sha256_hex(file.sha256)
+        account = self._urls.account(url, owner)
+        name = self._own_names.name(account, identity) if account and self._own_names else identity
+        return _Wanted(url, identity, file.size_bytes, account, name)
 
     async def _bring(self, wanted: Sequence[_Wanted]) -> int:
         """Bring these files. Those that others are bringing already are waited for; when they fail they are ours to
         bring."""
         moved = 0
-        left = {w.identity: w for w in wanted}
+        left = {w.name: w for w in wanted}
         while left := await in_thread(self._pool, self._lacking, left):
-            mine = [w for identity, w in left.items() if identity not in self._coming]
+            mine = [w for name, w in left.items() if name not in self._coming]
             if mine:
                 moved += await self._bring_mine(mine)
             else:
-                await asyncio.wait([self._coming[identity] for identity in left])
+                await asyncio.wait([self._coming[name] for name in left])
         return moved
 
     def _lacking(self, wanted: dict[str, _Wanted]) -> dict[str, _Wanted]:
-        here = [w for w in wanted.values() if self._cache.has(w.identity)]
-        self._catalogue.keep_cached(((w.identity, w.size_bytes) for w in here), time.time())
-        return {identity: w for identity, w in wanted.items() if w not in here}
+        here = [w for w in wanted.values() if self._cache.has(w.name)]
+        self._catalogue.keep_cached(((w.name, w.size_bytes) for w in here), time.time())
+        return {name: w for name, w in wanted.items() if w not in here}
 
     async def _bring_mine(self, mine: Sequence[_Wanted]) -> int:
         ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         for each in mine:
-            self._coming[each.identity] = ended
-        files = [UrlFile(w.url, w.identity, self._part(w)) for w in mine]
+            self._coming[each.name] = ended
+        files = [UrlFile(w.url, w.identity, self._part(w), w.account) for w in mine]
         try:
             what = shown(mine[0].url.text) + (f" and {len(mine) - 1} more" if len(mine) > 1 else "")
             await in_thread(self._pool, self._cache.make_room, sum(w.size_bytes for w in mine), what)
@@ -111,25 +125,25 @@ class UrlInputs:
             raise
         finally:
             for each in mine:
-                del self._coming[each.identity]
+                del self._coming[each.name]
             ended.set_result(None)
             await in_thread(self._pool, self._keep, mine)
 
     def _part(self, wanted: _Wanted) -> PartFile:
-        name = wanted.identity
+        name = wanted.name
         return PartFile(self._root, (name[:2], name), tag=name, size_bytes=wanted.size_bytes, sha256="", mode=0o444)
 
     def _keep(self, mine: Sequence[_Wanted]) -> None:
-        came = [w for w in mine if self._cache.has(w.identity)]
-        sync_folders(self._root, {(w.identity[:2],) for w in came})
-        self._catalogue.keep_cached(((w.identity, w.size_bytes) for w in came), time.time())
+        came = [w for w in mine if self._cache.has(w.name)]
+        sync_folders(self._root, {(w.name[:2],) for w in came})
+        self._catalogue.keep_cached(((w.name, w.size_bytes) for w in came), time.time())
 
     def _link(self, wanted: Sequence[_Wanted], subgroup: SubgroupId) -> None:
         root = self._data.staged(subgroup)
         make_private(root)
         with folder(root, (_SCHEME,), create=True) as at:
             for each in wanted:
-                link(at, link_name(each.url.text), self._data.cached(each.identity))
+                link(at, link_name(each.url.text), self._data.cached(each.name))
         sync_folders(root, [(_SCHEME,)])
 
 

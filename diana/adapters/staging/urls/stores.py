@@ -77,8 +77,11 @@ def gone(status: str = "") -> StoreFault:
     return StoreFault("not there" + (f" ({status})" if status else "") + "; mend the URL or put the file there")
 
 
-def forbidden(status: str = "") -> StoreFault:
+def forbidden(status: str = "", account: str = "") -> StoreFault:
+    """`account`: the one of this machine that was refused, if it is not the node's own."""
     said = f" ({status})" if status else ""
+    if account:
+        return StoreFault(f"permission denied for account {account}; it needs the right to read the file")
     return StoreFault(f"permission denied{said}; the node's own account there needs the right, or mend its credentials")
 
 
@@ -124,7 +127,7 @@ class FileStore:
         try:
             return await in_thread(self._pool, open_file, root, parts)
         except OSError as fault:
-            raise _told(fault) from None
+            raise told(fault) from None
 
     def _write(self, url: Url, upload: StoreUpload) -> int:
         root, parts = self._below(url)
@@ -144,7 +147,7 @@ class FileStore:
         except Mismatch as fault:
             raise StoreFault(str(fault)) from None
         except OSError as fault:
-            raise _told(fault) from None
+            raise told(fault) from None
         finally:
             part.discard()
 
@@ -161,21 +164,27 @@ class FileStore:
         """Return the folder the operator allowed, whose own path may hold links, and the rest of the way."""
         folders = [p.removeprefix("file://").rpartition("/")[0] + "/" for p in self._allowed() if p.startswith("file:")]
         root = max((f for f in folders if url.path.startswith(f)), key=len, default="/")
-        parts = absolute_parts(url.path[len(root) - 1 :])
-        if not parts or "." in parts or ".." in parts:
-            raise StoreFault("names no file; mend the URL")
-        own = os.path.realpath(self._own)
-        if os.path.commonpath((os.path.realpath(url.path), own)) == own:
-            raise StoreFault("lies in the node's data directory; name a file outside")
-        return Path(root), parts
+        return Path(root), parts_outside(url.path, self._own)[len(absolute_parts(root)) :]
 
 
-def _told(fault: OSError) -> StoreFault:
+def parts_outside(path: str, own: Path) -> tuple[str, ...]:
+    """Return the components of a path that leads to no file of the node's data directory. StoreFault."""
+    parts = absolute_parts(path)
+    if not parts or "." in parts or ".." in parts:
+        raise StoreFault("names no file; mend the URL")
+    real = os.path.realpath(own)
+    if os.path.commonpath((os.path.realpath(path), real)) == real:
+        raise StoreFault("lies in the node's data directory; name a file outside")
+    return parts
+
+
+def told(fault: OSError, account: str = "") -> StoreFault:
+    """Return what a fault means to whoever named the file. `account`: who met it, if not the node's own."""
     match fault.errno:
         case errno.ENOENT:
             return gone()
         case errno.EACCES | errno.EPERM:
-            return forbidden()
+            return forbidden(account=account)
         case errno.ELOOP | errno.EINVAL | errno.EISDIR | errno.ENOTDIR | errno.ENXIO:
             return StoreFault("no regular file, or a link on the way to it; name the file itself")
         case errno.ENOSPC | errno.EDQUOT:

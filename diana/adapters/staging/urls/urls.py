@@ -21,6 +21,7 @@ from diana.adapters.staging.threads import in_thread
 from diana.adapters.staging.transfer.pace import TransferPace
 from diana.adapters.staging.transfer.parts import Mismatch, PartFile
 from diana.adapters.staging.urls.flow import check_still, finish, put, side_by_side, worth_writing
+from diana.adapters.staging.urls.owned import OwnedStore, OwnersFiles
 from diana.adapters.staging.urls.side_loop import SideLoop
 from diana.adapters.staging.urls.stores import Changed, FileStore, StoreFault, StoreUpload, UrlStore, Version
 from diana.errors import DianaError, Unreachable, UsageError
@@ -37,12 +38,14 @@ _LOOKS = 2
 
 
 class UrlFile:
-    """One file to bring: its URL, its identity when it was placed, and its part file here."""
+    """One file to bring: its URL, its identity when it was placed, its part file here, and the account that reads it;
+    empty: the node's own."""
 
-    def __init__(self, url: Url, identity: str, part: PartFile) -> None:
+    def __init__(self, url: Url, identity: str, part: PartFile, account: str = "") -> None:
         self.url = url
         self.identity = identity
         self.part = part
+        self.account = account
 
 
 class Urls:
@@ -68,6 +71,8 @@ class Urls:
         self._all = asyncio.Semaphore(limits.url_streams)
         self._per_host: dict[str, asyncio.Semaphore] = {}
         self.pace = TransferPace(limits.rate_bytes_per_s)
+        self.owners: OwnersFiles | None = None
+        """Reads files of this machine as accounts of owners; None: the node's own account reads them."""
         self._looks: set[asyncio.Future[DataFile | tuple[str, str]]] = set()
 
     def allow(self, prefixes: Sequence[str]) -> None:
@@ -83,18 +88,28 @@ class Urls:
             raise UsageError(f"{fault}" if isinstance(fault, ValueError) else self._line(text, fault)) from None
         return url
 
-    async def describe(self, text: str) -> DataFile:
-        """Describe the content at a URL now: its size, and in place of a content hash its identity (`identity_of`),
-        under the ref `url:URL`. UsageError, Unreachable."""
-        url = self.check(text)
-        return await self._side.run(self._describe, url)
+    def account(self, url: Url, owner: str) -> str:
+        """Return the account that reads the URL for jobs of this owner; empty: the node's own. UsageError says why
+        there is none."""
+        if self.owners is None or url.scheme != "file":
+            return ""
+        try:
+            return self.owners.account_of(owner)
+        except StoreFault as fault:
+            raise UsageError(self._line(url.text, fault)) from None
 
-    async def look_up(self, refs: Sequence[str]) -> tuple[list[DataFile], list[tuple[str, str]]]:
+    async def describe(self, text: str, owner: str = "") -> DataFile:
+        """Describe the content at a URL now, for jobs of `owner`: its size, and in place of a content hash its identity
+        (`identity_of`), under the ref `url:URL`. UsageError, Unreachable."""
+        url = self.check(text)
+        return await self._side.run(self._describe, url, self.account(url, owner))
+
+    async def look_up(self, refs: Sequence[str], owner: str) -> tuple[list[DataFile], list[tuple[str, str]]]:
         """Look up `url:` refs; return (files found, (ref, reason) of those not found), each in the order of `refs`."""
 
         async def one(ref: str) -> DataFile | tuple[str, str]:
             try:
-                return await self.describe(ref.partition(":")[2])
+                return await self.describe(ref.partition(":")[2], owner)
             except DianaError as fault:
                 return ref, str(fault)
 
@@ -132,13 +147,13 @@ class Urls:
 
     # --- on the side loop ------------------------------------------------------------------------------
 
-    async def _describe(self, url: Url) -> DataFile:
-        version = await self._patiently(url, self._looking(url), tries=_LOOKS)
+    async def _describe(self, url: Url, account: str) -> DataFile:
+        version = await self._patiently(url, self._looking(url, account), tries=_LOOKS)
         return DataFile(f"url:{url.text}", version.size_bytes, identity_of(url, version))
 
-    def _looking(self, url: Url) -> Callable[[], Awaitable[Version]]:
+    def _looking(self, url: Url, account: str) -> Callable[[], Awaitable[Version]]:
         async def look() -> Version:
-            async with self._using(url) as store, asyncio.timeout(self._limits.stall_s):
+            async with self._using(url, account) as store, asyncio.timeout(self._limits.stall_s):
                 return await store.look(url)
 
         return look
@@ -183,7 +198,7 @@ class Urls:
     async def _read(self, file: UrlFile) -> None:
         """Try once, from where the part ends, to its final name."""
         url, part, stall_s = file.url, file.part, self._limits.stall_s
-        async with self._using(url) as store:
+        async with self._using(url, file.account) as store:
             async with asyncio.timeout(stall_s):
                 version = await store.look(url)
             if identity_of(url, version) != file.identity:
@@ -234,11 +249,16 @@ class Urls:
             pause_s = min(pause_s * 2, self._limits.retry_most_s)
 
     @asynccontextmanager
-    async def _using(self, url: Url) -> AsyncIterator[UrlStore]:
-        """Yield the URL's store, while there is room for one more stream."""
-        gate = self._per_host.setdefault(_place(url), asyncio.Semaphore(self._limits.url_streams_per_host))
+    async def _using(self, url: Url, account: str = "") -> AsyncIterator[UrlStore]:
+        """Yield the URL's store, while there is room for one more stream. Each account has room of its own: its jobs
+        can stop whatever runs as it."""
+        place = _place(url) + account
+        gate = self._per_host.setdefault(place, asyncio.Semaphore(self._limits.url_streams_per_host))
         async with gate, self._all:
-            yield await self._store(url)
+            if account and self.owners is not None:
+                yield OwnedStore(self.owners, account, self._own)
+            else:
+                yield await self._store(url)
 
     async def _store(self, url: Url) -> UrlStore:
         key = _place(url) if url.scheme == "sftp" else url.scheme
@@ -252,7 +272,7 @@ class Urls:
                     store = await in_thread(self._pool, self._open, url, asyncio.get_running_loop())
                 except ImportError as fault:
                     raise StoreFault(
-                        f"this node cannot do {url.scheme} ({fault.name} is missing); pip install 'diana[urls]'"
+                        f"this node cannot do {url.scheme} ({fault.name} is missing); pip install 'diana-grid[urls]'"
                     ) from None
                 self._stores[key] = store
             return store

@@ -2,45 +2,49 @@
 
 import { call } from "./api.js";
 import { h, say, svg } from "./dom.js";
+import { axis, moments, stairs, steps } from "./draw.js";
 import { count, seconds } from "./format.js";
 import { known } from "./main.js";
 import { tell } from "./parts.js";
 
-const d3 = window.d3;
 const EVERY_MS = 5000;
-const WIDTH = 620, HEIGHT = 190, LEFT = 48, RIGHT = 8, TOP = 10, BOTTOM = 22;
-const COLUMNS = ["atWallS", "slots", "usedSlots", "queued", "running", "done", "exported", "imported"];
+const WIDTH = 620, HEIGHT = 210, LEFT = 52, RIGHT = 12, TOP = 26, BOTTOM = 34;
+const COLUMNS = ["atWallS", "slots", "usedSlots", "queued", "running", "done", "exported", "imported", "queueWaitS", "cpuShare", "memoryShare", "diskShare"];
+
+const KEYS = { c0: "busy", c1: "off", c2: "waits" };
 
 class Chart {
-  constructor(title, series, { bars = false } = {}) {
-    Object.assign(this, { series, bars });
+  /** `unit`: what the height counts; `text` tells a height; `most`: the highest there can be. */
+  constructor(title, series, { bars = false, unit = "jobs", text = count, most = 0 } = {}) {
+    Object.assign(this, { series, bars, unit, text, most });
     this.plot = svg("svg", { class: "chart", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": title });
     this.now = h("span", {});
-    this.element = h("figure", {}, h("figcaption", {}, h("strong", {}, title), " ", h("span", { class: "legend" }, series.map(({ name, cls }) => h("span", {}, h("span", { class: `key ${{ c0: "busy", c1: "off", c2: "waits" }[cls]}` }), name)), this.now)), this.plot);
+    this.element = h("figure", {}, h("figcaption", {}, h("strong", {}, title), " ", h("span", { class: "legend" }, series.map(({ name, cls }) => h("span", {}, h("span", { class: `key ${KEYS[cls]}` }), name)), this.now)), this.plot);
     this.element.style.margin = "0";
   }
 
   draw(times, columns) {
-    const x = d3.scaleTime().domain([times[0] * 1000, times[times.length - 1] * 1000]).range([LEFT, WIDTH - RIGHT]);
-    const most = Math.max(1, ...columns.map((column) => d3.max(column) ?? 0));
-    const y = d3.scaleLinear().domain([0, most]).nice(4).range([HEIGHT - BOTTOM, TOP]);
-    const plot = d3.select(this.plot);
-    plot.selectAll("*").remove();
-    plot.append("g").attr("transform", `translate(0,${HEIGHT - BOTTOM})`).call(d3.axisBottom(x).ticks(6));
-    plot.append("g").attr("transform", `translate(${LEFT},0)`).call(d3.axisLeft(y).ticks(4).tickFormat((value) => (Number.isInteger(value) ? count(value) : "")));
+    const first = times[0], last = Math.max(times[times.length - 1], first + 1), floor = HEIGHT - BOTTOM, right = WIDTH - RIGHT;
+    const most = this.most || Math.max(this.text === count ? 1 : 1e-3, ...columns.map((column) => Math.max(...column)));
+    const heights = steps(most, 4).filter((value) => this.text !== count || Number.isInteger(value)), top = Math.max(most, heights[heights.length - 1]);
+    const x = (at) => LEFT + ((at - first) / (last - first)) * (right - LEFT);
+    const y = (value) => floor - (value / top) * (floor - TOP);
+    const drawn = [
+      axis(moments(first, last, 6).map(([at, text]) => [x(at), text]), { y: floor, from: LEFT, to: right, name: "time of day" }),
+      axis(heights.map((value) => [y(value), this.text(value)]), { x: LEFT, from: floor, to: TOP, name: this.unit, wide: right }),
+    ];
     columns.forEach((column, at) => {
       const { cls } = this.series[at];
       if (this.bars) {
-        const wide = Math.min(14, Math.max(1, (WIDTH - LEFT - RIGHT) / times.length / columns.length - 0.5));
-        const shown = column.map((value, k) => [value, x(times[k] * 1000)]).filter(([value]) => value > 0);
-        plot.append("g").selectAll("rect").data(shown).enter().append("rect").attr("class", cls).attr("width", wide)
-          .attr("x", ([, end]) => Math.max(LEFT, end - wide * (columns.length - at))).attr("y", ([value]) => y(value)).attr("height", ([value]) => HEIGHT - BOTTOM - y(value));
+        const wide = Math.min(14, Math.max(1, (right - LEFT) / times.length / columns.length - 0.5));
+        drawn.push(svg("g", {}, column.map((value, k) => (value > 0 ? svg("rect", { class: cls, width: wide, x: Math.max(LEFT, x(times[k]) - wide * (columns.length - at)), y: y(value), height: floor - y(value) }) : null))));
       } else {
-        const line = d3.line().x((value, k) => x(times[k] * 1000)).y((value) => y(value)).curve(d3.curveStepAfter);
-        if (cls === "c0") plot.append("path").attr("class", "area").attr("d", d3.area().x((value, k) => x(times[k] * 1000)).y0(HEIGHT - BOTTOM).y1((value) => y(value)).curve(d3.curveStepAfter)(column));
-        plot.append("path").attr("class", `line ${cls}`).attr("d", line(column));
+        const points = column.map((value, k) => [x(times[k]), y(value)]);
+        if (cls === "c0") drawn.push(svg("path", { class: "area", d: stairs(points, floor) }));
+        drawn.push(svg("path", { class: `line ${cls}`, d: stairs(points) }));
       }
     });
+    this.plot.replaceChildren(...drawn);
   }
 }
 
@@ -52,11 +56,14 @@ export class ActivityPage {
     this.samples = Object.fromEntries(COLUMNS.map((name) => [name, []]));
     this.line = h("p", { class: "quiet" });
     this.trouble = h("p", { hidden: true });
+    const share = (value) => `${Math.round(100 * value)} %`;
     this.charts = [
-      [new Chart("Slots", [{ name: "in use", cls: "c0" }, { name: "there", cls: "c1" }]), ["usedSlots", "slots"], false],
-      [new Chart("Jobs here", [{ name: "running", cls: "c0" }, { name: "waiting", cls: "c2" }]), ["running", "queued"], false],
-      [new Chart("Jobs of groups submitted here that ended well", [{ name: "in each interval", cls: "c0" }], { bars: true }), ["done"], true],
-      [new Chart("Jobs moved", [{ name: "exported", cls: "c2" }, { name: "taken from others", cls: "c0" }], { bars: true }), ["exported", "imported"], true],
+      [new Chart("Slots of this site", [{ name: "in use", cls: "c0" }, { name: "there", cls: "c1" }], { unit: "slots" }), ["usedSlots", "slots"], ""],
+      [new Chart("Jobs here", [{ name: "running", cls: "c0" }, { name: "waiting", cls: "c2" }]), ["running", "queued"], ""],
+      [new Chart("Throughput: jobs of groups submitted here that ended well", [{ name: "a minute", cls: "c0" }], { bars: true, unit: "jobs a minute", text: (value) => `${Math.round(value * 10) / 10}` }), ["done"], "pace"],
+      [new Chart("Wait in the queue", [{ name: "mean of the jobs that left it", cls: "c2" }], { unit: "time", text: seconds }), ["queueWaitS"], ""],
+      [new Chart("Jobs moved", [{ name: "exported", cls: "c2" }, { name: "taken from others", cls: "c0" }], { bars: true }), ["exported", "imported"], "rises"],
+      [new Chart("The node's machine", [{ name: "processors", cls: "c0" }, { name: "memory", cls: "c2" }, { name: "disk of the data directory", cls: "c1" }], { unit: "in use", text: share, most: 1 }), ["cpuShare", "memoryShare", "diskShare"], ""],
     ];
     this.element = h("section", {}, h("h1", {}, "Activity"), this.trouble, this.line, h("div", { class: "charts" }, this.charts.map(([chart]) => chart.element)));
     this.timer = setInterval(() => this.look(), EVERY_MS);
@@ -82,7 +89,9 @@ export class ActivityPage {
     const { atWallS, exported, imported, done } = this.samples;
     const last = atWallS.length - 1;
     say(this.line, `${known.info?.site ?? ""} over ${seconds(atWallS[last] - atWallS[0])}; since the node started: ${count(done[last])} jobs done, ${count(exported[last])} exported, ${count(imported[last])} taken from others`);
-    for (const [chart, names, rising] of this.charts) chart.draw(atWallS, names.map((name) => (rising ? rises(this.samples[name]) : this.samples[name])));
+    const pace = (column) => rises(column).map((value, at) => (at ? (60 * value) / Math.max(1, atWallS[at] - atWallS[at - 1]) : 0));
+    const ways = { "": (column) => column, rises, pace };
+    for (const [chart, names, way] of this.charts) chart.draw(atWallS, names.map((name) => ways[way](this.samples[name])));
   }
 
   update() {}

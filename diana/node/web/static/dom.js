@@ -38,7 +38,7 @@ export class Table {
     });
     this.more = h("button", { type: "button", hidden: true, onclick: () => { this.shown += 4 * this.page; this.draw(); } });
     this.empty = h("p", { class: "quiet" }, empty);
-    this.element = h("div", {}, h("div", { class: "scroll" }, h("table", {}, caption ? h("caption", {}, caption) : null, h("thead", {}, h("tr", {}, this.heads)), this.body)), this.empty, this.more);
+    this.element = h("div", {}, h("div", { class: "scroll" }, h("table", { class: "fold" }, caption ? h("caption", {}, caption) : null, h("thead", {}, h("tr", {}, this.heads)), this.body)), this.empty, this.more);
   }
 
   order(at) {
@@ -82,7 +82,7 @@ export class Table {
   }
 
   made() {
-    const cells = this.columns.map((column) => h("td", { class: [column.number ? "number" : "", column.cls ?? ""].join(" ").trim() || null }));
+    const cells = this.columns.map((column) => h("td", { class: [column.number ? "number" : "", column.cls ?? ""].join(" ").trim() || null, "data-name": column.name }));
     return { tr: h("tr", {}, cells), cells, row: null };
   }
 

@@ -1,25 +1,27 @@
 // The sites as a map: near ones are near, lines are links, what moves moves.
 
 import { h, svg, say, Table } from "./dom.js";
+import { movable, settle, slice, spread } from "./draw.js";
 import { bytes, count, rate, seconds, tone } from "./format.js";
 import { known } from "./main.js";
 import { linked, siteLink, state } from "./parts.js";
 
-const d3 = window.d3;
 const MARGIN = 50;
 const FAST_S = 0.03, SLOW_S = 0.15;
 const LABELLED = 60;
 const places = new Map();
 let WIDTH = 1000, HEIGHT = 560;
 
-/** A phone's map is as high as wide, so that its words can be read. */
+/** The picture has the shape of its frame, and a phone's is as high as wide, so that its words can be read. */
 function sized() {
   const before = WIDTH;
-  [WIDTH, HEIGHT] = window.matchMedia("(max-width: 640px)").matches ? [480, 520] : [1000, 560];
+  const wide = Math.min(1500, window.innerWidth) - 32, high = Math.min(0.62 * window.innerHeight, 560);
+  [WIDTH, HEIGHT] = window.matchMedia("(max-width: 640px)").matches ? [480, 520] : [Math.round((560 * wide) / high), 560];
   if (WIDTH !== before) places.clear();
 }
 
-const radius = (site) => 9 + 3.2 * Math.log2(1 + (site.slots ?? 0) / 2);
+/** Many sites are drawn smaller. */
+const radius = (site) => (9 + 3.2 * Math.log2(1 + (site.slots ?? 0) / 2)) * Math.min(1, Math.max(0.35, 6 / Math.sqrt(known.sites.length)));
 
 function kind(line) {
   if (!(line.rttS >= 0)) return "unknown";
@@ -33,30 +35,17 @@ function laidOut(sites, lines) {
     const old = places.get(site.site);
     return { id: site.site, r: radius(site), x: old?.x ?? WIDTH / 2 + 220 * Math.cos(angle), y: old?.y ?? HEIGHT / 2 + 160 * Math.sin(angle) };
   });
-  const by = new Set(nodes.map((node) => node.id));
-  const links = lines.filter((line) => by.has(line.a) && by.has(line.b)).map((line) => ({ source: line.a, target: line.b, rtt: line.rttS }));
   const crowd = Math.max(0.35, Math.min(1, 12 / Math.sqrt(nodes.length * 4)));
-  d3.forceSimulation(nodes)
-    .force("link", d3.forceLink(links).id((node) => node.id).distance((link) => crowd * (110 + 90 * Math.max(0, 2 + Math.log10(Math.max(0.001, link.rtt >= 0 ? link.rtt : 0.05))))).strength(Math.min(0.5, 3 / Math.max(1, nodes.length))))
-    .force("charge", d3.forceManyBody().strength(-700 * crowd))
-    .force("apart", d3.forceCollide((node) => node.r + 14 * crowd))
-    .force("x", d3.forceX(WIDTH / 2).strength(0.06)).force("y", d3.forceY(HEIGHT / 2).strength(0.12))
-    .stop().tick(nodes.length > 60 ? 120 : 250);
+  const links = lines.map((line) => ({ a: line.a, b: line.b, length: crowd * (110 + 90 * Math.max(0, 2 + Math.log10(Math.max(0.001, line.rttS >= 0 ? line.rttS : 0.05)))) }));
+  settle(nodes, links, WIDTH, HEIGHT, nodes.length > 60 ? 120 : 250);
   places.clear();
   for (const node of nodes) places.set(node.id, { x: node.x, y: node.y });
-  fitted();
+  spread([...places.values()], WIDTH, HEIGHT, MARGIN);
 }
 
-/** Few sites are spread over the map, many drawn together onto it. */
-function fitted() {
-  const all = [...places.values()];
-  const [left, right] = d3.extent(all, (at) => at.x), [top, bottom] = d3.extent(all, (at) => at.y);
-  const scale = Math.min(1.8, (WIDTH - 2 * MARGIN) / Math.max(1, right - left), (HEIGHT - 2 * MARGIN) / Math.max(1, bottom - top));
-  for (const at of all) {
-    at.x = WIDTH / 2 + scale * (at.x - (left + right) / 2);
-    at.y = HEIGHT / 2 + scale * (at.y - (top + bottom) / 2);
-  }
-}
+const WEIGHTS = [[1e6, "1 MB/s"], [1e8, "100 MB/s"]];
+const weight = (bytesPerS) => 0.8 + 1.4 * Math.max(0, Math.log10((bytesPerS > 0 ? bytesPerS : 1e5) / 1e5));
+const drawnKey = (width, cls) => svg("svg", { class: "linekey", viewBox: "0 0 26 10", "aria-hidden": "true" }, svg("line", { class: cls, x1: 1, x2: 25, y1: 5, y2: 5, "stroke-width": width }));
 
 export class GridPage {
   constructor() {
@@ -64,13 +53,13 @@ export class GridPage {
     this.lines = svg("g"); this.moves = svg("g"); this.nodes = svg("g");
     this.all = svg("g", {}, this.lines, this.moves, this.nodes);
     this.map = svg("svg", { class: "map", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "group", "aria-label": "map of the sites and the links between them" }, this.all);
-    this.zoom = d3.zoom().scaleExtent([0.2, 6]).on("zoom", () => this.all.setAttribute("transform", d3.event.transform));
-    d3.select(this.map).call(this.zoom);
+    movable(this.map, this.all);
     this.total = h("p", { class: "quiet" });
     this.left = h("p", { class: "quiet" });
     this.legend = h("p", { class: "legend" },
       h("span", {}, h("span", { class: "key good" }), `round trip below ${FAST_S * 1000} ms`), h("span", {}, h("span", { class: "key waits" }), `below ${SLOW_S * 1000} ms`), h("span", {}, h("span", { class: "key bad" }), "above"),
-      h("span", {}, "dotted: not measured; thicker: more bytes per second"), h("span", {}, h("span", { class: "key accent" }), "data are on their way"), h("span", {}, "filled: slots in use; small squares: this site's machines"));
+      h("span", {}, drawnKey(1, "link unknown"), "not measured"),
+      ...WEIGHTS.map(([bytesPerS, text]) => h("span", {}, drawnKey(weight(bytesPerS), "link"), text)), h("span", {}, h("span", { class: "key accent" }), "data are on their way"), h("span", {}, "filled: slots in use; small squares: this site's machines"));
     this.table = new Table(
       [
         { name: "Site", draw: (cell, row) => linked(cell, siteLink(row.site)), sort: (row) => row.site },
@@ -124,7 +113,7 @@ export class GridPage {
         this.edges.set(key, edge);
         this.lines.append(edge.link);
       }
-      const width = 0.8 + Math.max(0, Math.log10((line.bytesPerS > 0 ? line.bytesPerS : 1e5) / 1e5));
+      const width = weight(line.bytesPerS);
       this.along(edge.link, from, to, `link ${kind(line)}`, width);
       say(edge.link.firstChild, `${line.a} – ${line.b}: round trip ${seconds(line.rttS ?? -1)}, ${rate(line.bytesPerS ?? -1)}${line.loss > 0 ? `, ${(100 * line.loss).toFixed(1)} % lost` : ""}${line.backlogBytes ? `, ${bytes(line.backlogBytes)} on their way` : ""}`);
       if (line.backlogBytes && !edge.moves) this.moves.append((edge.moves = svg("line")));
@@ -163,8 +152,8 @@ export class GridPage {
       mark.group.setAttribute("transform", `translate(${at.x.toFixed(1)},${at.y.toFixed(1)})`);
       mark.group.dataset.tone = tone(site.state);
       mark.body.setAttribute("r", r);
-      mark.used.setAttribute("d", d3.arc()({ innerRadius: 0, outerRadius: r - 2.5, startAngle: 0, endAngle: 2 * Math.PI * used }) ?? "");
-      mark.label.setAttribute("y", r + 13);
+      mark.used.setAttribute("d", slice(r - 2.5, used));
+      mark.label.setAttribute("y", r + 15);
       say(mark.title, `${site.site}: ${site.state}, ${count((site.slots ?? 0) - (site.freeSlots ?? 0))} of ${count(site.slots)} slots in use, ${count(site.queuedJobs)} jobs wait${site.note ? `; ${site.note}` : ""}`);
       mark.machines.replaceChildren(...(machines.length > 1 ? machines.slice(0, 24).map((machine, k) => svg("rect", { class: machine.state === "here" ? "machine" : "machine away", x: -3 + (r + 7) * Math.cos((2 * Math.PI * k) / 24 - Math.PI / 2), y: -3 + (r + 7) * Math.sin((2 * Math.PI * k) / 24 - Math.PI / 2), width: 6, height: 6 })) : []));
     }

@@ -3,12 +3,33 @@
 import { call, stream } from "./api.js";
 import { h, place, say, Table } from "./dom.js";
 import { EndedJobs } from "./ended.js";
-import { between, bytes, count, rate, seconds } from "./format.js";
+import { between, bytes, count, gangLine, gangsOf, rate, seconds } from "./format.js";
 import { known } from "./main.js";
 import { act, ask, expected, facts, linked, progress, siteLink, state, tell } from "./parts.js";
 
 const EVERY_MS = 2000;
 const MOST_LOG = 256 << 10;
+
+const COUNTS = ["jobs", "staging", "queued", "running", "done", "failed"];
+
+const weight = (state) => (state === "unreachable" ? 0 : state === "closed" ? 2 : 1);
+const jobsOf = (number) => `${count(number)} ${(number ?? 0) === 1 ? "job" : "jobs"}`;
+
+/** One row for each site, however many parts of the group it has. */
+export function bySite(shares) {
+  const rows = new Map();
+  for (const share of shares) {
+    const row = rows.get(share.site);
+    if (!row) { rows.set(share.site, { ...share }); continue; }
+    for (const name of COUNTS) row[name] = (row[name] ?? 0) + (share[name] ?? 0);
+    const both = (one, other, gap) => [...new Set([...(one ?? "").split(gap), ...(other ?? "").split(gap)])].filter(Boolean).join(gap);
+    // Of a part that is over nothing is to be told while another goes on, and of one that is out of reach always.
+    row.state = [row.state, share.state].sort((one, other) => weight(one) - weight(other))[0];
+    row.level = both(row.level, share.level, ", ");
+    row.ageS = Math.max(row.ageS ?? 0, share.ageS ?? 0);
+  }
+  return [...rows.values()];
+}
 
 export class GroupPage {
   constructor(group) {
@@ -24,11 +45,11 @@ export class GroupPage {
       [
         { name: "Site", draw: (cell, row) => linked(cell, siteLink(row.site)) },
         { name: "State", draw: (cell, row) => state(cell, row.state) },
-        ...["jobs", "staging", "queued", "running", "done", "failed"].map((key) => ({ name: key[0].toUpperCase() + key.slice(1), number: true, text: (row) => count(row[key]) })),
+        ...COUNTS.map((key) => ({ name: key[0].toUpperCase() + key.slice(1), number: true, text: (row) => count(row[key]) })),
         { name: "Level", text: (row) => row.level ?? "" },
         { name: "Heard", number: true, text: (row) => (row.ageS > 1 ? `${seconds(row.ageS)} ago` : "now") },
       ],
-      { key: (row) => row.key, empty: "Nowhere yet." },
+      { key: (row) => row.site, empty: "Nowhere yet." },
     );
     this.waiting = h("div");
     this.decisions = h("div");
@@ -48,14 +69,18 @@ export class GroupPage {
     this.jobs = new EndedJobs(group, (index) => this.log(index));
     this.logTitle = h("h2", { hidden: true });
     this.logText = h("pre", { hidden: true, tabindex: "0" });
+    this.logStand = h("p", { class: "quiet", hidden: true, role: "status" });
+    this.which = h("input", { type: "number", min: "0", step: "1", inputmode: "numeric", "aria-label": "number of a job" });
+    const show = h("form", { class: "tools", onsubmit: (event) => { event.preventDefault(); this.log(Math.max(0, Math.trunc(Number(this.which.value)) || 0)); } },
+      h("label", {}, "Output of job ", this.which), h("button", { type: "submit" }, "Show"), h("span", { class: "quiet" }, "also while it runs"));
     this.element = h("section", {}, h("h1", {}, this.title = h("span", {}, group)), this.trouble, this.bar, this.facts, this.note, this.buttons, this.done,
       h("h2", {}, "Where it is"), this.shares.element, this.waiting, h("h2", {}, "Why it was placed so"), this.decisions, h("h2", {}, "Predicted and achieved"), this.outcomes.element,
-      h("h2", {}, "Jobs that ended"), this.jobs.element, this.logTitle, this.logText);
+      h("h2", {}, "Jobs that ended"), this.jobs.element, show, this.logTitle, this.logText, this.logStand);
     this.timer = setInterval(() => this.look(), EVERY_MS);
     this.look();
   }
 
-  close() { clearInterval(this.timer); }
+  close() { clearInterval(this.timer); this.followed = null; }
 
   async look() {
     const news = known.groups.get(this.group);
@@ -82,13 +107,15 @@ export class GroupPage {
     say(this.title, row.name ? `${this.group} · ${row.name}` : this.group);
     progress(this.bar, row);
     facts(this.facts, [
-      ["State", row.state], ["Owner", row.owner ?? ""], ["Jobs", `${count(row.done)} of ${count(row.jobs)} done`], ["Failed", count((row.failed ?? 0) + (row.cancelled ?? 0))],
+      ["State", row.state], ["Owner", row.owner ?? ""], ["Jobs", `${count(row.done)} of ${count(row.jobs)} done${gangsOf(row)}`], ["Failed", count(row.failed)], ["Cancelled", count(row.cancelled)],
       ["Running", count(row.running)], ["Waiting", count((row.queued ?? 0) + (row.staging ?? 0) + (row.unplaced ?? 0))], ["Submitted", `${seconds(Math.max(0, known.now() - row.submittedWallS))} ago`],
       ["Predicted end", expected(row, known.now())], ["Moved", bytes(row.bytesMoved)],
     ]);
     this.note.hidden = !row.note;
     say(this.note, row.note ?? "");
-    this.shares.update((this.status?.shares ?? []).map((share, at) => ({ ...share, key: `${share.site} ${at}` })));
+    // Jobs start in order: the first that has not ended is likely to run.
+    if (!this.which.value && document.activeElement !== this.which && row.jobs) this.which.value = `${row.final ? 0 : Math.min(row.jobs - 1, (row.done ?? 0) + (row.failed ?? 0) + (row.cancelled ?? 0))}`;
+    this.shares.update(bySite(this.status?.shares ?? []));
     this.steering(row);
   }
 
@@ -115,10 +142,18 @@ export class GroupPage {
     if (text === this.told) return;
     this.told = text;
     const waiting = found.waiting ?? [];
-    place(this.waiting, waiting.length || found.stays?.length ? h("h2", {}, "Why it still waits") : null,
-      waiting.slice(0, 50).map((one) => h("p", { class: "note" }, `${count(one.jobs)} jobs at ${one.site}${one.level ? `, ${one.level}, priority ${(one.priority ?? 0).toFixed(3)}` : ""}${one.highS > 0 ? `, may start in ${between(one.lowS, one.highS) || seconds(one.highS)}` : ""}${one.note ? `: ${one.note}` : ""}`)),
+    const gangs = found.gangs ?? [];
+    place(this.waiting, waiting.length || gangs.length || found.stays?.length ? h("h2", {}, "Why it still waits") : null,
+      gangs.map((gang) => h("p", { class: "note" }, gangLine(gang))),
+      waiting.slice(0, 50).map((one) => h("p", { class: "note" }, `${jobsOf(one.jobs)}${one.site ? ` at ${one.site}` : ""}${one.level ? `, ${one.level}, priority ${(one.priority ?? 0).toFixed(3)}` : ""}${one.highS > 0 ? `, may start in ${between(one.lowS, one.highS) || seconds(one.highS)}` : ""}${one.note ? `: ${one.note}` : ""}`)),
       (found.stays ?? []).map((line) => h("p", { class: "note" }, `not moved: ${line}`)));
-    place(this.decisions, (found.decisions ?? []).map((decision, at) => this.decision(decision, at, found.decisions.length)), found.decisions?.length ? null : h("p", { class: "quiet" }, "It has not been placed yet."));
+    const decisions = found.decisions ?? [];
+    // A site that calls for jobs whose turn has come there weighs nothing: there may be hundreds of them.
+    const weighed = decisions.filter((decision, at) => decision.candidates?.length || decision.gang || at === 0);
+    const called = new Map();
+    for (const decision of decisions) if (!weighed.includes(decision)) called.set(decision.reason, (called.get(decision.reason) ?? 0) + 1);
+    place(this.decisions, weighed.map((decision, at) => this.decision(decision, at, weighed.length)), decisions.length ? null : h("p", { class: "quiet" }, "It has not been placed yet."),
+      called.size ? h("p", { class: "quiet" }, [...called].map(([reason, times]) => (times > 1 ? `${reason} (${count(times)} times)` : reason)).join("; ")) : null);
     this.outcomes.update(found.outcomes ?? []);
   }
 
@@ -153,22 +188,45 @@ export class GroupPage {
       (decision.reasons ?? []).map((some) => h("p", { class: "quiet" }, `${count(some.sites)} more sites: ${some.reason}`)));
   }
 
+  /** The output of a job, and of one that runs as it grows, for as long as the page shows it. */
   async log(index) {
     const job = `${this.group}.${index}`;
-    this.logTitle.hidden = this.logText.hidden = false;
+    this.logTitle.hidden = this.logText.hidden = this.logStand.hidden = false;
     say(this.logTitle, `What ${job} wrote`);
-    let text = "";
-    try {
-      await stream("Logs", { job }, (chunk) => {
-        const raw = Uint8Array.from(atob(chunk.data ?? ""), (letter) => letter.charCodeAt(0));
-        text += new TextDecoder().decode(raw) + (chunk.error ? `\n${chunk.error}\n` : "") + (chunk.truncated ? "\n(it wrote more than was kept)\n" : "");
-        return text.length < MOST_LOG;
-      });
-      if (text.length >= MOST_LOG) text = `${text.slice(0, MOST_LOG)}\n(and more: diana logs ${job})`;
-    } catch (error) {
-      text = error.message;
-    }
-    this.logText.textContent = text || "(nothing)";
+    this.logText.textContent = "";
     this.logText.focus();
+    this.followed = { job, start: 0, attempt: 0, letters: new TextDecoder() };
+    await this.followLog(this.followed);
+  }
+
+  async followLog(log) {
+    while (this.followed === log) {
+      let goesOn = false;
+      let stand = "";
+      try {
+        if (!document.hidden) {
+          await stream("Logs", { job: log.job, start: log.start, attempt: log.attempt }, (chunk) => {
+            if (this.followed !== log) return false;
+            const raw = Uint8Array.from(atob(chunk.data ?? ""), (letter) => letter.charCodeAt(0));
+            if (raw.length && log.attempt && chunk.attempt && chunk.attempt !== log.attempt) this.logText.append("\n(the next attempt)\n");
+            log.start = Number(chunk.next ?? log.start);
+            log.attempt = chunk.attempt ?? log.attempt;
+            const text = log.letters.decode(raw, { stream: true }) + (chunk.truncated ? "\n(it wrote more than was kept)\n" : "");
+            if (text) this.logText.append(text);
+            goesOn = Boolean(chunk.running || chunk.unreachable);
+            // The line about a log that is to come is for a terminal.
+            stand = (chunk.error ?? "").replace(/; -f waits for it$/, "") || (chunk.running ? "it runs; more shows as it comes" : "");
+            return this.logText.textContent.length < MOST_LOG;
+          });
+        } else goesOn = true;
+      } catch (error) {
+        [goesOn, stand] = [error.code === "unreachable", error.message];
+      }
+      if (this.followed !== log) return;
+      if (this.logText.textContent.length >= MOST_LOG) [goesOn, stand] = [false, `and more: diana logs ${log.job}`];
+      say(this.logStand, stand || (this.logText.textContent ? "" : "(nothing)"));
+      if (!goesOn) return;
+      await new Promise((resolve) => setTimeout(resolve, EVERY_MS));
+    }
   }
 }

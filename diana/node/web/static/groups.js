@@ -1,9 +1,9 @@
 // All groups the viewer may see.
 
 import { h, Table } from "./dom.js";
-import { bytes, count, seconds } from "./format.js";
+import { bytes, count, gangsOf, seconds } from "./format.js";
 import { known, redraw } from "./main.js";
-import { expected, groupLink, linked, progress, state } from "./parts.js";
+import { brief, expected, groupLink, linked, progress, state } from "./parts.js";
 
 const chosen = { text: "", active: false };
 
@@ -25,11 +25,11 @@ export class GroupsPage {
         { name: "Done", number: true, text: (row) => count(row.done), sort: (row) => row.done ?? 0 },
         { name: "Running", number: true, text: (row) => count(row.running), sort: (row) => row.running ?? 0, cls: "optional" },
         { name: "Failed", number: true, text: (row) => count(row.failed), sort: (row) => row.failed ?? 0 },
-        { name: "Level", text: (row) => row.level ?? "", sort: (row) => row.level ?? "", cls: "optional" },
+        { name: "Level", text: (row) => row.level ?? "", sort: (row) => row.level ?? "", cls: "optional wide" },
         { name: "Submitted", number: true, moving: true, text: (row) => `${seconds(Math.max(0, known.now() - row.submittedWallS))} ago`, sort: (row) => -row.submittedWallS },
         { name: "End", number: true, moving: true, text: (row) => expected(row, known.now()), sort: (row) => (row.final ? -1 : row.submittedWallS + (row.expectedEndS ?? 0)) },
-        { name: "Moved", number: true, text: (row) => bytes(row.bytesMoved), sort: (row) => row.bytesMoved ?? 0, cls: "optional" },
-        { name: "Note", text: (row) => row.note ?? "", cls: "text optional" },
+        { name: "Moved", number: true, text: (row) => bytes(row.bytesMoved), sort: (row) => row.bytesMoved ?? 0, cls: "optional wide" },
+        { name: "Note", draw: (cell, row) => brief(cell, [gangsOf(row).trim(), row.note].filter(Boolean).join(" ")), cls: "text optional" },
       ],
       { key: (row) => row.group, empty: "No groups here. Submit one: diana submit --array 1-100 -- ./sim --seed {array}", sortBy: 0, down: true },
     );

@@ -15,7 +15,16 @@ export const known = {
   now() { return Date.now() / 1000 + this.skew; },
 };
 
-const PAGES = { grid: GridPage, groups: GroupsPage, group: GroupPage, queues: QueuesPage, activity: ActivityPage, site: SitePage };
+/** There is no page of that name. */
+class NowherePage {
+  constructor() {
+    this.element = h("section", {}, h("h1", {}, "No such page"), h("p", {}, `${location.hash} names none of these pages: an address may have been cut short. `, h("a", { href: "#/grid" }, "To the grid")));
+  }
+
+  update() {}
+}
+
+const PAGES = { nowhere: NowherePage, grid: GridPage, groups: GroupsPage, group: GroupPage, queues: QueuesPage, activity: ActivityPage, site: SitePage };
 const TABS = [["grid", "Grid"], ["groups", "Groups"], ["queues", "Queues"], ["activity", "Activity"]];
 const main = document.getElementById("main");
 let page = null;
@@ -24,7 +33,8 @@ let due = false;
 
 function where() {
   const [name, ...rest] = location.hash.replace(/^#\/?/, "").split("/");
-  return [PAGES[name] ? name : "grid", rest.map(decodeURIComponent).join("/")];
+  if (!name) return ["grid", ""];
+  return [Object.hasOwn(PAGES, name) ? name : "nowhere", rest.map(decodeURIComponent).join("/")];
 }
 
 function show() {

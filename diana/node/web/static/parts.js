@@ -11,14 +11,21 @@ export function state(cell, text) {
   say(mark, text);
 }
 
-const SEGMENTS = [["done", "done"], ["failed", "failed"], ["running", "running"], ["queued", "queued"], ["held", "held"]];
+/** Two lines of a text at most; the whole of it where the pointer rests. */
+export function brief(cell, text) {
+  const shown = cell.firstChild ?? cell.appendChild(h("span", { class: "brief" }));
+  say(shown, text);
+  if (shown.title !== text) shown.title = text;
+}
+
+const SEGMENTS = [["done", "done"], ["failed", "failed"], ["cancelled", "cancelled"], ["running", "running"], ["queued", "queued"], ["held", "held"]];
 
 /** How far a group is, as a bar whose parts are named in its label. */
 export function progress(cell, group) {
   let bar = cell.firstChild;
   if (!bar) cell.append((bar = h("div", { class: "bar", role: "img" }, SEGMENTS.map(([, cls]) => h("i", { class: cls })))));
   const jobs = group.jobs || 1;
-  const of = { done: group.done ?? 0, failed: (group.failed ?? 0) + (group.cancelled ?? 0), running: group.running ?? 0, queued: (group.queued ?? 0) + (group.staging ?? 0), held: (group.held ?? 0) + (group.unreachable ?? 0) };
+  const of = { done: group.done ?? 0, failed: group.failed ?? 0, cancelled: group.cancelled ?? 0, running: group.running ?? 0, queued: (group.queued ?? 0) + (group.staging ?? 0), held: (group.held ?? 0) + (group.unreachable ?? 0) };
   SEGMENTS.forEach(([name], at) => {
     bar.children[at].style.width = `${(100 * of[name]) / jobs}%`;
     // One failure in a thousand shows as well.

@@ -23,7 +23,7 @@ class _Record(msgspec.Struct, array_like=True, tag=True):
     pass
 
 
-class Opened(_Record):
+class LogOpened(_Record, tag="Opened"):
     """First record of every log: who wrote what follows. Its first field is the schema version, for ever."""
 
     version: int
@@ -33,6 +33,10 @@ class Opened(_Record):
     boot_s: float
     wall_s: float
     """Both clocks when this was written: they carry the times of finished runs over a reboot."""
+    log: str = ""
+    """Identity of the log: another one after it lost something. Empty: its records have no links."""
+    before: int = 0
+    """Records of this log that were rewritten since."""
 
 
 class Claimed(_Record):
@@ -57,6 +61,8 @@ class Claimed(_Record):
     """True if its order had words before each argv."""
     contained: bool = False
     gpus: int = 0
+    memory_bytes: int = 0
+    """Memory that each run may use with all its children; 0: no limit."""
 
 
 class Begin(msgspec.Struct, array_like=True):
@@ -130,7 +136,7 @@ class Leased(_Record):
     """CLOCK_BOOTTIME."""
 
 
-Record = Opened | Claimed | Starting | Started | Finished | Dropped | Term | Leased
+Record = LogOpened | Claimed | Starting | Started | Finished | Dropped | Term | Leased
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder: msgspec.msgpack.Decoder[Record] = msgspec.msgpack.Decoder(Record)

@@ -21,7 +21,7 @@ from diana.adapters.lrm.spawner.claims.records import (
     End,
     Finished,
     Leased,
-    Opened,
+    LogOpened,
     Proc,
     Record,
     Started,
@@ -53,7 +53,7 @@ class ClaimHistory:
     """The state that a log tells: a fold over its records."""
 
     def __init__(self, records: Iterable[Record]) -> None:
-        self.opened: Opened | None = None
+        self.opened: LogOpened | None = None
         self.term = 0
         self.last_number = 0
         self.leases: dict[str, float] = {}
@@ -63,7 +63,7 @@ class ClaimHistory:
 
     def _fold(self, record: Record) -> None:
         match record:
-            case Opened():
+            case LogOpened():
                 self.opened = record
                 self.term = record.term
             case Term(term=term):
@@ -100,10 +100,10 @@ class ClaimHistory:
         strip(record)
 
 
-def new_table(past: ClaimHistory, here: MachineIdentity) -> ClaimTable:
+def new_table(past: ClaimHistory, here: MachineIdentity, log_id: str = "", counted: int = 0) -> ClaimTable:
     """Make a table of a generation above all before."""
     generation = past.opened.generation + 1 if past.opened else 1
-    table = ClaimTable(generation, past.term, here)
+    table = ClaimTable(generation, past.term, here, log_id, counted)
     table.next_number = past.last_number + 1
     return table
 
@@ -133,6 +133,18 @@ def take_over(
                 with suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, signal.SIGKILL)
         table.runs[job.key] = job
+
+
+def end_unclaimed(past: ClaimHistory, launcher: Launcher) -> int:
+    """End the runs of this directory that live and that the log knows nothing of, for it lost them; return how many.
+    The site's journal knows them and holds them; one that ran on would run twice once it is tried again."""
+    known = {launcher.marker(run.job) for run in past.runs.values()}
+    unknown = {marker: pids for marker, pids in by_marker(launcher.marker_prefix).items() if marker not in known}
+    for pids in unknown.values():
+        for pid in pids:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+    return len(unknown)
 
 
 def _adopt(run: _Run, runner: JobRunner, marked: list[int]) -> bool:
@@ -177,7 +189,7 @@ def _lost(run: _Run, outcome: Outcome, logs_root: Path) -> End:
     return end
 
 
-def _clock_shift_s(opened: Opened | None, here: MachineIdentity) -> float:
+def _clock_shift_s(opened: LogOpened | None, here: MachineIdentity) -> float:
     """Return the seconds that turn an earlier boot's CLOCK_BOOTTIME into this one's, by the wall clock."""
     if opened is None or opened.machine.boot_id == here.boot_id:
         return 0.0

@@ -1,0 +1,60 @@
+"""Outputs on their way into a folder of a user who has an account here: gathered in the group's own folder, and then
+written by a process of that account, so that the user's rights decide and nobody else's.
+
+As with a URL, `diana fetch` reads them from the group's own folder: the node reads nothing where a user says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import NamedTuple, Protocol
+
+from diana.adapters.staging.paths import Root, open_file
+from diana.adapters.staging.refs import parts_of
+from diana.adapters.staging.transfer.client import LocalFault
+from diana.errors import UsageError
+from diana.model.facts import OutputFile
+from diana.model.ids import GroupId
+from diana.model.job.urls import check_folder_url
+
+
+class DeliveredFile(NamedTuple):
+    """One output, as the port below takes it."""
+
+    name: str
+    size_bytes: int
+    sha256: str
+    open: Callable[[], int]
+    """Gives a descriptor of the content. OSError."""
+
+
+class OwnersFolders(Protocol):
+    """Writes as the owners of groups. Methods block."""
+
+    def trouble(self, owner: str, to: str) -> str:
+        """Return why the owner may not write into the folder `to`, on one line; empty: nothing is in the way."""
+        ...
+
+    def put(self, group: GroupId, to: str, files: Sequence[DeliveredFile]) -> None:
+        """Write durably, each file whole or not at all, through no link. OSError says why not in its `strerror`."""
+        ...
+
+
+def folder_of(to: str) -> str:
+    """The path that `outputs.to` names, itself or as a URL of this machine; empty: it names none."""
+    if to.startswith("file:"):
+        try:
+            return check_folder_url(to).path
+        except ValueError as fault:
+            raise UsageError(f"outputs.to: {fault}") from None
+    return to if to.startswith("/") else ""
+
+
+def deliver(delivery: OwnersFolders, group: GroupId, to: str, outputs: Sequence[OutputFile], root: Root) -> None:
+    """Put outputs, which stand below `root`, into the folder `to`, in a data thread. LocalFault."""
+    files = [DeliveredFile(o.name, o.size_bytes, o.sha256, partial(open_file, root, parts_of(o.name))) for o in outputs]
+    try:
+        delivery.put(group, to, files)
+    except OSError as fault:
+        raise LocalFault(f"output folder {to}: {fault.strerror}") from None

@@ -1,0 +1,59 @@
+"""Gangs that wait as text: who holds processors, who is waited for, since when."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from diana.cli.shared import output
+
+if TYPE_CHECKING:
+    from diana.model.views.gang import ComponentsAt, GangWait
+    from diana.model.views.group import GroupStatus
+
+_STATES = {
+    "offered": "has been asked to take {them}",
+    "staging": "has fetched inputs for {them}",
+    "later": "is asked for {them} later",
+    "waits": "has waited for {them}",
+    "holds": "has held {them}",
+}
+
+
+def gang_lines(gangs: Sequence[GangWait]) -> list[str]:
+    """Return a line for each gang."""
+    return [_line(one) for one in gangs]
+
+
+def _line(one: GangWait) -> str:
+    tried = f", try {one.tries + 1}" if one.tries else ""
+    if not one.components:
+        when = f"tried again in {output.seconds(one.again_s)}" if one.again_s > 0 else "tried at the next scan"
+        return f"gang {one.gang}{tried}: no place yet, {when} (queue {one.level})"
+    told = "; ".join(map(_at, one.components))
+    until = f"; given up in {output.seconds(one.gives_up_s)} if it has not begun" if one.gives_up_s > 0 else ""
+    return f"gang {one.gang}{tried}: {told}{until}"
+
+
+def _at(at: ComponentsAt) -> str:
+    does = _STATES.get(at.state, at.state).format(them=output.counted(at.processors, "processor"))
+    since = f" for {output.seconds(at.since_s)}" if at.since_s > 0 and at.state != "later" else ""
+    expected = f", expected after {output.seconds(at.expected_s)}" if at.state == "waits" and at.expected_s > 0 else ""
+    return f"{at.site} {does}{since}{expected}"
+
+
+def progress(group: GroupStatus) -> str:
+    """Return the number of gangs and what they do: `12 gangs of 3: 6 wait, 2 run, 4 over`. Empty for ordinary jobs."""
+    if not group.gangs:
+        return ""
+    over = group.gangs - group.gangs_waiting - group.gangs_running
+    parts = [(group.gangs_waiting, "wait"), (group.gangs_running, "run"), (over, "over")]
+    does = ", ".join(f"{count:,} {word}" for count, word in parts if count > 0)
+    return f"{size(group) or output.counted(group.gangs, 'divided gang')}: {does}"
+
+
+def size(group: GroupStatus) -> str:
+    """Return the number of gangs, where jobs are components: `2 gangs of 3`. Empty for ordinary jobs."""
+    if not group.components:
+        return ""
+    return f"{output.counted(group.jobs // group.components, 'gang')} of {group.components}"

@@ -1,0 +1,98 @@
+"""Values of the names that a group's requirements may hold, from what is known of a site. They are the site's own word:
+it hurts itself by lying, since it gets jobs that it cannot run."""
+
+from __future__ import annotations
+
+from math import inf, isfinite
+
+from diana.engine.machines.kinds import MOST_KINDS
+from diana.engine.messages.messages import LinkEstimate, MachineKind, Quote, Summary
+from diana.engine.site.context import Context
+from diana.model.ids import SiteId
+from diana.model.job.software import is_build
+from diana.policy.requirements.names import Value
+
+
+def of_quote(site: SiteId, quote: Quote, run_s: float) -> dict[str, Value]:
+    """Return a site's values by its quote. `run_s`: seconds that one job would run there; 0: not known."""
+    told = {
+        "site.slots": quote.slots,
+        "site.free_slots": quote.free_slots,
+        "site.speed": quote.speed,
+        "site.gpus": quote.gpus,
+        "site.free_gpus": quote.free_gpus,
+        "site.queued_jobs": quote.queued_jobs,
+        "site.jobs_ahead": quote.jobs_ahead,
+        "site.busy_fraction": quote.busy_fraction,
+        "site.wait_s": quote.wait_s,
+        **_positive({"site.memory_bytes": quote.memory_bytes, "site.widest": quote.widest, "site.run_s": run_s}),
+    }
+    platforms = tuple(sorted({kind.platform for kind in kinds_of(quote) if kind.platform}))
+    lists = {"site.platforms": platforms} if platforms else {}
+    return {**_named(site, quote.domain), **{name: float(value) for name, value in told.items()}, **lists}
+
+
+def kinds_of(quote: Quote) -> tuple[MachineKind, ...]:
+    """Return the kinds of machines that a quote tells, as far as they can be: no more processors than the site's, none
+    idle that it does not say to be. A site that tells none, such as one of an older release, has machines as wide as
+    its widest job."""
+    out: list[MachineKind] = []
+    slots, idle = max(0, quote.slots), max(0, min(quote.free_slots, quote.slots))
+    for kind in quote.kinds[:MOST_KINDS]:
+        if not (kind.processors >= 1 and 0 < kind.speed < inf and min(kind.count, kind.memory_bytes, kind.gpus) >= 0):
+            continue
+        count = min(kind.count, slots // kind.processors)
+        if not count:
+            continue
+        free = max(0, min(kind.idle, idle, count * kind.processors))
+        slots, idle = slots - count * kind.processors, idle - free
+        platform = kind.platform if is_build(kind.platform) else ""
+        gpus = min(kind.gpus, max(0, quote.gpus))
+        out.append(MachineKind(count, kind.processors, kind.speed, kind.memory_bytes, gpus, platform, free))
+    if out or not (0 < quote.speed < inf and slots):
+        return tuple(out)
+    wide = min(quote.widest, slots) if quote.widest > 0 else slots
+    return (MachineKind(slots // wide, wide, quote.speed, max(0, quote.memory_bytes), 0, "", min(idle, slots)),)
+
+
+def of_summary(summary: Summary) -> dict[str, Value]:
+    """Return those values that a site of a large grid tells everybody, before it is asked for a quote. What changes
+    from minute to minute is left out, so that nobody is passed over by old figures."""
+    return _lasting(summary.site, summary.domain, summary.speed, summary.slots, summary.memory_bytes, summary.gpus)
+
+
+def of_home(core: Context) -> dict[str, Value]:
+    """Return the same of this site."""
+    settings, own = core.state.settings, core.workers
+    return _lasting(core.site, settings.domain, settings.speed, own.slots(), own.memory_bytes(), own.all_gpus())
+
+
+def _lasting(site: SiteId, domain: str, speed: float, slots: int, memory_bytes: int, gpus: int) -> dict[str, Value]:
+    told = {
+        "site.speed": speed,
+        **_positive({"site.slots": slots, "site.memory_bytes": memory_bytes, "site.gpus": gpus}),
+    }
+    return {**_named(site, domain), **{name: float(value) for name, value in told.items()}}
+
+
+def of_link(core: Context, site: SiteId) -> dict[str, Value] | None:
+    """Return the values of the link between here and there, as far as it was measured; None: the site is this one."""
+    if site == core.site:
+        return None
+    found = core.view.book.estimate(site)
+    return {} if found is None else of_estimate(found)
+
+
+def of_estimate(found: LinkEstimate) -> dict[str, Value]:
+    """Return the values of a link by an estimate; what was not measured is not told."""
+    told = {"link.rtt_s": found.rtt_s, "link.bytes_per_s": found.bytes_per_s, "link.loss": found.loss}
+    return {name: value for name, value in told.items() if isfinite(value) and value >= 0}
+
+
+def _named(site: SiteId, domain: str) -> dict[str, Value]:
+    return {"site.name": site, **({"site.domain": domain} if domain else {})}
+
+
+def _positive(values: dict[str, float]) -> dict[str, float]:
+    """Leave out what is 0, and so not told."""
+    return {name: value for name, value in values.items() if value > 0}

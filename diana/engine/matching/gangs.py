@@ -1,0 +1,121 @@
+"""Requirements of gangs: of each component, of all sites of a gang together, and of the links between them (SPEC G1).
+That the components of one program need different things is Redline's (papers/grads-scheduling.txt, section 4.3.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from itertools import combinations
+from math import inf
+
+from diana.engine.matching import facts
+from diana.engine.messages.messages import Quote
+from diana.model.ids import SiteId
+from diana.model.job.spec import ComponentSpec, GroupSpec
+from diana.policy.gang.requests import Component, GangPlacement, GangRequest, Rooms, Unplaced
+from diana.policy.requirements.choice import sets
+from diana.policy.requirements.group import GroupRequirements, component_requirements
+from diana.policy.requirements.names import Value
+
+Values = Mapping[SiteId, Mapping[str, Value]]
+"""Values of each site that answered, by the names of requirements."""
+PAIRS = 16
+"""Sites of which every pair is tried: each costs a placement."""
+Answer = GangPlacement | Unplaced
+
+
+def for_components(spec: GroupSpec, request: GangRequest, values: Values) -> GangRequest | Unplaced:
+    """Let each component go only where its own requirements hold."""
+    if not isinstance(request, Sequence) or not any(each.requirements for each in spec.components):
+        return request
+
+    @cache
+    def meeting(alike: ComponentSpec) -> frozenset[str] | None:
+        if not alike.requirements:
+            return None
+        wants = component_requirements(spec, alike)
+        return frozenset(site for site, told in values.items() if not wants.failed(told, home=True))
+
+    out: list[Component] = []
+    for index, component in enumerate(request):
+        alike = spec.component(index)
+        allowed = meeting(alike)
+        if allowed is not None and not allowed:
+            return Unplaced(f"component {alike.name or index + 1}: {_nowhere(spec, alike, values)}", index, never=True)
+        out.append(component._replace(sites=allowed))
+    return out
+
+
+def matched(
+    place: Callable[[Rooms], Answer],
+    rooms: Rooms,
+    wants: GroupRequirements | None,
+    values: Values,
+    quotes: Mapping[SiteId, Quote],
+) -> Answer:
+    """Place a gang so that its sites together, and the links between them, are as its group wants: as the policy has
+    it, else by the policy on fewer sites, the roomiest first."""
+    if wants is None or not (wants.sets or wants.link):
+        return place(rooms)
+    lacks = lacking(wants, values, quotes)
+    first = place(rooms.copy())
+    if isinstance(first, Unplaced) or not (why := lacks(first)):
+        return first
+    for some in sets([SiteId(name) for name in rooms.by_idle()], len(first.parts), PAIRS):
+        answer = place(rooms.only(some))
+        if isinstance(answer, GangPlacement) and not lacks(answer):
+            return answer
+    return Unplaced(f"no set of sites with room was found that meets: {why}")
+
+
+def lacking(
+    wants: GroupRequirements | None, values: Values, quotes: Mapping[SiteId, Quote]
+) -> Callable[[GangPlacement], str]:
+    """Return what says of a placement which wish for its sites together, or for a link between them, is not met; it
+    says nothing if all are."""
+
+    def lacks(answer: GangPlacement) -> str:
+        if wants is None or not (wants.sets or wants.link):
+            return ""
+        used = {SiteId(site) for site in answer.sites}
+        for failed in wants.failed_by_set({site: values.get(site, {}) for site in used}):
+            return f"{failed.text} ({failed.found})"
+        for one, other in combinations(sorted(used), 2):
+            site = {name: value for name, value in values.get(other, {}).items() if name.startswith("site.")}
+            for failed in wants.failed_between({**site, **between(quotes, one, other)}):
+                return f"{one} to {other}: {failed.text} ({failed.found})"
+        return ""
+
+    return lacks
+
+
+def ranked(place: Callable[[Rooms], Answer], rooms: Rooms, ranks: Mapping[SiteId, float] | None) -> Answer:
+    """Place a gang on the fewest sites of highest rank that hold it, those of equal rank together; sites without a rank
+    come last. `ranks` None: the group ranks none."""
+    if ranks is None:
+        return place(rooms)
+    levels = sorted({ranks.get(SiteId(name), -inf) for name in rooms.names()}, reverse=True)
+    for level in levels[:-1]:
+        answer = place(rooms.only(name for name in rooms.names() if ranks.get(SiteId(name), -inf) >= level))
+        if isinstance(answer, GangPlacement):
+            return answer
+    return place(rooms)
+
+
+def between(quotes: Mapping[SiteId, Quote], one: SiteId, other: SiteId) -> dict[str, Value]:
+    """Return the values of the link between two sites as one of them measured it; empty: neither told of it."""
+    for here, there in ((other, one), (one, other)):
+        for link in quotes[here].links if here in quotes else ():
+            if link.site == there:
+                return facts.of_estimate(link)
+    return {}
+
+
+def _nowhere(spec: GroupSpec, alike: ComponentSpec, values: Values) -> str:
+    wants = component_requirements(spec, alike)
+    rows = []
+    for site in sorted(values)[:3]:
+        failed = wants.failed(values[site], home=True)
+        rows.append(f"{site}: {failed[0].found or failed[0].text}" if failed else "")
+    more = " and more" * (len(values) > 3)
+    return f"no site meets {' && '.join(alike.requirements)[:200]} ({'; '.join(filter(None, rows))}{more})"

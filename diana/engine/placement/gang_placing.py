@@ -1,0 +1,112 @@
+"""The placement of a group's gangs, one after the other: each whole, or none of it (SPEC K2, K5)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from diana.engine.handover import gang_attempts, origin
+from diana.engine.handover.gang_book import GangAttempts
+from diana.engine.journal.effects import Refusal
+from diana.engine.journal.records import GroupPlaced, JobsCancelled
+from diana.engine.journal.state import Group
+from diana.engine.placement import gang_planning, recall
+from diana.engine.placement.draft import Draft
+from diana.engine.placement.manifest import Manifest
+from diana.engine.placement.parts import part_of
+from diana.engine.site.context import Context
+from diana.engine.site.timers import GroupTimer
+from diana.model.ids import SiteId, group_of
+from diana.model.indexset import IndexSet
+from diana.model.job import gang
+from diana.model.job.spec import ComponentSpec
+from diana.model.views.decision import Decision
+
+
+class GangTry(NamedTuple):
+    placed: bool
+    why: str
+    """Why it has no place now; empty: it has one, or none waits."""
+
+
+def place_next(core: Context, group: Group, draft: Draft, manifest: Manifest) -> GangTry:
+    """Place the next gang of the group."""
+    _cancel_torn(core, group)
+    number = _next(core, group)
+    if number is None:
+        _look_again(core, group)
+        return GangTry(False, "")
+    draft.indices = gang.members(group.spec, number)
+    failed = core.book(GangAttempts).failed.get((group.group, number), frozenset())
+    answer = gang_planning.decide(core, draft, manifest, failed)
+    if isinstance(answer, Refusal):
+        return GangTry(False, answer.text)
+    place(core, group, number, answer, manifest)
+    return GangTry(True, "")
+
+
+def place(core: Context, group: Group, number: int, decision: Decision, manifest: Manifest) -> None:
+    """Place a gang as decided: alike components at one site are one part."""
+    assert decision.gang is not None
+    first, spec = number * group.spec.gang_size, group.spec
+    alike: dict[tuple[SiteId, ComponentSpec], list[int]] = {}
+    for one in decision.gang.components:
+        index = first + one.component
+        own = spec.component(index) if spec.components else ComponentSpec(processors=one.processors)
+        alike.setdefault((one.site, own), []).append(index)
+    parts = []
+    for at, ((site, own), members) in enumerate(alike.items()):
+        indices, divided = IndexSet.of(members), own.processors if spec.flexible is not None else 0
+        # Unguarded, since the guard of one site cannot have a component wait until others have shown that they run.
+        parts.append(part_of(group, at, site, indices, manifest, unguarded=True, processors=divided))
+    core.waiting_notes.pop(group.group, None)
+    told = recall.told(group, gang.members(spec, number), decision)
+    core.persist(GroupPlaced(group=group.group, decision=told, parts=tuple(parts)))
+    expected_s = {one.site: one.wait_s for one in decision.gang.components}
+    gang_attempts.placed(core, group, [part.subgroup for part in parts], expected_s)
+    for part in parts:
+        origin.offer(core, group, group.subgroups[part.subgroup])
+    if group.unplaced:
+        core.to_place.add(group.group)
+    core.notify(group.group)
+
+
+def _next(core: Context, group: Group) -> int | None:
+    """Return the first gang that waits whole, of which nothing runs any more, and that was not tried just now."""
+    book, closing = core.book(GangAttempts), _closing(core, group)
+    for number in gang.gangs_in(group.spec, group.placeable()):
+        if not closing.isdisjoint(gang.members(group.spec, number)):
+            continue
+        if book.not_before_s.get((group.group, number), 0.0) > core.now:
+            continue
+        return number
+    return None
+
+
+def _look_again(core: Context, group: Group) -> None:
+    """Look again when the first of the gangs that were given up may be tried anew."""
+    known = core.book(GangAttempts).not_before_s
+    waiting = gang.gangs_in(group.spec, group.placeable())
+    due = [at_s for number in waiting if (at_s := known.get((group.group, number), 0.0)) > core.now]
+    if due:
+        core.timers.set(GroupTimer("place", group.group), min(due))
+
+
+def _closing(core: Context, group: Group) -> IndexSet:
+    """Return the components that sites have not surely ended, of attempts that broke."""
+    some = (
+        old.cancel
+        for parts in core.state.disowned.values()
+        for part, old in parts.items()
+        if group_of(part) == group.group
+    )
+    return IndexSet.union(some)
+
+
+def _cancel_torn(core: Context, group: Group) -> None:
+    """Cancel components that wait though others of their gang have a result: it can never start whole again."""
+    torn = gang.ragged(group.spec, group.unplaced)
+    settled = IndexSet.of(index for index in torn if group.settled(gang.whole_gangs(group.spec, IndexSet.of([index]))))
+    if settled:
+        core.persist(JobsCancelled(group=group.group, indices=settled))
+        core.count("jobs_cancelled", len(settled))
+        core.to_check.add(group.group)

@@ -1,0 +1,319 @@
+"""Places for the components of a gang, from quotes to a decision with its reasons (SPEC K1-K3)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+from math import inf
+
+from msgspec import structs
+
+from diana.engine.handover import gang_attempts
+from diana.engine.journal.effects import Refusal
+from diana.engine.matching import gangs
+from diana.engine.matching.foreseeing import GRADS, Foresight, foresight
+from diana.engine.matching.match import with_model
+from diana.engine.messages.messages import Quote
+from diana.engine.placement import candidates
+from diana.engine.placement.draft import Draft
+from diana.engine.placement.manifest import Manifest, is_url
+from diana.engine.site.context import Context
+from diana.model.ids import SiteId
+from diana.model.indexset import IndexSet
+from diana.model.job.spec import ComponentSpec, GroupSpec
+from diana.model.sketch import Quantiles
+from diana.model.views.decision import ComponentPlace, Decision, GangDecision, GangSite
+from diana.model.words import counted
+from diana.policy.gang.policies import POLICIES, request_for
+from diana.policy.gang.requests import (
+    FlexibleRequest,
+    GangPlacement,
+    GangRequest,
+    NeededFile,
+    Rooms,
+    SiteRoom,
+    TransferTime,
+    Unplaced,
+    with_files,
+)
+from diana.policy.gang.soonest import GrowingRoom, LaterRoom, growing, soonest
+from diana.policy.grads.placing import GangChoice
+from diana.policy.pricing.demand import Candidate
+from diana.policy.pricing.sites import throughput_bytes_per_s
+
+MOST_SITES = 64
+"""Sites that a decision names."""
+MOST_FILES = 32
+"""Sets of holders that are looked at, those of most bytes; what the others hold counts for nothing."""
+
+
+def decide(
+    core: Context, draft: Draft, manifest: Manifest, failed: frozenset[SiteId] = frozenset()
+) -> Decision | Refusal:
+    """Place one gang of the draft by its policy: each component, where all can start soonest, or the reason why there
+    is no place. `failed`: sites that are taken only where the others would not do."""
+    spec = with_model(core, draft.spec, draft.owner)
+    field = candidates.field(core, draft, manifest)
+    claiming = gang_attempts.outstanding(core)
+    sites = [_site(each, field.quotes.get(each.site), claiming.get(each.site, 0)) for each in field.candidates]
+    open_sites = [site for site in sites if not site.rejected]
+    rooms = [_room(site, field.quotes[site.site], claiming.get(site.site, 0)) for site in open_sites]
+    files = _files(draft, manifest)
+    name = spec.gang_placement or _suggested(spec, bool(files))
+    if name == GRADS and spec.learned and not spec.model:
+        # Too few runs have taught anything yet.
+        name = _suggested(spec, bool(files))
+    if name not in POLICIES and name != GRADS:
+        return Refusal(code="usage", text=f"gang.placement: {name[:60]!r} is no placement of this release")
+    asked = spec.flexible if spec.flexible is not None else spec.components
+    request = gangs.for_components(spec, with_files(_bounded(spec, request_for(asked)), files), field.values)
+    if isinstance(request, Unplaced):
+        return _refusal(request, sites, spec)
+    time, wants = _transfer_time(field.candidates), draft.match(core).requirements
+    lacks = gangs.lacking(wants, field.values, field.quotes)
+    seen = (
+        foresight(core, spec, field.values, field.quotes, lacks, _past(core, draft, field.quotes))
+        if spec.model
+        else None
+    )
+    if isinstance(seen, Unplaced):
+        return _refusal(seen, sites, spec)
+    if name == GRADS and seen is None:
+        return Refusal(code="usage", text=f"gang.placement: {GRADS} places by a model; write package.model")
+    ranks = field.ranks if spec.rank else None
+    choices: dict[GangPlacement, GangChoice] = {}
+    untold: list[bool] = []
+
+    def by_policy(some: Rooms) -> GangPlacement | Unplaced:
+        # No history of pairs: the quote round has chosen the sites that are worth a look.
+        return POLICIES[name](request, some, time, None)
+
+    def matched(some: Rooms) -> GangPlacement | Unplaced:
+        return gangs.matched(by_policy, some, wants, field.values, field.quotes)
+
+    def place(some: Rooms) -> GangPlacement | Unplaced:
+        if name != GRADS or seen is None:
+            return gangs.ranked(matched, some, ranks)
+        choice = seen.place(request, some, time)
+        untold.append(choice.untold)
+        if isinstance(choice.placement, GangPlacement):
+            choices[choice.placement] = choice
+        return choice.placement
+
+    found = soonest(place, [room for room in rooms if room.now.name not in failed])
+    if failed and isinstance(found.answer, Unplaced):
+        found = soonest(place, rooms)
+    answer = found.answer
+    if isinstance(answer, Unplaced):
+        # What is not known yet is known soon.
+        return _refusal(replace(answer, never=answer.never and not any(untold)), sites, spec)
+    choice = choices.get(answer)
+    if choice is None and seen is not None:
+        choice = GangChoice(answer, seen.of(answer, Rooms([room.after(found.after_s) for room in rooms])))
+    places = _places(answer, spec, files, {room.now.name: room for room in rooms})
+    count, used = len(places), len(answer.sites)
+    near = f"; its files are there after {answer.transfer_s:.0f} s" if answer.transfer_s >= 1 else ""
+    full = f"; their processors are expected to be free in {found.after_s:.0f} s" if found.after_s >= 1 else ""
+    reason = (
+        f"{counted(count, 'component')} at {counted(used, 'site')} by {name}: "
+        f"{', '.join(answer.sites[:8])}{' and more' * (used > 8)}{_divided(spec, answer)}{near}{full}"
+        f"{_foretold(choice)}"
+    )
+    sites.sort(key=lambda site: (bool(site.rejected), -site.idle, site.site))
+    speeds = {site: one.speed if 0 < one.speed < inf else 0.0 for site, one in field.quotes.items()}
+    told = GangDecision(
+        policy=name,
+        components=tuple(structs.replace(place, speed=speeds[place.site]) for place in places),
+        sites=tuple(sites[:MOST_SITES]),
+        transfer_s=float(answer.transfer_s),
+        wait_s=found.after_s,
+    )
+    if choice is not None and seen is not None:
+        told = _with_prediction(told, choice, seen, spec)
+    return Decision(
+        plan="whole" if used == 1 else "split",
+        reason=reason,
+        whole_s=0.0,
+        split_s=0.0,
+        candidates=(),
+        parts=(),
+        decided_at_s=core.now,
+        rejected=len(sites) - len(open_sites),
+        gang=told,
+    )
+
+
+def _bounded(spec: GroupSpec, request: GangRequest) -> GangRequest:
+    """Return the request with no more components than indices are kept for."""
+    if isinstance(request, FlexibleRequest) and spec.flexible is not None and not request.splits:
+        return replace(request, most_components=spec.flexible.most)
+    return request
+
+
+def _divided(spec: GroupSpec, answer: GangPlacement) -> str:
+    if spec.flexible is None:
+        return ""
+    some = [str(part.processors) for part in answer.parts]
+    return f", {spec.flexible.processors} divided as {'+'.join(some[:8])}{' and more' * (len(some) > 8)}"
+
+
+def _past(core: Context, draft: Draft, sites: Iterable[SiteId]) -> dict[SiteId, Quantiles]:
+    """Return the ratios of past gangs like these, by site."""
+    found = ((site, candidates.past_ratios(core, draft, site)) for site in sites)
+    return {site: past for site, past in found if past is not None}
+
+
+def _foretold(choice: GangChoice | None) -> str:
+    if choice is None:
+        return ""
+    if choice.prediction.seconds == inf:
+        return f"; its model gives no time: {choice.prediction.why}"
+    second = ", ".join(choice.runner_up.sites[:3])
+    other = f", second best {second} in {choice.runner_up.seconds:.1f} s" if second else ""
+    searched = f" ({counted(choice.models, 'placement')} tried, bound {choice.most_models:,}{other})"
+    return f"; it is to run {choice.prediction.seconds:.1f} s{searched if choice.models else ''}"
+
+
+def _with_prediction(told: GangDecision, choice: GangChoice, seen: Foresight, spec: GroupSpec) -> GangDecision:
+    """Add what the group's model says of the placement, and how it was searched."""
+    found = choice.prediction
+    told = structs.replace(
+        told,
+        models=choice.models,
+        most_models=choice.most_models,
+        kinds=choice.kinds,
+        searched_sites=choice.sites,
+        runner_up=choice.runner_up.sites[:MOST_SITES],
+        runner_up_s=choice.runner_up.seconds if choice.runner_up.sites else 0.0,
+    )
+    if found.seconds == inf:
+        return told
+    low_s, high_s, runs = seen.range_s(found, [str(one.site) for one in told.components])
+    components = tuple(
+        structs.replace(
+            one,
+            run_s=found.part_s[at],
+            model_s=seen.model_s(one.site, found.part_s[at]),
+            items=found.items[at] if found.items else 0,
+        )
+        for at, one in enumerate(told.components)
+    )
+    return structs.replace(
+        told,
+        components=components,
+        run_s=found.seconds,
+        run_low_s=low_s,
+        run_high_s=high_s,
+        runs_seen=runs,
+        mapper=spec.mapper.kind if spec.mapper is not None else "",
+    )
+
+
+def _suggested(spec: GroupSpec, reads: bool) -> str:
+    if spec.model and not spec.rank:
+        return GRADS
+    if spec.flexible is not None:
+        return "flexible-min"
+    return "close-to-files" if reads else "worst-fit"
+
+
+def _site(candidate: Candidate, quote: Quote | None, claiming: int) -> GangSite:
+    """`claiming`: processors there that gangs of this origin have yet to claim."""
+    if quote is None or candidate.rejected:
+        return GangSite(site=candidate.site, rejected=candidate.rejected or "gave no quote in time")
+    idle, widest = max(0, min(quote.free_slots, quote.slots) - claiming), max(0, quote.widest)
+    return GangSite(site=candidate.site, idle=idle, slots=quote.slots, widest=widest, age_s=float(candidate.age_s))
+
+
+def _room(site: GangSite, quote: Quote, claiming: int) -> GrowingRoom:
+    now = SiteRoom(site.site, site.idle, site.slots, site.widest, max(0, quote.free_gpus))
+    # What this origin's other gangs wait for there comes to them first.
+    return growing(now, (LaterRoom(one.after_s, one.processors - claiming, one.gpus) for one in quote.coming))
+
+
+def _files(draft: Draft, manifest: Manifest) -> tuple[NeededFile, ...]:
+    """Return the files that the first gang reads, those that the same sites hold as one: each component reads all of
+    them. What everybody reads by URL is near to nobody."""
+    first = IndexSet.of([draft.indices.bounds[0]])
+    found: dict[tuple[SiteId, ...], tuple[str, float]] = {}
+    for need in manifest.needs(first):
+        holders = tuple(sorted(holder for holder in need.holders if not is_url(holder)))
+        if holders:
+            name, size = found.get(holders, (need.files[0].ref, 0.0))
+            found[holders] = (name, size + need.size_bytes())
+    some = sorted(found.items(), key=lambda each: -each[1][1])[:MOST_FILES]
+    return tuple(NeededFile(name, size, holders) for holders, (name, size) in some)
+
+
+def _transfer_time(field: list[Candidate]) -> TransferTime:
+    to = {str(each.site): each for each in field}
+
+    def seconds(source: str, site: str, size: float) -> float:
+        if source == site:
+            return 0.0
+        there = to[site]
+        link = there.links.get(SiteId(source), there.link)
+        rate = there.fetch_bytes_per_s.get(SiteId(source), 0.0) if SiteId(source) not in there.links else 0.0
+        rate = rate or throughput_bytes_per_s(link)
+        return link.rtt_s + size / rate if rate > 0 else inf
+
+    return seconds
+
+
+def _places(
+    answer: GangPlacement, spec: GroupSpec, files: tuple[NeededFile, ...], rooms: dict[str, GrowingRoom]
+) -> tuple[ComponentPlace, ...]:
+    each = _one_by_one(spec)
+    used = Counter[str]()
+    for part in answer.parts:
+        used[part.site] += part.processors
+    sizes = {file.name: int(file.bytes) for file in files}
+    return tuple(
+        ComponentPlace(
+            component=part.component,
+            name=each[part.component].name if each else "",
+            processors=part.processors,
+            gpus=each[part.component].gpus if each else 0,
+            site=SiteId(part.site),
+            sources=tuple(dict.fromkeys(file.source for file in part.files if file.source != part.site)),
+            bytes_in=sum(sizes[file.name] for file in part.files if file.source != part.site),
+            transfer_s=float(part.transfer_s),
+            wait_s=rooms[part.site].holds_after_s(used[part.site]),
+        )
+        for part in answer.parts
+    )
+
+
+def _one_by_one(spec: GroupSpec) -> list[ComponentSpec]:
+    return [each for each in spec.components for _ in range(each.count)]
+
+
+def _refusal(answer: Unplaced, sites: list[GangSite], spec: GroupSpec) -> Refusal:
+    known = {site.site for site in sites}
+    rejected = {site.site: site.rejected for site in sites if site.rejected}
+    for each in spec.components:
+        if each.site and (why := rejected.get(SiteId(each.site))):
+            return Refusal(code="unplaceable", text=f"component at {each.site}: {why}")
+        if each.site and each.site not in known:
+            return Refusal(code="usage", text=f"component at {each.site}: no site known here; see diana sites")
+    told = [f"{site}: {why}" for site, why in rejected.items()]
+    others = f" ({'; '.join(told[:3])}{' and more' * (len(told) > 3)})" if told else ""
+    when = "these sites cannot take this gang, idle or not" if answer.never else "no place for this gang now"
+    more = _would_fit(spec, sites) if answer.never else ""
+    return Refusal(code="unplaceable" if answer.never else "retry", text=f"{when}: {answer.reason}{others}{more}")
+
+
+def _would_fit(spec: GroupSpec, sites: list[GangSite]) -> str:
+    """Return how much of such a gang these sites hold when they are idle, as the end of a line; empty: it is not known,
+    or not what it lacks."""
+    open_sites = [site for site in sites if not site.rejected]
+    widths = {each.processors for each in spec.components}
+    if spec.flexible is not None:
+        whole = sum(site.slots for site in open_sites)
+        return f"; --flexible {whole} is the most that fits" if 0 < whole < spec.flexible.processors else ""
+    if len(widths) != 1 or any(each.site or each.gpus or each.requirements for each in spec.components):
+        return ""
+    (width,) = widths
+    count = sum(site.slots // width for site in open_sites if site.widest >= width)
+    return f"; --components {count}x{width} is the most that fits" if 0 < count < spec.gang_size else ""

@@ -1,0 +1,272 @@
+"""Requests for gangs, the sites they may use, and the answer of a placement policy (SPEC K1, K2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from diana.model.words import counted
+
+TransferTime = Callable[[str, str, float], float]
+"""Seconds that a number of bytes need from one site (first) to another (second); 0 within a site, infinite where no way
+is known."""
+
+
+class NeededFile(NamedTuple):
+    """A file that a component reads, whole, and the sites that hold a replica of it."""
+
+    name: str
+    bytes: float
+    sites: tuple[str, ...]
+
+
+class Component(NamedTuple):
+    """One component of a gang: so many processors of one site, at one time with those of the others."""
+
+    processors: int
+    site: str = ""
+    """The site it has to run at (a fixed request); empty: any."""
+    gpus: int = 0
+    files: tuple[NeededFile, ...] = ()
+    sites: frozenset[str] | None = None
+    """The only sites that meet its requirements; None: it has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class FlexibleRequest:
+    """So many processors in all, which the policy may divide into components."""
+
+    processors: int
+    minimum: int = 1
+    """Least processors of a component."""
+    most_components: int = 0
+    """0: as many as there are sites."""
+    files: tuple[NeededFile, ...] = ()
+    """Read by each component."""
+    splits: tuple[tuple[int, ...], ...] = ()
+    """The only divisions allowed, the preferred ones first; none: any within the bounds."""
+
+
+@dataclass(frozen=True, slots=True)
+class SiteRoom:
+    """The room that a site has for components."""
+
+    name: str
+    idle: int
+    """Processors that are idle, or will be at the time the gang starts."""
+    total: int
+    widest: int = 0
+    """Processors one component may have there; 0: all of them."""
+    idle_gpus: int = 0
+
+
+class PlacedFile(NamedTuple):
+    name: str
+    source: str
+    transfer_s: float
+
+
+class PlacedComponent(NamedTuple):
+    """A component's place."""
+
+    component: int
+    """Its number in the request, from 0; in a flexible request, its number among those that were made."""
+    processors: int
+    site: str
+    files: tuple[PlacedFile, ...] = ()
+
+    @property
+    def transfer_s(self) -> float:
+        """Estimated seconds until its inputs are at its site, one file after the other."""
+        return sum(file.transfer_s for file in self.files)
+
+
+@dataclass(frozen=True, slots=True)
+class GangPlacement:
+    """A place for each component, in the order of the request."""
+
+    parts: tuple[PlacedComponent, ...]
+
+    @property
+    def transfer_s(self) -> float:
+        """The gang's file transfer time (FTT): that of its slowest component (Mohamed & Epema, section 6.1)."""
+        return max((part.transfer_s for part in self.parts), default=0.0)
+
+    @property
+    def sites(self) -> tuple[str, ...]:
+        """The sites in use, each once, in the order of the components."""
+        return tuple(dict.fromkeys(part.site for part in self.parts))
+
+    @property
+    def spread(self) -> float:
+        """Sites over components (section 7.8), in (0, 1]."""
+        return len(self.sites) / len(self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Unplaced:
+    """No place for the gang now."""
+
+    reason: str
+    """A line with the component, what it wants and the nearest there is."""
+    component: int = -1
+    """The component that found none; -1: the request as a whole."""
+    never: bool = False
+    """True if idle sites would not do either."""
+
+
+class Rooms:
+    """The rooms of the sites while one gang is placed: each component that finds a place leaves less. A quota, a
+    fraction of a site's processors in (0, 1], bounds how full gangs may make a site, so that its own users are not
+    starved (Sonmez et al., section 4.1)."""
+
+    def __init__(self, sites: Sequence[SiteRoom], quota: float = 1.0) -> None:
+        self._quota = quota
+        self._sites = {site.name: site for site in sites}
+        self._left = {site.name: self._usable(site) for site in sites}
+        self._gpus = {site.name: site.idle_gpus for site in sites}
+
+    def _usable(self, site: SiteRoom) -> int:
+        busy = site.total - site.idle
+        return max(0, min(site.idle, int(self._quota * site.total + 1e-9) - busy))
+
+    def copy(self) -> Rooms:
+        """Return the same rooms; what one takes the other keeps."""
+        other = Rooms((), self._quota)
+        other._sites, other._left, other._gpus = self._sites, dict(self._left), dict(self._gpus)
+        return other
+
+    def only(self, names: Iterable[str]) -> Rooms:
+        """Return the rooms of these sites alone, in their order here; what one takes the other keeps."""
+        other, kept = Rooms((), self._quota), frozenset(names)
+        other._sites = {name: site for name, site in self._sites.items() if name in kept}
+        other._left = {name: left for name, left in self._left.items() if name in kept}
+        other._gpus = {name: gpus for name, gpus in self._gpus.items() if name in kept}
+        return other
+
+    def left(self, site: str) -> int:
+        """Return the processors that the site still has for this gang."""
+        return self._left[site]
+
+    def widest(self, site: str) -> int:
+        """Return the processors that one more component may have there."""
+        most = self._sites[site].widest
+        return min(self._left[site], most) if most else self._left[site]
+
+    def widest_of(self, site: str) -> int:
+        """Return the processors that one component may have there when the site is idle."""
+        return self._most(self._sites[site])
+
+    def fits(self, site: str, component: Component) -> bool:
+        return (
+            site in self._left
+            and self.widest(site) >= component.processors
+            and self._gpus[site] >= component.gpus
+            and component.site in ("", site)
+            and (component.sites is None or site in component.sites)
+        )
+
+    def take(self, site: str, component: Component) -> None:
+        self._left[site] -= component.processors
+        self._gpus[site] -= component.gpus
+
+    def by_idle(self) -> list[str]:
+        """Return the sites by decreasing room, those with equal room in their order."""
+        return sorted(self._left, key=lambda name: -self._left[name])
+
+    def names(self) -> list[str]:
+        return list(self._left)
+
+    def none_for(self, index: int, component: Component) -> Unplaced:
+        """Return the line for a component that fits nowhere."""
+        wanted = _wanted(component)
+        if component.site:
+            known = self._sites.get(component.site)
+            if known is None:
+                return Unplaced(f"component {index + 1} has to run at {component.site}, which takes none now", index)
+            why = f"{component.site} has {self._left[component.site]} idle of {known.total}"
+            never = self._most(known) < component.processors
+            return Unplaced(f"component {index + 1} wants {wanted}; {why}", index, never)
+        if not self._sites:
+            return Unplaced(f"component {index + 1} wants {wanted}; no site may run it", index, True)
+        name = max(self._sites, key=self.widest)
+        never = all(self._most(site) < component.processors for site in self._sites.values())
+        if never:
+            largest = max(self._sites.values(), key=self._most)
+            why = f"the largest site, {largest.name}, gives {self._most(largest)} at most"
+        else:
+            # The components before this one hold some, wherever the sites are looked at as idle.
+            why = f"the most that is {'left' if index else 'idle'} is {self.widest(name)} at {name}"
+        return Unplaced(f"component {index + 1} wants {wanted}; {why}", index, never)
+
+    def largest(self, sites: int, minimum: int) -> int:
+        """Return the processors that the largest sites, so many, have together when they are idle; those that cannot
+        hold a component of the minimum are left out."""
+        sizes = sorted((self._most(site) for site in self._sites.values()), reverse=True)
+        return sum(size for size in sizes[:sites] if size >= minimum)
+
+    def _most(self, site: SiteRoom) -> int:
+        whole = int(self._quota * site.total + 1e-9)
+        return min(whole, site.widest) if site.widest else whole
+
+
+def _wanted(component: Component) -> str:
+    gpus = f" and {counted(component.gpus, 'GPU')}" if component.gpus else ""
+    return f"{counted(component.processors, 'processor')}{gpus}"
+
+
+GangRequest = Sequence[Component] | FlexibleRequest
+
+
+def with_files(request: GangRequest, files: tuple[NeededFile, ...]) -> GangRequest:
+    """Return the request with files that each component reads besides its own."""
+    if not files:
+        return request
+    if isinstance(request, FlexibleRequest):
+        return replace(request, files=(*request.files, *files))
+    return [each._replace(files=(*each.files, *files) if each.files else files) for each in request]
+
+
+def in_order(components: Sequence[Component]) -> list[tuple[int, Component]]:
+    """Return the components with their numbers in the order of placement: those whose site is given first, for the
+    others cannot be let take their room; then by decreasing size, which raises the chance of the large ones."""
+    return sorted(enumerate(components), key=lambda each: (not each[1].site, -each[1].processors))
+
+
+class NearestReplicas:
+    """Replicas of least transfer time (SPEC K3). A site is looked at once for a set of files, however many components
+    read it."""
+
+    def __init__(self, transfer_time: TransferTime) -> None:
+        self._time = transfer_time
+        self._known: dict[tuple[NeededFile, ...], dict[str, tuple[PlacedFile, ...]]] = {}
+
+    def nearest(self, files: tuple[NeededFile, ...], site: str) -> tuple[PlacedFile, ...]:
+        """Return the replica of each file with the smallest transfer time to the site, ties by name."""
+        known = self._known.setdefault(files, {})
+        if site not in known:
+            known[site] = tuple(self.of_file(file, site, file.sites) for file in files)
+        return known[site]
+
+    def of_file(self, file: NeededFile, site: str, sources: Iterable[str]) -> PlacedFile:
+        """Return the best of these replicas; infinitely far where there is none."""
+        times = [(self._time(source, site, file.bytes), source) for source in sorted(sources)]
+        seconds, source = min(times, default=(float("inf"), ""))
+        return PlacedFile(file.name, source, seconds)
+
+
+def one_by_one(
+    components: Sequence[Component], rooms: Rooms, transfer_time: TransferTime, order: Callable[[], Sequence[str]]
+) -> GangPlacement | Unplaced:
+    """Place components in decreasing order of size, each at the first site with room in the order of the moment."""
+    replicas = NearestReplicas(transfer_time)
+    parts: list[PlacedComponent] = []
+    for index, component in in_order(components):
+        site = next((name for name in order() if rooms.fits(name, component)), None)
+        if site is None:
+            return rooms.none_for(index, component)
+        rooms.take(site, component)
+        files = replicas.nearest(component.files, site)
+        parts.append(PlacedComponent(index, component.processors, site, files))
+    return GangPlacement(tuple(sorted(parts)))

@@ -1,0 +1,209 @@
+"""Expressions of a small, typed part of CEL (cel.dev), by Google's library; no other module knows it.
+
+The part is chosen so that an expression costs no more than its length: no loops, no joining of texts or lists, no
+patterns, no untyped values. All numbers are doubles: a whole number in the text is read as one. Types and names are
+checked when the text is read, so that evaluating fails only where a site does not tell a value.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from diana.policy.requirements.names import RESERVED, SCOPES, Value, is_over_set
+
+if TYPE_CHECKING:
+    from cel_expr_python import cel
+
+MOST_CHARACTERS = 4096
+"""Characters of one expression."""
+_CONFIG = """
+stdlib:
+  disable_macros: true
+  exclude_functions:
+    - name: "_+_"
+      overloads:
+        - id: "add_string"
+        - id: "add_list"
+        - id: "add_bytes"
+    - name: "dyn"
+    - name: "matches"
+    - name: "size"
+"""
+_SIZE = "SetSize"
+"""The library's own name for `size`: its size() gives whole numbers, and cannot be replaced."""
+_LOOPS = frozenset({"map", "filter", "all", "exists", "exists_one", "has"})
+_PIECE = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[A-Za-z_]\w*|\d[\w.]*(?:(?<=[eE])[+-]\d+)?""")
+"""A quoted text, a word or a number."""
+_NAME = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)?")
+_FAULT = re.compile(r"ERROR: <input>:-?\d+:(-?\d+): ([^\n]*)")
+_UNDECLARED = re.compile(r"undeclared reference to '([^']*)'")
+_MISMATCH = re.compile(r"found no matching overload for '([^']*)' applied to '\((.*)\)'")
+_KINDS = {"double": "a number", "string": "a text", "bool": "true or false"}
+
+Constants = tuple[tuple[str, bool], ...]
+"""Swept names of one value, and whether it is a text; sorted by name."""
+
+
+class Untold(NamedTuple):
+    """There is no value, and why."""
+
+    why: str
+
+
+class Expression:
+    """A text that was read without a fault."""
+
+    def __init__(self, text: str, names: tuple[str, ...], program: cel.Expression, result: str) -> None:
+        self.text = text
+        self.names = names
+        """Names that it holds, sorted; those within its quotes too."""
+        self.result = result
+        """Type of its value: bool, double or string, or another that no requirement has."""
+        self._program = program
+
+    def value(self, values: Mapping[str, Value]) -> bool | float | str | Untold:
+        """Evaluate by the values of its names; those that are missing are not told."""
+        cel = _library()
+        data = {name: _given(values[name]) for name in self.names if name in values}
+        try:
+            found = self._program.eval(data=data)
+        except RuntimeError as error:
+            return Untold(_first_line(str(error)))
+        if found.type() == cel.Type.ERROR:
+            missing = [name for name in self.names if name not in values]
+            told = f"{', '.join(missing)} not told" if missing else _first_line(str(found.plain_value()))
+            return Untold(told)
+        plain: bool | float | str = found.plain_value()
+        return plain
+
+
+def read(text: str, scope: str, constants: Constants = ()) -> Expression:
+    """Read an expression that may hold the names of this scope (`names.SCOPES`). ValueError: one line that says why it
+    is none."""
+    if len(text) > MOST_CHARACTERS:
+        raise ValueError(f"{len(text):,} characters; an expression has at most {MOST_CHARACTERS:,}")
+    if not text.strip():
+        raise ValueError("it is empty; write a comparison, such as site.memory_bytes >= 8e9")
+    if not all(c.isprintable() or c in "\n\t" for c in text):
+        raise ValueError("it holds a character that cannot be printed; remove it")
+    return _read(text, scope, constants)
+
+
+@lru_cache(maxsize=1024)
+def _read(text: str, scope: str, constants: Constants) -> Expression:
+    environment = _environment(scope, constants)
+    known = {*SCOPES[scope], *(name for name, _ in constants)}
+    try:
+        program = environment.compile(_PIECE.sub(_in_doubles, text))
+        kind: str = program.return_type().name().lower()
+    except (RuntimeError, UnicodeError) as error:
+        raise ValueError(_told(str(error), text, known)) from None
+    names = tuple(sorted({found for found in _NAME.findall(text) if found in known}))
+    return Expression(text, names, program, kind)
+
+
+def _in_doubles(found: re.Match[str]) -> str:
+    piece = found[0]
+    if piece == "size":
+        return _SIZE
+    return f"{piece}.0" if piece.isdecimal() else piece
+
+
+@cache
+def _library() -> Any:
+    from cel_expr_python import cel
+
+    return cel
+
+
+@lru_cache(maxsize=256)
+def _environment(scope: str, constants: Constants) -> cel.Env:
+    cel = _library()
+    of = cel.Type
+    number, text, numbers, texts = of.DOUBLE, of.STRING, of.List(of.DOUBLE), of.List(of.STRING)
+    variables = {}
+    for name, known in SCOPES[scope].items():
+        one, some = (text, texts) if known.text else (number, numbers)
+        variables[name] = some if known.many or is_over_set(name) else one
+    variables.update((name, text if is_text else number) for name, is_text in constants)
+
+    def function(name: str, *overloads: tuple[Any, Any, list[Any]]) -> Any:
+        made = [
+            cel.Overload(f"{name}_{at}", result, taken, False, act) for at, (act, result, taken) in enumerate(overloads)
+        ]
+        return cel.FunctionDecl(name, made)
+
+    functions = [
+        function("sum", (lambda some: float(sum(some)), number, [numbers])),
+        function("min", (_least, number, [numbers]), (min, number, [number, number])),
+        function("max", (_most, number, [numbers]), (max, number, [number, number])),
+        function(_SIZE, (_size, number, [of.List(of.DYN)]), (_size, number, [text])),
+        function("suffix", (_suffix, of.BOOL, [text, texts]), (_suffixes, of.BOOL, [texts, texts])),
+    ]
+    return cel.NewEnv(config=cel.NewEnvConfigFromYaml(_CONFIG), variables=variables, functions=functions)
+
+
+def _least(some: Sequence[float]) -> float:
+    return float(min(some, default=0.0))
+
+
+def _most(some: Sequence[float]) -> float:
+    return float(max(some, default=0.0))
+
+
+def _size(some: Sequence[object]) -> float:
+    return float(len(some))
+
+
+def _suffix(value: str, ends: Sequence[str]) -> bool:
+    """True if a member of the list is the suffix of the value (papers/grads-scheduling.txt, section 4.3.1)."""
+    return any(value.endswith(end) for end in ends)
+
+
+def _suffixes(values: Sequence[str], ends: Sequence[str]) -> bool:
+    """The same of each member of a set."""
+    return all(_suffix(value, ends) for value in values)
+
+
+def _given(value: Value) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
+# --- words for faults ----------------------------------------------------------------------------------------
+
+
+def _told(error: str, text: str, known: set[str]) -> str:
+    """Return one line for the author of a text that the library refused."""
+    faults = _FAULT.findall(error)
+    undeclared = [name for _, fault in faults for name in _UNDECLARED.findall(fault)]
+    if loop := next((name for name in undeclared if name in _LOOPS), ""):
+        return f"{loop}() is a loop; expressions have none, write sum, min, max or size of a name of the set"
+    if undeclared:
+        return _unknown(undeclared[0], known)
+    if not faults:
+        return "nested too deeply" if "recursion" in error else _first_line(error)
+    column, fault = int(faults[0][0]), faults[0][1]
+    if mismatch := _MISMATCH.search(fault):
+        operator, given = mismatch[1].strip("_").replace("_", " "), mismatch[2].split(", ")
+        return f"{operator} is not for {' and '.join(_KINDS.get(one, one) for one in given)}"
+    if "recursion" in fault:
+        return "nested too deeply"
+    at = _PIECE.sub(_in_doubles, text)[max(0, column - 15) : column + 15]
+    return f"not understood near {at!r}"
+
+
+def _unknown(name: str, known: set[str]) -> str:
+    if near := get_close_matches(name, sorted(known), 1):
+        return f"{name[:60]!r} is no name here; did you mean {near[0]}?"
+    if name in RESERVED:
+        return f"{name!r} is not understood here; the names are in docs/requirements.md"
+    kinds = ", ".join(sorted({one.partition(".")[0] + ".*" for one in known if "." in one}))
+    return f"{name[:60]!r} is no name here; want {kinds} (docs/requirements.md), or a swept name of one value"
+
+
+def _first_line(error: str) -> str:
+    return " ".join(error.partition("\n")[0].split())[:200]

@@ -1,0 +1,182 @@
+"""All requirements of one group, read once for its many sites."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from msgspec import structs
+
+from diana.model.job.spec import ComponentSpec, GroupSpec, Sweep
+from diana.model.job.sweep import sweep_size
+from diana.model.views.decision import FailedRequirement
+from diana.policy.requirements.expressions import Constants
+from diana.policy.requirements.judge import MOST_CHARACTERS, MOST_EXPRESSIONS, Rank, Requirements
+from diana.policy.requirements.names import RESERVED, SET, Value
+
+_WORD = re.compile(r"[A-Za-z_]\w*")
+
+
+class GroupRequirements:
+    """The wishes of a group for a site, for the link to it, and for all its sites together; and its rank of them."""
+
+    def __init__(self, spec: GroupSpec, *, unread: str = "") -> None:
+        """ValueError: one line, with the key, on the first expression that is none."""
+        self._unread = unread
+        swept = swept_values(spec.sweep)
+        constants = tuple((name, isinstance(value, str)) for name, value in sorted(swept.items()))
+        _check_size(spec)
+        self.own: dict[str, Value] = {**own_values(spec), **swept}
+        """Values of the names that speak of the group itself."""
+        try:
+            self.site = _read(spec.requirements, "requirements", constants)
+            self.link = _read(spec.link_requirements, "link_requirements", constants)
+            self.sets = _read(spec.set_requirements, "set_requirements", constants)
+            self.rank = _rank(spec.rank, constants) if spec.rank else None
+        except ValueError as error:
+            raise _of_sweep(error, spec.sweep, swept) from None
+
+    def failed(self, values: Mapping[str, Value], *, home: bool) -> tuple[FailedRequirement, ...]:
+        """Return what does not hold at a site, by its values and those of the link to it. `home`: there is no link."""
+        if self._unread:
+            return (FailedRequirement(text=self._unread),)
+        given = {**self.own, **values}
+        return self.site.failed(given) + (() if home else self.link.failed(given))
+
+    def may_hold(self, site: Mapping[str, Value]) -> bool:
+        """True unless the site surely fails by what is known of it without asking it."""
+        return not self.site or self.site.may_hold({**self.own, **site})
+
+    def failed_by_set(self, sites: Mapping[str, Mapping[str, Value]]) -> tuple[FailedRequirement, ...]:
+        """Return what does not hold of these sites together; `sites`: values of each by its id."""
+        return self.sets.failed({**self.own, **over_set(sites)}) if self.sets else ()
+
+    def failed_between(self, values: Mapping[str, Value]) -> tuple[FailedRequirement, ...]:
+        """Return what does not hold of the link between two sites of a gang; `values`: the link's, and those of one of
+        them."""
+        return self.link.failed({**self.own, **values})
+
+    def fits_set(self, sites: Mapping[str, Mapping[str, Value]]) -> bool:
+        """True if all of it holds of these sites together."""
+        return self.sets.holds({**self.own, **over_set(sites)})
+
+
+def component_requirements(spec: GroupSpec, component: ComponentSpec) -> GroupRequirements:
+    """Read what a component requires of its site beside its group. If this release cannot read it, no site meets it."""
+    resources = structs.replace(spec.resources, processors=component.processors, gpus=component.gpus)
+    alone = structs.replace(
+        spec,
+        requirements=component.requirements,
+        link_requirements=(),
+        set_requirements=(),
+        rank="",
+        resources=resources,
+        components=(),
+    )
+    return read_kept(alone)
+
+
+def read_kept(spec: GroupSpec) -> GroupRequirements:
+    """Read the requirements of a group that was accepted once. If this release cannot read them, no site meets them,
+    and each says why."""
+    try:
+        return GroupRequirements(spec)
+    except ValueError as error:
+        return GroupRequirements(GroupSpec(), unread=str(error))
+
+
+def over_set(sites: Mapping[str, Mapping[str, Value]]) -> dict[str, Value]:
+    """Return the values of the names over a set: a name that one of the sites does not tell is not told."""
+    ids = sorted(sites)
+    out: dict[str, Value] = {"set": tuple(ids)}
+    for name in sites[ids[0]] if ids else ():
+        over = name.replace("site.", "set.", 1)
+        column = [values[name] for values in (sites[one] for one in ids) if name in values]
+        if over not in SET or len(column) < len(ids):
+            continue
+        numbers = tuple(value for value in column if isinstance(value, float))
+        texts = tuple(value for value in column if isinstance(value, str))
+        out[over] = numbers if len(numbers) == len(ids) else texts
+    return out
+
+
+def plain(spec: GroupSpec) -> bool:
+    """True if the spec's expressions are few and short; a spec may come from anywhere."""
+    try:
+        _check_size(spec)
+    except ValueError:
+        return False
+    return True
+
+
+def _check_size(spec: GroupSpec) -> None:
+    own = (text for each in spec.components for text in each.requirements)
+    texts = (*own, *spec.requirements, *spec.link_requirements, *spec.set_requirements, spec.rank)
+    if len(texts) - 1 > MOST_EXPRESSIONS:
+        raise ValueError(f"group.requirements: {len(texts) - 1} expressions; a group has at most {MOST_EXPRESSIONS}")
+    if (total := sum(map(len, texts))) > MOST_CHARACTERS:
+        raise ValueError(f"group.requirements: {total:,} characters; a group has at most {MOST_CHARACTERS:,}")
+
+
+def _read(texts: tuple[str, ...], scope: str, constants: Constants) -> Requirements:
+    for at, text in enumerate(texts):
+        try:
+            Requirements([text], scope, constants)
+        except ValueError as error:
+            raise ValueError(f"group.{scope}[{at}]: {error}") from None
+    try:
+        return Requirements(texts, scope, constants)
+    except ValueError as error:
+        raise ValueError(f"group.{scope}: {error}") from None
+
+
+def _of_sweep(error: ValueError, sweep: Sweep, known: Mapping[str, Value]) -> ValueError:
+    """Return the error, in other words where it is about a swept name that has several values."""
+    where, _, why = str(error).partition(": ")
+    name = next((axis.name for axis in sweep.axes if why.startswith(f"'{axis.name}' is no name here")), "")
+    if not name or name in known:
+        return error
+    mend = "it is judged once for all jobs; write a group for each value, or [package.model], which takes the mean"
+    return ValueError(f"{where}: {name!r} has several values in this group, and {mend}")
+
+
+def _rank(text: str, constants: Constants) -> Rank:
+    try:
+        return Rank(text, constants)
+    except ValueError as error:
+        raise ValueError(f"group.rank: {error}") from None
+
+
+def swept_values(sweep: Sweep) -> dict[str, Value]:
+    """Return the swept names that have one value, the same for all jobs: a number if it reads as one."""
+    out: dict[str, Value] = {}
+    for axis in sweep.axes:
+        if axis.values:
+            values = set(axis.values)
+        else:
+            span = range(axis.start, axis.stop, axis.step or 1)
+            values = {str(span[0])} if len(span) == 1 else set()
+        if len(values) == 1 and _WORD.fullmatch(axis.name) and axis.name not in RESERVED:
+            out[axis.name] = _number_or_text(values.pop())
+    return out
+
+
+def _number_or_text(text: str) -> Value:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def own_values(spec: GroupSpec) -> dict[str, Value]:
+    """Return the values of the names that speak of the group."""
+    need = spec.resources
+    return {
+        "job.processors": float(need.processors),
+        "job.memory_bytes": float(need.memory_bytes),
+        "job.gpus": float(need.gpus),
+        "job.scratch_bytes": float(need.scratch_bytes),
+        "job.work_s": need.work_s,
+        "job.time_limit_s": need.time_limit_s,
+        "group.jobs": float(sweep_size(spec.sweep)),
+    }

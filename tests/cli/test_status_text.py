@@ -1,0 +1,142 @@
+"""`diana status`: on terminals of eighty columns, of gangs, and watched."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from diana.cli.groups import look
+from diana.cli.shared import output, parsing
+from diana.model.views.group import GroupStatus
+from diana.wire.client.messages import StatusResponse
+
+
+class FakeNode:
+    """Answers with its groups, and remembers which were asked for."""
+
+    def __init__(self, *groups: GroupStatus) -> None:
+        self.given = groups
+        self.asked: list[list[str]] = []
+
+    def groups(self, **options: Any) -> StatusResponse:
+        return StatusResponse(groups=self.given)
+
+    def status(self, groups: list[str], **options: Any) -> tuple[GroupStatus, ...]:
+        self.asked.append(groups)
+        return self.given
+
+
+def said(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], node: FakeNode, *words: str, columns: int = 0
+) -> str:
+    """The output of the verb, once; `columns`: on a terminal of so many."""
+
+    @contextmanager
+    def client(args: argparse.Namespace) -> Iterator[FakeNode]:
+        yield node
+
+    class Enough(Exception):
+        pass
+
+    def sleep(for_s: float) -> None:
+        raise Enough
+
+    monkeypatch.setattr(look, "client", client)
+    monkeypatch.setattr("time.sleep", sleep)
+    if columns:
+        monkeypatch.setattr(output, "on_terminal", lambda: True)
+        monkeypatch.setattr("shutil.get_terminal_size", lambda *fallback: os.terminal_size((columns, 24)))
+        monkeypatch.setenv("COLUMNS", str(columns))
+    command = look.COMMANDS["status"]
+    args = parsing.parse("status", "status", command, words)
+    try:
+        assert command.run(args) == 0
+    except Enough:
+        assert args.watch
+    return capsys.readouterr().out
+
+
+RUNNING = GroupStatus(
+    group="alpha-112", name="histograms", state="running", jobs=20_000, done=1_999, failed=12, running=40,
+    queued=17_949, level="Q2", priority=0.5, age_s=3700.0,
+)  # fmt: skip
+
+
+def test_eighty_columns_have_room_for_the_name_and_the_bar(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = said(monkeypatch, capsys, FakeNode(RUNNING), columns=80).splitlines()
+    assert lines[0].split() == ["GROUP", "NAME", "STATE", "JOBS", "PROGRESS", "DONE", "FAILED"]
+    assert "histograms" in lines[1] and "#x-....." in lines[1]
+    assert lines[2] == "(no room for LEVEL, RUNNING, WAITING, AGE; --json has all)"
+
+
+def test_the_bar_makes_way_for_the_name_and_a_long_name_for_the_numbers(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = said(monkeypatch, capsys, FakeNode(RUNNING), columns=56).splitlines()
+    assert lines[0].split() == ["GROUP", "NAME", "STATE", "JOBS", "DONE", "FAILED"]
+    from msgspec.structs import replace
+
+    lines = said(monkeypatch, capsys, FakeNode(replace(RUNNING, name="n" * 60)), columns=80).splitlines()
+    assert "nnnnnnnnnnnnnnnnnnnnn..." in lines[1] and "FAILED" in lines[0]
+    # Where nobody looks on, it is whole.
+    monkeypatch.setattr(output, "on_terminal", lambda: False)
+    assert "n" * 60 in said(monkeypatch, capsys, FakeNode(replace(RUNNING, name="n" * 60)))
+
+
+def test_gangs_have_a_column_that_leaves_first(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gang = GroupStatus(group="alpha-9", name="mpi", state="done", jobs=3, done=3, components=3, gangs=1)
+    wide = said(monkeypatch, capsys, FakeNode(RUNNING, gang)).splitlines()
+    assert "JOBS  GANGS" in wide[0] and "1 gang of 3: 1 over" in wide[1] and " 3  1 gang" in wide[1]
+    assert "GANGS" not in said(monkeypatch, capsys, FakeNode(RUNNING))
+    narrow = said(monkeypatch, capsys, FakeNode(RUNNING, gang), columns=80).splitlines()
+    assert "NAME" in narrow[0] and "PROGRESS" in narrow[0] and "GANGS" not in narrow[0]
+
+
+@pytest.mark.parametrize("words", [("--watch", "alpha-112"), ("alpha-112", "--watch"), ("alpha-112", "--watch", "1s")])
+def test_a_group_may_stand_before_and_behind_watch(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: tuple[str, ...]
+) -> None:
+    node = FakeNode(RUNNING)
+    assert "histograms" in said(monkeypatch, capsys, node, *words)
+    assert node.asked == [["alpha-112"]]
+
+
+def test_a_job_that_waits_is_explained_without_empty_lines_in_a_row(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from diana.model.views.queue import Waiting
+    from diana.wire.client.messages import ExplainResponse, JobStory
+
+    waits = Waiting(site="", jobs=176, note="wait for their turn at alpha")
+    answer = ExplainResponse(job=JobStory(job="alpha-10.150", state="waiting"), waiting=(waits,))
+
+    class Explains(FakeNode):
+        def explain(self, group: str) -> ExplainResponse:
+            return answer
+
+    @contextmanager
+    def client(args: argparse.Namespace) -> Iterator[FakeNode]:
+        yield Explains()
+
+    monkeypatch.setattr(look, "client", client)
+    command = look.COMMANDS["explain"]
+    assert command.run(parsing.parse("explain", "explain", command, ["alpha-10.150"])) == 0
+    assert capsys.readouterr().out == "alpha-10.150 waits for a site\n\n176 jobs wait for their turn at alpha\n"
+
+
+def test_no_group_that_is_not_over_is_no_word_about_those_that_are(capsys: pytest.CaptureFixture[str]) -> None:
+    from diana.cli.groups import groups
+
+    groups.show(StatusResponse(), active=True)
+    assert capsys.readouterr().out == "no groups that are not over\n"
+    groups.show(StatusResponse())
+    assert capsys.readouterr().out == "no groups; submit one with: diana submit FILE\n"

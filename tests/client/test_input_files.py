@@ -1,0 +1,27 @@
+"""Files a job names that cannot be sent: the line says what to do about each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from diana.client import steps
+from diana.errors import UsageError
+
+
+def test_each_file_that_cannot_be_sent_has_its_mend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def told(path: Path) -> str:
+        with pytest.raises(UsageError) as refusal:
+            steps.described(str(path), "x", "job")
+        return str(refusal.value).partition("; ")[2]
+
+    assert told(tmp_path / "none") == "mend its name, or make it"
+    assert told(tmp_path) == "name the files in it"
+
+    def closed(path: str, flags: int) -> int:
+        raise PermissionError(13, "Permission denied", path)
+
+    # Root may read everything.
+    monkeypatch.setattr(steps, "_nonblocking", closed)
+    assert told(tmp_path / "closed") == "make it readable for this account"

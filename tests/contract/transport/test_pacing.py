@@ -1,0 +1,34 @@
+"""The pace of a peer: what is beyond it is read later, and the peer is told when."""
+
+from __future__ import annotations
+
+from diana.adapters.grpc_transport import pacing
+from diana.adapters.grpc_transport.pacing import Paces, PeerPace
+from diana.model.ids import SiteId
+
+BETA = SiteId("beta")
+
+
+def test_bytes_beyond_the_burst_are_read_at_the_rate() -> None:
+    pace, now_s, read = PeerPace(0.0), 0.0, 0
+    while now_s < 10.0:
+        now_s += pace.charge(4 << 20, now_s)
+        read += 4 << 20
+    assert read <= pacing.BURST_BYTES + 10 * pacing.BYTES_PER_S + 2 * (4 << 20)
+
+
+def test_messages_beyond_the_burst_are_read_at_the_rate_however_small() -> None:
+    pace, now_s, read = PeerPace(0.0), 0.0, 0
+    while now_s < 5.0:
+        now_s += pace.charge(10, now_s)
+        read += 1
+    assert read <= pacing.BURST_MESSAGES + 5 * pacing.MESSAGES_PER_S + 2
+
+
+def test_who_dials_anew_gets_no_new_room_and_who_owes_nothing_is_forgotten() -> None:
+    paces = Paces()
+    assert paces.of(BETA, 0.0).charge(64 << 20, 0.0) > 10.0
+    for n in range(2 * pacing.MOST_SITES):
+        paces.of(SiteId(f"s{n}"), 1.0)
+    assert paces.of(BETA, 1.0).charge(1, 1.0) > 9.0
+    assert len(paces._of) <= pacing.MOST_SITES + 1

@@ -1,0 +1,122 @@
+"""Gangs keep the requirements of their group, of each component, of their sites together and of the links between them
+(SPEC G1)."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from diana.engine.journal import effects as fx
+from diana.engine.journal import records
+from diana.model.ids import GroupId, SiteId
+from diana.model.job.components import components_of
+from diana.model.job.spec import ComponentSpec, GroupSpec
+from tests.engine.bench import Grid, Site
+from tests.engine.builders import spec
+
+GIB = 2**30
+
+
+def grid(**memory_gib: int) -> Grid:
+    made = Grid({"binding": "early"}, **dict.fromkeys(memory_gib, 8))
+    for name, gib in memory_gib.items():
+        settings = msgspec.structs.replace(made[name].settings, memory_bytes=gib * GIB, domain=f"{name}.edu")
+        made[name].settings = settings
+        made[name].restart()
+    made.settle()
+    return made
+
+
+def measure(one: Site, other: str, seconds: float) -> None:
+    book = one.engine.core.view.book
+    book.link(SiteId(other)).rtt.add(one.grid.now, seconds)
+    book.fresh(SiteId(other))
+
+
+def gang(components: str | tuple[ComponentSpec, ...], **more: object) -> GroupSpec:
+    parts = components_of(components) if isinstance(components, str) else components
+    return msgspec.structs.replace(spec(1, **more), components=parts)
+
+
+def answer(made: Grid, wanted: GroupSpec) -> object:
+    made["alpha"].replies.pop(1, None)
+    made["alpha"].submit(wanted, 1, plan_only=True)
+    made.pass_time(60.0)
+    return made["alpha"].replies[1]
+
+
+def places(made: Grid, wanted: GroupSpec) -> list[str]:
+    found = answer(made, wanted)
+    assert isinstance(found, fx.DecisionMade) and found.decision.gang is not None, found
+    return [place.site for place in found.decision.gang.components]
+
+
+def test_all_components_keep_the_requirements_of_their_group() -> None:
+    made = grid(alpha=2, beta=8, gamma=8)
+    wanted = gang("2x4", requirements=("site.memory_bytes >= 8e9",))
+    assert sorted(places(made, wanted)) == ["beta", "gamma"]
+    found = answer(made, wanted)
+    assert isinstance(found, fx.DecisionMade) and found.decision.gang is not None
+    rejected = {site.site: site.rejected for site in found.decision.gang.sites}
+    assert rejected["alpha"] == "does not meet: site.memory_bytes >= 8e9"
+
+
+@pytest.mark.parametrize("policy", ["worst-fit", "close-to-files", "cluster-min"])
+def test_each_component_goes_where_its_own_requirements_hold(policy: str) -> None:
+    made = grid(alpha=2, beta=4, gamma=8)
+    large = ComponentSpec(name="large", processors=2, requirements=("site.memory_bytes >= 8e9",))
+    small = ComponentSpec(name="small", count=2, processors=2, requirements=("suffix(site.domain, ['beta.edu'])",))
+    anywhere = ComponentSpec(name="any", processors=8)
+    wanted = msgspec.structs.replace(gang((large, small, anywhere)), gang_placement=policy)
+    assert places(made, wanted) == ["gamma", "beta", "beta", "alpha"]
+
+
+def test_a_component_sees_its_own_processors() -> None:
+    made = grid(alpha=2, beta=4)
+    two = tuple(ComponentSpec(processors=n, requirements=("site.slots >= 2 * job.processors",)) for n in (4, 5))
+    found = answer(made, gang(two))
+    assert isinstance(found, fx.Refusal)
+    assert "component 2: no site meets site.slots >= 2 * job.processors (alpha: 8 >= 10 does not hold" in found.text
+
+
+def test_the_sites_of_a_gang_together_meet_what_is_wanted_of_a_set() -> None:
+    made = grid(alpha=2, beta=4, gamma=8)
+    assert len(set(places(made, gang("2x4")))) == 2
+    assert len(set(places(made, gang("2x4", set_requirements=("size(set) == 1",))))) == 1
+    assert len(set(places(grid(alpha=2, beta=4), gang("2x4", set_requirements=("size(set) == 1",))))) == 1
+    used = places(made, gang("2x4", set_requirements=("min(set.memory_bytes) >= 4e9",)))
+    assert set(used) == {"beta", "gamma"}
+    found = answer(made, gang("2x4", set_requirements=("sum(set.memory_bytes) >= 1e12",)))
+    assert isinstance(found, fx.Refusal)
+    assert "no set of sites with room was found that meets: sum(set.memory_bytes) >= 1e12" in found.text
+
+
+def test_the_links_between_the_components_count_and_not_only_those_from_home() -> None:
+    made = grid(alpha=8, beta=8, gamma=8)
+    for one, other, seconds in (("alpha", "beta", 0.01), ("alpha", "gamma", 0.01), ("beta", "gamma", 0.5)):
+        measure(made[one], other, seconds)
+        measure(made[other], one, seconds)
+    apart = gang("3x8", link_requirements=("link.rtt_s < 0.1",))
+    found = answer(made, apart)
+    assert isinstance(found, fx.Refusal) and "beta to gamma: link.rtt_s < 0.1 (0.5 < 0.1 does not hold)" in found.text
+    two = places(made, gang("2x8", link_requirements=("link.rtt_s < 0.1",)))
+    assert "alpha" in two and len(set(two)) == 2
+
+
+def test_a_link_that_nobody_measured_is_not_taken_for_the_one_from_home() -> None:
+    made = grid(alpha=8, beta=8, gamma=8)
+    for other in ("beta", "gamma"):
+        measure(made["alpha"], other, 0.01)
+    found = answer(made, gang("3x8", link_requirements=("link.rtt_s < 0.1",)))
+    assert isinstance(found, fx.Refusal) and "beta to gamma: link.rtt_s < 0.1 (link.rtt_s not told)" in found.text
+
+
+def test_a_gang_that_is_submitted_goes_where_it_was_planned() -> None:
+    made = grid(alpha=2, beta=4, gamma=8)
+    large = ComponentSpec(name="large", processors=2, requirements=("site.memory_bytes >= 8e9",))
+    made["alpha"].submit(gang((large, ComponentSpec(processors=2, site="alpha"))), 2)
+    made.pass_time(5.0)
+    parts = made["alpha"].group(GroupId("alpha-1")).subgroups.values()
+    assert {part.site for part in parts} == {"gamma", "alpha"}
+    (placed,) = made["alpha"].records(records.GroupPlaced)
+    assert placed.decision.gang is not None  # type: ignore[attr-defined]

@@ -1,0 +1,53 @@
+"""Gangs that no site, or no pair of sites, can ever run are refused in one line, with what would do (SPEC K1, K7)."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from diana.engine.journal import effects as fx
+from diana.model.job.spec import Axis, FlexibleSpec, GroupSpec, Sweep
+from tests.engine.bench import Grid
+from tests.engine.builders import spec
+from tests.engine.handover.test_gangs import COMPONENT, gang
+
+
+def refused(wanted: GroupSpec, **slots: int) -> str:
+    answer = Grid(**(slots or {"alpha": 2, "beta": 4, "gamma": 2}))["alpha"].submit(wanted, wanted.gang_size)
+    assert isinstance(answer, fx.Refusal), answer
+    assert "\n" not in answer.text
+    return answer.text
+
+
+@pytest.mark.parametrize(
+    ("components", "told"),
+    [
+        ("9x1", "component 9 wants 1 processor; the most that is left is 0 at alpha; --components 8x1 is the most"),
+        ("4x2+1x2", "--components 4x2 is the most that fits"),
+        ("2x3+1x4", "component 1 wants 3 processors; the most that is idle is 0 at beta (alpha: has 2 of the 3"),
+        ("1x5", "alpha: has 2 of the 5 processors a job needs; beta: has 4 of the 5 processors a job needs"),
+        ("1x1@delta", "component at delta: no site known here; see diana sites"),
+        ("5x1@beta", "component 5 wants 1 processor; beta has 0 idle of 4"),
+    ],
+)
+def test_what_the_sites_can_never_give_is_refused_with_what_they_can(components: str, told: str) -> None:
+    assert told in refused(gang(components))
+
+
+def test_a_flexible_job_of_more_than_all_sites_have_is_told_how_much_fits() -> None:
+    wanted = spec(1)
+    axes = (Axis(name="job", start=0, stop=1), Axis(name=COMPONENT, start=0, stop=8))
+    wanted = msgspec.structs.replace(wanted, flexible=FlexibleSpec(processors=12), sweep=Sweep(axes=axes))
+    assert "; --flexible 8 is the most that fits" in refused(wanted)
+
+
+def test_a_runner_that_is_installed_at_no_site_is_refused_before_anything_is_claimed() -> None:
+    wanted = msgspec.structs.replace(gang("2x1"), runner="mpi")
+    told = refused(wanted)
+    assert "no site may run it (alpha: has no launcher of MPI jobs over several sites (mpi_over_sites" in told
+
+
+def test_a_runner_that_is_not_installed_at_the_site_of_a_component_is_refused_by_that_site() -> None:
+    wanted = msgspec.structs.replace(gang("1x1@alpha+1x1@beta"), runner="mpi")
+    told = refused(wanted)
+    assert told.startswith("component at alpha: has no launcher of MPI jobs over several sites"), told

@@ -1,0 +1,118 @@
+"""Gangs that have not begun, as their users see them: who holds processors, who is waited for, since when (SPEC K5)."""
+
+from __future__ import annotations
+
+from diana.cli.groups.gangs import gang_lines, progress, size
+from diana.cli.shared.output import seconds
+from diana.cli.top import tables
+from diana.engine.journal import events as ev
+from diana.engine.messages import messages as ms
+from diana.model.ids import GroupId
+from diana.model.views.views import Explanation, Groups, GroupView
+from diana.node.api.convert import to_status
+from diana.wire.client.messages import StatusResponse
+from tests.engine.bench import Grid
+from tests.engine.builders import BOB, OPERATOR, spec
+from tests.engine.handover.test_gangs import gang, submit
+
+SETTINGS = {"claim_wait_s": 100.0, "binding": "early", "migration": "off"}
+
+
+def explained(grid: Grid, group: str) -> list[str]:
+    grid["alpha"].handle(ev.Ask(request=998, principal=OPERATOR, what="explain", group=GroupId(group)))
+    # Sites that have parts of it are asked.
+    grid.settle()
+    found = grid["alpha"].replies.pop(998)
+    assert isinstance(found, Explanation), found
+    return gang_lines(found.gangs)
+
+
+def status(grid: Grid) -> list[GroupView]:
+    found = grid["alpha"].ask("groups")
+    assert isinstance(found, Groups)
+    return list(found.groups)
+
+
+def test_who_holds_who_is_waited_for_and_since_when() -> None:
+    grid = Grid(SETTINGS, alpha=0, beta=1, gamma=2)
+    grid["beta"].submit(spec(1, sites=("beta",), work_s=40.0), 1, 5, who=BOB)
+    grid.pass_time(1.0)
+    name = submit(grid, "1x2@gamma+1x1@beta")
+    assert explained(grid, name) == [
+        "gang 0: beta has waited for 1 processor, expected after 39.0 s; gamma is asked for 2 processors later; "
+        "given up in 2m58s if it has not begun"
+    ]
+    assert status(grid)[0].note == "its components wait for processors at beta, gamma"
+    grid.pass_time(35.0)
+    # Gamma was asked after three quarters of the time to the expected start.
+    assert explained(grid, name) == [
+        f"gang 0: gamma has held 2 processors for {seconds(35 - 0.75 * 39)}; "
+        "beta has waited for 1 processor for 35.0 s, expected after 39.0 s; given up in 1m34s if it has not begun"
+    ]
+    assert status(grid)[0].note == "its components hold processors and wait for beta"
+    grid["beta"].end()
+    grid.settle()
+    assert explained(grid, name) == []
+
+
+def test_a_gang_that_was_given_up_says_when_it_is_tried_again_and_in_which_queue() -> None:
+    grid = Grid(SETTINGS, alpha=0, beta=1)
+    grid.fate = lambda g, _, post: "lose" if isinstance(post[2], ms.GangClaim) else "deliver"
+    name = submit(grid, "1x1@beta", jobs=2)
+    assert explained(grid, name)[0].startswith("gang 0: beta has waited for 1 processor")
+    assert explained(grid, name)[1] == "gang 1: no place yet, tried at the next scan (queue low)"
+    grid.pass_time(101.0)
+    assert explained(grid, name)[-1].startswith("gang 0, try 2: no place yet, tried again in 4.0 s (queue low)")
+
+
+def test_an_offer_and_inputs_on_their_way_are_told_apart() -> None:
+    grid = Grid(SETTINGS, alpha=0, beta=1)
+    grid.fate = lambda g, _, post: "lose" if isinstance(post[2], ms.Prepared) else "deliver"
+    name = submit(grid, "1x1@beta")
+    assert explained(grid, name) == ["gang 0: beta has been asked to take 1 processor"]
+    grid["beta"].submit(spec(1, sites=("beta",)), 1, 5, who=BOB)
+    grid.pass_time(5.0)
+    assert explained(grid, name) == ["gang 0: beta has been asked to take 1 processor for 5.0 s"]
+    grid.fate = lambda g, _, post: "lose" if isinstance(post[2], ms.GangClaim) else "deliver"
+    grid.pass_time(4.0)
+    told = explained(grid, name)[0].partition(";")[0]
+    assert told in {f"gang 0: beta has waited for 1 processor for {seconds(since_s)}" for since_s in (0.5, 1.0, 1.5)}
+
+
+def test_a_status_says_that_jobs_are_components() -> None:
+    grid = Grid(SETTINGS, alpha=4)
+    grid["alpha"].submit(gang("3x1@alpha", jobs=2), 6, 1)
+    grid["alpha"].submit(spec(6), 6, 2)
+    assert [size(one) for one in status(grid)] == ["2 gangs of 3", ""]
+    shown = tables.groups(StatusResponse(groups=tuple(map(to_status, status(grid)))), "")
+    assert sorted(row.cells[1] for row in shown.rows) == ["-", "- (2 gangs of 3: 1 wait, 1 run)"]
+
+
+def test_gangs_are_counted_as_gangs_from_the_first_that_waits_to_the_last_that_is_over() -> None:
+    grid = Grid(SETTINGS, alpha=0, beta=1, gamma=1)
+    name = submit(grid, "1x1@beta+1x1@gamma", jobs=3)
+
+    def told() -> str:
+        (one,) = status(grid)
+        return progress(to_status(one))
+
+    assert told() == "3 gangs of 2: 2 wait, 1 run"
+    grid["gamma"].end(1)
+    grid.settle()
+    assert told() == "3 gangs of 2: 2 wait, 1 run", "one of its components runs yet"
+    grid["beta"].end(1)
+    for _ in range(20):
+        grid.pass_time(1.0)
+    assert told() == "3 gangs of 2: 1 wait, 1 run, 1 over"
+    grid.finish()
+    assert grid["alpha"].group(name).state == "done" and told() == "3 gangs of 2: 3 over"
+    grid["alpha"].submit(spec(2), 2, 7)
+    assert [progress(to_status(one)) for one in status(grid)][1] == ""
+
+
+def test_of_many_gangs_some_are_told_and_of_other_groups_none() -> None:
+    grid = Grid(SETTINGS, alpha=0, beta=30)
+    grid.fate = lambda g, _, post: "lose" if isinstance(post[2], ms.GangClaim) else "deliver"
+    names = [submit(grid, "1x1@beta", jobs=25), submit(grid, "1x1@beta", jobs=2)]
+    assert len(explained(grid, names[0])) == 20
+    assert [line[:24] for line in explained(grid, names[1])] == ["gang 0: beta has waited ", "gang 1: beta has waited "]

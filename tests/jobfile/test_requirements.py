@@ -1,0 +1,121 @@
+"""`group.requirements` and their like, from a file, a script and options; what is said of wrong ones; and the page that
+publishes their names."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from diana.errors import UsageError
+from diana.policy.requirements import names
+from tests.jobfile.builders import parse
+
+JOB = """[group]
+command = "wave {nx}"
+requirements = ["site.memory_bytes >= 8e9", "suffix(site.domain, ['ucsd.edu'])"]
+link_requirements = "link.rtt_s < 0.05"
+set_requirements = ["size(set) <= 4 && sum(set.memory_bytes) >= nx * 1e9"]
+rank = " site.speed "
+[sweep]
+nx = [100]
+"""
+PAGE = Path(__file__).parents[2] / "docs" / "requirements.md"
+
+
+def test_requirements_are_read_as_written() -> None:
+    spec = parse(JOB).spec
+    assert spec.requirements == ("site.memory_bytes >= 8e9", "suffix(site.domain, ['ucsd.edu'])")
+    assert spec.link_requirements == ("link.rtt_s < 0.05",)
+    assert spec.set_requirements == ("size(set) <= 4 && sum(set.memory_bytes) >= nx * 1e9",)
+    assert spec.rank == "site.speed" and spec.requires
+
+
+def test_the_command_line_adds_requirements_and_replaces_the_rank() -> None:
+    spec = parse(JOB, options={"require": "site.slots > 1\nsite.name in ['a', 'b']", "rank": "-site.wait_s"}).spec
+    assert spec.requirements[2:] == ("site.slots > 1", "site.name in ['a', 'b']") and len(spec.requirements) == 4
+    assert spec.rank == "-site.wait_s"
+    alone = parse('[group]\ncommand = "x"\nrequirements = "site.slots > 2"', options={"require": "site.slots < 9"}).spec
+    assert alone.requirements == ("site.slots > 2", "site.slots < 9")
+
+
+def test_a_script_says_them_in_its_lines() -> None:
+    script = '#!/bin/sh\n#DIANA --require "site.memory_bytes >= 8e9" --rank site.speed\ntrue\n'
+    spec = parse(script, "script").spec
+    assert (spec.requirements, spec.rank) == (("site.memory_bytes >= 8e9",), "site.speed")
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        (
+            'requirements = ["site.slots > 1", "site.memory >= 8e9"]',
+            "group.requirements[1]: 'site.memory' is no name here; did",
+        ),
+        ('requirements = ["site.slots > 1", ""]', "group.requirements[1]: it is empty; write"),
+        ("requirements = [3]", "group.requirements[0]: want text, got the number 3"),
+        ('requirements = "site.slots"', "group.requirements[0]: it is neither true nor false"),
+        ('requirements = ["nx > 1"]', "group.requirements[0]: 'nx' has several values in this group"),
+        ('requirements = ["link.rtt_s < 1"]', "group.requirements[0]: 'link.rtt_s' is no name here"),
+        ('link_requirements = ["set.slots < 1"]', "group.link_requirements[0]: 'set.slots' is no name here"),
+        ('set_requirements = ["site.slots < 1"]', "group.set_requirements[0]: 'site.slots' is no name here; did you"),
+        ('set_requirements = ["set.all(s, s.slots > 1)"]', "group.set_requirements[0]: all() is a loop"),
+        ('rank = "site.slots > 1"', "group.rank: it gives no number; write one, such as site.speed"),
+        ('rank = "site.slots >"', "group.rank: not understood near"),
+        (f"requirements = {['true'] * 65}", "group.requirements: 65 expressions; a group has at most 64"),
+        (f"requirements = {['site.slots > ' + '1' * 3000] * 11}", "characters; a group has at most 32,768"),
+    ],
+)
+def test_a_mistake_is_told_by_its_key_in_one_line(line: str, why: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse(f'[group]\ncommand = "x {{nx}}"\n{line}\n[sweep]\nnx = [1, 2]\n')
+    assert why in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_gangs_have_requirements_of_their_own_and_a_rank() -> None:
+    assert parse('components = "2x2"\n[group]\ncommand = "x"\nrank = "site.speed"\n').spec.rank == "site.speed"
+    gang = (
+        '[group]\ncommand = "x"\nset_requirements = "size(set) > 1"\n[[components]]\nrequirements = "EXPR"\ncount = 2\n'
+    )
+    (component,) = parse(gang.replace("EXPR", "site.gpus >= job.gpus")).spec.components
+    assert component.requirements == ("site.gpus >= job.gpus",)
+    with pytest.raises(
+        UsageError, match=r"job: components\[0\].requirements\[0\]: 'site.gpu' is no name here; did you mean"
+    ):
+        parse(gang.replace("EXPR", "site.gpu > 0"))
+
+
+def test_a_wrong_requirement_of_the_command_line_is_told_by_its_place() -> None:
+    with pytest.raises(UsageError, match=r"job: group.requirements\[2\]: 'site.slot' is no name here; did you mean"):
+        parse(JOB, options={"require": "site.slot > 1"})
+
+
+def test_the_page_has_every_name_with_its_meaning_and_no_other() -> None:
+    table = PAGE.read_text(encoding="utf-8").partition("## Names\n")[2].partition("\n## ")[0]
+    told = dict(re.findall(r"^\| `(\w+\.\w+)` \| (.*) \|$", table, re.MULTILINE))
+    known = {**names.SITE, **names.LINK, **names.JOB}
+    kinds = {(True, False): " (a text)", (True, True): " (texts)", (False, False): ""}
+    assert told == {name: one.meaning + kinds[one.text, one.many] for name, one in known.items()}
+    table = PAGE.read_text(encoding="utf-8").partition("### Models of gangs\n")[2].partition("\n## ")[0]
+    told = dict(re.findall(r"^\| `(\w+\.\w+)` \| (.*) \|$", table, re.MULTILINE))
+    assert told == {name: one.meaning for name, one in names.COMPONENT.items()}
+
+
+def test_the_example_of_the_page_is_a_job_file() -> None:
+    example = PAGE.read_text(encoding="utf-8").partition("```toml\n")[2].partition("```")[0]
+    assert parse(example).spec.set_requirements[0] == "size(set) <= 4"
+    model = PAGE.read_text(encoding="utf-8").partition("## Models")[2].partition("```toml\n")[2].partition("```")[0]
+    sweep = "[sweep]\nnx = [100]\nny = [100]\niterations = [10, 20]\n"
+    assert [name for name, _ in parse(f'[group]\ncommand = "x"\n{sweep}{model}').spec.model] == [
+        *("compute_s", "comm_s", "time_s")
+    ]
+
+
+def test_a_swept_name_of_several_values_is_told_as_such() -> None:
+    with pytest.raises(UsageError) as caught:
+        parse('[group]\ncommand = "x {nx}"\nset_requirements = "sum(set.slots) >= nx"\n[sweep]\nnx = [1, 2]\n')
+    assert str(caught.value) == (
+        "job: group.set_requirements[0]: 'nx' has several values in this group, and it is judged once for all jobs; "
+        "write a group for each value, or [package.model], which takes the mean"
+    )

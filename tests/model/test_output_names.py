@@ -1,0 +1,141 @@
+"""Names of the files that jobs leave, and of those that they cannot have left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from diana.engine.journal.events import Run
+from diana.model.facts import Facts, Outcome, OutputFile
+from diana.model.ids import GroupId, SiteId, SubgroupId
+from diana.model.job import output_names
+from diana.model.job.output_names import OutputNames, parts_below
+from diana.model.job.spec import Axis, GroupSpec, Outputs, Sweep, Table
+from diana.model.job.sweep import Parameters
+from diana.model.job.template import Template
+from tests.engine.builders import facts_of
+
+GROUP = GroupId("alpha-7")
+AXES = (Axis(name="mass", values=("1.5", "a/b", ".x")), Axis(name="run", start=1, stop=4))
+SWEEP = Sweep(axes=AXES)
+
+
+def spec(*collect: str, sweep: Sweep = SWEEP, stdout: str = "", stderr: str = "") -> GroupSpec:
+    return GroupSpec(argv=("true",), sweep=sweep, outputs=Outputs(collect=collect), stdout=stdout, stderr=stderr)
+
+
+def told(*files: tuple[int, str], outcome: Outcome = Outcome.DONE, jobs: Iterable[int] = ()) -> Facts:
+    """Facts of jobs (of all that are named) that ended so, with these files."""
+    runs = [Run(SubgroupId("alpha-7/1"), 1, index, 1) for index in {**dict(files), **dict.fromkeys(jobs)}]
+    facts = facts_of(SiteId("beta"), runs, outcome, 0.0)
+    facts.outputs.extend(OutputFile(index, name, 1, "0" * 64) for index, name in files)
+    return facts
+
+
+def test_a_name_is_held_to_the_templates_of_its_job() -> None:
+    names = OutputNames(spec("hist-{index}.npz", "log", "{mass}/{run}.txt", stdout="{group}.log"))
+    honest = [(4, name) for name in ("hist-4.npz", "4/log", "a/b/2.txt", "4/alpha-7.log")]
+    assert names.strange(GROUP, told(*honest)) == ""
+    assert names.strange(GROUP, told(*honest[:3])) == "", "a job may have removed its own stdout"
+    for lie in (".bashrc", "hist-5.npz", "log", "5/log", "a/b/3.txt", "a/b/2.txt/x", "4/alpha-8.log", "HIST-4.npz"):
+        for before in range(5):
+            assert names.strange(GROUP, told(*honest[:before], (4, lie))) == lie
+
+
+def test_a_job_that_failed_leaves_its_own_output_and_one_of_which_files_were_lost_any_of_them() -> None:
+    names = OutputNames(spec("a-{index}", "b-{index}", stdout="out-{index}", stderr="err-{index}"))
+    for failed in (Outcome.FAILED, Outcome.CANCELLED, Outcome.TIMED_OUT):
+        assert names.strange(GROUP, told((1, "out-1"), (1, "err-1"), outcome=failed)) == ""
+        assert names.strange(GROUP, told((1, "err-1"), outcome=failed)) == ""
+        assert names.strange(GROUP, told((1, "a-1"), outcome=failed)) == "a-1"
+    for some in ("a-1",), ("b-1",), ("a-1", "out-1"), ("b-1", "err-1"):
+        assert names.strange(GROUP, told(*((1, name) for name in some), outcome=Outcome.STAGING_FAILED)) == ""
+    assert names.strange(GROUP, told((1, "c-1"), outcome=Outcome.STAGING_FAILED)) == "c-1"
+    assert names.strange(GROUP, told((1, "b-1"))) == "b-1", "of a job that ran well no file is lacking"
+
+
+def test_a_file_of_a_job_that_nothing_is_told_of_is_strange() -> None:
+    names = OutputNames(spec("hist-{index}", stdout="out-{index}"))
+    for name in ("hist-4", "out-4"):
+        lie = told((3, "hist-3"))
+        lie.outputs.append(OutputFile(4, name, 1, "0" * 64))
+        assert names.strange(GROUP, lie) == name, "it may be the result of a job elsewhere"
+
+
+def test_a_hidden_file_is_taken_where_the_group_asks_for_it() -> None:
+    assert OutputNames(spec(".state-{index}")).strange(GROUP, told((0, ".state-0"))) == ""
+    assert OutputNames(spec("{mass}-{run}")).strange(GROUP, told((6, ".x-1"))) == ""
+
+
+def test_values_of_a_table_may_be_any_and_the_rest_of_the_name_may_not() -> None:
+    table = Table(blob="0" * 64, rows=5, columns=("who", "where"), size_bytes=0)
+    names = OutputNames(spec("out/{who}-{where}-{run}.txt", sweep=Sweep(axes=AXES[1:], table=table)))
+    for honest in ("out/ann-x/y-2.txt", "out/--2.txt"):
+        assert names.strange(GROUP, told((4, honest))) == ""
+    for lie in ("out/ann-x-3.txt", "ann-x-2.txt", "out/ann.txt", ".bashrc"):
+        assert names.strange(GROUP, told((4, lie))) == lie
+
+
+def test_two_names_that_differ_by_columns_of_a_table_alone_are_two() -> None:
+    table = Table(blob="0" * 64, rows=5, columns=("a", "b"), size_bytes=0)
+    names = OutputNames(spec("{a}.txt", sweep=Sweep(table=table), stdout="{b}.txt"))
+    assert names.strange(GROUP, told((0, "x.txt"), (0, "y.txt"))) == ""
+
+
+def test_files_of_a_job_that_leaves_none_are_strange() -> None:
+    assert OutputNames(spec()).strange(GROUP, told((0, "x"))) == "x"
+    assert OutputNames(spec()).strange(GROUP, told(jobs=(0,))) == ""
+
+
+@pytest.mark.parametrize("outcome", [Outcome.DONE, Outcome.FAILED, Outcome.STAGING_FAILED])
+def test_a_message_of_lies_costs_by_the_files_that_it_names(outcome: Outcome, monkeypatch: pytest.MonkeyPatch) -> None:
+    rendered = 0
+    render = Template.render
+
+    def counted(template: Template, params: Mapping[str, str]) -> str:
+        nonlocal rendered
+        rendered += 1
+        return render(template, params)
+
+    monkeypatch.setattr(Template, "render", counted)
+    table = Table(blob="0" * 64, rows=1000, columns=("who",), size_bytes=0)
+    many = [f"{{who}}-{number}-{{index}}" for number in range(2000)]
+    names = OutputNames(spec(*many, sweep=Sweep(table=table), stdout="out-{index}", stderr="err-{index}"))
+    first = "x-0-{}" if outcome is Outcome.DONE else "err-{}"
+    monkeypatch.setattr(output_names, "MOST_PASSED", 1500)
+    # Job by job, in turns: one file of each, and a lie at the end.
+    files = [(job, first.format(job)) for _ in range(3) for job in range(500)]
+    found = names.strange(GROUP, told(*files, (0, "lie"), outcome=outcome))
+    assert found == ("err-0" if outcome is Outcome.STAGING_FAILED else "lie")
+    assert rendered <= 3 * len(files)
+
+
+TEXT = st.text(st.sampled_from("ab./-{}"), max_size=6)
+PIECES = st.lists(
+    st.sampled_from(["{a}", "{b}", "{c}", "{index}", "{group}", "x", "/", "-", ".", "./"]), min_size=1, max_size=6
+).map("".join)
+
+
+@given(st.lists(PIECES, min_size=1, max_size=3), PIECES, st.data())
+def test_what_a_job_leaves_is_never_strange(collect: list[str], stdout: str, data: st.DataObject) -> None:
+    rows = data.draw(st.lists(st.tuples(TEXT, TEXT), min_size=1, max_size=3))
+    table = Table(blob="0" * 64, rows=len(rows), columns=("a", "b"), size_bytes=0)
+    sweep = Sweep(axes=(Axis(name="c", values=("", "1", "y/z")),), table=table)
+    names, values = OutputNames(spec(*collect, sweep=sweep, stdout=stdout)), Parameters(sweep, rows)
+    for index in range(values.size):
+        try:
+            left = list(names.of({**values.of(index), "index": str(index), "group": GROUP}, index))
+        except ValueError:
+            continue
+        assert names.strange(GROUP, told(*((index, one.name) for one in left))) == ""
+        own = [one for one in left if one.always]
+        assert names.strange(GROUP, told(*((index, one.name) for one in own), outcome=Outcome.FAILED)) == ""
+
+
+@pytest.mark.parametrize("text", ["", "/etc/passwd", "../x", "a/../../x", ".", "a\0b"])
+def test_a_path_stays_below_its_folder(text: str) -> None:
+    with pytest.raises(ValueError, match="does not stay below"):
+        parts_below(text)

@@ -1,0 +1,143 @@
+"""Facts that were durable and are gone are noticed, held and said: a claim log that is cut or deleted, a journal's log
+that is cut, one that is gone together with its mark (PROMISES 1.3, 1.4, 1.9)."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from diana.errors import UsageError
+from diana.model.views.group import GroupStatus
+from tests.e2e.grid import Grid, Site, Starts, is_alive, until
+
+pytestmark = pytest.mark.e2e
+
+JOBS = 48
+SLOTS = 4
+END_S = 90.0
+
+
+def killed_in_the_middle(
+    grid: Grid, starts: Starts, on_crash: str = "hold", jobs: int = JOBS, run_s: float = 1.5
+) -> tuple[Site, str]:
+    """Node and spawner are dead, jobs run on, a third of the group has begun."""
+    alpha = grid.add("alpha", SLOTS)
+    grid.start()
+    with alpha.client() as client:
+        group = client.submit(starts.job(jobs, then=("sleep", f"{run_s}"), on_crash=on_crash)).group
+    starts.wait_for(jobs // 3)
+    spawner = alpha.spawner_pid()
+    alpha.kill()
+    os.kill(spawner, signal.SIGKILL)
+    until(lambda: not is_alive(spawner), "the spawner is gone", END_S)
+    assert alpha.jobs_alive()
+    return alpha, group
+
+
+def over(site: Site, group: str) -> GroupStatus:
+    with site.client() as client:
+        return client.wait(group, timeout_s=END_S)
+
+
+def holds_what_it_cannot_know(alpha: Site, starts: Starts, group: str) -> None:
+    alpha.start()
+    seen = over(alpha, group)
+    assert not starts.doubled()
+    assert seen.done + seen.held == JOBS, seen
+    assert seen.held >= SLOTS and "lost what it once held, so nobody knows whether it ran" in seen.note, seen
+    said = alpha.paths.node_log.read_text()
+    assert "its claim log lost what it once held" in said, said
+    with alpha.client() as client:
+        errors = {result.error for result in client.results(group) if result.outcome != "DONE"}
+    assert any("nobody knows whether it ran" in error for error in errors), errors
+
+
+@pytest.mark.parametrize("left", [0.0, 0.5, 0.95])
+def test_a_claim_log_that_was_cut_starts_nothing_again(grid: Grid, starts: Starts, left: float) -> None:
+    alpha, group = killed_in_the_middle(grid, starts)
+    log = alpha.paths.spawner / "claims.log"
+    os.truncate(log, int(log.stat().st_size * left))
+    holds_what_it_cannot_know(alpha, starts, group)
+
+
+@pytest.mark.parametrize("marked", [True, False], ids=["its mark stays", "with its mark"])
+def test_a_claim_log_that_was_deleted_starts_nothing_again(grid: Grid, starts: Starts, marked: bool) -> None:
+    alpha, group = killed_in_the_middle(grid, starts)
+    (alpha.paths.spawner / "claims.log").unlink()
+    if not marked:
+        (alpha.paths.spawner / "claims.mark").unlink()
+    holds_what_it_cannot_know(alpha, starts, group)
+
+
+def test_what_ran_without_its_claim_is_ended_before_it_is_tried_again(grid: Grid, starts: Starts) -> None:
+    # Long enough that none ends by itself before the next node looks.
+    alpha, group = killed_in_the_middle(grid, starts, "rerun", jobs=3 * SLOTS, run_s=12.0)
+    ran = alpha.jobs_alive()
+    os.truncate(alpha.paths.spawner / "claims.log", 0)
+    alpha.start()
+    until(lambda: not any(map(is_alive, ran)), "what ran without its claim is ended", 5.0)
+    assert over(alpha, group).done == 3 * SLOTS
+
+
+def test_a_kill_of_node_and_spawner_alone_loses_no_claim(grid: Grid, starts: Starts) -> None:
+    alpha, group = killed_in_the_middle(grid, starts)
+    alpha.start()
+    seen = over(alpha, group)
+    assert seen.done + seen.held == JOBS and seen.held <= SLOTS, seen
+    assert "lost what it once held" not in alpha.paths.node_log.read_text()
+    assert not starts.doubled()
+
+
+GROUPS = 12
+
+
+def accepted(grid: Grid, starts: Starts) -> tuple[Site, list[str], int]:
+    """The node is dead that accepted twelve groups, half of them when its journal was so long; the spawner too."""
+    alpha = grid.add("alpha", SLOTS)
+    grid.start()
+    wal = alpha.paths.journal.with_name("journal.db-wal")
+    groups, half = [], 0
+    with alpha.client() as client:
+        for k in range(GROUPS):
+            groups.append(client.submit(starts.job(2, then=("sleep", "60")), key=f"key-{k}").group)
+            half = half or (wal.stat().st_size if k == GROUPS // 2 else 0)
+    alpha.kill()
+    return alpha, groups, half
+
+
+def says_what_is_gone(grid: Grid, alpha: Site, groups: list[str], at_least: int) -> None:
+    alpha.start()
+    with alpha.client() as client:
+        kept = {status.group: status for status in client.status([])}
+        gone = [group for group in groups if group not in kept]
+        assert len(gone) >= at_least
+        said = alpha.paths.node_log.read_text()
+        assert f"{len(gone)} groups accepted and gone with the end of the journal: {gone[0]}" in said, said
+        with pytest.raises(UsageError, match=f"no group {gone[-1]} at alpha: if it was accepted, it went with"):
+            client.wait(gone[-1], timeout_s=1)
+        for status in kept.values():
+            assert status.state != "done" and not status.running, status
+        fresh = client.submit({"group": {"command": ["true"]}}).group
+        assert fresh not in groups, "no name is given twice"
+    told = grid.run(alpha, "doctor", "--data", str(alpha.data))
+    assert f"{len(gone)} groups accepted and gone" in told.stdout + told.stderr, told
+
+
+def test_half_a_log_of_the_journal_holds_what_is_left_and_names_what_is_gone(grid: Grid, starts: Starts) -> None:
+    alpha, groups, half = accepted(grid, starts)
+    os.truncate(alpha.paths.journal.with_name("journal.db-wal"), half)
+    says_what_is_gone(grid, alpha, groups, 1)
+
+
+@pytest.mark.parametrize("taken", ["its mark", "both marks"])
+def test_a_journal_that_is_gone_with_its_mark_is_noticed_and_its_groups_are_named(
+    grid: Grid, starts: Starts, taken: str
+) -> None:
+    alpha, groups, _ = accepted(grid, starts)
+    alpha.paths.journal.with_name("journal.db-wal").unlink()
+    alpha.paths.mark.unlink()
+    if taken == "both marks":
+        alpha.paths.mark_twin.unlink()
+    says_what_is_gone(grid, alpha, groups, GROUPS)

@@ -1,0 +1,49 @@
+"""A gang at three hosts of which two do not reach each other: nothing of it starts, and the pair is named (SPEC K6)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.e2e.grid import Grid, outcomes, until
+from tests.real.grid.test_gangs import begins, by_gang, job_file, whole
+from tests.real.hosts import rule, site_on
+from tests.real.machines.test_three_machines import Lan
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.fixture
+def lan() -> Iterator[Lan]:
+    made = Lan(3)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def test_a_pair_of_hosts_that_do_not_reach_each_other_is_named_and_nothing_starts(lan: Lan, grid: Grid) -> None:
+    alpha = site_on(grid, lan, 1, "alpha", slots=1)
+    beta = site_on(grid, lan, 2, "beta", alpha, slots=1)
+    site_on(grid, lan, 3, "gamma", alpha, beta, slots=1)
+    grid.settings(claim_wait_s=10.0)
+    grid.start()
+    node = beta.address.rpartition(":")[2]
+    # Their nodes talk; what components of a gang say to each other is dropped on its way out.
+    drop = ("OUTPUT", "-d", lan.ip(3), "-p", "tcp", "--syn", "!", "--dport", node, "-j", "DROP")
+    rule(lan, 2, "-A", *drop)
+    path = grid.root / "begins"
+    with alpha.client() as client:
+        group = client.submit(job_file(path)).group
+        named = f"beta does not reach gamma at {lan.ip(3)}"
+        until(lambda: named in client.status(group)[0].note, "the pair is named", 40)
+        time.sleep(3.0)
+        assert not begins(path)
+        rule(lan, 2, "-D", *drop)
+        assert client.wait(group, timeout_s=90).state == "done"
+        assert set(outcomes(client, group).values()) == {"DONE"}
+    (found,) = by_gang(path).values()
+    assert whole(found), found
+    assert {begin.hosts for begin in found} == {",".join(lan.ip(at) for at in (1, 2, 3))}

@@ -1,0 +1,147 @@
+"""Maxima of what peers may send: all in one table, applied before anything large is made of a message."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import typing
+
+import msgspec
+import pytest
+
+from diana.engine.messages import messages as ms
+from diana.engine.messages.migration import Surplus
+from diana.engine.messages.recovery import Holding, Holdings, Met
+from diana.model.ids import SiteId, SubgroupId
+from diana.model.indexset import IndexSet
+from diana.wire import BadMessage, maxima, peer_codec
+from diana.wire.pb import peer_pb2
+from tests.engine.gossiping import entry
+
+PART = SubgroupId("alpha-1/0")
+
+
+def classes() -> dict[str, type[msgspec.Struct]]:
+    """All that a peer message is made of, index sets apart, which are as long as their message."""
+    found: dict[str, type[msgspec.Struct]] = {}
+
+    def look(hint: typing.Any) -> None:
+        struct = isinstance(hint, type) and issubclass(hint, msgspec.Struct) and hint is not IndexSet
+        if struct and hint.__name__ not in found:
+            found[hint.__name__] = hint
+            for inner in typing.get_type_hints(hint).values():
+                look(inner)
+        for inner in typing.get_args(hint):
+            look(inner)
+
+    for cls in typing.get_args(peer_codec.PeerMessage):
+        look(cls)
+    return found
+
+
+def passed(message: peer_codec.PeerMessage) -> typing.Any:
+    return peer_codec.decode_message(peer_codec.encode_message(message))
+
+
+def test_each_line_of_the_table_is_a_field_and_no_field_of_text_or_items_lacks_one() -> None:
+    names = {f"{cls}.{field}" for cls, made in classes().items() for field in made.__struct_fields__}
+    assert maxima.FIELDS.keys() <= names
+    counted = {f"{cls}.{field}" for cls, fields in maxima.COUNTS.items() for field in fields}
+    assert counted <= names
+    # A class that lacks a line does not compile; all have compiled.
+    assert maxima.BYTES.keys() <= {f.name for f in peer_pb2.PeerMessage.DESCRIPTOR.fields}
+
+
+def test_what_people_read_of_a_site_is_cut_to_a_line_and_the_row_still_counts() -> None:
+    told = msgspec.structs.replace(entry("far"), notice="x" * 3_900_000)
+    got = passed(msgspec.structs.replace(told, notice="x" * 200_000, drained="y" * 40_000))
+    assert (len(got.notice), len(got.drained)) == (300, 300) and got.site == "far"
+    with pytest.raises(BadMessage, match="summary"):
+        passed(told)
+    with pytest.raises(BadMessage, match="gossip"):
+        passed(ms.Gossip(entries=(told,), ages_s=(0.0,)))
+
+
+def test_a_row_of_gossip_with_names_too_long_costs_the_others_nothing() -> None:
+    bad = msgspec.structs.replace(entry("liar"), address="h" * 5000, datasets=("d" * 5000,))
+    got = passed(ms.Gossip(entries=(entry("far"), bad), ages_s=(0.0, 0.0)))
+    assert got.entries[0] == entry("far") and len(got.entries[1].address) == 301
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        ms.Committed(subgroup=PART, epoch=2**63 - 1),
+        ms.Prepared(subgroup=PART, epoch=1, db_uuid="d", seq=2**63 - 1),
+        ms.ControlAck(subgroup=PART, epoch=1, control_seq=2**62),
+        ms.Lost(subgroup=PART, epoch=1, db_uuid="d" * 101),
+        Met(boot_nonce="n", seq=2**63 - 1),
+        Holdings(db_uuid="d", seq=1, part=0, parts=1, rows=(Holding(subgroup=PART, epoch=2**63 - 1),)),
+        Holdings(db_uuid="d", seq=1, part=0, parts=1, rows=(Holding(subgroup=PART, epoch=1),) * 2001),
+        Surplus(groups=(), reason="r" * (1 << 20)),
+    ],
+    ids=lambda message: type(message).__name__,
+)
+def test_what_no_honest_site_can_say_is_refused(message: peer_codec.PeerMessage) -> None:
+    with pytest.raises(BadMessage):
+        passed(message)
+
+
+def test_what_is_cut_is_cut_and_what_is_at_its_maximum_passes() -> None:
+    assert len(passed(ms.Refused(subgroup=PART, epoch=1, reason="r" * 9000)).reason) == 2000
+    assert passed(ms.Committed(subgroup=PART, epoch=maxima.MOST_COUNTED)).epoch == maxima.MOST_COUNTED
+    rows = (Holding(subgroup=PART, epoch=1, open=IndexSet.span(0, 9)),) * 2000
+    assert passed(Holdings(db_uuid="d", seq=1, part=0, parts=1, rows=rows)).rows == rows
+    asks = tuple(SiteId(f"s{n}") for n in range(5000))
+    assert passed(ms.Gossip(asks=asks)).asks == asks[:4096]
+
+
+MANY_ROWS = """
+import resource, sys
+from diana.wire import BadMessage, peer_codec
+
+def varint(n):
+    out = b""
+    while n > 127:
+        out, n = out + bytes([n & 127 | 128]), n >> 7
+    return out + bytes([n])
+
+body = bytes.fromhex(sys.argv[2]) * ((4 << 20) // 2 - 5000)
+data = varint(int(sys.argv[1]) << 3 | 2) + varint(len(body)) + body
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+try:
+    peer_codec.decode_message(data)
+except BadMessage as error:
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before, error)
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "row"), [("holdings", "2a00"), ("quote", "3a00"), ("ledger_news", "0a00"), ("queue_report", "1a00")]
+)
+def test_millions_of_empty_rows_are_refused_before_they_are_in_memory(kind: str, row: str) -> None:
+    number = peer_pb2.PeerMessage.DESCRIPTOR.fields_by_name[kind].number
+    done = subprocess.run(
+        [sys.executable, "-c", MANY_ROWS, str(number), row], capture_output=True, text=True, check=True
+    )
+    kilobytes, _, why = done.stdout.partition(" ")
+    assert "more than" in why, done
+    assert int(kilobytes) < 20_000, done.stdout
+
+
+def test_millions_of_small_fields_are_refused_before_they_cost_much() -> None:
+    """They are no rows, and each takes the scan a step of its own."""
+    for kind in ("result", "quote"):
+        number = peer_pb2.PeerMessage.DESCRIPTOR.fields_by_name[kind].number
+        body = b"\x08\x01" * 700_000
+        data = _varint(number << 3 | 2) + _varint(len(body)) + body
+        with pytest.raises(BadMessage, match="more than 600000 fields"):
+            maxima.scan(data, peer_pb2.PeerMessage.DESCRIPTOR)
+
+
+def _varint(number: int) -> bytes:
+    out = b""
+    while number > 127:
+        out += bytes([number & 127 | 128])
+        number >>= 7
+    return out + bytes([number])
