@@ -1,23 +1,28 @@
-"""Shared by all tests: fresh names for data directories, hypothesis without time limits, one seed, one test of N."""
+"""Shared by all tests: fresh names for data directories, hypothesis without time limits, one test of N."""
 
 from __future__ import annotations
 
 import gc
 import os
-import secrets
 import zlib
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-# A neighbour's load must not make a test of rules fail; how long things take is what benchmarks/ measures.
-# DIANA_EXAMPLES: cases of each property that names no number; every run draws others.
-cases = int(os.environ.get("DIANA_EXAMPLES", "40"))
-settings.register_profile("diana", deadline=None, max_examples=cases, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("diana")
+from tests.runs import SEED, SOAK
 
-# Left in the environment, so that all processes of one run draw the same.
-os.environ.setdefault("DIANA_SEED", str(secrets.randbelow(1 << 24)))
+# A neighbour's load must not make a test of rules fail; how long things take is what benchmarks/ measures.
+# DIANA_EXAMPLES: cases of each property that names no number.
+cases = int(os.environ.get("DIANA_EXAMPLES", "40"))
+settings.register_profile(
+    "diana",
+    deadline=None,
+    derandomize=not SOAK,
+    database=None,
+    max_examples=cases,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("diana")
 
 # Sites that tests make as root run their jobs as root; who makes one elsewhere is to say so.
 os.environ.setdefault("DIANA_ROOT_JOBS", "true")
@@ -30,7 +35,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_report_header(config: pytest.Config) -> str:
     one_in = config.getoption("--one-in")
     drawn = f", one test of {one_in} drawn by it" if one_in > 1 else ""
-    return f"DIANA_SEED={os.environ['DIANA_SEED']}{drawn}"
+    told = f"DIANA_SEED={SEED}" if SOAK else "written seeds"
+    return f"{told}{drawn}"
 
 
 def drawn(names: list[str], one_in: int, seed: str) -> set[str]:
@@ -49,7 +55,7 @@ def pytest_collection_finish() -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if (one_in := config.getoption("--one-in")) > 1:
-        some = drawn([one.nodeid for one in items], one_in, os.environ["DIANA_SEED"])
+        some = drawn([one.nodeid for one in items], one_in, str(SEED))
         config.hook.pytest_deselected(items=[one for one in items if one.nodeid not in some])
         items[:] = [one for one in items if one.nodeid in some]
 

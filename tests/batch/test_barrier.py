@@ -31,7 +31,7 @@ from diana.model.job.spec import GroupSpec
 from tests.batch.test_book_searched import PART, Rough, order
 from tests.batch.test_gates_kept import outcomes
 from tests.batch.test_rows import book
-from tests.e2e.conftest import SEED
+from tests.runs import SEED
 
 TASKS = 12
 MANY_S = 600.0

@@ -30,7 +30,7 @@ from diana.model.facts import Outcome
 from diana.model.ids import SiteId, SubgroupId
 from diana.model.indexset import IndexSet
 from diana.model.layout import DataDir
-from tests.e2e.conftest import SEED
+from tests.runs import SEED
 
 ALPHA, PART = SiteId("alpha"), SubgroupId("alpha-1/0")
 SETTLE_S = 0.0

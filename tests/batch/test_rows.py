@@ -31,7 +31,7 @@ from diana.model.ids import SiteId
 from diana.model.indexset import IndexSet
 from diana.model.layout import DataDir
 from tests.batch.test_book_searched import ALPHA, PART, Rough, order
-from tests.e2e.conftest import SEED
+from tests.runs import SEED
 
 ENDED = "0 -\n0m0.0s 0m0.0s\n0m0.1s 0m0.0s\n.\n"
 

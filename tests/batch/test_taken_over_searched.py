@@ -29,7 +29,7 @@ from diana.model.facts import Outcome
 from diana.model.indexset import IndexSet
 from diana.model.layout import DataDir
 from tests.batch.test_book_searched import ALPHA, PART, Rough, order, token_of
-from tests.e2e.conftest import SEED
+from tests.runs import SEED
 
 KINDS = (
     "taken unheard",

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Iterator
 
 import pytest
 
 from tests.e2e.grid import Grid, Starts
-
-SEED = int(os.environ["DIANA_SEED"])
+from tests.runs import SEED
 
 
 @pytest.fixture

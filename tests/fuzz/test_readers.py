@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.conftest import SEED
 from tests.fuzz.child import last_input
 from tests.fuzz.crashes import CRASHES
 from tests.fuzz.readers import NAMES, REPO, readers
+from tests.runs import SEED
 
 FEW, MANY = 60, 20_000 if os.environ.get("DIANA_FULL") == "1" else 3_000
 """Inputs of each reader in `make test`, and in `make wide`."""

@@ -1,15 +1,13 @@
 """Bad input (SPEC section 6): messages for unknown transfers, from the wrong site, of old epochs, twice, garbled or
 oversized are ignored or refused as the protocol says, counted, never a crash (PROMISES 5.5, 5.6).
 
-`make test` says some thousand of them, `make wide` fifty thousand and DIANA_FULL=1 a million, fresh ones each time;
-DIANA_SEEDS_FROM=N says those of that run again.
+`make test` says some thousand of them, `make wide` fifty thousand and DIANA_FULL=1 a million.
 """
 
 from __future__ import annotations
 
 import itertools
 import os
-import random
 from collections import Counter
 
 import pytest
@@ -25,18 +23,13 @@ from tests.engine.dispatch.test_licences import licensed, wanting
 from tests.engine.handing import PART, committed, receive, sent
 from tests.engine.hostile import NAMES, ODD_NAMES
 from tests.engine.hostile_life import live
+from tests.runs import first_seed
 
 FULL = os.environ.get("DIANA_FULL") == "1"
 WORDS = 1000
 """In one life: then there are new sites, new groups and another seed."""
 AMOUNTS = ((0, 1), (0, 0), (-1, 1), (2**30, -1), (2**50, 2**53 - 1))
 """(bytes of memory, jobs)."""
-
-
-def fresh() -> int:
-    first = int(os.environ.get("DIANA_SEEDS_FROM") or random.SystemRandom().randrange(1_000, 10**9))
-    print(f"fresh seeds: DIANA_SEEDS_FROM={first}")
-    return first
 
 
 def said(first: int, words: int) -> Counter[str]:
@@ -48,7 +41,7 @@ def said(first: int, words: int) -> Counter[str]:
 
 
 def test_a_site_that_lies_stops_starts_and_changes_nothing_that_is_not_its_own() -> None:
-    tally = said(fresh(), 3 * WORDS)
+    tally = said(first_seed(63_000), 3 * WORDS)
     assert tally["refused by the codec"] > 0
 
 
@@ -100,4 +93,4 @@ def test_what_a_peer_asks_by_any_name_and_number_is_answered(name: str) -> None:
 @pytest.mark.parametrize("part", range(2))
 def test_so_it_is_under_many_seeds(part: int) -> None:
     words = 500_000 if FULL else 25_000
-    said(fresh() + part * words // WORDS, words)
+    said(first_seed(63_000) + part * words // WORDS, words)

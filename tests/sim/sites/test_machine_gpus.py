@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import random
 from typing import ClassVar
 
 import pytest
@@ -17,6 +16,7 @@ from diana.model.facts import Outcome
 from diana.sim.scenario import scenario as sc
 from diana.sim.sites.driver import Boot
 from diana.sim.world.runner import simulate
+from tests.runs import first_seed
 
 MACHINES = """version = 1
 name = "gpus"
@@ -140,8 +140,7 @@ def test_all_gpus_are_used_by_no_more_jobs_than_there_are_of_them() -> None:
 def test_they_are_so_too_while_machines_go_away_and_nodes_and_spawners_crash() -> None:
     for seed in range(8):
         run(MACHINES + FAULTS, seed)
-    first = random.SystemRandom().randrange(1_000, 10**9)
-    print(f"fresh seeds from {first}")
+    first = first_seed(64_000)
     for seed in range(first, first + 3):
         run(MACHINES + FAULTS, seed)
 

@@ -3,7 +3,6 @@ refused, and the guard bars neither the machine nor the site."""
 
 from __future__ import annotations
 
-import random
 from typing import ClassVar
 
 import pytest
@@ -20,6 +19,7 @@ from diana.model.job.software import needed
 from diana.sim.scenario import scenario as sc
 from diana.sim.sites.driver import Boot
 from diana.sim.world.runner import simulate
+from tests.runs import first_seed
 
 MACHINES = """version = 1
 name = "software"
@@ -138,8 +138,7 @@ def test_jobs_that_want_a_container_start_only_on_the_machine_that_has_it_and_th
 def test_they_do_so_too_while_machines_go_away_and_nodes_crash() -> None:
     for seed in range(12):
         run(MACHINES + FAULTS, seed)
-    first = random.SystemRandom().randrange(1_000, 10**9)
-    print(f"fresh seeds from {first}")
+    first = first_seed(64_000)
     for seed in range(first, first + 3):
         run(MACHINES + FAULTS, seed)
 

@@ -3,8 +3,6 @@ lost or doubled."""
 
 from __future__ import annotations
 
-import random
-
 import pytest
 
 from diana.engine.engine import Engine
@@ -14,6 +12,7 @@ from diana.errors import UsageError
 from diana.sim.scenario import scenario as sc
 from diana.sim.sites.driver import Boot
 from diana.sim.world.runner import simulate
+from tests.runs import first_seed
 from tests.sim.checks.test_chaos import check
 
 SUBGRIDS = """version = 1
@@ -108,8 +107,7 @@ def test_no_job_is_lost_or_doubled_while_machines_crash_go_away_and_are_given_up
 
 @pytest.mark.wide
 def test_no_job_is_lost_or_doubled_by_machines_in_a_fresh_range_of_seeds() -> None:
-    first = random.SystemRandom().randrange(1_000, 10**9)
-    print(f"fresh seeds from {first}")
+    first = first_seed(64_000)
     check(sc.parse(SUBGRIDS), range(first, first + 5))
 
 

@@ -1,12 +1,11 @@
 """PROMISES section 2 "Standby" and section 4 (row D8) in the simulator: RootGrids that die, stop or lose their disk.
 
-`make test` runs a few seeds of scenarios/standby.toml, DIANA_FULL=1 a thousand; DIANA_SEEDS_FROM=N repeats fresh ones.
+`make test` runs a few seeds of scenarios/standby.toml, DIANA_FULL=1 a thousand.
 """
 
 from __future__ import annotations
 
 import os
-import random
 from collections import Counter
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from diana.sim.scenario import scenario as sc
 from diana.sim.sites.driver import Boot
 from diana.sim.world.runner import run, simulate
 from diana.sim.world.world import World
+from tests.runs import first_seed
 
 STANDBY = sc.load(Path(__file__).parents[3] / "scenarios" / "standby.toml")
 EARLY = msgspec.structs.replace(STANDBY, settings={**STANDBY.settings, "binding": "early"})
@@ -66,8 +66,7 @@ def test_nothing_is_lost_or_doubled_however_replicas_die_stop_and_lose_disks() -
 
 @pytest.mark.wide
 def test_nothing_is_lost_or_doubled_in_fresh_seeds() -> None:
-    first = int(os.environ.get("DIANA_SEEDS_FROM") or random.SystemRandom().randrange(10_000, 10**9))
-    print(f"fresh seeds: DIANA_SEEDS_FROM={first}")
+    first = first_seed(62_000)
     check(range(first, first + 2))
 
 
