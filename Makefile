@@ -15,6 +15,9 @@ PYTEST ?=
 DEMO ?=
 BENCH ?=
 PEERS ?=
+PARTS ?=
+MINUTES ?=
+SEED ?=
 SEEDS ?= 10000
 FIRST_SEED ?= 0
 KILLS ?= 200
@@ -26,9 +29,12 @@ unexport PYTHONDONTWRITEBYTECODE
 
 # Scenarios for real nodes; make test-compose ROUGH=my.toml runs another.
 ROUGH ?= scenarios/compose-rough.toml scenarios/compose-standby.toml
-CLUSTER_TESTS ?= not wide
 
-.PHONY: help setup demo test wide real test-web test-netns test-compose test-clusters image check docs bench bench-peers torture proto lock clean
+CORES := $(shell nproc)
+# All tests but those of real grids, clusters and browsers.
+RULES := $(addprefix --ignore=tests/,e2e real clusters web smoke) tests
+
+.PHONY: help setup demo test smoke soak test-netns test-compose image check docs bench bench-peers torture proto lock clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | column -t -s '|' 2>/dev/null \
@@ -55,43 +61,27 @@ $(COMPILED): $(STAMP) $(shell find tests -name '*.py')
 demo: setup ## the main job: five sites on this machine, 200 jobs, one histogram in demo-out/
 	$(BIN)/diana demo $(DEMO)
 
-test: setup $(COMPILED) ## the rules, then single nodes and small grids, in five minutes
-	$(BIN)/python -m tests.again -n 4 --dist loadfile -m "not wide" --ignore tests/e2e --ignore tests/real --ignore tests/clusters --ignore tests/web tests $(PYTEST)
-	$(BIN)/python -m tests.again -n 4 --dist loadfile tests/e2e $(PYTEST)
+test: setup $(COMPILED) ## the rules: the same tests, seeds and examples each time; six minutes on two cores
+	$(BIN)/python -m pytest -n $(CORES) --dist loadfile -m "not wide" $(RULES) $(PYTEST)
 
-wide: setup $(COMPILED) ## the same rules under more seeds and cases
-	$(BIN)/python -m pytest -n 2 --dist load --timeout 900 -m wide --ignore tests/e2e --ignore tests/real --ignore tests/clusters --ignore tests/web tests $(PYTEST)
+smoke: setup ## each real thing once: the demo, small grids, namespaces, Slurm, a browser, faults by seed (root; gets packages from apt)
+	$(BIN)/python -m tests.packages processes slurm browser
+	$(BIN)/diana demo
+	$(BIN)/python -m pytest --reruns 1 --timeout 240 tests/e2e tests/smoke $(PYTEST)
+	$(BIN)/diana simulate scenarios/chaos.toml --seeds 20 --first-seed 1 --report faults
 
-real: setup $(COMPILED) ## sites, members and standbys as real processes, killed, stopped, cut off, their syncs judged (root, iproute2, iptables, strace for some)
-	$(BIN)/python -m tests.again -n 4 --dist loadfile --timeout 400 -m "not alone" tests/real $(PYTEST)
-	$(BIN)/python -m pytest --timeout 400 -m alone tests/real $(PYTEST)
+soak: setup $(COMPILED) ## all the rest under fresh seeds, past failures, as a table (root): PARTS="real torture" MINUTES=30 SEED=17
+	$(BIN)/python -m tests.soak $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) $(PARTS)
 
-test-netns: setup ## the scenarios of ROUGH on network namespaces (root; gets iproute2 and iptables from apt where they lack)
-	@$(call wanted,ip tc iptables,iproute2 iptables)
+test-netns: setup
 	@for file in $(ROUGH); do $(BIN)/diana scenario run $$file --on netns --within 5m || exit; done
 
-test-compose: setup ## the same scenarios on docker-compose (root; gets docker.io, docker-compose, debootstrap from apt, starts dockerd)
-	@$(call wanted,dockerd docker docker-compose debootstrap,docker.io docker-compose debootstrap)
+test-compose: setup
 	@$(with-docker); for file in $(ROUGH); do $(BIN)/diana scenario run $$file --on compose --within 5m || exit; done
 
-test-clusters: setup ## one array over real clusters: Slurm, Grid Engine; jobs in containers (root; gets them from apt); rough: CLUSTER_TESTS=wide
-	@$(call wanted,slurmctld slurmd sbatch munged,slurm-wlm slurm-client munge)
-	@$(call wanted,sge_qmaster sge_execd qsub,gridengine-master gridengine-exec gridengine-client)
-	@$(call wanted,podman runc conmon busybox envml,podman runc conmon busybox-static environment-modules)
-	@$(call wanted,mpirun.mpich mpicc.mpich,mpich libmpich-dev)
-	$(BIN)/python -m tests.again -s --timeout 580 -m "$(CLUSTER_TESTS)" tests/clusters $(PYTEST)
-
-test-web: setup ## the dashboard's pages in a real Chromium, over five sites (gets chromium from apt)
-	@$(call wanted,chromium,chromium)
-	$(BIN)/python -m tests.again --timeout 240 tests/web $(PYTEST)
-
 image: setup ## the container image of docker-compose.yml, diana:latest; its base is made here where none can be pulled
-	@$(call wanted,dockerd docker docker-compose debootstrap,docker.io docker-compose debootstrap)
+	@$(BIN)/python -m tests.packages docker
 	@$(with-docker); $(BIN)/python -m diana.trial.image
-
-# $(call wanted,PROGRAMS,PACKAGES): install the packages unless all programs are there.
-wanted = command -v $(1) >/dev/null && test $$(command -v $(1) | wc -l) -eq $(words $(1)) || \
-	{ apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(2) >/dev/null; }
 
 # A dockerd for this recipe's shell, ended with it, unless one answers already.
 with-docker = docker version >/dev/null 2>&1 || { \

@@ -33,7 +33,7 @@ expect.set_options(timeout=30_000)
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    assert program, "no chromium on this machine; `make test-web` gets it from apt"
+    assert program, "no chromium on this machine; `make soak PARTS=web` gets it from apt"
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=program, args=list(FLAGS))
         yield chromium
