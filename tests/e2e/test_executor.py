@@ -25,16 +25,25 @@ def two_sites(grid: Grid) -> Site:
     return alpha
 
 
-def test_calls_run_over_two_sites_and_come_back_each_in_its_way(grid: Grid) -> None:
+def test_calls_run_over_two_sites_and_come_back_each_in_its_way(grid: Grid, tmp_path: Path) -> None:
     """SPEC U4: submit, map and as_completed of `GridExecutor`, the jobs at two real sites."""
     alpha = two_sites(grid)
+
+    def at_both(x: int, y: int) -> int:
+        """Else the quicker site would take all."""
+        (tmp_path / os.environ["DIANA_SITE"]).touch()
+        until_s = time.monotonic() + 120
+        while {path.name for path in tmp_path.iterdir()} != {"alpha", "beta"}:
+            if time.monotonic() > until_s:
+                raise TimeoutError(f"no call at the other site than {os.environ['DIANA_SITE']}")
+            time.sleep(0.02)
+        return x * y
+
     with (
         GridExecutor(alpha.data, python=sys.executable, options={"group.division": 2}) as executor,
         alpha.client() as client,
     ):
-        assert list(executor.map(lambda x, y: x * y, range(1000), range(1000), chunksize=50)) == [
-            k * k for k in range(1000)
-        ]
+        assert list(executor.map(at_both, range(1000), range(1000), chunksize=50)) == [k * k for k in range(1000)]
         (group,) = client.status()
         assert (group.jobs, group.done) == (20, 20) and {share.site for share in group.shares} == {"alpha", "beta"}
 
