@@ -100,7 +100,7 @@ class TestSite:
 
     async def look_up(self, *refs: str, owner: str = "") -> LookedUp:
         self.stager.look_up(LookUp(ticket=self.ticket(), refs=refs, owner=owner))
-        return await asyncio.wait_for(self.looked.get(), 10.0)
+        return await asyncio.wait_for(self.looked.get(), 60)
 
     async def serve(self, port: int = 0) -> int:
         server = grpc.aio.server(options=[("grpc.so_reuseport", 0)])

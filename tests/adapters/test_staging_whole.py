@@ -307,7 +307,7 @@ async def test_a_site_that_stops_amid_a_whole_dataset_is_replaced_and_nothing_tr
             alpha.stager.stage_in(StageIn(ticket=1, subgroup=SUBGROUP, files=wanted))
             await begun(alpha, dataset.digest, 3)
             servers[0].process.send_signal(signal.SIGSTOP)
-            done = await alpha.done(30.0)
+            done = await alpha.done()
     assert done.error == "" and tree(alpha.staged("dataset", "big")) == contents
     # What the stopped one had on the wire may be asked of the next again, no more.
     assert done.bytes_moved < dataset.size_bytes + (8 << 20)

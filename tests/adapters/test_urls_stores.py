@@ -127,7 +127,7 @@ async def test_an_upload_that_is_cancelled_leaves_nothing_behind(site: TestSite,
         answer = await asyncio.to_thread(s3.client.list_multipart_uploads, Bucket=bucket)
         begun = answer.get("Uploads")
     site.stager.cancel(ticket)
-    await asyncio.wait_for(site.idle(), 20.0)
+    await asyncio.wait_for(site.idle(), 60)
     assert s3.keys(bucket) == [] and not s3.client.list_multipart_uploads(Bucket=bucket).get("Uploads")
     assert site.events.empty()
 
@@ -260,7 +260,7 @@ async def test_an_sftp_host_that_stalls_is_given_up(site: TestSite, sftp: SftpSe
     hasty.stager.allow_urls(["sftp://"])
     sftp.pause()
     try:
-        done = await asyncio.wait_for(hasty.stage(fetch), 15.0)
+        done = await asyncio.wait_for(hasty.stage(fetch), 60)
         assert "/a at site beta: the server" in done.error
     finally:
         await hasty.close()

@@ -57,7 +57,7 @@ async def leased(at: ClusterSite, until_s: float) -> Outcome:
     if until_s:
         at.lrm.lease(RenewLease(origin=ORIGIN, until_s=time.monotonic() + until_s))
     at.start(shell("sleep 30"), 0, lease=ORIGIN)
-    (end,) = await at.ended(1, 20.0)
+    (end,) = await at.ended(1)
     return end.outcome
 
 

@@ -82,7 +82,7 @@ def followed(group: CallGroup, node: Streams, patience_s: float = 0.5) -> list[G
     futures = [group.open[index] for index in sorted(group.open)]
 
     async def go() -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await following.follow(node, group, asyncio.Semaphore(1), patience_s)  # type: ignore[arg-type]
 
     asyncio.run(go())

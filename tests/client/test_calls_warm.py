@@ -29,7 +29,7 @@ def test_a_child_does_nothing_before_it_has_its_word_and_never_without(tmp_path:
     environment = {remote.SOCKET: str(theirs.fileno()), "DIANA_RUN": "." * 40}
     with ours, subprocess.Popen(words, cwd=tmp_path, env=environment, pass_fds=[theirs.fileno()]) as parent:
         theirs.close()
-        ours.settimeout(30)
+        ours.settimeout(60)
         assert ours.recv(4) == bytes(4), "it is ready"
         read, go = os.pipe()
         null = os.open(os.devnull, os.O_WRONLY)
@@ -49,7 +49,7 @@ def test_a_child_does_nothing_before_it_has_its_word_and_never_without(tmp_path:
             assert time.monotonic() < end_s
             time.sleep(0.01)
         ours.close()
-        parent.wait(30)
+        parent.wait(60)
     assert result.exists() == bool(word)
     if word:
         assert packing.outcomes(result.read_bytes(), "alpha-1.0")[0].result() == 9

@@ -190,7 +190,7 @@ def test_as_completed_gives_groups_in_the_order_they_end(client: Client, node: I
     groups = [client.submit(JOB).group for _ in range(20)]
     for place, group in enumerate(reversed(groups)):
         node.later(0.02 * place, lambda name=group: node.book.finish(name))  # type: ignore[misc]
-    ended = [status.group for status in client.as_completed(groups, timeout_s=10)]
+    ended = [status.group for status in client.as_completed(groups, timeout_s=60)]
     assert sorted(ended) == sorted(groups) and ended[0] == groups[-1]
     with pytest.raises(errors.WaitTimedOut):
         list(client.as_completed([client.submit(JOB).group], timeout_s=0.05))
@@ -437,7 +437,7 @@ async def test_the_asyncio_client_does_the_same(tmp_path: Path) -> None:
         node.data.gathered(group).mkdir(parents=True)  # type: ignore[arg-type]
         (node.data.gathered(group) / "o").write_bytes(b"1")  # type: ignore[arg-type]
         node.book.finish(group)
-        assert (await client.wait(group, timeout_s=5)).final
+        assert (await client.wait(group, timeout_s=60)).final
         assert [row.index async for row in client.results(group)] == [0]
         assert [status.group async for status in client.as_completed([group])] == [group]
         assert [p.read_bytes() for p in await client.fetch(group, tmp_path / "out")] == [b"1"]

@@ -51,7 +51,7 @@ def test_an_interrupted_demo_stops_its_nodes(tmp_path: Path, number: signal.Sign
             time.sleep(0.02)
         time.sleep(0.5)
         process.send_signal(number)
-        _, said = process.communicate(timeout=40)
+        _, said = process.communicate(timeout=60)
     assert process.returncode != 0
     assert b"Traceback" not in said
     # Nobody but the demo itself ever had the folder among its arguments.

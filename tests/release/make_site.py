@@ -90,7 +90,7 @@ def make_site(code: Path, folder: Path) -> None:
             told = _life(old)
         finally:
             node.send_signal(signal.SIGTERM)
-            node.wait(20)
+            node.wait(60)
             _kill_all(old.data)
         shutil.rmtree(folder, ignore_errors=True)
         _keep(old.data, folder)

@@ -38,7 +38,7 @@ def test_one_that_stalls_is_given_up(script: str) -> None:
     with pytest.raises(TimeoutError):
         Fed(stalled, stalled_s=0.4).end([MIB] * 8)
     assert time.monotonic() - begun < 10
-    assert stalled.wait(10) != 0
+    assert stalled.wait(60) != 0
 
 
 def test_a_slow_one_that_goes_on_is_not_given_up() -> None:

@@ -226,7 +226,7 @@ async def test_a_node_of_an_older_term_is_refused_and_only_the_newest_connection
         assert sock is not None
         with sock:
             sock.sendall(frame(Hello(1, term, "alpha", 2)))
-            sock.settimeout(5)
+            sock.settimeout(60)
             return next(Frames().feed(sock.recv(1 << 16)))
 
     assert isinstance(await asyncio.to_thread(greet, 7), Welcome)

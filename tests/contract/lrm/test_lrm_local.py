@@ -423,7 +423,7 @@ async def test_a_container_ends_with_its_job_whatever_else_runs_and_its_caretake
         site.start(GroupSpec(argv=("true",), container="image"), 0)
         await site.until((tmp_path / "began").exists)
         site.kill(0)
-        (end,) = await site.ended(1, 15.0)
+        (end,) = await site.ended(1)
         assert (end.run.index, end.outcome) == (0, Outcome.CANCELLED)
         assert not [entry for entry in identity.by_marker(b"DIANA_RUN=") if entry.endswith(b":alpha-1/0:1:0:1")]
         await site.until((tmp_path / "cleared").exists)

@@ -284,7 +284,7 @@ async def test_a_job_that_runs_is_adopted_by_the_next_spawner_and_the_parents_go
         await site.shows(index, lambda log: b"last words" in log.data)
     warm = [int(pid) for pid in calls.loaded()]
     await site.lose_lrm()
-    await site.until(lambda: not any(map(alive, warm)), 20.0)
+    await site.until(lambda: not any(map(alive, warm)))
     assert not site.ends(), "those that ran run on"
     site.kill(0, 1)
     ends = await calls.done(2)
@@ -296,7 +296,7 @@ async def test_a_job_that_is_taken_back_while_its_parent_loads_never_runs(
 ) -> None:
     calls = Calls(site, tmp_path, monkeypatch, also="time.sleep(1.5)")
     calls.start(calls.heavy.ends, "fine")
-    await site.until(lambda: bool(calls.loaded()), 30.0)
+    await site.until(lambda: bool(calls.loaded()))
     assert (await site.log_of(0)).stand == "waits"
     site.recall(0)
     (end,) = await site.ended(1)

@@ -65,8 +65,8 @@ async def real(folder: Path) -> AsyncIterator[Stand]:
                 return await alpha.look_up(*refs)
 
             async def settled(self) -> list[StageDone]:
-                await asyncio.wait_for(alpha.idle(), 10)
-                await asyncio.wait_for(beta.idle(), 10)
+                await asyncio.wait_for(alpha.idle(), 60)
+                await asyncio.wait_for(beta.idle(), 60)
                 return [alpha.events.get_nowait() for _ in range(alpha.events.qsize())]
 
         yield Real()

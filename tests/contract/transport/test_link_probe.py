@@ -211,7 +211,7 @@ async def test_a_link_nobody_uses_is_pinged_seldom_over_what_is_open_anyway_and_
         await asyncio.sleep(0.3)
         assert asked == []
         used.set()
-        await wait_until(lambda: pings(inbox) > FIRST_PINGS + 3, 2.0)
+        await wait_until(lambda: pings(inbox) > FIRST_PINGS + 3)
         assert asked
         await probe.stop()
 

@@ -56,7 +56,7 @@ async def test_a_stream_that_is_ordered_is_held_and_had_again(network: GrpcNetwo
     await network.remove(beta)
     await network.until(lambda: alpha.inbox.up() == [])
     await network.add("beta", generation=2)
-    await network.until(lambda: alpha.inbox.up() == ["beta"], 15)
+    await network.until(lambda: alpha.inbox.up() == ["beta"])
 
 
 async def test_a_site_that_cannot_be_had_costs_its_messages_and_a_count(network: GrpcNetwork) -> None:
@@ -69,7 +69,7 @@ async def test_a_site_that_cannot_be_had_costs_its_messages_and_a_count(network:
     alpha.transport.send(BETA, message(1))
     await network.until(lambda: alpha.transport.counters.failed_dials >= 1)
     alpha.transport._waiting.expire(asyncio.get_running_loop().time() + WAIT_S + 1)
-    await network.until(lambda: not alpha.transport._having, 15)
+    await network.until(lambda: not alpha.transport._having)
     assert alpha.inbox.events == []
 
 

@@ -390,7 +390,7 @@ async def test_the_data_channel_of_a_peer_reaches_it_and_nobody_else(network: Gr
     assert beta.transport.channel_for(SiteId("gamma")) is None
     channel = beta.transport.channel_for(ALPHA)
     assert channel is not None and channel is beta.transport.channel_for(ALPHA)
-    await asyncio.wait_for(channel.channel_ready(), 5)
+    await asyncio.wait_for(channel.channel_ready(), 60)
 
 
 async def test_of_two_sites_of_one_name_the_second_is_refused_until_the_first_is_gone(network: GrpcNetwork) -> None:

@@ -99,7 +99,7 @@ def hear(one: Replication, message: Any) -> None:
 
 
 async def soon(true: Callable[[], object]) -> None:
-    async with asyncio.timeout(5.0):
+    async with asyncio.timeout(60):
         while not true():
             await asyncio.sleep(0.01)
 
