@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from diana.adapters.grpc_transport import transport
 from diana.adapters.grpc_transport.transport import GrpcTransport
 from diana.adapters.grpc_transport.waiting import SITE_BYTES, WAIT_S, WaitingMessages
 from diana.engine.journal.effects import Contact
@@ -87,16 +88,22 @@ def test_what_waits_is_bounded_in_bytes_and_seconds() -> None:
 
 
 @pytest.mark.parametrize("kept_by", ["nobody", "dialler", "dialled"])
-async def test_a_stream_goes_when_nobody_wants_it_and_stays_when_one_does(network: GrpcNetwork, kept_by: str) -> None:
+async def test_a_stream_goes_when_nobody_wants_it_and_stays_when_one_does(
+    network: GrpcNetwork, monkeypatch: pytest.MonkeyPatch, kept_by: str
+) -> None:
+    monkeypatch.setattr(transport, "TIDY_EVERY_S", 0.1)
     made: dict[str, Any] = {}
     for name in ("alpha", "beta"):
-        made[name] = await network.add(name, idle_s=0.4)
+        made[name] = await network.add(name)
     alpha, beta = made["alpha"], made["beta"]
     knows(alpha, beta, keep=False)
     alpha.transport.send(BETA, message(0))
     await network.until(lambda: alpha.inbox.up() == ["beta"] and beta.inbox.up() == ["alpha"])
     knows(alpha, beta, keep=kept_by == "dialler")
     knows(beta, alpha, keep=kept_by == "dialled")
+    # Not sooner: before both were told, nobody wanted it.
+    for site in (alpha, beta):
+        site.transport._idle_s = 0.4
     if kept_by == "nobody":
         await network.until(lambda: alpha.inbox.up() == [] and beta.inbox.up() == [])
         await asyncio.sleep(0.5)

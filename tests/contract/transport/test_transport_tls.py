@@ -146,11 +146,9 @@ async def test_of_two_streams_between_a_pair_one_stays(network: GrpcNetwork) -> 
     beta.transport.add_address(alpha.address)
     beta.transport.add_address(f"alpha@{alpha.address}")
     await asyncio.sleep(0.4)
-    before = time.monotonic()
     for number in range(50):
         alpha.transport.send(BETA, Committed(subgroup=SubgroupId("a-1/0"), epoch=number))
     await network.until(lambda: len(beta.inbox.received()) == 50)
-    assert time.monotonic() - before < 5
     assert [type(e) for e in alpha.inbox.events] == [PeerUp]
     assert alpha.transport.peers().keys() == {"beta"} and beta.transport.peers().keys() == {"alpha"}
 
