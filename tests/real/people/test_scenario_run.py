@@ -205,7 +205,7 @@ def test_a_run_that_is_broken_off_leaves_nothing_behind(folder: Path) -> None:
         process.send_signal(signal.SIGTERM)
         process.stderr.read()
         assert process.wait(60) == 130
-    until(lambda: not [one for one in left_behind(folder) if "/" not in one], "all processes have ended", 5.0)
+    until(lambda: not [one for one in left_behind(folder) if "/" not in one], "all processes have ended", 60.0)
 
 
 def test_a_speed_up_divides_times_and_the_report_is_in_the_scenarios_seconds(folder: Path) -> None:

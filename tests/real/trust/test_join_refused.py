@@ -134,7 +134,7 @@ def run_with_clock(grid: Grid, site: Site, off_s: float, *words: str) -> tuple[i
         env=site.environment(),
         text=True,
         capture_output=True,
-        timeout=30,
+        timeout=60,
         check=False,
     )
     return done.returncode, done.stderr

@@ -325,7 +325,7 @@ def test_the_program_asks_only_those_that_heed_the_signal_and_says_which(
     node = people["diana-t"].pw_uid
     done = _call(program, "ask", "ann-t", caller=node, told=json.dumps(told).encode())
     assert (done.returncode, json.loads(done.stdout)) == (0, [1]), done
-    assert runs[0].wait(timeout=30) == 85 and runs[1].poll() is None
+    assert runs[0].wait(timeout=60) == 85 and runs[1].poll() is None
     assert _call(program, "ask", "bob-t", caller=node, told=json.dumps(told).encode()).returncode == 125
 
 
@@ -354,7 +354,7 @@ def test_the_spawner_asks_by_the_program_until_a_run_heeds_it_and_gives_up_on_a_
         return not jobs[0].asked_by_s
 
     until(told, "it heeds", 30.0)
-    assert runs[0].wait(timeout=30) == 85
+    assert runs[0].wait(timeout=60) == 85
     until(lambda: not others.helpers(), "no process of it is left", 30.0)
     assert jobs[1].asked_by_s and runs[1].poll() is None, "it is asked again"
     program.write_text(program.read_text().replace('"ask": ask,', ""))
