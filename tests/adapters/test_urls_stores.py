@@ -23,7 +23,7 @@ from tests.adapters.staging_grid import QUICK, TestSite, collect, facts_key, noi
 from tests.adapters.url_servers import S3, SftpServer, s3_environment, s3_server
 
 CONTENT = noise(2_500_000)
-PATIENT = dataclasses.replace(QUICK, stall_s=10.0, patience_s=1.0)
+PATIENT = dataclasses.replace(QUICK, stall_s=60.0, patience_s=1.0)
 """A busy machine is no stalled server."""
 OUTPUTS = {"a.txt": b"a", "deep/b.bin": noise(1_300_000, 2), "empty": b""}
 

@@ -146,9 +146,11 @@ async def test_a_process_that_merely_has_the_pid_is_neither_adopted_nor_killed(s
 
 
 async def test_a_start_nobody_wrote_down_is_found_by_its_mark_and_adopted(site: RealSite, tmp_path: Path) -> None:
-    pid = await running(site, tmp_path, "sleep 0.6; echo done")
+    go = tmp_path / "go"
+    pid = await running(site, tmp_path, f"until [ -e {go} ]; do sleep 0.05; done; echo done")
     await killed_with_changed_log(site, lambda log: [r for r in log if not isinstance(r, records.Started)])
     assert [run.index for run in site.ready().known] == [0] and site.ends() == [] and alive(pid)
+    go.touch()
     (end,) = await site.ended(1)
     assert end.outcome is Outcome.UNKNOWN and not alive(pid)
     assert site.log(end) == "done\n"

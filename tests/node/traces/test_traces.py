@@ -159,7 +159,7 @@ async def test_what_finds_no_room_is_counted_and_said_once_and_none_is_made_in_t
     assert caplog.messages == [f"2048 spans wait for {silent}: what finds no room beside them is dropped"]
     caplog.set_level("INFO")
     await made.stop()
-    for _ in range(1000):
+    for _ in range(3000):
         if not made._waiting:
             break
         await asyncio.sleep(0.02)
