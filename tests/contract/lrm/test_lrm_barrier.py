@@ -116,7 +116,8 @@ async def test_a_spawner_that_was_stopped_beyond_the_barrier_lets_nothing_go(sit
     at = await site()
     marks = tmp_path / "marks"
     at.start(shell(f"touch {marks}"), 0, barrier_s=soon(0.6))
-    await reached(at, 0)
+    # On a busy machine it may be over before it is held.
+    await at.until(lambda: at.at_barrier() == {0} or bool(at.ends()))
     os.kill(at.spawner_pid(), signal.SIGSTOP)
     at.go(0)
     await asyncio.sleep(0.8)

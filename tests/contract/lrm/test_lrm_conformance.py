@@ -120,6 +120,10 @@ async def test_cancelled_jobs_say_so_whether_they_ran_or_waited(site: Site) -> N
     await at.ended(3)
 
 
+def until_told(tmp_path: Path) -> str:
+    return f"until [ -e {tmp_path}/go ]; do sleep 0.02; done"
+
+
 async def test_a_restarted_node_finds_its_jobs_running(site: Site) -> None:
     at = await site()
     at.start(shell("sleep 0.4"), *range(3))
@@ -134,9 +138,10 @@ async def test_a_lost_lrm_tells_unknown_for_what_ran_and_voids_what_waited_and_r
 ) -> None:
     at = await site(slots=2)
     marks = tmp_path / "marks"
-    at.start(shell(f"echo $DIANA_INDEX >> {marks}; sleep 0.5"), *range(4))
+    at.start(shell(f"echo $DIANA_INDEX >> {marks}; {until_told(tmp_path)}"), *range(4))
     await at.until(lambda: marks.exists() and len(marks.read_text().split()) == 2)
     await at.lose_lrm()
+    (tmp_path / "go").touch()
     assert at.losses() == 1
     assert {run.index for run in at.ready().known} == {0, 1}
     ends = await at.ended(2)
@@ -164,13 +169,14 @@ async def test_a_job_of_several_processors_waits_for_as_many_slots(site: Site, t
 async def test_what_has_not_begun_is_given_back_and_what_has_runs_on(site: Site, tmp_path: Path) -> None:
     at = await site(slots=2)
     marks = tmp_path / "marks"
-    spec = shell(f"echo $DIANA_INDEX.$DIANA_ATTEMPT >> {marks}; sleep 0.5")
+    spec = shell(f"echo $DIANA_INDEX.$DIANA_ATTEMPT >> {marks}; {until_told(tmp_path)}")
     assert at.ready().recalls
     at.start(spec, *range(6))
     await at.until(lambda: marks.exists() and len(marks.read_text().split()) == 2)
     at.recall(0, 1, 3, 4, 5)
     back = await at.ended(3)
     assert {end.run.index for end in back} == {3, 4, 5} and {end.outcome for end in back} == {Outcome.UNBEGUN}
+    (tmp_path / "go").touch()
     at.forget(*back)
     at.start(spec, 5, attempt=2)
     await at.until(lambda: sum(end.outcome is Outcome.DONE for end in at.ends()) == 4)
@@ -180,13 +186,14 @@ async def test_what_has_not_begun_is_given_back_and_what_has_runs_on(site: Site,
 async def test_what_was_given_back_stays_so_though_the_node_and_the_lrm_were_lost(site: Site, tmp_path: Path) -> None:
     at = await site(slots=1)
     marks = tmp_path / "marks"
-    at.start(shell(f"echo $DIANA_INDEX >> {marks}; sleep 1"), 0, 1, 2)
+    at.start(shell(f"echo $DIANA_INDEX >> {marks}; {until_told(tmp_path)}"), 0, 1, 2)
     await at.until(marks.exists)
     at.recall(1)
     await at.ended(1)
     await at.restart_node()
     await at.until(lambda: len(at.ends()) == 2)
     await at.lose_lrm()
+    (tmp_path / "go").touch()
     await at.ended(2)
     assert {run.index for run in at.ready().known} == {0, 1}
     assert [at.by_index()[index].outcome for index in (0, 1)] == [Outcome.UNKNOWN, Outcome.UNBEGUN]
@@ -206,13 +213,15 @@ async def test_each_run_begins_or_is_given_back_whenever_it_is_asked_for(site: S
     assert Counter(map(int, marks.read_text().split())) == Counter(how[Outcome.DONE])
 
 
-async def test_a_later_attempt_has_its_directory_though_the_first_was_given_back(site: Site) -> None:
+async def test_a_later_attempt_has_its_directory_though_the_first_was_given_back(site: Site, tmp_path: Path) -> None:
     at = await site(slots=1)
-    at.start(shell("sleep 0.4; echo ok > out", outputs=Outputs(collect=("out",))), 0, 1)
+    spec = shell(f"{until_told(tmp_path)}; echo ok > out", outputs=Outputs(collect=("out",)))
+    at.start(spec, 0, 1)
     at.recall(1)
     await at.until(lambda: 1 in at.by_index())
+    (tmp_path / "go").touch()
     at.forget(at.by_index()[1])
-    at.start(shell("sleep 0.4; echo ok > out", outputs=Outputs(collect=("out",))), 1, attempt=2)
+    at.start(spec, 1, attempt=2)
     await at.until(lambda: sum(end.outcome is Outcome.DONE for end in at.ends()) == 2)
     assert {(end.run.index, end.run.attempt) for end in at.ends() if end.outcome is Outcome.DONE} == {(0, 1), (1, 2)}
 
@@ -274,7 +283,7 @@ async def test_a_run_under_a_time_limit_and_within_a_shell_is_asked_and_its_limi
     at = await site(4)
     (tmp_path / "inner").write_text(SAVES)
     inner = 'sh -c "$(cat "$0/inner")" "$0"; exit $?'
-    at.start(saving(tmp_path, inner, resources=Resources(time_limit_s=30.0)), 0)
+    at.start(saving(tmp_path, inner, resources=Resources(time_limit_s=600.0)), 0)
     await begun(at, tmp_path, 0)
     at.save(0)
     (end,) = await at.ended(1)
