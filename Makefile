@@ -41,11 +41,13 @@ help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | column -t -s '|' 2>/dev/null \
 		|| grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST)
 
-# A lock is complete: no package is asked what it wants. Two of pip side by side, each with every second package.
+# A lock is complete: no package is asked what it wants. Two of pip side by side, each with every second package, then all
+# processors compile; a package's own tests, and templates that are no Python, stay as they are.
+PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps
 install = two=(); for half in 0 1; do \
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes \
-		--requirement <(awk -v half=$$half '/^[a-z]/ { n++ } n % 2 == half' $(1)) & two+=($$!); done; \
-	wait $${two[0]}; first=$$?; wait $${two[1]} && exit $$first
+	$(PIP) --no-compile --require-hashes --requirement <(awk -v half=$$half '/^[a-z]/ { n++ } n % 2 == half' $(1)) & two+=($$!); done; \
+	wait $${two[0]}; first=$$?; wait $${two[1]} && test $$first -eq 0 && \
+	{ $(BIN)/python -m compileall -qq -j 0 -x /tests/ .venv/lib diana; true; }
 
 setup: $(STAMP) ## make .venv with what diana runs on, hash-pinned; .venv/bin/diana is the CLI
 
@@ -54,8 +56,7 @@ $(STAMP): requirements.lock pyproject.toml
 	@echo "diana: setting up .venv (once)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@$(call install,requirements.lock)
-	@$(BIN)/python -m compileall -q diana & \
-		$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable . && wait
+	@$(PIP) --no-build-isolation --editable .
 	@touch $(STAMP)
 
 dev: $(DEV) ## add to .venv what tests, checks and pages need; each verb does so by itself
