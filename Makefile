@@ -107,7 +107,7 @@ with-docker = docker version >/dev/null 2>&1 || { \
 check: $(DEV) ## lint, format, types (of tests too), layers, proto compatibility
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	$(BIN)/mypy -n $(CORES)
 	$(BIN)/lint-imports
 	$(BIN)/python -m diana.wire.generate --check
 	$(BIN)/python -m diana.client.generate --check
