@@ -24,7 +24,7 @@ from diana.model.ids import GroupId, SiteId, SubgroupId, group_of
 from diana.model.layout import DataDir
 from diana.wire.pb import data_pb2_grpc
 
-QUICK = StagingLimits(stall_s=1.0, patience_s=0.4, retry_first_s=0.02, retry_most_s=0.1, reserve_bytes=0)
+QUICK = StagingLimits(stall_s=5.0, patience_s=0.4, retry_first_s=0.02, retry_most_s=0.1, reserve_bytes=0)
 SUBGROUP = SubgroupId("alpha-1/0")
 
 

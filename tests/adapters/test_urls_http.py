@@ -35,8 +35,9 @@ def server() -> Iterator[HttpServer]:
 
 
 @pytest.fixture
-async def site(tmp_path: Path) -> AsyncIterator[TestSite]:
-    site = TestSite("alpha", tmp_path)
+async def site(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[TestSite]:
+    """A test that meets a stall gives its length as a parameter."""
+    site = TestSite("alpha", tmp_path, dataclasses.replace(QUICK, stall_s=getattr(request, "param", QUICK.stall_s)))
     yield site
     await site.close()
 
@@ -126,6 +127,7 @@ async def test_a_file_that_changes_while_it_is_read_is_refused(site: TestSite, s
     assert site.parts_left() == [] and list(site.data.root.glob("cache/*/*")) == []
 
 
+@pytest.mark.parametrize("site", [1.0], indirect=True)
 async def test_a_server_that_stalls_is_given_up_and_its_part_kept_out_of_sight(
     site: TestSite, server: HttpServer
 ) -> None:

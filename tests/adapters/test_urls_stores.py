@@ -256,7 +256,7 @@ async def test_an_sftp_host_that_goes_away_is_met_again_when_it_is_back(site: Te
 async def test_an_sftp_host_that_stalls_is_given_up(site: TestSite, sftp: SftpServer, tmp_path: Path) -> None:
     write(sftp.root / "a", b"a")
     fetch = await described(site, sftp.url("/a"))
-    hasty = TestSite("beta", tmp_path / "sites")
+    hasty = TestSite("beta", tmp_path / "sites", dataclasses.replace(QUICK, stall_s=1.0))
     hasty.stager.allow_urls(["sftp://"])
     sftp.pause()
     try:

@@ -127,7 +127,7 @@ def _life(old: _Old) -> dict[str, Any]:
 
 
 def _until(look: Callable[[], bool]) -> None:
-    end = time.monotonic() + 30
+    end = time.monotonic() + 60
     while not look():
         assert time.monotonic() < end
         time.sleep(0.1)
