@@ -7,8 +7,8 @@ import pytest
 
 from diana.client import Client
 from tests.e2e.grid import Grid, Starts, outcomes
-from tests.real.machines.test_found_by_multicast import Found, joined
-from tests.real.machines.test_three_machines import Lan
+from tests.real.hosts import site_on
+from tests.real.machines.test_three_machines import Lan, Machine
 from tests.real.pairs import add_standby, in_sync, takes_over
 
 pytestmark = pytest.mark.e2e
@@ -26,20 +26,15 @@ def all_done(client: Client, group: str, starts: Starts, grid: Grid) -> None:
 def test_three_nodes_that_were_told_of_nobody_lose_and_double_nothing_though_a_site_and_a_leader_are_killed(
     lan: Lan, grid: Grid, starts: Starts
 ) -> None:
-    alpha, beta, gamma = (Found(grid, lan, number, name) for number, name in enumerate(("alpha", "beta", "gamma"), 1))
-    alpha.says("init", "alpha", "--listen", "10.0.0.1:7400", "--slots", "2")
-    grid.sites |= {site.name: site for site in (alpha, beta, gamma)}
-    alpha.start()
-    for site in (beta, gamma):
-        joined(alpha, site)
-    alpha.terminate()
-    for site in (alpha, beta, gamma):
-        site.forgets_all()
-        (site.data / "contacts.json").unlink(missing_ok=True)
-    # Alpha met nobody before it stopped, so its journal has no address either.
+    alpha, _, gamma = (
+        site_on(grid, lan, number, name, slots=2, zeroconf=True)
+        for number, name in enumerate(("alpha", "beta", "gamma"), 1)
+    )
     grid.start()
-    spare = add_standby(grid, alpha, "beta", made=Found(grid, lan, 4, "spare"))
+    spare = add_standby(grid, alpha, "beta", made=Machine(grid, lan, 4, "spare"))
     spare.launch()
+    # A leader begins anew with its first standby.
+    in_sync(alpha, other=spare)
 
     with alpha.client() as client:
         group = client.submit(starts.job(JOBS, then=("sleep", "0.5"), bind="early")).group
@@ -49,7 +44,6 @@ def test_three_nodes_that_were_told_of_nobody_lose_and_double_nothing_though_a_s
         all_done(client, group, starts, grid)
     assert starts.sites() == {"alpha", "beta", "gamma"}
 
-    in_sync(alpha, other=spare)
     starts.path.write_text("")
     with alpha.client() as client:
         # What runs at a dead leader's own machine would wait until that is back.
