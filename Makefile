@@ -43,7 +43,7 @@ help: ## this list
 
 # A lock is complete: no package is asked what it wants. Two of pip side by side, each with every second package, then all
 # processors compile; a package's own tests, and templates that are no Python, stay as they are.
-PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps
+PIP = $(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps
 install = two=(); for half in 0 1; do \
 	$(PIP) --no-compile --require-hashes --requirement <(awk -v half=$$half '/^[a-z]/ { n++ } n % 2 == half' $(1)) & two+=($$!); done; \
 	wait $${two[0]}; first=$$?; wait $${two[1]} && test $$first -eq 0 && \

@@ -99,6 +99,6 @@ def test_every_pin_is_of_a_release_for_each_python_promised(lock: str) -> None:
     for pin in wanted_here(lock):
         release = distribution(pin.name)
         assert pin.specifier.contains(release.version), f"{pin.name} {release.version} is installed: run make dev"
-        takes = SpecifierSet(release.metadata["Requires-Python"] or "")
+        takes = SpecifierSet(release.metadata.json.get("requires_python", ""))
         refused += [f"{pin.name} {release.version}: {takes}" for python in PROMISED if python not in takes]
     assert not refused
