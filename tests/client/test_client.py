@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import random
 import socket
 import subprocess
 import sys
@@ -110,7 +111,7 @@ def test_the_same_key_gives_the_same_group_and_no_key_a_new_one(client: Client) 
 
 
 def test_local_files_a_job_names_are_uploaded_from_beside_it(client: Client, node: InThread, tmp_path: Path) -> None:
-    content = os.urandom(3 << 20)
+    content = random.Random(1).randbytes(3 << 20)
     (tmp_path / "jobs").mkdir()
     (tmp_path / "jobs" / "big.bin").write_bytes(content)
     job = tmp_path / "jobs" / "job.toml"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import random
 import socket
 import sqlite3
 import threading
@@ -163,7 +164,7 @@ def test_a_damaged_store_is_told_before_a_node_trips_over_it(alpha: DataDir) -> 
     kept(alpha)
     assert said(examined(alpha)["store"])[0] == "ok"
     data = bytearray(alpha.journal.read_bytes())
-    data[4096:8192] = os.urandom(4096)
+    data[4096:8192] = random.Random(1).randbytes(4096)
     alpha.journal.write_bytes(data)
     row = examined(alpha)["store"]
     assert row.state == "fail" and row.found.startswith("journal.db is damaged: ")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 import socket
 from math import inf
 
@@ -16,7 +15,7 @@ ROOT = bytes(tokens.FINGERPRINT_BYTES)
 
 
 def token(site: str, kind: str = "member", vo: str = "lab", address: str = "10.9.9.9:7400") -> str:
-    seed = secrets.token_bytes(SEED_BYTES)
+    seed = bytes(range(SEED_BYTES))
     return tokens.encode(tokens.Token(kind=kind, seed=seed, fingerprint=ROOT, vo=vo, site=site, addresses=(address,)))
 
 
