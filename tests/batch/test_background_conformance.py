@@ -116,10 +116,10 @@ async def test_only_jobs_that_listings_showed_for_a_while_are_told_as_seen_to_ru
     assert at.ready().looks
     at.start(shell("[ $DIANA_INDEX = 1 ] || sleep 600; exit 1"), 0, 1)
     seen = lambda: [event.ages for event in at.events if isinstance(event, RunsSeen)]  # noqa: E731
-    await at.until(lambda: bool(seen()) and seen()[-1][-1][0] >= 2.0)
-    assert [sum(jobs for age_s, jobs in ages if age_s >= 1.0) for ages in seen()][-1] == 1
-    assert all(sum(jobs for age_s, jobs in ages if age_s >= 1.0) <= 1 for ages in seen())
-    assert seen()[0][0][0] < 1.0
+    await at.until(lambda: bool(seen()) and seen()[-1][-1][0] >= 5.0)
+    assert [sum(jobs for age_s, jobs in ages if age_s >= 4.0) for ages in seen()][-1] == 1
+    assert all(sum(jobs for age_s, jobs in ages if age_s >= 4.0) <= 1 for ages in seen())
+    assert seen()[0][0][0] < 4.0
     # Told when it is news, not at each look.
     assert len(seen()) == len(set(seen()))
 
