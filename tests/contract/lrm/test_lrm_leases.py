@@ -1,4 +1,5 @@
-"""The kill timer beside the job: leases as the spawner keeps them (PROMISES section 2, "Leases")."""
+"""The kill timer beside the job: leases as the spawner keeps them in its log and over real processes, and as a member
+machine keeps them (PROMISES section 2, "Leases"). What the simulator's LRM keeps too is in `test_lrm_of_machine.py`."""
 
 from __future__ import annotations
 
@@ -75,49 +76,6 @@ async def pid_of(site: RealSite, tmp_path: Path, index: int = 0) -> int:
     mark = tmp_path / str(index)
     await site.until(mark.exists)
     return int(mark.read_text())
-
-
-async def test_without_a_lease_nothing_is_started(site: RealSite) -> None:
-    start(site, shell("true"), 0, 1)
-    ends = await site.ended(2)
-    assert {(end.outcome, end.segment) for end in ends} == {(Outcome.LEASE_OVER, "")}
-
-
-async def test_a_running_job_is_ended_with_its_lease_and_what_waits_is_not_started(
-    site: RealSite, tmp_path: Path
-) -> None:
-    lease(site, 1.0)
-    began_s = time.monotonic()
-    start(site, marked(tmp_path, "exec sleep 30"), 0, 1, 2, 3)
-    site.start(shell("sleep 2.5; echo mine"), 9)
-    pid = await pid_of(site, tmp_path)
-    ends = await site.ended(4)
-    assert 1.0 <= time.monotonic() - began_s < 2.4
-    assert {end.outcome for end in ends} == {Outcome.LEASE_OVER} and not alive(pid)
-    assert not (tmp_path / "2").exists()
-    # Jobs under no lease are not concerned.
-    await site.ended(5)
-    assert site.by_index()[9].outcome is Outcome.DONE
-
-
-async def test_a_lease_that_is_renewed_lets_its_jobs_go_on_and_never_ends_sooner(
-    site: RealSite, tmp_path: Path
-) -> None:
-    lease(site, 0.6)
-    start(site, marked(tmp_path, "sleep 1.2; echo done"), 0)
-    await pid_of(site, tmp_path)
-    lease(site, 10.0)
-    lease(site, 0.1)
-    (end,) = await site.ended(1)
-    assert end.outcome is Outcome.DONE and site.log(end) == "done\n"
-
-
-async def test_each_origin_has_a_lease_of_its_own(site: RealSite, tmp_path: Path) -> None:
-    lease(site, 10.0)
-    lease(site, 0.3, SiteId("gamma"))
-    start(site, marked(tmp_path, "sleep 0.8"), 0)
-    (end,) = await site.ended(1)
-    assert end.outcome is Outcome.DONE
 
 
 async def test_a_successor_of_the_spawner_ends_what_runs_at_the_same_instant(site: RealSite, tmp_path: Path) -> None:
