@@ -4,10 +4,10 @@ FROM python:3.11-slim
 WORKDIR /opt/diana
 RUN command -v tc >/dev/null && command -v iptables >/dev/null \
     || (apt-get update && apt-get install -y --no-install-recommends iproute2 iptables && rm -rf /var/lib/apt/lists/*)
-COPY requirements-node.lock wheels* /opt/lock/
+COPY requirements.lock wheels* /opt/lock/
 RUN python -m venv /opt/venv \
     && offline=$(ls /opt/lock/*.whl >/dev/null 2>&1 && echo "--no-index --find-links /opt/lock" || true) \
-    && /opt/venv/bin/pip install --no-cache-dir $offline --require-hashes -r /opt/lock/requirements-node.lock
+    && /opt/venv/bin/pip install --no-cache-dir $offline --require-hashes -r /opt/lock/requirements.lock
 COPY pyproject.toml README.md LICENSE ./
 COPY scenarios scenarios
 COPY diana diana

@@ -4,6 +4,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 BIN := .venv/bin
 STAMP := .venv/.installed
+DEV := .venv/.dev-installed
 
 # The first interpreter that is new enough and can make a virtual environment; PYTHON=... overrides.
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
@@ -15,6 +16,9 @@ PYTEST ?=
 DEMO ?=
 BENCH ?=
 PEERS ?=
+PARTS ?=
+MINUTES ?=
+SEED ?=
 SEEDS ?= 10000
 FIRST_SEED ?= 0
 KILLS ?= 200
@@ -26,116 +30,121 @@ unexport PYTHONDONTWRITEBYTECODE
 
 # Scenarios for real nodes; make test-compose ROUGH=my.toml runs another.
 ROUGH ?= scenarios/compose-rough.toml scenarios/compose-standby.toml
-CLUSTER_TESTS ?= not wide
 
-.PHONY: help setup demo test wide real test-web test-netns test-compose test-clusters image check docs bench bench-peers torture proto lock clean
+CORES := $(shell nproc)
+# All tests but those of real grids, clusters and browsers.
+RULES := $(addprefix --ignore=tests/,e2e real clusters web smoke) tests
+
+.PHONY: help setup dev demo test smoke soak test-netns test-compose image check docs bench bench-peers torture proto lock clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | column -t -s '|' 2>/dev/null \
 		|| grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST)
 
-setup: $(STAMP) ## make .venv with hash-pinned dependencies; .venv/bin/diana is the CLI
+# A lock is complete: no package is asked what it wants. Two of pip side by side, each with every second package, then all
+# processors compile; a package's own tests, and templates that are no Python, stay as they are.
+PIP = $(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps
+install = two=(); for half in 0 1; do \
+	$(PIP) --no-compile --require-hashes --requirement <(awk -v half=$$half '/^[a-z]/ { n++ } n % 2 == half' $(1)) & two+=($$!); done; \
+	wait $${two[0]}; first=$$?; wait $${two[1]} && test $$first -eq 0 && \
+	{ $(BIN)/python -m compileall -qq -j 0 -x /tests/ .venv/lib diana; true; }
+
+setup: $(STAMP) ## make .venv with what diana runs on, hash-pinned; .venv/bin/diana is the CLI
 
 $(STAMP): requirements.lock pyproject.toml
 	@test -n "$(PYTHON)" || { echo "diana: no Python >= 3.11 with venv found; install one, or say make PYTHON=/path/to/python" >&2; exit 2; }
 	@echo "diana: setting up .venv (once)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
-	@$(BIN)/python -m compileall -q diana
+	@$(call install,requirements.lock)
+	@$(PIP) --no-build-isolation --editable .
 	@touch $(STAMP)
+
+dev: $(DEV) ## add to .venv what tests, checks and pages need; each verb does so by itself
+
+$(DEV): requirements-dev.lock | $(STAMP)
+	@echo "diana: adding to .venv what tests, checks and pages need (once)"
+	@$(call install,requirements-dev.lock)
+	@touch $(DEV)
 
 # In two halves side by side; a file that cannot be read is told by the tests themselves.
 collect = $(BIN)/python -m pytest --collect-only -qq -p no:cacheprovider $(1) >/dev/null 2>&1
 
-$(COMPILED): $(STAMP) $(shell find tests -name '*.py')
+$(COMPILED): $(DEV) $(shell find tests -name '*.py')
 	@$(call collect,tests/engine tests/policy tests/sim tests/protocol) & \
 	$(call collect,tests --ignore tests/engine --ignore tests/policy --ignore tests/sim --ignore tests/protocol); wait; touch $@
 
 demo: setup ## the main job: five sites on this machine, 200 jobs, one histogram in demo-out/
 	$(BIN)/diana demo $(DEMO)
 
-test: setup $(COMPILED) ## the rules, then single nodes and small grids, in five minutes
-	$(BIN)/python -m tests.again -n 4 --dist loadfile -m "not wide" --ignore tests/e2e --ignore tests/real --ignore tests/clusters --ignore tests/web tests $(PYTEST)
-	$(BIN)/python -m tests.again -n 4 --dist loadfile tests/e2e $(PYTEST)
+test: $(DEV) $(COMPILED) ## the rules: the same tests, seeds and examples each time; six minutes on two cores
+	$(BIN)/python -m pytest -n $(CORES) --dist loadfile -m "not wide" $(RULES) $(PYTEST)
 
-wide: setup $(COMPILED) ## the same rules under more seeds and cases
-	$(BIN)/python -m pytest -n 2 --dist load --timeout 900 -m wide --ignore tests/e2e --ignore tests/real --ignore tests/clusters --ignore tests/web tests $(PYTEST)
+smoke: $(DEV) ## each real thing once: the demo, small grids, namespaces, Slurm, a browser, faults by seed (root; gets packages from apt)
+	$(BIN)/python -m tests.packages processes slurm browser
+	$(BIN)/diana demo
+	$(BIN)/python -m pytest -n $(CORES) --dist loadfile --reruns 1 tests/e2e $(PYTEST)
+	$(BIN)/python -m pytest --reruns 1 --timeout 240 tests/smoke $(PYTEST)
+	$(BIN)/diana simulate scenarios/chaos.toml --seeds 20 --first-seed 1 --report faults
 
-real: setup $(COMPILED) ## sites, members and standbys as real processes, killed, stopped, cut off, their syncs judged (root, iproute2, iptables, strace for some)
-	$(BIN)/python -m tests.again -n 4 --dist loadfile --timeout 400 -m "not alone" tests/real $(PYTEST)
-	$(BIN)/python -m pytest --timeout 400 -m alone tests/real $(PYTEST)
+soak: $(DEV) $(COMPILED) ## all the rest under fresh seeds, past failures, as a table (root): PARTS="real torture" MINUTES=30 SEED=17
+	$(BIN)/python -m tests.soak $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) $(PARTS)
 
-test-netns: setup ## the scenarios of ROUGH on network namespaces (root; gets iproute2 and iptables from apt where they lack)
-	@$(call wanted,ip tc iptables,iproute2 iptables)
+test-netns: setup
 	@for file in $(ROUGH); do $(BIN)/diana scenario run $$file --on netns --within 5m || exit; done
 
-test-compose: setup ## the same scenarios on docker-compose (root; gets docker.io, docker-compose, debootstrap from apt, starts dockerd)
-	@$(call wanted,dockerd docker docker-compose debootstrap,docker.io docker-compose debootstrap)
+test-compose: setup
 	@$(with-docker); for file in $(ROUGH); do $(BIN)/diana scenario run $$file --on compose --within 5m || exit; done
 
-test-clusters: setup ## one array over real clusters: Slurm, Grid Engine; jobs in containers (root; gets them from apt); rough: CLUSTER_TESTS=wide
-	@$(call wanted,slurmctld slurmd sbatch munged,slurm-wlm slurm-client munge)
-	@$(call wanted,sge_qmaster sge_execd qsub,gridengine-master gridengine-exec gridengine-client)
-	@$(call wanted,podman runc conmon busybox envml,podman runc conmon busybox-static environment-modules)
-	@$(call wanted,mpirun.mpich mpicc.mpich,mpich libmpich-dev)
-	$(BIN)/python -m tests.again -s --timeout 580 -m "$(CLUSTER_TESTS)" tests/clusters $(PYTEST)
-
-test-web: setup ## the dashboard's pages in a real Chromium, over five sites (gets chromium from apt)
-	@$(call wanted,chromium,chromium)
-	$(BIN)/python -m tests.again --timeout 240 tests/web $(PYTEST)
-
 image: setup ## the container image of docker-compose.yml, diana:latest; its base is made here where none can be pulled
-	@$(call wanted,dockerd docker docker-compose debootstrap,docker.io docker-compose debootstrap)
+	@$(BIN)/python -m tests.packages docker
 	@$(with-docker); $(BIN)/python -m diana.trial.image
-
-# $(call wanted,PROGRAMS,PACKAGES): install the packages unless all programs are there.
-wanted = command -v $(1) >/dev/null && test $$(command -v $(1) | wc -l) -eq $(words $(1)) || \
-	{ apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(2) >/dev/null; }
 
 # A dockerd for this recipe's shell, ended with it, unless one answers already.
 with-docker = docker version >/dev/null 2>&1 || { \
 	dockerd >/tmp/diana-dockerd.log 2>&1 </dev/null & daemon=$$!; trap 'kill $$daemon; wait $$daemon' EXIT; \
 	for try in $$(seq 100); do docker version >/dev/null 2>&1 && break; sleep 0.3; done; }
 
-check: setup ## lint, format, types (of tests too), layers, proto compatibility
+check: $(DEV) ## lint, format, types (of tests too), layers, proto compatibility
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	$(BIN)/mypy -n $(CORES)
 	$(BIN)/lint-imports
 	$(BIN)/python -m diana.wire.generate --check
 	$(BIN)/python -m diana.client.generate --check
 	$(BIN)/python -m diana.wire.compat
 
-docs: setup ## the documentation as a site in build/docs, every link checked (to read it: python3 -m http.server -d build/docs)
+docs: $(DEV) ## the documentation as a site in build/docs, every link checked (to read it: python3 -m http.server -d build/docs)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --config-file docs/web/mkdocs.yml
 	$(BIN)/python docs/web/check.py build/docs
 
-bench: setup ## the figures of benchmarks/, beside a calibration of the same run
+bench: $(DEV) ## the figures of benchmarks/, beside a calibration of the same run
 	$(BIN)/python -m benchmarks.run $(BENCH)
 
-bench-peers: setup ## diana beside xargs, GNU parallel, HyperQueue, Ray, Dask, Parsl, Slurm, AccaSim and SimPy, in turns (root for some; PEERS='xargs ray --quick')
+bench-peers: $(DEV) ## diana beside xargs, GNU parallel, HyperQueue, Ray, Dask, Parsl, Slurm, AccaSim and SimPy, in turns (root for some; PEERS='xargs ray --quick')
 	$(BIN)/python -m benchmarks.bench_peers $(PEERS)
 
-torture: setup ## faults by seed in the simulator, then kills, stops, cuts and a full disk among real processes (root)
+torture: $(DEV) ## faults by seed in the simulator, then kills, stops, cuts and a full disk among real processes (root)
 	$(BIN)/diana simulate scenarios/chaos.toml --seeds $(SEEDS) --first-seed $(FIRST_SEED) --report faults,coverage
 	$(BIN)/diana simulate scenarios/gangs.toml --seeds $$((($(SEEDS) + 2) / 3)) --first-seed $(FIRST_SEED) --report faults
 	$(BIN)/diana simulate scenarios/checkpoints.toml --seeds $$((($(SEEDS) + 9) / 10)) --first-seed $(FIRST_SEED) --report faults
 	$(BIN)/diana simulate scenarios/making-way.toml --seeds $$((($(SEEDS) + 9) / 10)) --first-seed $(FIRST_SEED) --report faults
 	@test $(KILLS) -eq 0 || DIANA_KILLS=$(KILLS) DIANA_JOBS=$(JOBS) $(BIN)/python -m pytest -q -s tests/real/grid/test_chaos.py $(PYTEST)
 
-proto: setup ## write diana/wire/pb from proto/
+proto: $(DEV) ## write diana/wire/pb from proto/
 	$(BIN)/python -m diana.wire.generate
 
-# All that `make` installs, and of it, in the same versions, what a node's image has: no tests, pages or workflow engines.
-PIN = $(BIN)/pip-compile --quiet --upgrade --generate-hashes --allow-unsafe --strip-extras --no-annotate --no-header \
-	--no-emit-index-url --no-emit-find-links --no-emit-trusted-host
+# Locks hold for the oldest Python promised and for each since, with every version's files by hash and no index's name. The index
+# is the one pip uses here. make lock UPGRADE= keeps the versions that are there.
+UPGRADE ?= --upgrade
+PIN = UV_DEFAULT_INDEX="$${PIP_INDEX_URL:-$$($(BIN)/pip config get global.index-url 2>/dev/null)}" $(BIN)/uv pip compile --quiet \
+	$(UPGRADE) --universal --python-version 3.11.0 --fork-strategy fewest --generate-hashes --no-annotate --no-header
+NEEDED_TO_RUN := calls charts top traces urls
 
-lock: setup ## pin the dependencies anew, with hashes
-	$(PIN) --extra calls --extra charts --extra dev --extra docs --extra snakemake --extra top --extra traces --extra urls --output-file requirements.lock pyproject.toml
-	sed -i '/^#/d' requirements.lock
-	$(PIN) --extra traces --extra urls --build-deps-for wheel --constraint requirements.lock --output-file requirements-node.lock pyproject.toml
-	sed -i '/^#/d' requirements-node.lock
+lock: $(DEV) ## pin the dependencies anew, with hashes: to run diana, and on top of that to work on it
+	$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' | \
+		$(PIN) $(NEEDED_TO_RUN:%=--extra %) --output-file requirements.lock pyproject.toml -
+	$(PIN) --all-extras --constraint requirements.lock $$(sed -n 's/^\([a-z0-9-]*\)==.*/--no-emit-package \1/p' requirements.lock) \
+		--output-file requirements-dev.lock pyproject.toml
 
 clean: ## remove .venv and what tools leave behind
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build demo-out

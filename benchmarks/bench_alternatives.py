@@ -1,6 +1,6 @@
 """Plans against forced alternatives, and predicted turnaround against achieved, in the simulator (SPEC D1, D6).
 
-The same with real nodes and shaped links: `make real PYTEST="-k forced"` with DIANA_FULL=1.
+The same with real nodes and shaped links: `DIANA_FULL=1 .venv/bin/python -m pytest tests/real -k forced`.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""Shared by all tests: fresh names for data directories, hypothesis without time limits, one test of N."""
+"""Shared by all tests: hypothesis without time limits, names of tests that passed late, homes of their own."""
 
 from __future__ import annotations
 
 import gc
 import os
-import zlib
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -28,20 +27,15 @@ settings.load_profile("diana")
 os.environ.setdefault("DIANA_ROOT_JOBS", "true")
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--one-in", type=int, default=1, metavar="N", help="run one test of N, drawn by DIANA_SEED")
+def pytest_report_header() -> str:
+    return f"DIANA_SEED={SEED}" if SOAK else "written seeds"
 
 
-def pytest_report_header(config: pytest.Config) -> str:
-    one_in = config.getoption("--one-in")
-    drawn = f", one test of {one_in} drawn by it" if one_in > 1 else ""
-    told = f"DIANA_SEED={SEED}" if SOAK else "written seeds"
-    return f"{told}{drawn}"
-
-
-def drawn(names: list[str], one_in: int, seed: str) -> set[str]:
-    """Return about one name of `one_in`: those that the seed draws, wherever the others stand."""
-    return {name for name in names if zlib.crc32(f"{seed} {name}".encode()) % one_in == 0}
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Name the tests that failed, and passed when they were run once more."""
+    passed = {report.nodeid for report in terminalreporter.stats.get("passed", ())}
+    for name in sorted({report.nodeid for report in terminalreporter.stats.get("rerun", ())} & passed):
+        terminalreporter.write_line(f"FLAKY: {name}")
 
 
 # Thousands of modules and tests that live to the end: no collection of garbage is to look at them again and again.
@@ -51,13 +45,6 @@ gc.disable()
 def pytest_collection_finish() -> None:
     gc.freeze()
     gc.enable()
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if (one_in := config.getoption("--one-in")) > 1:
-        some = drawn([one.nodeid for one in items], one_in, str(SEED))
-        config.hook.pytest_deselected(items=[one for one in items if one.nodeid not in some])
-        items[:] = [one for one in items if one.nodeid in some]
 
 
 @pytest.fixture(autouse=True)

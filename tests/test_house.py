@@ -52,7 +52,8 @@ def test_make_help_lists_every_verb_the_readme_names() -> None:
     listed = set(re.findall(r"make ([a-z-]+)", shown))
     assert {"help", "setup", "demo", "test", "check", "bench", "torture", "proto", "lock"} <= listed
     for document in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "ARCHITECTURE.md"):
-        text = (ROOT / document).read_text()
+        # What a closed release tells of itself stays as it was.
+        text = (ROOT / document).read_text().partition("\n## [0.1.0]")[0]
         assert set(re.findall(r"`make ([a-z-]+)", text)) <= listed, document
 
 

@@ -24,7 +24,7 @@ from diana.model.ids import GroupId, SiteId, SubgroupId, group_of
 from diana.model.layout import DataDir
 from diana.wire.pb import data_pb2_grpc
 
-QUICK = StagingLimits(stall_s=1.0, patience_s=0.4, retry_first_s=0.02, retry_most_s=0.1, reserve_bytes=0)
+QUICK = StagingLimits(stall_s=5.0, patience_s=0.4, retry_first_s=0.02, retry_most_s=0.1, reserve_bytes=0)
 SUBGROUP = SubgroupId("alpha-1/0")
 
 
@@ -104,7 +104,7 @@ class TestSite:
 
     async def look_up(self, *refs: str, owner: str = "") -> LookedUp:
         self.stager.look_up(LookUp(ticket=self.ticket(), refs=refs, owner=owner))
-        return await asyncio.wait_for(self.looked.get(), 10.0)
+        return await asyncio.wait_for(self.looked.get(), 60)
 
     async def serve(self, port: int = 0) -> int:
         server = grpc.aio.server(options=[("grpc.so_reuseport", 0)])

@@ -49,7 +49,7 @@ class Bench:
     async def register(self, *, to: str = "", new_version: bool = False) -> OutputsInCatalogue:
         order = RegisterOutputs(ticket=4, group=GROUP, dataset="made", to=to, new_version=new_version)
         self.stager.register_outputs(order, outputs)
-        answer = await asyncio.wait_for(self.answers.get(), 10.0)
+        answer = await asyncio.wait_for(self.answers.get(), 60)
         assert answer.ticket == 4
         return answer
 

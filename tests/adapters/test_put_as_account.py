@@ -27,7 +27,7 @@ def test_two_groups_that_put_a_file_of_one_name_have_it_whole_and_the_later_one_
         assert (tmp_path / "out").read_bytes() == second
         giving.write(first[2_000_000:])
         giving.flush()
-        slow.join(20)
+        slow.join(60)
     assert (tmp_path / "out").read_bytes() == first
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "second"]
     os.close(at)

@@ -146,7 +146,7 @@ async def receiver(root: Path, source: TestSite, wanted: Sequence[Fetch]) -> Asy
 
 
 async def appear(folder: Path, pattern: str, count: int) -> None:
-    async with asyncio.timeout(15.0):
+    async with asyncio.timeout(60):
         while len(list(folder.glob(pattern))) < count:
             await asyncio.sleep(0.001)
 

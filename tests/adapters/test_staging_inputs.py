@@ -13,6 +13,7 @@ from diana.adapters.staging.limits import StagingLimits
 from diana.engine.journal.effects import StageIn
 from diana.model.ids import SubgroupId
 from tests.adapters.staging_grid import QUICK, SUBGROUP, fetch, fetches, grid, noise, sha, write
+from tests.runs import SOAK
 
 
 async def test_a_dataset_file_of_another_site_is_brought_verified_and_linked(tmp_path: Path) -> None:
@@ -85,7 +86,7 @@ async def test_two_thousand_small_files_come_in_one_stream_quickly(tmp_path: Pat
         assert len(list(alpha.staged("dataset", "many").iterdir())) == 2000
         assert alpha.staged("dataset", "many", "f1999").read_bytes() == b"1999"
         assert len(alpha.samples) == 1
-        assert took_s < 20.0
+        assert not SOAK or took_s < 20.0
 
 
 async def test_empty_files_arrive_too(tmp_path: Path) -> None:
@@ -166,7 +167,7 @@ async def test_what_exceeds_the_cap_goes_when_nobody_reads_it_any_more(tmp_path:
         assert (await alpha.stage(*fetches(files, "beta"), subgroup=subgroup)).error == ""
         assert all(alpha.data.cached(sha(c)).exists() for c in contents)
         alpha.stager.drop_subgroup(subgroup)
-        by_s = time.monotonic() + 5.0
+        by_s = time.monotonic() + 60.0
         while all(alpha.data.cached(sha(c)).exists() for c in contents):
             assert time.monotonic() < by_s, "nothing was evicted"
             await asyncio.sleep(0.01)
@@ -189,7 +190,7 @@ async def test_what_nobody_pins_is_evicted_least_recently_used_first(tmp_path: P
         done = await alpha.stage(*fetches(files[3:], "beta"), subgroup=SubgroupId("alpha-1/3"))
         assert done.error == ""
         # What exceeds the cap goes in the background, one after the other.
-        by_s = time.monotonic() + 5.0
+        by_s = time.monotonic() + 60.0
         while alpha.data.cached(sha(contents[1])).exists() and time.monotonic() < by_s:
             await asyncio.sleep(0.01)
         assert [alpha.data.cached(sha(c)).exists() for c in contents] == [False, False, True, True]

@@ -20,6 +20,8 @@ async def test_streams_together_keep_to_the_cap_and_a_new_cap_counts_at_once() -
     spent_s = await asyncio.gather(*(took_s(pace, 10) for _ in range(3)))
     assert max(spent_s) >= 0.2
     pace.set(0)
-    assert await took_s(pace, 1000) < 0.2
+    # More than three minutes under the cap before.
+    async with asyncio.timeout(60):
+        await took_s(pace, 20_000)
     pace.set(50_000)
     assert await took_s(pace, 20) >= 0.3

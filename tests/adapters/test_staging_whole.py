@@ -20,6 +20,7 @@ from diana.model.data import DataFile, Fetch
 from diana.model.ids import SiteId, SubgroupId
 from tests.adapters.staging_grid import QUICK, SUBGROUP, TestSite, fetches, grid, leftovers, noise, sha, write
 from tests.adapters.test_staging_faults import PATIENT, serving, small_disk
+from tests.runs import SOAK
 
 
 def whole(unit: DataFile, *sources: str) -> Fetch:
@@ -136,7 +137,7 @@ async def test_a_cached_file_is_told_and_serves_and_vanishes_when_evicted(tmp_pa
         done = await alpha.stage(*fetches(files[1:2], "beta"), subgroup=SubgroupId("alpha-2/0"))
         assert done.error == ""
         # What exceeds the cap goes in the background.
-        by_s = time.monotonic() + 5.0
+        by_s = time.monotonic() + 60.0
         while files[0] in (await alpha.look_up(files[0].ref)).cached and time.monotonic() < by_s:
             await asyncio.sleep(0.01)
         assert (await alpha.look_up(*(f.ref for f in files))).cached == (files[1],)
@@ -281,7 +282,8 @@ async def test_a_cap_on_the_rate_holds_for_all_streams_together(tmp_path: Path) 
             files = (await beta.register("few", [tmp_path / "in"])).files
             began = time.monotonic()
             assert (await alpha.stage(*fetches(files, "beta"))).error == ""
-            assert 0.8 < time.monotonic() - began < 5.0
+            took_s = time.monotonic() - began
+            assert took_s > 0.8 and (not SOAK or took_s < 5.0)
         finally:
             await alpha.close()
 
@@ -307,7 +309,7 @@ async def test_a_site_that_stops_amid_a_whole_dataset_is_replaced_and_nothing_tr
             alpha.stager.stage_in(StageIn(ticket=1, subgroup=SUBGROUP, files=wanted))
             await begun(alpha, dataset.digest, 3)
             servers[0].process.send_signal(signal.SIGSTOP)
-            done = await alpha.done(30.0)
+            done = await alpha.done()
     assert done.error == "" and tree(alpha.staged("dataset", "big")) == contents
     # What the stopped one had on the wire may be asked of the next again, no more.
     assert done.bytes_moved < dataset.size_bytes + (8 << 20)

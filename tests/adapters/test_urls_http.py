@@ -35,8 +35,9 @@ def server() -> Iterator[HttpServer]:
 
 
 @pytest.fixture
-async def site(tmp_path: Path) -> AsyncIterator[TestSite]:
-    site = TestSite("alpha", tmp_path)
+async def site(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[TestSite]:
+    """A test that meets a stall gives its length as a parameter."""
+    site = TestSite("alpha", tmp_path, dataclasses.replace(QUICK, stall_s=getattr(request, "param", QUICK.stall_s)))
     yield site
     await site.close()
 
@@ -126,11 +127,12 @@ async def test_a_file_that_changes_while_it_is_read_is_refused(site: TestSite, s
     assert site.parts_left() == [] and list(site.data.root.glob("cache/*/*")) == []
 
 
+@pytest.mark.parametrize("site", [1.0], indirect=True)
 async def test_a_server_that_stalls_is_given_up_and_its_part_kept_out_of_sight(
     site: TestSite, server: HttpServer
 ) -> None:
     url = server.put("/data.bin", CONTENT, stalls_after=1_200_000)
-    done = await asyncio.wait_for(staged(site, url), 15.0)
+    done = await asyncio.wait_for(staged(site, url), 60)
     assert "data.bin at site alpha: " in done.error and "silent" in done.error and not done.final
     assert not site.staged("url", link_name(url)).exists()
     assert len(site.parts_left()) == 1
@@ -147,7 +149,7 @@ async def test_a_cancelled_order_leaves_nothing_and_says_nothing(site: TestSite,
     while not site.parts_left():
         await asyncio.sleep(0.01)
     site.stager.cancel(ticket)
-    await asyncio.wait_for(site.idle(), 5.0)
+    await asyncio.wait_for(site.idle(), 60)
     assert site.events.empty() and site.parts_left() == []
 
 
@@ -170,7 +172,7 @@ async def test_what_cannot_be_read_is_told_at_the_look_up(
     ref = f"url:{server.url('/data.bin')}"
     good = f"url:{server.put('/good', b'good')}"
     site.stager.look_up(LookUp(ticket=7, refs=(good, ref)))
-    answer = await asyncio.wait_for(answers.get(), 10.0)
+    answer = await asyncio.wait_for(answers.get(), 60)
     assert [file.ref for file in answer.found] == [good] and answer.found[0].size_bytes == 4
     [(failed, why)] = answer.failed
     assert failed == ref and said in why and "data.bin at site alpha" in why and "\n" not in why
@@ -178,7 +180,7 @@ async def test_what_cannot_be_read_is_told_at_the_look_up(
 
 async def test_an_unreachable_server_is_one_line(site: TestSite) -> None:
     fetch = Fetch(DataFile("url:http://127.0.0.1:1/data.bin", 5, "0" * 64), ())
-    done = await asyncio.wait_for(site.stage(fetch), 15.0)
+    done = await asyncio.wait_for(site.stage(fetch), 60)
     assert "data.bin at site alpha: the server cannot be reached" in done.error
 
 

@@ -23,7 +23,7 @@ from tests.adapters.staging_grid import QUICK, TestSite, collect, facts_key, noi
 from tests.adapters.url_servers import S3, SftpServer, s3_environment, s3_server
 
 CONTENT = noise(2_500_000)
-PATIENT = dataclasses.replace(QUICK, stall_s=10.0, patience_s=1.0)
+PATIENT = dataclasses.replace(QUICK, stall_s=60.0, patience_s=1.0)
 """A busy machine is no stalled server."""
 OUTPUTS = {"a.txt": b"a", "deep/b.bin": noise(1_300_000, 2), "empty": b""}
 
@@ -127,7 +127,7 @@ async def test_an_upload_that_is_cancelled_leaves_nothing_behind(site: TestSite,
         answer = await asyncio.to_thread(s3.client.list_multipart_uploads, Bucket=bucket)
         begun = answer.get("Uploads")
     site.stager.cancel(ticket)
-    await asyncio.wait_for(site.idle(), 20.0)
+    await asyncio.wait_for(site.idle(), 60)
     assert s3.keys(bucket) == [] and not s3.client.list_multipart_uploads(Bucket=bucket).get("Uploads")
     assert site.events.empty()
 
@@ -256,11 +256,11 @@ async def test_an_sftp_host_that_goes_away_is_met_again_when_it_is_back(site: Te
 async def test_an_sftp_host_that_stalls_is_given_up(site: TestSite, sftp: SftpServer, tmp_path: Path) -> None:
     write(sftp.root / "a", b"a")
     fetch = await described(site, sftp.url("/a"))
-    hasty = TestSite("beta", tmp_path / "sites")
+    hasty = TestSite("beta", tmp_path / "sites", dataclasses.replace(QUICK, stall_s=1.0))
     hasty.stager.allow_urls(["sftp://"])
     sftp.pause()
     try:
-        done = await asyncio.wait_for(hasty.stage(fetch), 15.0)
+        done = await asyncio.wait_for(hasty.stage(fetch), 60)
         assert "/a at site beta: the server" in done.error
     finally:
         await hasty.close()

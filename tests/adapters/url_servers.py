@@ -203,7 +203,7 @@ def s3_server() -> Iterator[str]:
     process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     endpoint = f"http://127.0.0.1:{port}"
     try:
-        end = time.monotonic() + 30.0
+        end = time.monotonic() + 60.0
         while True:
             try:
                 urllib.request.urlopen(f"{endpoint}/moto-api/", timeout=1.0).close()

@@ -52,7 +52,7 @@ async def test_a_cluster_is_given_no_more_and_less_when_others_come(
         assert (ready.slots, ready.ahead) == (ours, 0)
         pbs.others = 5
         if then != ours:
-            await at.until(lambda: any(isinstance(e, LrmSized) and e.slots == then for e in at.events), 10.0)
+            await at.until(lambda: any(isinstance(e, LrmSized) and e.slots == then for e in at.events))
     finally:
         await at.down()
 

@@ -22,6 +22,7 @@ from tests.batch.conforming import *  # noqa: F403
 from tests.batch.holding import *  # noqa: F403
 from tests.batch.plugin import installed
 from tests.contract.lrm_builders import Site, shell
+from tests.runs import SOAK
 
 ORIGIN = SiteId("beta")
 
@@ -52,11 +53,11 @@ async def site(tmp_path: Path) -> AsyncIterator[Site]:
 
 
 async def leased(at: ClusterSite, until_s: float) -> Outcome:
-    """How a job of half a minute ended that runs under a lease which stands for so long."""
+    """How a job of ten minutes ended that runs under a lease which stands for so long."""
     if until_s:
         at.lrm.lease(RenewLease(origin=ORIGIN, until_s=time.monotonic() + until_s))
-    at.start(shell("sleep 30"), 0, lease=ORIGIN)
-    (end,) = await at.ended(1, 20.0)
+    at.start(shell("sleep 600"), 0, lease=ORIGIN)
+    (end,) = await at.ended(1)
     return end.outcome
 
 
@@ -69,12 +70,13 @@ async def test_a_job_ends_with_its_lease_though_the_node_is_away(site: Site, mon
     at = await site()
     began_s = time.monotonic()
     assert await leased(at, 2.0) is Outcome.LEASE_OVER
-    assert 1.0 < time.monotonic() - began_s < 12.0
+    took_s = time.monotonic() - began_s
+    assert took_s > 1.0 and (not SOAK or took_s < 12.0)
 
 
 async def test_a_job_that_ends_before_its_lease_is_done(site: Site) -> None:
     at = await site()
-    at.lrm.lease(RenewLease(origin=ORIGIN, until_s=time.monotonic() + 60.0))
+    at.lrm.lease(RenewLease(origin=ORIGIN, until_s=time.monotonic() + 600.0))
     at.start(shell("exit 4"), 0, lease=ORIGIN)
     (end,) = await at.ended(1)
     assert (end.outcome, end.exit_code) == (Outcome.FAILED, 4)
@@ -104,14 +106,14 @@ async def test_a_cluster_full_of_others_jobs_tells_when_it_would_start_one_until
     sizes = lambda: [event for event in at.events if isinstance(event, LrmSized)]  # noqa: E731
     await at.until(lambda: bool(sizes()) and sizes()[-1].delay_s == 120.0)
     assert sizes()[-1].slots == 1
-    at.start(shell("sleep 30"), 0)
+    at.start(shell("sleep 600"), 0)
     await at.until(lambda: sizes()[-1].delay_s == 0.0)
 
 
 async def test_only_jobs_that_listings_showed_for_a_while_are_told_as_seen_to_run(site: Site) -> None:
     at = await site()
     assert at.ready().looks
-    at.start(shell("[ $DIANA_INDEX = 1 ] || sleep 30; exit 1"), 0, 1)
+    at.start(shell("[ $DIANA_INDEX = 1 ] || sleep 600; exit 1"), 0, 1)
     seen = lambda: [event.ages for event in at.events if isinstance(event, RunsSeen)]  # noqa: E731
     await at.until(lambda: bool(seen()) and seen()[-1][-1][0] >= 2.0)
     assert [sum(jobs for age_s, jobs in ages if age_s >= 1.0) for ages in seen()][-1] == 1
@@ -123,7 +125,7 @@ async def test_only_jobs_that_listings_showed_for_a_while_are_told_as_seen_to_ru
 
 async def test_what_waits_at_the_barrier_is_told_again_once_the_cluster_is_ready_again(site: Site) -> None:
     at = await site()
-    at.start(shell("true"), 0, barrier_s=time.monotonic() + 60.0)
+    at.start(shell("true"), 0, barrier_s=time.monotonic() + 600.0)
     await at.until(lambda: at.at_barrier() == {0})
     asked_s = at.lrm._asked_s  # type: ignore[attr-defined]
     await at.until(lambda: at.lrm._asked_s > asked_s + 0.5)  # type: ignore[attr-defined]

@@ -67,7 +67,7 @@ class Machine:
         until(lambda: [held.task for held in self.barrier.held()] == sorted(tasks))
 
     def end(self, task: int) -> str:
-        self.tasks[task].wait(30)
+        self.tasks[task].wait(60)
         told = self.folder.end(task)
         assert told is not None
         return told.flag

@@ -134,7 +134,7 @@ async def test_a_cluster_whose_ledger_the_disk_refuses_is_told_to_be_lost_and_co
     (lost,) = told
     assert isinstance(lost, LrmLost) and f"{in_the_way}: unable to open" in lost.why
     in_the_way.rmdir()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while len(told) < 2:
             await asyncio.sleep(0.05)
     await lrm.close()

@@ -36,7 +36,7 @@ def array(*tasks: int, script: str = "/bin/true") -> Array:
 
 
 def until(done: Callable[[], object]) -> None:
-    until_s = time.monotonic() + 10.0
+    until_s = time.monotonic() + 60.0
     while not done():
         assert time.monotonic() < until_s
         time.sleep(0.02)

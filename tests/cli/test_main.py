@@ -144,7 +144,7 @@ def test_a_node_that_goes_while_it_is_asked_to_stop_has_stopped(capsys: pytest.C
             gone = threading.Thread(target=goes)
             gone.start()
             assert cli.main(["stop", "--data", folder]) == 0
-            gone.join(30)
+            gone.join(60)
     assert capsys.readouterr().out == "the node has ended; it was stopping already\n"
 
 

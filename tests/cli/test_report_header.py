@@ -46,7 +46,7 @@ def compiled(folder: Path, language: str, source: str) -> Path:
 
 def ran(program: Path, **environment: str) -> int:
     own = {name: value for name, value in os.environ.items() if not name.startswith(("DIANA_", "LC_"))}
-    return subprocess.run([str(program)], env={**own, **environment}, timeout=30, check=False).returncode
+    return subprocess.run([str(program)], env={**own, **environment}, timeout=60, check=False).returncode
 
 
 @pytest.mark.parametrize("language", COMPILERS)

@@ -249,7 +249,7 @@ class InThread:
         async def begin() -> Nodelike:
             return await Nodelike(self._root, **self._options).__aenter__()  # type: ignore[arg-type]
 
-        self.node = self._do(begin()).result(10)
+        self.node = self._do(begin()).result(60)
         self.book = self.node.book
         return self
 
@@ -260,13 +260,13 @@ class InThread:
         """Run in the node's thread."""
         done = threading.Event()
         self._loop.call_soon_threadsafe(lambda: (do(), done.set()))
-        assert done.wait(10)
+        assert done.wait(60)
 
     def later(self, delay_s: float, do: Callable[[], object]) -> None:
         self._loop.call_soon_threadsafe(lambda: self._loop.call_later(delay_s, do))
 
     def __exit__(self, *exc: object) -> None:
-        self._do(self.node.__aexit__()).result(10)
+        self._do(self.node.__aexit__()).result(60)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()

@@ -39,7 +39,7 @@ def carried_out(group: CallGroup, index: int, folder: Path, version: str = THIS)
     words = [word.replace("{index}", str(index)) for word in job["group"]["command"]]
     command = [*words[:-1], version]
     try:
-        return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=30, check=False)
+        return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
     finally:
         group.drop_files()
 

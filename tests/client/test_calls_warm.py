@@ -29,7 +29,7 @@ def test_a_child_does_nothing_before_it_has_its_word_and_never_without(tmp_path:
     environment = {remote.SOCKET: str(theirs.fileno()), "DIANA_RUN": "." * 40}
     with ours, subprocess.Popen(words, cwd=tmp_path, env=environment, pass_fds=[theirs.fileno()]) as parent:
         theirs.close()
-        ours.settimeout(30)
+        ours.settimeout(60)
         assert ours.recv(4) == bytes(4), "it is ready"
         read, go = os.pipe()
         null = os.open(os.devnull, os.O_WRONLY)
@@ -44,12 +44,12 @@ def test_a_child_does_nothing_before_it_has_its_word_and_never_without(tmp_path:
         if word:
             os.write(go, word)
         os.close(go)
-        end_s = time.monotonic() + 30
+        end_s = time.monotonic() + 60
         while Path(f"/proc/{pid}/stat").exists() and b") Z " not in Path(f"/proc/{pid}/stat").read_bytes():
             assert time.monotonic() < end_s
             time.sleep(0.01)
         ours.close()
-        parent.wait(30)
+        parent.wait(60)
     assert result.exists() == bool(word)
     if word:
         assert packing.outcomes(result.read_bytes(), "alpha-1.0")[0].result() == 9

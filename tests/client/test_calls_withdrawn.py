@@ -85,7 +85,7 @@ def test_room_a_withdrawn_call_took_is_there_for_the_next_and_who_waits_for_it_i
     late.join(0.05)
     assert late.is_alive(), "it waits for room"
     assert large.cancel()
-    late.join(5)
+    late.join(60)
     assert not late.is_alive()
 
 
@@ -98,30 +98,44 @@ def test_calls_that_were_withdrawn_leave_no_bytes_behind() -> None:
 
 
 def test_calls_cancelled_by_many_threads_go_together_and_each_learns_its_own() -> None:
-    site = Site({3, 4}, slow_s=0.05)
     group, futures = sent(40)
-    withdrawals = Withdrawals(site, 5.0)  # type: ignore[arg-type]
+
+    class Slow(Site):
+        """Answers the first call when all others wait for the second."""
+
+        def cancel_held(self, target: str, *, release: bool = False) -> CancelHeldResponse:
+            end_s = time.monotonic() + 60
+            while not self.calls and len(self._meant(target)) + self._waiting() < 40 and time.monotonic() < end_s:
+                time.sleep(0.01)
+            return super().cancel_held(target, release=release)
+
+        def _waiting(self) -> int:
+            waiting = withdrawals._next.get(group)
+            return len(waiting.indices) if waiting else 0
+
+    site = Slow({3, 4})
+    withdrawals = Withdrawals(site, 600.0)  # type: ignore[arg-type]
     with ThreadPoolExecutor(40) as threads:
         found = list(threads.map(lambda index: withdrawals.one(group, index), range(len(futures))))
     assert [index for index, gone in enumerate(found) if not gone] == [3, 4]
-    assert len([call for call, _ in site.calls if call == "hold"]) <= 6 and not site.held
+    assert len([call for call, _ in site.calls if call == "hold"]) <= 2 and not site.held
 
 
 def test_callbacks_in_the_drivers_own_thread_never_wait_and_their_calls_end_when_the_site_has_said_so() -> None:
     site = Site({3})
 
     async def go() -> None:
-        drives = driver(site)
+        drives = driver(site, patience_s=600.0)
         drives._thread, drives._tasks = threading.current_thread(), set()
         group, futures = sent(50, drives.withdraw)
         group.sent.clear()
         drives._groups.add(group)
-        began_s = time.monotonic()
+        # It is this thread that would send them: to wait for that is to wait for ever.
         assert not any(future.cancel() for future in futures[:20])
         drives.close(cancel=True)
-        assert time.monotonic() - began_s < 1, "it is this thread that would send them"
+        assert not site.calls
         group.sent.set()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while drives._tasks:
                 await asyncio.sleep(0.01)
         assert [index for index, future in enumerate(futures) if not future.cancelled()] == [3]
@@ -216,5 +230,5 @@ def test_a_map_on_a_full_disk_is_refused_with_the_mend(
         with pytest.raises(UsageError, match=f"{folder}: No space left on device; make room, or set TMPDIR"):
             executes.map(pow, [2], [3])
         with pytest.raises(UsageError, match="make room, or set TMPDIR"):
-            executes.submit(pow, 2, 3).result(10)
+            executes.submit(pow, 2, 3).result(60)
     assert not list(folder.iterdir())

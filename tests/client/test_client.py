@@ -19,7 +19,9 @@ from diana.client import AsyncClient, Client
 from diana.client.where import SOCKET
 from diana.model.facts import JobError, Outcome, OutputFile
 from diana.model.layout import DataDir
+from diana.node.api.follow import TELL_EVERY_S
 from tests.client.nodelike import ALICE, BOB, InThread, Nodelike, facts, view
+from tests.runs import SOAK
 
 JOB = b'[group]\ncommand = ["/bin/true"]\n'
 
@@ -166,17 +168,27 @@ def test_wait_gives_the_final_status_soon_after_the_end(client: Client, node: In
     node.later(0.1, lambda: node.book.finish(group))
     began = time.monotonic()
     assert client.wait(group).done == 1
-    assert time.monotonic() - began < 1.0
+    assert not SOAK or time.monotonic() - began < 1.0
 
 
 def test_watch_shows_changes_a_few_times_a_second_and_the_last_one(client: Client, node: InThread) -> None:
-    node.book.groups["alpha-1"] = view("alpha-1", "x@lab", 100)
-    for step in range(100):
-        node.later(0.005 * step, lambda done=step: node.book.change("alpha-1", done=done))  # type: ignore[misc]
-    node.later(0.6, lambda: node.book.finish("alpha-1"))
-    seen = [status.done for status in client.watch("alpha-1")]
-    assert seen == sorted(seen) and seen[-1] == 100
-    assert 3 <= len(seen) <= 6
+    node.book.groups["alpha-1"] = view("alpha-1", "x@lab", 100_000)
+    seen: list[int] = []
+
+    def change(done: int) -> None:
+        if len(seen) < 4:
+            node.book.change("alpha-1", done=done)
+            node.later(0.005, lambda: change(done + 1))
+        else:
+            node.book.finish("alpha-1")
+
+    began_s = time.monotonic()
+    node.later(0.0, lambda: change(1))
+    for status in client.watch("alpha-1"):
+        seen.append(status.done)
+    # The first and the last are told at once.
+    assert seen == sorted(seen) and seen[-1] == 100_000
+    assert len(seen) - 2 <= (time.monotonic() - began_s) / TELL_EVERY_S
 
 
 def test_wait_gives_up_when_told_to(client: Client, node: InThread) -> None:
@@ -190,7 +202,7 @@ def test_as_completed_gives_groups_in_the_order_they_end(client: Client, node: I
     groups = [client.submit(JOB).group for _ in range(20)]
     for place, group in enumerate(reversed(groups)):
         node.later(0.02 * place, lambda name=group: node.book.finish(name))  # type: ignore[misc]
-    ended = [status.group for status in client.as_completed(groups, timeout_s=10)]
+    ended = [status.group for status in client.as_completed(groups, timeout_s=60)]
     assert sorted(ended) == sorted(groups) and ended[0] == groups[-1]
     with pytest.raises(errors.WaitTimedOut):
         list(client.as_completed([client.submit(JOB).group], timeout_s=0.05))
@@ -385,7 +397,7 @@ def test_a_dataset_is_registered_from_the_nodes_own_paths(client: Client, node: 
 
 def test_stop_asks_the_node_to_stop_and_is_answered(client: Client, node: InThread) -> None:
     client.stop()
-    end = time.monotonic() + 5
+    end = time.monotonic() + 60
     while not node.node.stopped.is_set():
         assert time.monotonic() < end
         time.sleep(0.01)
@@ -437,7 +449,7 @@ async def test_the_asyncio_client_does_the_same(tmp_path: Path) -> None:
         node.data.gathered(group).mkdir(parents=True)  # type: ignore[arg-type]
         (node.data.gathered(group) / "o").write_bytes(b"1")  # type: ignore[arg-type]
         node.book.finish(group)
-        assert (await client.wait(group, timeout_s=5)).final
+        assert (await client.wait(group, timeout_s=60)).final
         assert [row.index async for row in client.results(group)] == [0]
         assert [status.group async for status in client.as_completed([group])] == [group]
         assert [p.read_bytes() for p in await client.fetch(group, tmp_path / "out")] == [b"1"]

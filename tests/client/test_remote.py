@@ -73,7 +73,7 @@ async def test_a_user_does_remotely_what_a_local_one_does(remote: Remote, tmp_pa
         (remote.node.data.gathered(group) / "sub").mkdir(parents=True)  # type: ignore[arg-type]
         (remote.node.data.gathered(group) / "sub" / "o").write_bytes(big)  # type: ignore[arg-type]
         asyncio.get_running_loop().call_later(0.1, lambda: book.finish(group))
-        assert (await client.wait(group, timeout_s=5)).done == 1
+        assert (await client.wait(group, timeout_s=60)).done == 1
         assert [(row.index, row.outcome) async for row in client.results(group)] == [(0, "DONE")]
         assert b"".join([chunk.data async for chunk in client.logs(f"{group}.0")]) == b"hello"
         assert [path.read_bytes() for path in await client.fetch(group, tmp_path / "out")] == [big]
@@ -122,7 +122,7 @@ async def test_only_operators_of_the_site_may_stop_it_or_add_data(remote: Remote
     async with remote.client(remote.user("ops", tmp_path / "ops")) as ops:
         assert (await ops.info()).role == "operator"
         await ops.stop()
-        await asyncio.wait_for(remote.node.stopped.wait(), 5)
+        await asyncio.wait_for(remote.node.stopped.wait(), 60)
 
 
 async def test_an_account_that_is_operator_here_is_none_by_its_name_alone(remote: Remote, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Real clusters, each one for all tests. What is missing on the machine fails: `make test-clusters` installs it."""
+"""Real clusters, each one for all tests. What a machine lacks fails; `make soak PARTS=clusters` installs it."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ class SlurmSite:
     def kill_controller(self) -> None:
         pid = int((self.root / "slurmctld.pid").read_text())
         os.kill(pid, 9)
-        by_s = time.monotonic() + 10
+        by_s = time.monotonic() + 60
         while Path(f"/proc/{pid}").exists() and time.monotonic() < by_s:
             time.sleep(0.02)
 

@@ -17,7 +17,8 @@ def test_a_cluster_that_fails_every_job_gets_ten_of_a_group(
     grid.join()
     grid.start()
     job = starts.job(JOBS, then=["sh", "-c", f'[ "$DIANA_SITE" != {beta.name} ] || exit 1; sleep 0.2'])
-    job["resources"] = {"work": 0.2}
+    # Of so long a job a failure within ten seconds is one at once, also where this machine is slow to start it.
+    job["resources"] = {"work": 100}
     with alpha.client() as client:
         group = client.submit(job).group
         client.wait(group, timeout_s=200.0)

@@ -142,7 +142,7 @@ def test_the_operators_lines_and_any_path_reach_it_and_tasks_are_cancelled_by_nu
     script.chmod(0o755)
     system = made(htcondor, account="physics.cms", partition="someone@" + host(htcondor), options=('+Queue = "long"',))
     job = system.submit(array(script, 3, 5, 6, 9))
-    until_s = time.monotonic() + 20
+    until_s = time.monotonic() + 60
     while len(list(script.parent.iterdir())) < 5 and time.monotonic() < until_s:
         time.sleep(0.1)
     assert {path.name for path in script.parent.iterdir()} == {"script", "3", "5", "6", "9"}

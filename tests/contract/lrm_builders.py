@@ -30,6 +30,7 @@ from diana.model.indexset import IndexSet
 from diana.model.job.spec import Axis, CheckpointSpec, GroupSpec, Sweep
 from diana.model.kept_log import LiveLog
 from diana.model.layout import DataDir
+from tests.runs import SOAK
 
 ALPHA = SiteId("alpha")
 SUBGROUP = SubgroupId("alpha-1/0")
@@ -119,6 +120,8 @@ class LrmSite(ABC):
     """Seconds in which a job that is started is held, and little more."""
     quiet_s = 0.3
     """Seconds after which something that should not come has surely not come."""
+    punctual = SOAK
+    """True if what is to happen at a time is held to an upper bound as well: a busy machine does it later."""
     total_steps = 3.0
     """Steps of a `work` that reports."""
 

@@ -39,6 +39,7 @@ class SimulatedSite(LrmSite):
 
     worker = MAIN_MACHINE
     quiet_s = 300.0
+    punctual = True
     total_steps = 1000.0
     forever_s = 1e9
     """How long jobs run that nobody lets go."""
@@ -149,14 +150,15 @@ class SimulatedCluster(SimulatedSite):
         return BatchLrm(self.clock, ALPHA, slots, 1.0, self._life, self._begins, discipline=fcfs)
 
     def finish(self) -> None:
-        """Wait for them."""
+        """Wait for those that run."""
+        self.clock.run_until(self.clock.now_s + self.forever_s)
 
 
 def _seconds(spec: GroupSpec) -> float:
-    """How long a program of the machine runs."""
+    """How long a program of the machine runs; one that sleeps does so though `finish` makes all quick."""
     match spec.argv:
         case ("/bin/true",):
             return 0.0
         case ("/bin/sleep", seconds):
-            return float(seconds)
+            return float(seconds) / _AT_ONCE
     raise ValueError(f"the simulator knows no such program: {spec.argv}")

@@ -118,7 +118,7 @@ class Shell:
 
     def close(self) -> None:
         self._bash.kill()
-        self._bash.wait(10)
+        self._bash.wait(60)
         assert self._bash.stdin and self._bash.stdout
         self._bash.stdin.close()
         self._bash.stdout.close()

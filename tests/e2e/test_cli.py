@@ -151,7 +151,7 @@ def test_one_of_several_is_waited_for_and_outputs_are_fetched_as_they_come(alpha
     group = diana(alpha, "submit", "--parsable", *words).strip()
     command = [*DIANA, "fetch", "--data", str(alpha.data), "--follow", group, "--to", str(tmp_path / "to")]
     following = subprocess.Popen(command, env=alpha.environment(), stdout=subprocess.PIPE, text=True)
-    until((tmp_path / "to" / "0.txt").exists, "the first output comes", 30)
+    until((tmp_path / "to" / "0.txt").exists, "the first output comes")
     assert following.poll() is None
     go.touch()
     said, _ = following.communicate(timeout=60)
@@ -215,7 +215,7 @@ def test_one_job_is_explained_while_it_waits_runs_and_is_over(alpha: Site, tmp_p
     def job(index: int) -> Any:
         return as_json(alpha, "explain", f"{group}.{index}")["job"]
 
-    until(lambda: job(0)["state"] == "running", "the first one runs", 20)
+    until(lambda: job(0)["state"] == "running", "the first one runs")
     assert (job(0)["site"], job(0)["attempt"]) == ("alpha", 1)
     assert f"{group}.0 runs at alpha, attempt 1; diana logs -f {group}.0" in diana(alpha, "explain", f"{group}.0")
     assert job(9)["state"] in ("queued", "waiting")
@@ -384,6 +384,6 @@ def test_backup_restore_and_stop_go_round(alpha: Site, tmp_path: Path) -> None:
         copy.start()
         assert as_json(copy, "status", group)["groups"][0]["done"] == 1
         assert diana(copy, "stop").startswith("alpha: stopping")
-        assert copy.process is not None and copy.process.wait(20) == 0
+        assert copy.process is not None and copy.process.wait(60) == 0
     finally:
         made.close()

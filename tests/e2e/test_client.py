@@ -6,7 +6,6 @@ import asyncio
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -60,7 +59,7 @@ def test_a_user_submits_waits_reads_logs_and_fetches(grid: Grid, tmp_path: Path)
     alpha = two_sites(grid)
     with alpha.client() as client:
         group = client.submit(a_sweep()).group
-        seen = list(client.watch(group, timeout_s=40))
+        seen = list(client.watch(group, timeout_s=60))
         assert seen[-1].state == "done" and seen[-1].done == 6, seen[-1]
         rows = {row.index: row for row in client.results(group)}
         assert sorted(rows) == list(range(6)) and all(row.done for row in rows.values())
@@ -80,7 +79,7 @@ def test_outputs_in_a_folder_of_the_users_own_can_be_fetched_too(grid: Grid, tmp
     alpha = two_sites(grid)
     with alpha.client() as client:
         group = client.submit(a_sweep(str(tmp_path / "mine"))).group
-        assert client.wait(group, timeout_s=40).state == "done"
+        assert client.wait(group, timeout_s=60).state == "done"
         assert contents(list((tmp_path / "mine").iterdir())) == WANTED
         assert contents(client.fetch(group, tmp_path / "copy")) == WANTED
 
@@ -104,9 +103,9 @@ def test_cancelled_jobs_end_and_the_others_go_on(grid: Grid) -> None:
     grid.start()
     with alpha.client() as client:
         group = client.submit({"group": {"command": ["sleep", "{x}"]}, "sweep": {"x": [600, 600, 0, 0]}}).group
-        until(lambda: client.status(group)[0].done == 2, "the short jobs end", 20)
+        until(lambda: client.status(group)[0].done == 2, "the short jobs end")
         assert client.cancel(f"{group}.[0-1]") == 2
-        status = client.wait(group, timeout_s=20)
+        status = client.wait(group, timeout_s=60)
         assert (status.done, status.cancelled, status.state) == (2, 2, "cancelled"), status
         assert client.cancel(group) == 0
     assert not alpha.jobs_alive()
@@ -122,7 +121,7 @@ def test_local_files_travel_with_the_job(grid: Grid, tmp_path: Path) -> None:
     job.write_text('inputs = ["words.txt", "count.sh"]\n[group]\ncommand = "./count.sh"\n')
     with alpha.client() as client:
         group = client.submit(job).group
-        status = client.wait(group, timeout_s=20)
+        status = client.wait(group, timeout_s=60)
         assert status.state == "done", (status, list(client.logs(group)))
         assert b"".join(chunk.data for chunk in client.logs(f"{group}.0")).strip() == b"200000"
 
@@ -135,7 +134,7 @@ def test_a_wait_that_times_out_and_as_completed(grid: Grid) -> None:
         short = client.submit({"group": {"command": ["sleep", "0.2"]}}).group
         with pytest.raises(errors.WaitTimedOut):
             client.wait(long, timeout_s=0.3)
-        ended = client.as_completed([long, short], timeout_s=20)
+        ended = client.as_completed([long, short], timeout_s=60)
         assert next(ended).group == short
         client.cancel(long)
         assert [status.group for status in ended] == [long]
@@ -157,7 +156,7 @@ async def _remotely(tmp_path: Path) -> None:
         (tmp_path / "in.txt").write_text("from far away\n")
         small = (await ann.submit(tmp_path / "job.toml")).group
         group = (await ann.submit(a_sweep())).group
-        assert {s.state async for s in ann.as_completed([group, small], timeout_s=40)} == {"done"}
+        assert {s.state async for s in ann.as_completed([group, small], timeout_s=60)} == {"done"}
         assert b"".join([chunk.data async for chunk in ann.logs(f"{small}.0")]) == b"from far away\n"
         assert len([row async for row in ann.results(group)]) == 6
         assert contents(await ann.fetch(group, tmp_path / "out")) == WANTED
@@ -186,7 +185,7 @@ def test_local_accounts_see_only_groups_of_their_own(grid: Grid) -> None:
     grid.start()
     with alpha.client() as client:
         group = client.submit({"group": {"command": ["true"]}}).group
-        client.wait(group, timeout_s=20)
+        client.wait(group, timeout_s=60)
     # What an operator would do to let accounts in.
     grid.root.chmod(0o711)
     alpha.data.chmod(0o711)
@@ -220,7 +219,7 @@ def as_nobody(site: Site, *words: str) -> str:
     """The outcome of a client's call for the account `nobody`: the answer's text, or the error. The process changes its
     uid itself, because `nobody` need not be allowed to start this interpreter."""
     command = [sys.executable, "-c", AS_NOBODY, str(site.data), *words]
-    ran = subprocess.run(command, env=site.environment(), text=True, capture_output=True, timeout=30, check=False)
+    ran = subprocess.run(command, env=site.environment(), text=True, capture_output=True, timeout=60, check=False)
     assert ran.returncode == 0, ran.stderr
     return ran.stdout
 
@@ -231,7 +230,7 @@ def test_the_client_says_who_is_not_there(grid: Grid) -> None:
     with alpha.client() as client:
         client.stop()
         assert alpha.process is not None
-        assert alpha.process.wait(15) == 0
+        assert alpha.process.wait(60) == 0
         with pytest.raises(errors.Unreachable, match=f"start one with: diana node --data {alpha.data}"):
             client.info()
 
@@ -250,6 +249,4 @@ def test_a_wait_whose_node_is_killed_says_so(grid: Grid) -> None:
     alpha.start()
     with Client(alpha.data) as client:
         client.cancel(group)
-        began = time.monotonic()
-        assert client.wait(group, timeout_s=20).state == "cancelled"
-        assert time.monotonic() - began < 20
+        assert client.wait(group, timeout_s=60).state == "cancelled"

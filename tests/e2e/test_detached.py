@@ -34,4 +34,4 @@ def test_a_detached_node_answers_at_once_and_a_fault_is_told(grid: Grid) -> None
         assert again.returncode == 2 and "its node runs already" in again.stderr
     finally:
         assert diana("stop").returncode == 0
-    until(lambda: diana("status").returncode == 4, "it has ended", 20)
+    until(lambda: diana("status").returncode == 4, "it has ended")

@@ -60,7 +60,7 @@ def test_a_node_without_a_free_slot_shows_figure_6(full: tuple[Grid, Site], tmp_
     grid, site = full
     with site.client() as operator:
         operator.submit(job(6))
-        until(lambda: _is_full(operator), lambda: f"five run, one is claimed: {operator.queue()}", 20.0)
+        until(lambda: _is_full(operator), lambda: f"five run, one is claimed: {operator.queue()}")
         for (user, processors), wanted in zip(ARRIVALS, TABLE, strict=True):
             with Client(credential=tmp_path / user) as client:
                 client.submit(job(1, processors))

@@ -69,7 +69,7 @@ def test_a_job_goes_to_the_machines_of_the_first_end_and_divides_its_data_by_the
         placed = {one["site"]: one["items"] for one in gang["components"]}
         return gang if gang["mostModels"] == 3 * 3 * 2**3 and placed == {"beta": 3600, "gamma": 2400} else None
 
-    gang = until(planned, "the links of three sites are measured, and the two fast ones have it", 60.0, 1.0)
+    gang = until(planned, "the links of three sites are measured, and the two fast ones have it", every_s=1.0)
     assert gang is not None
     assert gang["runS"] == pytest.approx(600 * 0.6 / 6 + 1, abs=0.5)
     assert 0 < gang["models"] <= gang["mostModels"]

@@ -47,14 +47,14 @@ def test_a_held_group_waits_at_two_sites_and_only_its_failed_jobs_are_retried(gr
         # Whatever a site would claim ahead is busy too: nothing of the group starts before it is held.
         for site in ("alpha", "beta"):
             first = client.submit({**blocker, "group": {**blocker["group"], "sites": [site]}, "sweep": {"n": "1-3"}})
-            until(lambda group=first.group: client.status([group])[0].running == 1, "the sites are busy", 20)
+            until(lambda group=first.group: client.status([group])[0].running == 1, "the sites are busy")
         group = client.submit(job(started, flag, ["alpha", "beta"])).group
-        until(lambda: client.status([group])[0].queued == JOBS, lambda: str(client.status([group])), 20)
+        until(lambda: client.status([group])[0].queued == JOBS, lambda: str(client.status([group])))
         assert {share.site for share in client.status([group])[0].shares} == {"alpha", "beta"}
         assert json.loads(diana(alpha, "hold", "--json", group)) == {"jobs": JOBS, "started": 0}
-        until(lambda: client.status([group])[0].held == JOBS, lambda: str(client.status([group])), 20)
+        until(lambda: client.status([group])[0].held == JOBS, lambda: str(client.status([group])))
         gate.touch()
-        until(lambda: len(client.status(active=True)) == 1, "the sites are free", 20)
+        until(lambda: len(client.status(active=True)) == 1, "the sites are free")
         status = client.status([group])[0]
         assert (status.state, status.held, status.final) == ("held", JOBS, False), status
         assert started.read_text() == ""
@@ -63,14 +63,14 @@ def test_a_held_group_waits_at_two_sites_and_only_its_failed_jobs_are_retried(gr
         with pytest.raises(errors.UsageError, match=r"\[2-3\] is not held; held are 4-11"):
             client.release(f"{group}.[2-5]")
         assert f"released {JOBS - 4} jobs" in diana(alpha, "release", group)
-        status = client.wait(group, timeout_s=40)
+        status = client.wait(group, timeout_s=60)
         assert (status.state, status.done, status.failed) == ("failed", JOBS // 2, JOBS // 2), status
 
         with pytest.raises(errors.UsageError, match=r"no failed jobs among those named to retry: 6 done, 6 failed"):
             client.retry(f"{group}.0")
         flag.unlink()
         assert f"trying {JOBS // 2} jobs again" in diana(alpha, "retry", group)
-        status = client.wait(group, timeout_s=40)
+        status = client.wait(group, timeout_s=60)
         assert (status.state, status.done, status.failed) == ("done", JOBS, 0), status
         assert outcomes(client, group) == dict.fromkeys(range(JOBS), "DONE")
         assert {row.index: row.attempt for row in client.results(group)} == {i: 1 + i % 2 for i in range(JOBS)}
@@ -86,23 +86,23 @@ def test_what_a_machine_was_given_ahead_has_not_begun_so_it_is_held_and_moved(gr
     started, gate = tmp_path / "started", tmp_path / "gate"
     text = f'echo "$1 $DIANA_SITE" >> {started}; while [ ! -e {gate} ]; do sleep 0.05; done'
     with alpha.client() as client:
-        until(lambda: len(client.sites()) == 2, "both know each other", 20)
+        until(lambda: len(client.sites()) == 2, "both know each other")
         command = {"command": ["sh", "-c", text, "job", "{x}"], "sites": ["alpha", "beta"], "bind": "early"}
         long = {"group": {**command, "sites": ["beta"]}, "sweep": {"x": "100-109"}, "resources": {"work": 9000}}
         busy = client.submit(long).group
-        until(lambda: client.status([busy])[0].running == 1, "beta is busy", 20)
+        until(lambda: client.status([busy])[0].running == 1, "beta is busy")
         group = client.submit({"group": command, "sweep": {"x": "0-5"}, "resources": {"work": 1}}).group
-        until(lambda: client.status([group])[0].running == 2, lambda: str(client.status([group])), 20)
+        until(lambda: client.status([group])[0].running == 2, lambda: str(client.status([group])))
         (share,) = client.status([group])[0].shares
         assert (share.site, share.queued) == ("alpha", 4)
 
         assert diana(alpha, "hold", f"{group}.5") == f"{group}.5: holding 1 job\n"
-        until(lambda: client.status([group])[0].held == 1, lambda: str(client.status([group])), 20)
+        until(lambda: client.status([group])[0].held == 1, lambda: str(client.status([group])))
         moving = diana(alpha, "move", f"{group}.[0-4]", "--to", "beta")
         assert moving == f"{group}.[0-4]: moving 3 jobs to beta; 2 jobs had started and run on\n"
         gate.touch()
-        until(lambda: client.status([group])[0].done == 5, lambda: str(client.status([group])), 20)
+        until(lambda: client.status([group])[0].done == 5, lambda: str(client.status([group])))
         ran = [line for line in sorted(started.read_text().splitlines()) if len(line.split()[0]) == 1]
         assert ran == ["0 alpha", "1 alpha", "2 beta", "3 beta", "4 beta"]
         client.release(group)
-        assert client.wait(group, timeout_s=40).state == "done"
+        assert client.wait(group, timeout_s=60).state == "done"

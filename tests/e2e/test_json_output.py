@@ -91,7 +91,7 @@ def test_control(verbs: Verbs) -> None:
     assert verbs.one("hold", "hold", group)["jobs"] > 0
     assert verbs.one("explain", "explain", group)["waiting"]
     assert verbs.one("release", "release", group)["jobs"] > 0
-    until(lambda: verbs.one("queue", "queue").get("classes"), "some wait here", 10.0)
+    until(lambda: verbs.one("queue", "queue").get("classes"), "some wait here")
     assert verbs.one("users", "users")["users"]
     assert verbs.one("move", "move", group, "--to", "beta")["jobs"] > 0
     assert verbs.one("cancel", "cancel", group)["jobs"] > 0
@@ -110,7 +110,7 @@ def test_a_running_job_is_asked_for_its_checkpoint(verbs: Verbs, tmp_path: Path)
         "signal.signal(signal.SIGUSR1, save)\ntime.sleep(60)\n"
     )
     group = verbs.one("submit", "submit", str(job))["group"]
-    until(lambda: verbs.one("status", "status", group)["groups"][0]["running"] == 1, "it runs", 30.0)
+    until(lambda: verbs.one("status", "status", group)["groups"][0]["running"] == 1, "it runs")
     assert verbs.one("checkpoint", "checkpoint", group)["jobs"] == 1
     assert verbs.one("cancel", "cancel", group)["jobs"] == 1
 
@@ -161,7 +161,7 @@ def test_the_node(verbs: Verbs, tmp_path: Path) -> None:
 
 def test_the_end(verbs: Verbs, alpha: Site) -> None:
     assert verbs.one("stop", "stop") == {}
-    assert alpha.process is not None and alpha.process.wait(20) == 0
+    assert alpha.process is not None and alpha.process.wait(60) == 0
 
 
 def test_no_verb_was_forgotten() -> None:

@@ -62,21 +62,21 @@ def test_two_sites_at_work_tell_it_and_no_counter_falls(grid: Grid, tmp_path: Pa
     grid.join()
     grid.start()
     rtt = ("diana_peer_round_trip_seconds", "site=beta")
-    until(lambda: rtt in scrape(alpha), "a round trip was measured", 20, 0.5)
+    until(lambda: rtt in scrape(alpha), "a round trip was measured", every_s=0.5)
     before = scrape(alpha)
     with alpha.client() as client:
         job = {"group": {"command": ["sh", "-c", "exit $((DIANA_INDEX == 0))"]}, "sweep": {"array": "0-29"}}
         assert client.wait(client.submit(job).group, timeout_s=60).state == "failed"
-        client.submit({"group": {"command": ["sleep", "60"], "sites": ["beta"]}, "sweep": {"array": "1-5"}})
-        until(lambda: client.status()[-1].running == 2, "two run at beta", 20)
-    busy = until(
-        lambda: found if (found := scrape(beta))["diana_jobs", "state=running"] == 2 else None, "they show", 10
-    )
+        client.submit({"group": {"command": ["sleep", "600"], "sites": ["beta"]}, "sweep": {"array": "1-5"}})
+        until(lambda: client.status()[-1].running == 2, "two run at beta")
+    busy = until(lambda: found if (found := scrape(beta))["diana_jobs", "state=running"] == 2 else None, "they show")
     assert busy["diana_slots_free",] == 0 and busy["diana_jobs_started_total",] >= 2
 
     # The first scrape after a second is a fresh one.
     until(
-        lambda: scrape(alpha)["diana_placed_jobs", "site=beta"] == 5, "what beta has of alpha's shows at alpha", 10, 0.3
+        lambda: scrape(alpha)["diana_placed_jobs", "site=beta"] == 5,
+        "what beta has of alpha's shows at alpha",
+        every_s=0.3,
     )
     after = scrape(alpha)
     assert after["diana_results_total", "outcome=done"] == 29 and after["diana_results_total", "outcome=failed"] == 1
@@ -111,7 +111,7 @@ def test_a_machine_that_only_runs_jobs_tells_of_itself_and_the_nodes_log_is_for_
     alpha.start()
     member = add_member(grid, alpha, "m2", slots=3)
     member.start()
-    until(lambda: scrape(alpha)["diana_slots",] == 3, "alpha counts the member's slots", 10, 0.3)
+    until(lambda: scrape(alpha)["diana_slots",] == 3, "alpha counts the member's slots", every_s=0.3)
     found = scrape(member)
     assert found["diana_member_attached",] == 1 and found["diana_member_slots",] == 3
     assert found["diana_spawner_up",] == 1 and found["diana_certificate_expiry_timestamp_seconds",] > 0
@@ -120,7 +120,7 @@ def test_a_machine_that_only_runs_jobs_tells_of_itself_and_the_nodes_log_is_for_
     assert not any(key[0].startswith(("diana_groups", "diana_peer")) for key in found)
 
     with alpha.client() as client:
-        client.wait(client.submit({"group": {"command": ["true"]}}).group, timeout_s=30)
+        client.wait(client.submit({"group": {"command": ["true"]}}).group, timeout_s=60)
     rows = [json.loads(line) for line in alpha.paths.node_log.read_text().splitlines()]
     assert {(row["site"], row["machine"]) for row in rows} == {("alpha", "main")}
     assert any(row["message"].startswith("machine m2 attached with 3 slots") for row in rows)

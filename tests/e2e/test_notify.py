@@ -45,7 +45,7 @@ def test_a_group_that_is_over_is_told_until_it_arrived_and_once(grid: Grid, tmp_
     submit(
         alpha, "--wait", "--notify", f"{hook},mail:ann@lab.org", "--", "sh", "-c", "exit {x}", ":::", "0", "3", code=1
     )
-    until(lambda: len(receiver.calls) == 2, "it is told again after a failure", 30)
+    until(lambda: len(receiver.calls) == 2, "it is told again after a failure")
     (_, first, body), (path, headers, again) = receiver.calls
     assert (path, body, first["Diana-Delivery"]) == ("/hooks/secret", again, headers["Diana-Delivery"])
     told = json.loads(body)
@@ -59,17 +59,17 @@ def test_a_group_that_is_over_is_told_until_it_arrived_and_once(grid: Grid, tmp_
     key.verify(base64.b64decode(headers["Diana-Signature"]), body, ec.ECDSA(hashes.SHA256()))
     root = x509.load_pem_x509_certificates((alpha.paths.keys / "site.pem").read_bytes())
     assert certificate == root[0]
-    until(lambda: mail.exists() and "Subject: alpha-1 is failed" in mail.read_text(), "a mail was sent", 20)
-    until(lambda: (alpha.data / "notices" / "alpha-1").exists(), "a mark says so", 20)
+    until(lambda: mail.exists() and "Subject: alpha-1 is failed" in mail.read_text(), "a mail was sent")
+    until(lambda: (alpha.data / "notices" / "alpha-1").exists(), "a mark says so")
     assert "secret" not in (alpha.data / "node.log").read_text()
     shown = grid.run(alpha, "status", "--data", str(alpha.data), "alpha-1").stdout
     assert f"notify localhost:{receiver.port}: told\nnotify mail:ann@lab.org: told\n" in shown
 
     receiver.answers[:] = [503, 204]
     submit(alpha, "--wait", "--notify", hook, "--", "true")
-    until(lambda: len(receiver.calls) == 3, "its first try fails", 20)
+    until(lambda: len(receiver.calls) == 3, "its first try fails")
     alpha.kill()
     alpha.start()
-    until(lambda: len(receiver.calls) == 4, "it is told after the restart", 30)
+    until(lambda: len(receiver.calls) == 4, "it is told after the restart")
     assert [json.loads(call[2])["group"] for call in receiver.calls] == ["alpha-1", "alpha-1", "alpha-2", "alpha-2"]
     receiver.close()

@@ -58,14 +58,14 @@ def test_two_users_wait_at_two_full_sites_and_see_why(grid: Grid, tmp_path: Path
 
         for site in ("alpha", "beta"):
             full = operator.submit(job(gate, 2, site)).group
-            until(lambda full=full: status(full).running == 1, lambda: str(operator.status()), 20)
+            until(lambda full=full: status(full).running == 1, lambda: str(operator.status()))
         groups = {}
         for site in ("alpha", "beta"):
             groups["own", site] = operator.submit(job(gate, 2, site)).group
-            until(lambda site=site: status(groups["own", site]).level, "it stands in the queue", 20)
+            until(lambda site=site: status(groups["own", site]).level, "it stands in the queue")
             groups["ann", site] = ann.submit(job(gate, 10, site)).group
-            until(lambda site=site: status(groups["ann", site]).level == "Q3", lambda: str(operator.status()), 20)
-        until(lambda: status(groups["own", "beta"]).level == "Q1", lambda: str(operator.status()), 20)
+            until(lambda site=site: status(groups["ann", site]).level == "Q3", lambda: str(operator.status()))
+        until(lambda: status(groups["own", "beta"]).level == "Q1", lambda: str(operator.status()))
 
         for site, words in (("alpha", []), ("beta", ["--site", "beta"])):
             view = json.loads(diana(alpha, "queue", "--json", *words))
@@ -97,7 +97,7 @@ def test_two_users_wait_at_two_full_sites_and_see_why(grid: Grid, tmp_path: Path
 
         # A site that is gone does not answer; one line says so.
         beta.kill()
-        until(lambda: "beta" in diana(alpha, "queue", "--site", "beta", code=4), "one line", 30)
+        until(lambda: "beta" in diana(alpha, "queue", "--site", "beta", code=4), "one line")
         assert "no site gamma" in diana(alpha, "queue", "--site", "gamma", code=2)
         assert "beta does not answer just now" in diana(alpha, "explain", groups["ann", "beta"])
 
@@ -105,4 +105,4 @@ def test_two_users_wait_at_two_full_sites_and_see_why(grid: Grid, tmp_path: Path
         gate.touch()
         for group in groups.values():
             assert operator.wait(group, 60).state == "done"
-        until(lambda: operator.queue().littles.left == 14, "all have left the queue", 10)
+        until(lambda: operator.queue().littles.left == 14, "all have left the queue")

@@ -41,7 +41,7 @@ def killed_between(site: Site, call: Callable[[Client], object], names: set[str]
     asking = threading.Thread(target=ask)
     with a_journal_that_waits(site):
         asking.start()
-        until(lambda: catalogued(site) == names, "the catalogue is written", 10.0, 0.002)
+        until(lambda: catalogued(site) == names, "the catalogue is written", every_s=0.002)
         site.kill()
     asking.join()
     site.start()
@@ -60,7 +60,7 @@ def test_a_kill_between_catalogue_and_journal_is_made_up_for_at_start(grid: Grid
             with beta.client() as client:
                 return {found.name for found in client.datasets() if found.site == "alpha"}
 
-        until(lambda: told() == names, lambda: f"beta hears of {names}, not {told()}", 20.0, 0.05)
+        until(lambda: told() == names, lambda: f"beta hears of {names}, not {told()}", every_s=0.05)
 
     with alpha.client() as client:
         client.add_dataset("first", [grid.root / "first"])

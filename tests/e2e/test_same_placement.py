@@ -51,7 +51,7 @@ def with_datasets(grid: Grid) -> None:
             client.add_dataset(dataset, [grid.root / dataset])
     for site in grid.sites.values():
         with site.client() as client:
-            until(lambda client=client: measured(client), f"{site.name} has measured its links", 30.0)  # type: ignore[misc]
+            until(lambda client=client: measured(client), f"{site.name} has measured its links")  # type: ignore[misc]
 
 
 def really(client: Client, dataset: str) -> tuple[Decision, dict[str, int]]:
@@ -64,7 +64,7 @@ def really(client: Client, dataset: str) -> tuple[Decision, dict[str, int]]:
         "resources": {"work": WORK_S},
     }
     group = client.submit(job).group
-    assert client.wait(group, timeout_s=30).state == "done"
+    assert client.wait(group, timeout_s=60).state == "done"
     assert outcomes(client, group) == dict.fromkeys(range(JOBS), "DONE")
     ran: dict[str, int] = {}
     for result in client.results(group):

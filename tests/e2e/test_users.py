@@ -32,12 +32,12 @@ def test_a_users_share_over_two_sites_is_told_at_either_of_them(grid: Grid, tmp_
     with alpha.client() as operator, Client(address=alpha.address, credential=tmp_path / "ann") as ann:
         groups = [operator.submit(job(gate, 2, site)).group for site in ("alpha", "beta")]
         for site in ("alpha", "beta"):
-            until(lambda site=site: not operator.queue(site).queued and operator.queue(site).running == 1, site, 20.0)  # type: ignore[misc]
+            until(lambda site=site: not operator.queue(site).queued and operator.queue(site).running == 1, site)  # type: ignore[misc]
         groups += [ann.submit(job(gate, 6, "alpha")).group, ann.submit(job(gate, 3, "beta")).group]
         groups += [operator.submit(job(gate, 3, "beta")).group]
-        until(lambda: operator.queue("beta").queued == 6 and operator.queue("alpha").queued == 6, "all queued", 20.0)
+        until(lambda: operator.queue("beta").queued == 6 and operator.queue("alpha").queued == 6, "all queued")
         for site in (alpha, beta):
-            until(lambda site=site: shown(site)["asked"] == ["alpha", "beta"], "both answer", 20.0)  # type: ignore[misc]
+            until(lambda site=site: shown(site)["asked"] == ["alpha", "beta"], "both answer")  # type: ignore[misc]
             rows = {row["user"].partition("@")[0]: row for row in shown(site)["users"]}  # type: ignore[attr-defined]
             assert (rows["ann"]["queued"], rows["ann"]["queued_share"], rows["ann"]["sites"]) == (9, 0.75, 2)
             assert rows["ann"]["age_s"] < 30

@@ -19,7 +19,7 @@ from tests.fuzz.readers import NAMES, REPO, readers
 from tests.runs import SEED
 
 FEW, MANY = 60, 20_000 if os.environ.get("DIANA_FULL") == "1" else 3_000
-"""Inputs of each reader in `make test`, and in `make wide`."""
+"""Inputs of each reader in `make test`, and in `make soak PARTS=wide`."""
 
 
 def fed(names: Sequence[str], count: int, folder: Path) -> list[int]:

@@ -1,7 +1,7 @@
 """Late binding searched: reservations and calls that are lost, doubled, late, forgotten or lies never bind a job twice,
 lose none, and keep nothing for ever (PROMISES section 2; `diana/engine/messages/binding.py`).
 
-`make test` searches an honest site beside a liar; `make wide` two honest sites, and more
+`make test` searches an honest site beside a liar; `make soak PARTS=wide` two honest sites, and more
 take-backs. A failure prints the shortest story.
 """
 

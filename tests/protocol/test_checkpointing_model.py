@@ -1,7 +1,7 @@
 """Stops at a checkpoint, searched: whatever is late, lost or deaf, no two attempts live, none begins from half a
 checkpoint, and no work before the last whole one is done again.
 
-`make test` searches two attempts, `make wide` three. A failure prints the shortest story.
+`make test` searches two attempts, `make soak PARTS=wide` three. A failure prints the shortest story.
 """
 
 from __future__ import annotations

@@ -14,14 +14,21 @@ from tests.real.machines.test_three_machines import Lan, Machine
 
 
 def site_on(
-    grid: Grid, lan: Lan, number: int, name: str, *peers: Machine, slots: int = 4, advertise: str = ""
+    grid: Grid,
+    lan: Lan,
+    number: int,
+    name: str,
+    *peers: Machine,
+    slots: int = 4,
+    advertise: str = "",
+    zeroconf: bool = False,
 ) -> Machine:
     """A site that is not started, of the VO of the grid's first; it knows the named ones by address."""
     machine = Machine(grid, lan, number, name)
     first = next(iter(grid.sites.values()), None)
     addresses = [peer.address for peer in peers]
     config = init_site(machine.data, name, None, first.data if first else None, slots, machine.address, addresses)
-    config = msgspec.structs.replace(load_config(machine.paths.config), zeroconf=False, advertise=advertise)
+    config = msgspec.structs.replace(load_config(machine.paths.config), zeroconf=zeroconf, advertise=advertise)
     write_config(machine.paths.config, config)
     grid.sites[name] = machine
     return machine

@@ -17,9 +17,10 @@ from tests.e2e.grid import Grid, Site, free_port, until
 IN_SYNC_S = 110.0
 
 
-def add_standby(grid: Grid, site: Site, witness: str, machine: str = "spare") -> Site:
-    """A second machine of `site`, not started, with a certificate of its own; both know where the witness is."""
-    spare = Site(machine, grid.root / machine, free_port(), grid.mark)
+def add_standby(grid: Grid, site: Site, witness: str, machine: str = "spare", *, made: Site | None = None) -> Site:
+    """A second machine of `site`, not started, with a certificate of its own; both know where the witness is. `made`:
+    that machine, where it is not to be one on loopback."""
+    spare = made or Site(machine, grid.root / machine, free_port(), grid.mark)
     spare.paths.root.mkdir(mode=0o700)
     spare.paths.keys.mkdir(mode=0o700)
     first = next(iter(grid.sites.values()))

@@ -90,7 +90,7 @@ def make_site(code: Path, folder: Path) -> None:
             told = _life(old)
         finally:
             node.send_signal(signal.SIGTERM)
-            node.wait(20)
+            node.wait(60)
             _kill_all(old.data)
         shutil.rmtree(folder, ignore_errors=True)
         _keep(old.data, folder)
@@ -127,7 +127,7 @@ def _life(old: _Old) -> dict[str, Any]:
 
 
 def _until(look: Callable[[], bool]) -> None:
-    end = time.monotonic() + 30
+    end = time.monotonic() + 60
     while not look():
         assert time.monotonic() < end
         time.sleep(0.1)

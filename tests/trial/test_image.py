@@ -21,7 +21,7 @@ def test_packages_that_cannot_be_brought_along_are_said_why_and_the_build_goes_o
     told: list[str] = []
     with context(told.append) as folder:
         assert not (folder / "wheels").exists()
-        assert (folder / "requirements-node.lock").read_bytes() == (TREE / "requirements-node.lock").read_bytes()
+        assert (folder / "requirements.lock").read_bytes() == (TREE / "requirements.lock").read_bytes()
         assert (folder / "diana" / "trial" / "image.py").is_file()
         wheel = tomllib.loads((folder / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
         for name in (*wheel["packages"], *wheel["force-include"]):

@@ -27,13 +27,13 @@ FLAGS = (
 )
 
 # A page on a busy machine takes its time.
-expect.set_options(timeout=30_000)
+expect.set_options(timeout=60_000)
 
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    assert program, "no chromium on this machine; `make test-web` gets it from apt"
+    assert program, "no chromium on this machine; `make soak PARTS=web` gets it from apt"
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=program, args=list(FLAGS))
         yield chromium
@@ -69,7 +69,7 @@ class Window:
 def window(browser: Browser) -> Iterator[Window]:
     context = browser.new_context(viewport={"width": 1280, "height": 900})
     opened = Window(context.new_page())
-    opened.page.set_default_timeout(15_000)
+    opened.page.set_default_timeout(60_000)
     yield opened
     context.close()
     assert not opened.complaints, "\n".join(opened.complaints)

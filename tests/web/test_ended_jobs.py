@@ -6,7 +6,7 @@ import time
 
 from playwright.sync_api import expect
 
-from tests.e2e.grid import Grid, crowding, until
+from tests.e2e.grid import Grid, timely, until
 from tests.web.conftest import Window
 from tests.web.test_pages import _open, _sweep, _turn
 
@@ -66,7 +66,8 @@ def test_the_last_of_a_million_cancelled_jobs_is_shown_at_once_and_did_never_run
         assert client.wait(group, 60).cancelled == 1_000_000
         began_s = time.monotonic()
         last = [row.index for row in client.results(group, outcome="cancelled", first=999_990, most=5)]
-        assert last == list(range(999_990, 999_995)) and time.monotonic() - began_s < 2.0 * crowding()
+        timely(time.monotonic() - began_s, 2.0, "the answer")
+        assert last == list(range(999_990, 999_995))
         job = {"group": {"command": ["sleep", "600"]}, "sweep": {"array": "0-3"}, "resources": {"work": 1}}
         given = client.submit(job).group
         until(lambda: client.status([given])[0].running > 0, "some run", 20.0)

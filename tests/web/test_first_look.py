@@ -82,7 +82,7 @@ def test_long_notes_and_gangs_leave_the_list_of_groups_in_the_window(two: Grid, 
         assert client.wait(failed, 60).state == "failed"
         client.wait(gang, 60)
         _turn(page, "groups")
-        expect(page.get_by_text("1 gang of 2: 1 over")).to_be_visible(timeout=30_000)
+        expect(page.get_by_text("1 gang of 2: 1 over")).to_be_visible()
         row = page.locator("tbody tr", has=page.get_by_role("link", name=failed))
         expect(row.locator("td.text span")).to_have_attribute(
             "title", re.compile("could not be made ready; its log says")

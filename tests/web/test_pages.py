@@ -15,8 +15,8 @@ from diana.client import Client
 from tests.e2e.grid import Grid, Site, until
 from tests.web.conftest import SHOTS, Window
 
-LIVE_S = 30.0
-"""Within which what changed shows: two looks of the feed, on a machine that does more besides."""
+LIVE_S = 60.0
+"""Patience for what changed to show."""
 
 
 def _open(window: Window, site: Site) -> Page:
@@ -126,9 +126,9 @@ def test_a_page_that_is_open_goes_on_after_the_node_was_killed_and_started_again
     _turn(page, "groups")
     expect(page.get_by_role("link", name=group)).to_be_visible()
     alpha.kill()
-    expect(page.locator("#standing")).to_contain_text("trying again", timeout=10_000)
+    expect(page.locator("#standing")).to_contain_text("trying again", timeout=60_000)
     alpha.start()
-    expect(page.locator("#standing")).to_be_hidden(timeout=20_000)
+    expect(page.locator("#standing")).to_be_hidden(timeout=60_000)
     with alpha.client() as client:
         later = _sweep(client, 10, "true", "after")
         client.wait(later, 30)
@@ -295,7 +295,7 @@ def test_what_collects_metrics_reads_them_with_a_token_of_its_own(five: Grid) ->
 
     def read(url: str, accept: str = "") -> tuple[str, str]:
         asked = urllib.request.Request(url, headers={"Authorization": f"Bearer {found.token}", "Accept": accept})
-        with urllib.request.urlopen(asked, timeout=10) as answer:
+        with urllib.request.urlopen(asked, timeout=60) as answer:
             return answer.headers["Content-Type"], answer.read().decode()
 
     kind, text = read(found.url)

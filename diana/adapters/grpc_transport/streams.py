@@ -8,6 +8,8 @@ from typing import Any
 
 import grpc
 
+from diana.adapters.grpc.writing import write
+
 MAX_INCOMING = 256
 """Streams served at once."""
 MAX_INCOMING_OF_SITE = 8
@@ -47,7 +49,7 @@ class ServedStream:
         return None if data is grpc.aio.EOF else data
 
     async def write(self, data: bytes) -> None:
-        await self._context.write(data)
+        await write(self._context, data)
 
 
 class Incoming:

@@ -12,12 +12,14 @@ import logging
 import random
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
 import grpc
 
 from diana.adapters.grpc.words import told
+from diana.adapters.grpc.writing import write
 from diana.errors import DianaError
 from diana.wire.pb import replica_pb2
 from diana.wire.tls import load_credentials, open_channel, peer_identity
@@ -102,12 +104,12 @@ class ReplicaLink:
         why = self._why_not(first)
         if not why or not self._is_third(first):
             # The other judges version and name too; a third machine would take a hello for a welcome.
-            await context.write(replica_pb2.ReplicaFrame(hello=self._hello()))
+            await write(context, replica_pb2.ReplicaFrame(hello=self._hello()))
         if why:
             self._refused(why)
             await context.abort(grpc.StatusCode.FAILED_PRECONDITION, why)
         assert first is not None
-        await self._carry(_Stream(requests, context.write), first.hello)
+        await self._carry(_Stream(requests, partial(write, context)), first.hello)
 
     # --- dialling -------------------------------------------------------------------------------------
 

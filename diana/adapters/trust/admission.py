@@ -18,6 +18,7 @@ from typing import Any
 
 import grpc
 
+from diana.adapters.grpc.writing import write
 from diana.wire.tls import peer_chain, peer_identity
 
 AGAIN_S = 1.0
@@ -95,7 +96,7 @@ class Admission(grpc.aio.ServerInterceptor):  # type: ignore[misc]
                     async with aclosing(behaviour(request, context)) as messages:
                         async for message in messages:
                             # Written here, since a cancellation that meets grpc's own write leaves the caller waiting.
-                            await context.write(message)
+                            await write(context, message)
             except _Ended as ended:
                 await self._turn_away(context, method, str(ended))
 

@@ -12,6 +12,7 @@ from diana.engine.dispatch import claim_book
 from diana.engine.dispatch.claim_book import ClaimBook
 from diana.engine.dispatch.predictions import Predictions
 from diana.engine.dispatch.way_book import WayBook
+from diana.engine.handover import saving
 from diana.engine.journal.effects import CancelStage, DropSubgroup, ForgetRuns, Go, KillRuns, MeetHosts
 from diana.engine.journal.events import AtBarrier, HostsMet, Run
 from diana.engine.journal.records import CustodyDropped, CustodyRunnable, RunsReturned
@@ -189,6 +190,8 @@ def _go(core: Context, custody: Custody, indices: IndexSet) -> None:
                 spares=custody.spec.spares,
             )
         )
+    # The order to save may have overtaken the word that lets it go: what is held is not asked.
+    saving.ask(core, custody, custody.saving & indices)
 
 
 # --- claims that come to nothing -----------------------------------------------------------------------------

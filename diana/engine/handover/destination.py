@@ -9,7 +9,7 @@ import msgspec
 from diana.engine.data.stage_book import StageBook
 from diana.engine.dispatch import capacity, forecast, maintenance, promised_capacity, renewals, turns
 from diana.engine.guard import guard
-from diana.engine.handover import claims, execution, inputs, machine_events, steps
+from diana.engine.handover import claims, execution, inputs, machine_events, saving, steps
 from diana.engine.journal import columns
 from diana.engine.journal.effects import DropOutputs
 from diana.engine.journal.records import (
@@ -353,7 +353,7 @@ def obey(
     save their state. `asked`: jobs that are to, and the number of the order that said so: of these, jobs that start
     after it are not meant."""
     save, save_seq = asked
-    saving = save & IndexSet.of(custody.running) if save_seq > custody.control_seq else custody.saving
+    to_save = save & IndexSet.of(custody.running) if save_seq > custody.control_seq else custody.saving
     fresh = (cancel & custody.indices) - custody.cancelled
     core.persist(
         ControlTaken(
@@ -364,7 +364,7 @@ def obey(
             hold=hold & custody.indices,
             recall=(recall & custody.indices) - fresh - custody.cancelled,
             origin_db=origin_db,
-            save=saving,
+            save=to_save,
             save_seq=save_seq,
         )
     )
@@ -372,7 +372,7 @@ def obey(
         core.requeue.add(custody.key)
         execution.cancel(core, custody, fresh)
         execution.recall(core, custody)
-        execution.save(core, custody)
+        saving.save(core, custody)
         execution.revoke(core, custody)
 
 

@@ -18,7 +18,6 @@ from diana.engine.journal.effects import (
     KeepFacts,
     KillRuns,
     RecallRuns,
-    SaveRuns,
     SendResult,
 )
 from diana.engine.journal.events import JobsEnded, Run
@@ -248,31 +247,6 @@ def _repeat_unsure(core: Context, custody: Custody, facts: Facts, fresh: list[in
     core.requeue.add(custody.key)
     repeated = set(again)
     return [at for at in fresh if at not in repeated]
-
-
-def save(core: Context, custody: Custody) -> None:
-    """Ask running jobs that are to go elsewhere with their state to save it and stop."""
-    if custody.saving:
-        ask(core, custody, custody.saving)
-
-
-def ask(core: Context, custody: Custody, indices: IndexSet) -> None:
-    """Ask those of the jobs that run to save their state and stop."""
-    checkpoint = custody.spec.checkpoint
-    wanted = (indices & IndexSet.of(custody.running)) - custody.cancelled
-    if not wanted or checkpoint is None or journal_doubt.stays(core, custody):
-        return
-    for machine, some in custody.by_machine(wanted).items():
-        core.emit(
-            SaveRuns(
-                worker=machine,
-                subgroup=custody.subgroup,
-                epoch=custody.epoch,
-                indices=IndexSet.of(some),
-                signal=checkpoint.signal,
-                wait_s=checkpoint.wait_s,
-            )
-        )
 
 
 def _stopped(core: Context, custody: Custody, facts: Facts, fresh: list[int]) -> list[int]:

@@ -14,7 +14,7 @@ import msgspec
 from diana.engine.data import datasets, outputs
 from diana.engine.dispatch import renewals
 from diana.engine.dispatch.claim_book import ClaimBook
-from diana.engine.handover import availability, execution, inputs, making_way, own_runs
+from diana.engine.handover import availability, execution, inputs, making_way, own_runs, saving
 from diana.engine.journal.effects import ForgetRuns, KillRuns, Refusal, Reply
 from diana.engine.journal.events import LrmLost, LrmReady, LrmSized, MachineRemoved, Run, ScratchSeen
 from diana.engine.journal.records import CustodyRunnable, MachineGone, MachineKnown, RunsStarted, RunsVoided
@@ -106,7 +106,7 @@ def on_ready(core: Context, event: LrmReady) -> None:
         core.emit(ForgetRuns(tuple(stray)))
     for key in sorted(core.totals.runs.held_by(name)) if event.recalls else ():
         execution.recall(core, core.state.custodies[key])
-        execution.save(core, core.state.custodies[key])
+        saving.save(core, core.state.custodies[key])
     for key in core.totals.runs.held_by(name):
         making_way.again(core, core.state.custodies[key])
     outputs.machine_back(core, name)

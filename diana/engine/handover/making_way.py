@@ -13,7 +13,7 @@ from diana.engine.dispatch import capacity, claim_book, maintenance, start, wide
 from diana.engine.dispatch.claim_book import ClaimBook
 from diana.engine.dispatch.way_book import WayBook
 from diana.engine.guard import guard, machine_guard
-from diana.engine.handover import execution
+from diana.engine.handover import execution, saving
 from diana.engine.journal.effects import RecallRuns
 from diana.engine.journal.records import RunsMakeWay
 from diana.engine.journal.state import Custody, CustodyKey
@@ -198,7 +198,7 @@ def _order(core: Context, custody: Custody, indices: IndexSet) -> None:
     if checkpoint is None:
         execution.kill(core, custody, indices & IndexSet.of(custody.running))
         return
-    execution.ask(core, custody, indices)
+    saving.ask(core, custody, indices)
     core.after(CustodyTimer("make-way", *custody.key), checkpoint.wait_s + GRACE_S)
 
 

@@ -1,13 +1,15 @@
-"""Checkpoints that the site where a job runs asks for by itself (SPEC G6): now and then (`checkpoint.every`), so that a
-lost site costs no more than the time since, and before its machines close, so that the job has stopped by then. It
-stops, as when it is moved, and its origin places it anew. Volatile: after a restart of the site the time counts anew.
+"""Checkpoints that the site where a job runs asks it for (SPEC G6): at its origin's word; now and then
+(`checkpoint.every`), so that a lost site costs no more than the time since; and before its machines close, so that the
+job has stopped by then. It stops, and its origin places it anew. What a site asks for by itself is volatile: after a
+restart of the site the time counts anew.
 """
 
 from __future__ import annotations
 
 from diana.engine.dispatch import maintenance, start
-from diana.engine.handover import execution
-from diana.engine.journal.state import CustodyKey
+from diana.engine.journal.effects import SaveRuns
+from diana.engine.journal.state import Custody, CustodyKey
+from diana.engine.site import journal_doubt
 from diana.engine.site.context import Context
 from diana.engine.site.timers import CustodyTimer
 from diana.model.indexset import IndexSet
@@ -32,7 +34,7 @@ def due(core: Context, key: CustodyKey) -> None:
     every_s = checkpoint.every_s
     began = core.run_book.started_s.get(key, {})
     left_s = {index: began.get(index, core.now - every_s) + every_s - core.now for index in custody.running}
-    execution.ask(core, custody, IndexSet.of(index for index, some_s in left_s.items() if some_s <= 0))
+    ask(core, custody, IndexSet.of(index for index, some_s in left_s.items() if some_s <= 0))
     core.after(CustodyTimer("save", *key), max(_SOON_S, min([every_s, *(s for s in left_s.values() if s > 0)])))
 
 
@@ -54,5 +56,30 @@ def closing(core: Context, key: CustodyKey) -> None:
             if asked.get(index) != custody.running[index] and not core.now < ends_s <= closes_s:
                 wanted.append(index)
     asked.update((index, custody.running[index]) for index in wanted)
-    execution.ask(core, custody, IndexSet.of(wanted))
+    ask(core, custody, IndexSet.of(wanted))
     maintenance.ask_in_time(core, custody)
+
+
+def save(core: Context, custody: Custody) -> None:
+    """Ask running jobs that are to go elsewhere with their state to save it and stop."""
+    if custody.saving:
+        ask(core, custody, custody.saving)
+
+
+def ask(core: Context, custody: Custody, indices: IndexSet) -> None:
+    """Ask those of the jobs that run to save their state and stop."""
+    checkpoint = custody.spec.checkpoint
+    wanted = (indices & IndexSet.of(custody.running)) - custody.cancelled
+    if not wanted or checkpoint is None or journal_doubt.stays(core, custody):
+        return
+    for machine, some in custody.by_machine(wanted).items():
+        core.emit(
+            SaveRuns(
+                worker=machine,
+                subgroup=custody.subgroup,
+                epoch=custody.epoch,
+                indices=IndexSet.of(some),
+                signal=checkpoint.signal,
+                wait_s=checkpoint.wait_s,
+            )
+        )

@@ -18,7 +18,7 @@ from diana.engine.recovery import stocktaking
 from diana.engine.site import dependencies
 from diana.engine.site.context import Context
 from diana.model.bygone import GroupOrder, OrderKind
-from diana.model.ids import no_group
+from diana.model.ids import group_of, no_group
 from diana.model.indexset import IndexSet
 from diana.model.job.gang import whole_gangs
 from diana.model.views.views import Ok
@@ -280,7 +280,10 @@ def hold(core: Context, event: HoldJobs) -> None:
 
 
 def started_of(core: Context, subgroup: Subgroup, indices: IndexSet) -> int:
-    """Return how many of the jobs have started: exactly at home, elsewhere by what the site said last."""
+    """Return how many of the jobs have started: exactly at home, elsewhere by what the site said last. Components have
+    once their gang is let go, whoever has told of it."""
+    if core.state.groups[group_of(subgroup.subgroup)].spec.is_gang:
+        return len(indices) if subgroup.step is Step.COMMITTED else 0
     custody = core.state.custodies.get((subgroup.subgroup, subgroup.epoch))
     if subgroup.site == core.site and custody is not None:
         return len((IndexSet.of(custody.running) & indices) - execution.waiting_there(core, custody))

@@ -11,7 +11,7 @@ from tests.contract.lrm_builders import LrmSite
 __all__ = ["site"]
 
 
-def soon(at: LrmSite, seconds: float = 60.0) -> float:
+def soon(at: LrmSite, seconds: float = 600.0) -> float:
     return at.now_s() + seconds
 
 

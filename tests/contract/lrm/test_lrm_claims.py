@@ -111,9 +111,9 @@ async def test_a_spawner_that_cannot_start_says_why(tmp_path: Path) -> None:
 
 
 async def test_a_changed_machine_means_interrupted_also_for_what_waited(site: RealSite, tmp_path: Path) -> None:
-    pid = await running(site, tmp_path, "sleep 5")
-    site.start(shell("sleep 5"), 1, 2)
-    await asyncio.sleep(0.1)
+    pid = await running(site, tmp_path, "exec sleep 60")
+    site.start(shell(f"touch {tmp_path}/claimed; exec sleep 60"), 1, 2)
+    await site.until((tmp_path / "claimed").exists)
 
     def other_boot(log: list[Record]) -> list[Record]:
         return [msgspec.structs.replace(r, machine=HERE) if isinstance(r, LogOpened) else r for r in log]
@@ -126,7 +126,7 @@ async def test_a_changed_machine_means_interrupted_also_for_what_waited(site: Re
 
 async def test_a_process_that_merely_has_the_pid_is_neither_adopted_nor_killed(site: RealSite, tmp_path: Path) -> None:
     pid = await running(site, tmp_path, "sleep 5")
-    with subprocess.Popen(["/bin/sleep", "30"]) as innocent:
+    with subprocess.Popen(["/bin/sleep", "600"]) as innocent:
 
         def reused(log: list[Record]) -> list[Record]:
             for record in log:
@@ -146,9 +146,10 @@ async def test_a_process_that_merely_has_the_pid_is_neither_adopted_nor_killed(s
 
 
 async def test_a_start_nobody_wrote_down_is_found_by_its_mark_and_adopted(site: RealSite, tmp_path: Path) -> None:
-    pid = await running(site, tmp_path, "sleep 0.6; echo done")
+    pid = await running(site, tmp_path, f"until [ -e {tmp_path}/go ]; do sleep 0.02; done; echo done")
     await killed_with_changed_log(site, lambda log: [r for r in log if not isinstance(r, records.Started)])
     assert [run.index for run in site.ready().known] == [0] and site.ends() == [] and alive(pid)
+    (tmp_path / "go").touch()
     (end,) = await site.ended(1)
     assert end.outcome is Outcome.UNKNOWN and not alive(pid)
     assert site.log(end) == "done\n"
@@ -197,8 +198,9 @@ async def test_a_node_killed_with_its_process_group_leaves_its_jobs_alone(tmp_pa
         async def main():
             site = RealSite(Path({str(tmp_path / "data")!r}))
             await site.up()
-            site.start(shell("sleep 0.5; echo $DIANA_INDEX >> {tmp_path}/marks"), 0, 1, 2)
-            await asyncio.sleep(0.1)
+            then = "until [ -e {tmp_path}/go ]; do sleep 0.02; done; echo $DIANA_INDEX >> {tmp_path}/marks"
+            site.start(shell(then), 0, 1, 2)
+            await site.shows(2, lambda log: log.stand == "waits")
             print("started", flush=True)
             await asyncio.sleep(60)
         asyncio.run(main())
@@ -215,6 +217,7 @@ async def test_a_node_killed_with_its_process_group_leaves_its_jobs_alone(tmp_pa
     site = RealSite(tmp_path / "data")
     await site.lrm.connect()
     assert {run.index for run in site.ready().known} == {0, 1, 2}
+    (tmp_path / "go").touch()
     assert {end.outcome for end in await site.ended(3)} == {Outcome.DONE}
     assert sorted((tmp_path / "marks").read_text().split()) == ["0", "1", "2"]
     await site.down()
@@ -226,7 +229,7 @@ async def test_a_node_of_an_older_term_is_refused_and_only_the_newest_connection
         assert sock is not None
         with sock:
             sock.sendall(frame(Hello(1, term, "alpha", 2)))
-            sock.settimeout(5)
+            sock.settimeout(60)
             return next(Frames().feed(sock.recv(1 << 16)))
 
     assert isinstance(await asyncio.to_thread(greet, 7), Welcome)

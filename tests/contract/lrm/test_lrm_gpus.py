@@ -127,7 +127,7 @@ async def test_a_device_is_free_again_when_its_job_was_killed_with_all_it_left_b
     await at.until(lambda: at.lrm.connected)
     at.kill(0)
     at.start(wanting(2, "true"), 1)
-    await at.ended(2, 15.0)
+    await at.ended(2)
     assert at.by_index()[1].outcome is Outcome.DONE
     assert at.by_index()[0].outcome is Outcome.CANCELLED
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import os
 import shutil
@@ -237,7 +236,7 @@ async def test_a_second_attempt_gets_a_directory_of_its_own(site: RealSite) -> N
 
 
 async def test_orders_that_need_the_disk_keep_their_order_and_a_cancel_finds_them(site: RealSite) -> None:
-    site.start(shell("sleep 0.2", own_directory=True), *range(600))
+    site.start(shell("sleep 600", own_directory=True), *range(600))
     site.start(shell("true"), 600)
     site.kill(*range(601))
     await site.ended(601)
@@ -349,13 +348,14 @@ async def test_a_merge_command_runs_in_the_folder_it_is_given(site: RealSite, tm
     assert (end.outcome, site.log(end)) == (Outcome.DONE, f"{tmp_path}\n")
 
 
-async def test_an_idle_spawner_goes_when_asked_and_a_busy_one_stays(site: RealSite) -> None:
-    site.start(shell("sleep 0.3"), 0)
-    await asyncio.sleep(0.1)
+async def test_an_idle_spawner_goes_when_asked_and_a_busy_one_stays(site: RealSite, tmp_path: Path) -> None:
+    site.start(shell(f"touch {tmp_path}/runs; until [ -e {tmp_path}/go ]; do sleep 0.02; done"), 0)
+    await site.until((tmp_path / "runs").exists)
     pid = site.spawner_pid()
     await site.lrm.close(stop_spawner=True)
     assert alive(pid)
     await site.restart_node()
+    (tmp_path / "go").touch()
     assert {end.outcome for end in await site.ended(1)} == {Outcome.DONE}
     await site.lrm.close(stop_spawner=True)
     await site.until(lambda: not alive(pid))
@@ -423,9 +423,10 @@ async def test_a_container_ends_with_its_job_whatever_else_runs_and_its_caretake
         site.start(GroupSpec(argv=("true",), container="image"), 0)
         await site.until((tmp_path / "began").exists)
         site.kill(0)
-        (end,) = await site.ended(1, 15.0)
+        (end,) = await site.ended(1)
         assert (end.run.index, end.outcome) == (0, Outcome.CANCELLED)
-        assert not [entry for entry in identity.by_marker(b"DIANA_RUN=") if entry.endswith(b":alpha-1/0:1:0:1")]
+        mark = b":alpha-1/0:1:0:1"
+        await site.until(lambda: not [one for one in identity.by_marker(b"DIANA_RUN=") if one.endswith(mark)])
         await site.until((tmp_path / "cleared").exists)
         assert len(site.ends()) == 1
     finally:

@@ -13,6 +13,7 @@ from diana.engine.journal.events import JobsEnded
 from diana.model.facts import Outcome, was_out_of_memory
 from diana.model.job.spec import GroupSpec, Resources
 from tests.contract.lrm_builders import RealSite
+from tests.runs import SOAK
 
 MIB = 1 << 20
 
@@ -56,7 +57,7 @@ async def test_a_job_whose_children_together_use_too_much_is_ended_and_told_apar
 async def test_a_job_with_a_limit_is_looked_at_soon_also_beside_one_without(site: RealSite) -> None:
     site.start(python("import time; time.sleep(2)"), 0)
     await asyncio.sleep(0.5)
-    site.start(python(FILL % 100 + "time.sleep(0.9)", 50 * MIB), 1)
+    site.start(python(FILL % 100 + f"time.sleep({0.9 if SOAK else 600})", 50 * MIB), 1)
     await site.ended(2, 60.0)
     end = site.by_index()[1]
     assert was_out_of_memory(end.outcome, end.error), end

@@ -17,6 +17,8 @@ from tests.contract.lrm.test_lrm_conformance import TICK_S, TRUE, outcomes
 from tests.contract.lrm_builders import FOREVER, RealSite
 from tests.contract.lrm_simulated import SimulatedSite
 
+LEASE_S = 2.0
+"""Renewed every tenth of it until the jobs run, however long a busy machine takes for that."""
 LATE_S = 2.0
 """A busy machine does things later than it should."""
 AnySite = RealSite | SimulatedSite
@@ -41,11 +43,30 @@ async def site(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
 # --- leases --------------------------------------------------------------------------------------------------
 
 
+async def running_under_lease(at: AnySite, *indices: int, origin: str = "beta") -> float:
+    """Renew a lease until these jobs run; the time at which the last lease ends."""
+    until_s = 0.0
+
+    def run() -> bool:
+        nonlocal until_s
+        if at.now_s() > until_s - 0.9 * LEASE_S:
+            until_s = at.now_s() + LEASE_S
+            at.lease(origin, until_s)
+        return set(indices) <= {index for index, _ in at.begun()}
+
+    await at.until(run)
+    return until_s
+
+
+def in_time(at: AnySite, ended_s: float, by_s: float) -> bool:
+    return not at.punctual or ended_s <= by_s + LATE_S
+
+
 async def test_without_a_lease_nothing_is_started(site: Site) -> None:
     at = await site()
-    at.lease("gamma", at.now_s() + 60.0)
+    at.lease("gamma", at.now_s() + 600.0)
     at.start(at.work(), 0, 1, lease="beta")
-    assert {end.outcome for end in await at.ended(2)} == {Outcome.LEASE_OVER}
+    assert {(end.outcome, end.segment) for end in await at.ended(2)} == {(Outcome.LEASE_OVER, "")}
     at.start(at.work(), 2)
     await at.ended(3)
     assert at.begun() == [(2, 1)]
@@ -53,37 +74,39 @@ async def test_without_a_lease_nothing_is_started(site: Site) -> None:
 
 async def test_what_runs_is_ended_with_its_lease_and_what_waits_is_not_started(site: Site) -> None:
     at = await site()
-    until_s = at.now_s() + 1.0
-    at.lease("beta", until_s)
+    at.lease("beta", at.now_s() + LEASE_S)
     at.start(at.work(FOREVER), 0, 1, 2, 3, lease="beta")
     at.start(at.work(), 9)
+    until_s = await running_under_lease(at, 0, 1)
     await at.ended(5)
     assert outcomes(at) == {**dict.fromkeys(range(4), Outcome.LEASE_OVER), 9: Outcome.DONE}
     assert sorted(at.begun()) == [(0, 1), (1, 1), (9, 1)]
     ends = at.by_index()
     assert min(ends[index].ended_s for index in range(4)) >= until_s - TICK_S
-    assert max(ends[index].ended_s for index in (0, 1)) <= until_s + GRACE_S + LATE_S
-    assert max(ends[index].ended_s for index in (2, 3)) <= until_s + LATE_S
+    assert in_time(at, max(ends[index].ended_s for index in (0, 1)), until_s + GRACE_S)
+    assert in_time(at, max(ends[index].ended_s for index in (2, 3)), until_s)
 
 
 async def test_a_lease_that_is_renewed_lets_its_jobs_go_on_and_never_ends_sooner(site: Site) -> None:
     at = await site()
-    at.lease("beta", at.now_s() + 0.6)
-    at.start(at.work(1.2), 0, lease="beta")
-    await at.until(lambda: len(at.begun()) == 1)
-    at.lease("beta", at.now_s() + 30.0)
+    at.lease("beta", at.now_s() + LEASE_S)
+    at.start(at.work(FOREVER), 0, lease="beta")
+    until_s = await running_under_lease(at, 0)
+    at.lease("beta", at.now_s() + 600.0)
     at.lease("beta", at.now_s() + 0.1)
+    await at.pass_time(until_s + 0.3 - at.now_s())
+    at.finish()
     (end,) = await at.ended(1)
     assert end.outcome is Outcome.DONE
 
 
 async def test_a_lease_that_comes_after_the_end_of_the_last_one_is_for_what_starts_then(site: Site) -> None:
     at = await site()
-    at.lease("beta", at.now_s() + 0.5)
+    at.lease("beta", at.now_s() + LEASE_S)
     at.start(at.work(FOREVER), 0, lease="beta")
-    await at.until(lambda: len(at.begun()) == 1)
-    await at.pass_time(0.6)
-    at.lease("beta", at.now_s() + 60.0)
+    until_s = await running_under_lease(at, 0)
+    await at.pass_time(until_s + 0.1 - at.now_s())
+    at.lease("beta", at.now_s() + 600.0)
     at.start(at.work(FOREVER), 1, lease="beta")
     await at.ended(1)
     assert outcomes(at) == {0: Outcome.LEASE_OVER}
@@ -94,35 +117,39 @@ async def test_a_lease_that_comes_after_the_end_of_the_last_one_is_for_what_star
 
 async def test_each_origin_has_a_lease_of_its_own(site: Site) -> None:
     at = await site()
-    at.lease("beta", at.now_s() + 30.0)
-    at.lease("gamma", at.now_s() + 0.3)
-    at.start(at.work(0.8), 0, lease="beta")
+    at.lease("beta", at.now_s() + 600.0)
+    over_s = at.now_s() + 0.3
+    at.lease("gamma", over_s)
+    at.start(at.work(FOREVER), 0, lease="beta")
+    await at.until(lambda: len(at.begun()) == 1)
+    await at.pass_time(max(0.0, over_s - at.now_s()) + 0.3)
+    at.finish()
     (end,) = await at.ended(1)
     assert end.outcome is Outcome.DONE
 
 
 async def test_what_a_lost_lrm_left_running_ends_with_its_lease(site: Site) -> None:
     at = await site()
-    until_s = at.now_s() + 1.5
-    at.lease("beta", until_s)
+    at.lease("beta", at.now_s() + LEASE_S)
     at.start(at.work(FOREVER), 0, lease="beta")
-    await at.until(lambda: len(at.begun()) == 1)
+    until_s = await running_under_lease(at, 0)
     await at.lose_lrm()
     (end,) = await at.ended(1)
     assert end.outcome is Outcome.LEASE_OVER
-    assert until_s - TICK_S <= end.ended_s <= until_s + GRACE_S + LATE_S
+    assert until_s - TICK_S <= end.ended_s and in_time(at, end.ended_s, until_s + GRACE_S)
 
 
 async def test_what_waits_at_the_barrier_leaves_it_with_its_lease(site: Site) -> None:
     at = await site()
     until_s = at.now_s() + 0.8
     at.lease("beta", until_s)
-    at.start(at.work(), 0, lease="beta", barrier_s=at.now_s() + 60.0)
-    await at.until(lambda: at.at_barrier() == {0})
+    at.start(at.work(), 0, lease="beta", barrier_s=at.now_s() + 600.0)
+    # On a busy machine it may be over before it is held.
+    await at.until(lambda: at.at_barrier() == {0} or bool(at.ends()))
     (end,) = await at.ended(1)
     at.go(0)
     await at.pass_time(at.quiet_s)
-    assert end.outcome is Outcome.LEASE_OVER and end.ended_s <= until_s + LATE_S
+    assert end.outcome is Outcome.LEASE_OVER and until_s - TICK_S <= end.ended_s and in_time(at, end.ended_s, until_s)
     assert not at.begun()
 
 
@@ -131,7 +158,7 @@ async def test_what_waits_at_the_barrier_leaves_it_with_its_lease(site: Site) ->
 
 async def test_a_power_failure_interrupts_what_ran_and_what_waited_and_reruns_nothing(site: Site) -> None:
     at = await site()
-    at.lease("beta", at.now_s() + 60.0)
+    at.lease("beta", at.now_s() + 600.0)
     at.start(at.work(FOREVER), 0, 1, 2, 3)
     await at.until(lambda: len(at.begun()) == 2)
     at.recall(3)

@@ -23,7 +23,7 @@ child = subprocess.run([sys.executable, "-c", look], capture_output=True, text=T
 assert child.stdout.strip() == str(mine)
 open(out + ".new", "w").write("%s %s" % (os.environ["DIANA_SLOT"], mine))
 os.rename(out + ".new", out)
-until = time.time() + 20
+until = time.time() + 120
 while time.time() < until and len([n for n in os.listdir(sys.argv[1]) if "." not in n]) < 2:
     time.sleep(0.05)
 """

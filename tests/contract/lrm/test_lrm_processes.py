@@ -47,13 +47,15 @@ async def test_the_log_of_a_run_is_shown_while_it_runs(site: Site, tmp_path: Pat
     await at.shows(0, lambda log: log.stand == kept_log.ENDED)
 
 
-async def test_a_later_attempt_has_its_directory_though_the_first_was_given_back(site: Site) -> None:
-    at = await site(slots=1)
-    at.start(shell("sleep 0.4; echo ok > out", outputs=Outputs(collect=("out",))), 0, 1)
+async def test_a_later_attempt_has_its_directory_though_the_first_was_given_back(site: Site, tmp_path: Path) -> None:
+    at, go = await site(slots=1), tmp_path / "go"
+    spec = shell(f"until [ -e {go} ]; do sleep 0.02; done; echo ok > out", outputs=Outputs(collect=("out",)))
+    at.start(spec, 0, 1)
     at.recall(1)
     await at.until(lambda: 1 in at.by_index())
+    go.touch()
     at.forget(at.by_index()[1])
-    at.start(shell("sleep 0.4; echo ok > out", outputs=Outputs(collect=("out",))), 1, attempt=2)
+    at.start(spec, 1, attempt=2)
     await at.until(lambda: sum(end.outcome is Outcome.DONE for end in at.ends()) == 2)
     assert {(end.run.index, end.run.attempt) for end in at.ends() if end.outcome is Outcome.DONE} == {(0, 1), (1, 2)}
 
@@ -93,7 +95,7 @@ async def test_a_run_within_a_shell_is_asked_to_save(site: Site, tmp_path: Path)
     at = await site(4)
     (tmp_path / "inner").write_text(SAVES)
     inner = 'sh -c "$(cat "$0/inner")" "$0"; exit $?'
-    at.start(saving(tmp_path, inner, resources=Resources(time_limit_s=30.0)), 0)
+    at.start(saving(tmp_path, inner, resources=Resources(time_limit_s=600.0)), 0)
     await begun(at, tmp_path, 0)
     at.save(0)
     (end,) = await at.ended(1)
@@ -108,7 +110,7 @@ async def test_jobs_that_are_let_go_find_what_they_are_told(site: Site, tmp_path
     assert BARRIER in (at.ready().software or at.lrm.offered())
     marks = tmp_path / "marks"
     spec = shell(f"echo $DIANA_GANG_RANK/$DIANA_GANG_SIZE $MASTER_ADDR >> {marks}")
-    at.start(spec, 4, 5, barrier_s=at.now_s() + 60.0)
+    at.start(spec, 4, 5, barrier_s=at.now_s() + 600.0)
     await at.until(lambda: at.at_barrier() == {4, 5})
     at.go(4, 5, environment=(("MASTER_ADDR", "ten"),), size=3)
     await at.ended(2)
@@ -117,8 +119,8 @@ async def test_jobs_that_are_let_go_find_what_they_are_told(site: Site, tmp_path
 
 async def test_a_command_that_is_not_there_is_found_out_before_others_rely_on_it(site: Site) -> None:
     at = await site()
-    at.start(GroupSpec(argv=("no-such-program",)), 0, barrier_s=at.now_s() + 60.0)
-    at.start(GroupSpec(argv=("/no/such/program",)), 1, barrier_s=at.now_s() + 60.0)
+    at.start(GroupSpec(argv=("no-such-program",)), 0, barrier_s=at.now_s() + 600.0)
+    at.start(GroupSpec(argv=("/no/such/program",)), 1, barrier_s=at.now_s() + 600.0)
     ends = await at.ended(2)
     assert {end.outcome for end in ends} == {Outcome.NOT_STARTED} and not at.at_barrier()
     assert all("not found" in end.error for end in ends)
@@ -128,7 +130,8 @@ async def test_a_spawner_that_was_stopped_beyond_the_barrier_lets_nothing_go(sit
     at = await site()
     marks = tmp_path / "marks"
     at.start(shell(f"touch {marks}"), 0, barrier_s=at.now_s() + 0.6)
-    await at.until(lambda: at.at_barrier() == {0})
+    # On a busy machine it may be over before it is held.
+    await at.until(lambda: at.at_barrier() == {0} or bool(at.ends()))
     os.kill(at.spawner_pid(), signal.SIGSTOP)
     at.go(0)
     await asyncio.sleep(0.8)

@@ -84,7 +84,7 @@ async def test_the_highest_term_outlives_the_spawner_and_a_late_leader_is_refuse
         assert sock is not None
         with sock:
             sock.sendall(frame(Hello(1, 4, "alpha", 2)))
-            sock.settimeout(5)
+            sock.settimeout(60)
             return next(Frames().feed(sock.recv(1 << 16)))
 
     refused = await asyncio.to_thread(greet)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import importlib
 import os
@@ -284,7 +283,7 @@ async def test_a_job_that_runs_is_adopted_by_the_next_spawner_and_the_parents_go
         await site.shows(index, lambda log: b"last words" in log.data)
     warm = [int(pid) for pid in calls.loaded()]
     await site.lose_lrm()
-    await site.until(lambda: not any(map(alive, warm)), 20.0)
+    await site.until(lambda: not any(map(alive, warm)))
     assert not site.ends(), "those that ran run on"
     site.kill(0, 1)
     ends = await calls.done(2)
@@ -294,16 +293,17 @@ async def test_a_job_that_runs_is_adopted_by_the_next_spawner_and_the_parents_go
 async def test_a_job_that_is_taken_back_while_its_parent_loads_never_runs(
     site: RealSite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    calls = Calls(site, tmp_path, monkeypatch, also="time.sleep(1.5)")
+    go = tmp_path / "go"
+    calls = Calls(site, tmp_path, monkeypatch, also=f"while not os.path.exists({str(go)!r}): time.sleep(0.02)")
     calls.start(calls.heavy.ends, "fine")
-    await site.until(lambda: bool(calls.loaded()), 30.0)
+    await site.until(lambda: bool(calls.loaded()))
     assert (await site.log_of(0)).stand == "waits"
     site.recall(0)
     (end,) = await site.ended(1)
     assert end.outcome is Outcome.UNBEGUN
-    await asyncio.sleep(2.0)
+    go.touch()
+    await site.until(lambda: not any(alive(int(pid)) for pid in calls.loaded()))
     assert not (site.data.job(SUBGROUP, 1, 0) / f"{remote.RESULT}0").exists()
-    assert not any(alive(int(pid)) for pid in calls.loaded())
 
 
 async def test_idle_parents_end(site: RealSite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -312,7 +312,7 @@ async def test_idle_parents_end(site: RealSite, tmp_path: Path, monkeypatch: pyt
     await calls.done(1)
     (pid,) = map(int, calls.loaded())
     assert alive(pid)
-    await site.until(lambda: not alive(pid), parents.IDLE_S + 10.0)
+    await site.until(lambda: not alive(pid), parents.IDLE_S + 60.0)
 
 
 def order(**more: object) -> Order:

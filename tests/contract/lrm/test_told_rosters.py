@@ -23,7 +23,7 @@ until test -e "$DIANA_GANG_ROSTER"; do sleep 0.1; done
 read number active <"$DIANA_GANG_ROSTER"
 test "$active" = 0,2 || exit 4
 say "2/3 0.25 $number"
-sleep 3
+until test -e HEARD; do sleep 0.1; done
 """
 
 
@@ -32,7 +32,7 @@ async def test_a_component_is_heard_and_told(kind: type[RealSite], tmp_path: Pat
     at = kind(tmp_path)
     await at.up()
     try:
-        at.start(shell(SCRIPT, spares=1), 0, barrier_s=time.monotonic() + 120.0)
+        at.start(shell(SCRIPT.replace("HEARD", f"{tmp_path}/heard"), spares=1), 0, barrier_s=time.monotonic() + 120.0)
         await at.until(lambda: at.at_barrier() == {0})
         where = {"worker": at.worker, "subgroup": SUBGROUP, "epoch": 1, "indices": IndexSet.of([0])}
         at.lrm.go(Go(**where, environment=(("DIANA_GANG_HOSTS", "a,b,c"),), size=3, spares=1))
@@ -44,6 +44,7 @@ async def test_a_component_is_heard_and_told(kind: type[RealSite], tmp_path: Pat
         await at.until(lambda: (1.0, 0.5, 0) in heard())
         at.lrm.tell_roster(TellRoster(**where, number=7, active=(0, 2)))
         await at.until(lambda: (2.0, 0.25, 7) in heard())
+        (tmp_path / "heard").touch()
         (end,) = await at.ended(1)
         assert end.outcome is Outcome.DONE, end
     finally:

@@ -44,7 +44,7 @@ def test_two_processes_refuse_to_share_and_the_second_names_the_first(tmp_path: 
             "or name another data directory"
         )
         second = _hold(tmp_path / "d")
-        _, err = second.communicate(timeout=20)
+        _, err = second.communicate(timeout=60)
         assert f"in use by node process {first.pid}" in err
     finally:
         first.send_signal(signal.SIGKILL)

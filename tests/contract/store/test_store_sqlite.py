@@ -345,7 +345,7 @@ def test_a_full_disk_takes_nothing_and_goes_on_when_it_is_freed(tmp_path: Path) 
 
 def test_a_file_that_may_not_grow_says_why_keeps_what_was_acknowledged_and_is_not_tried_again(tmp_path: Path) -> None:
     path = tmp_path / "journal.db"
-    out, err = _python("-c", _FILL, str(path)).communicate(timeout=20)
+    out, err = _python("-c", _FILL, str(path)).communicate(timeout=60)
     first, second = out.splitlines()
     assert first == second, err
     seq, _, line = first.partition(" ")
@@ -377,7 +377,7 @@ def test_a_second_process_is_refused_and_told_the_holder(tmp_path: Path) -> None
     path = tmp_path / "journal.db"
     store = SqliteStore(path)
     process = _python("-m", "tests.contract.store_writer", str(path))
-    _, err = process.communicate(timeout=20)
+    _, err = process.communicate(timeout=60)
     assert f"in use by process {os.getpid()}; stop it first" in err
     with pytest.raises(StoreBusy):
         SqliteStore(path)

@@ -80,7 +80,7 @@ async def serving(keys: Path, *services: Any) -> AsyncIterator[str]:
 
 
 async def soon(true: Callable[[], object]) -> None:
-    async with asyncio.timeout(5.0):
+    async with asyncio.timeout(60):
         while not true():
             await asyncio.sleep(0.01)
 

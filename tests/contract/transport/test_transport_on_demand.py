@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from diana.adapters.grpc_transport import transport
 from diana.adapters.grpc_transport.transport import GrpcTransport
 from diana.adapters.grpc_transport.waiting import SITE_BYTES, WAIT_S, WaitingMessages
 from diana.engine.journal.effects import Contact
@@ -56,7 +57,7 @@ async def test_a_stream_that_is_ordered_is_held_and_had_again(network: GrpcNetwo
     await network.remove(beta)
     await network.until(lambda: alpha.inbox.up() == [])
     await network.add("beta", generation=2)
-    await network.until(lambda: alpha.inbox.up() == ["beta"], 15)
+    await network.until(lambda: alpha.inbox.up() == ["beta"])
 
 
 async def test_a_site_that_cannot_be_had_costs_its_messages_and_a_count(network: GrpcNetwork) -> None:
@@ -69,7 +70,7 @@ async def test_a_site_that_cannot_be_had_costs_its_messages_and_a_count(network:
     alpha.transport.send(BETA, message(1))
     await network.until(lambda: alpha.transport.counters.failed_dials >= 1)
     alpha.transport._waiting.expire(asyncio.get_running_loop().time() + WAIT_S + 1)
-    await network.until(lambda: not alpha.transport._having, 15)
+    await network.until(lambda: not alpha.transport._having)
     assert alpha.inbox.events == []
 
 
@@ -87,16 +88,22 @@ def test_what_waits_is_bounded_in_bytes_and_seconds() -> None:
 
 
 @pytest.mark.parametrize("kept_by", ["nobody", "dialler", "dialled"])
-async def test_a_stream_goes_when_nobody_wants_it_and_stays_when_one_does(network: GrpcNetwork, kept_by: str) -> None:
+async def test_a_stream_goes_when_nobody_wants_it_and_stays_when_one_does(
+    network: GrpcNetwork, monkeypatch: pytest.MonkeyPatch, kept_by: str
+) -> None:
+    monkeypatch.setattr(transport, "TIDY_EVERY_S", 0.1)
     made: dict[str, Any] = {}
     for name in ("alpha", "beta"):
-        made[name] = await network.add(name, idle_s=0.4)
+        made[name] = await network.add(name)
     alpha, beta = made["alpha"], made["beta"]
     knows(alpha, beta, keep=False)
     alpha.transport.send(BETA, message(0))
     await network.until(lambda: alpha.inbox.up() == ["beta"] and beta.inbox.up() == ["alpha"])
     knows(alpha, beta, keep=kept_by == "dialler")
     knows(beta, alpha, keep=kept_by == "dialled")
+    # Not sooner: before both were told, nobody wanted it.
+    for site in (alpha, beta):
+        site.transport._idle_s = 0.4
     if kept_by == "nobody":
         await network.until(lambda: alpha.inbox.up() == [] and beta.inbox.up() == [])
         await asyncio.sleep(0.5)

@@ -146,11 +146,9 @@ async def test_of_two_streams_between_a_pair_one_stays(network: GrpcNetwork) -> 
     beta.transport.add_address(alpha.address)
     beta.transport.add_address(f"alpha@{alpha.address}")
     await asyncio.sleep(0.4)
-    before = time.monotonic()
     for number in range(50):
         alpha.transport.send(BETA, Committed(subgroup=SubgroupId("a-1/0"), epoch=number))
     await network.until(lambda: len(beta.inbox.received()) == 50)
-    assert time.monotonic() - before < 5
     assert [type(e) for e in alpha.inbox.events] == [PeerUp]
     assert alpha.transport.peers().keys() == {"beta"} and beta.transport.peers().keys() == {"alpha"}
 
@@ -390,7 +388,7 @@ async def test_the_data_channel_of_a_peer_reaches_it_and_nobody_else(network: Gr
     assert beta.transport.channel_for(SiteId("gamma")) is None
     channel = beta.transport.channel_for(ALPHA)
     assert channel is not None and channel is beta.transport.channel_for(ALPHA)
-    await asyncio.wait_for(channel.channel_ready(), 5)
+    await asyncio.wait_for(channel.channel_ready(), 60)
 
 
 async def test_of_two_sites_of_one_name_the_second_is_refused_until_the_first_is_gone(network: GrpcNetwork) -> None:

@@ -22,6 +22,7 @@ from diana.model.ids import SiteId
 from diana.node.trusting import watch_links
 from tests.contract.transport_builders import Inbox, hello, wait_until
 from tests.contract.trust_builders import DAY_S
+from tests.runs import SOAK
 
 
 class Node:
@@ -70,13 +71,13 @@ async def test_a_stream_to_a_revoked_site_is_closed_whoever_dialled(pair: tuple[
     began = time.monotonic()
     judge.ring.set_revoked(frozenset({f"site:{revoked}"}))
     await wait_until(lambda: alpha.inbox.up() == beta.inbox.up() == [])
-    assert time.monotonic() - began < 5.0
+    assert not SOAK or time.monotonic() - began < 5.0
     failed, refused = beta.transport.counters.failed_dials, beta.transport.counters.refused_peers
     await wait_until(lambda: beta.transport.counters.failed_dials >= failed + 2)
     assert judge.inbox.up() == [] and judge.transport.channel_for(revoked) is None
     assert beta.transport.counters.refused_peers > refused or judge is alpha
     judge.ring.set_revoked(frozenset())
-    await wait_until(lambda: alpha.inbox.up() == ["beta"] and beta.inbox.up() == ["alpha"], 20.0)
+    await wait_until(lambda: alpha.inbox.up() == ["beta"] and beta.inbox.up() == ["alpha"])
     assert judge.transport.channel_for(revoked) is not None
 
 

@@ -79,12 +79,13 @@ async def test_what_is_announced_names_no_vo_and_is_taken_back_at_the_end() -> N
     info = AsyncServiceInfo(SERVICE, f"zc-f.{SERVICE}")
     try:
         await site.start()
-        assert await info.async_request(looker.zeroconf, 3000)
+        assert await info.async_request(looker.zeroconf, 60_000)
         assert b"secret-lab" not in (info.text or b"") and set(info.decoded_properties) == {"site", "vo", "role"}
         await site.stop()
-        await asyncio.sleep(1.5)
-        gone = AsyncServiceInfo(SERVICE, f"zc-f.{SERVICE}")
-        assert not await gone.async_request(looker.zeroconf, 500)
+        # Long before what was announced is stale by itself.
+        async with asyncio.timeout(60):
+            while await AsyncServiceInfo(SERVICE, f"zc-f.{SERVICE}").async_request(looker.zeroconf, 500):
+                await asyncio.sleep(0.1)
     finally:
         await looker.async_close()
 

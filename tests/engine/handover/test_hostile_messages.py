@@ -1,7 +1,7 @@
 """Bad input (SPEC section 6): messages for unknown transfers, from the wrong site, of old epochs, twice, garbled or
 oversized are ignored or refused as the protocol says, counted, never a crash (PROMISES 5.5, 5.6).
 
-`make test` says some thousand of them, `make wide` fifty thousand and DIANA_FULL=1 a million.
+`make test` says some thousand of them, `make soak PARTS=wide` fifty thousand and DIANA_FULL=1 a million.
 """
 
 from __future__ import annotations

@@ -256,15 +256,14 @@ def test_who_claims_room_that_is_not_kept_is_refused() -> None:
         message = post[2]
         if isinstance(message, ms.Prepare) and message.room:
             forged.append(message)
-            grid["gamma"].engine.core.book(PromisedCapacity).rooms.over(f"alpha {message.room}")
+            key = promised_capacity._key(ALPHA, message.room, message.behind)
+            grid["gamma"].engine.core.book(PromisedCapacity).rooms.over(key)
         return "deliver"
 
     grid.fate = forge
     grid.pass_time(10.0)
-    assert forged
-    assert not grid["gamma"].engine.core.state.custodies or not any(
-        one.raised for one in grid["gamma"].engine.core.state.custodies.values()
-    )
+    assert forged and not grid["gamma"].engine.core.state.custodies
+    assert placed(grid).keys() == {"beta"}
     grid.fate = None
     claims_once(grid, 12)
 

@@ -7,6 +7,7 @@ import json
 import os
 import socket
 import sqlite3
+import threading
 import time
 from pathlib import Path
 
@@ -274,8 +275,10 @@ def test_a_caller_who_may_not_ask_gets_what_can_be_seen_without_the_node(alpha: 
 
 
 async def test_a_check_that_hangs_costs_its_own_line_and_no_more() -> None:
+    over = threading.Event()
+
     def hang() -> list[CheckResult]:
-        time.sleep(3.0)
+        over.wait(60)
         return [ok("disk", "never said")]
 
     async def fine() -> list[CheckResult]:
@@ -287,13 +290,14 @@ async def test_a_check_that_hangs_costs_its_own_line_and_no_more() -> None:
     async def unreadable() -> list[CheckResult]:
         raise PermissionError(13, "Permission denied", "/x")
 
-    began_s = time.monotonic()
-    rows = await run_all(
-        [blocking("disk", hang, "the disk hangs"), Check("port", fine, ""), Check("bug", breaks, ""),
-         Check("file", unreadable, "")],
-        limit_s=0.2,
-    )  # fmt: skip
-    assert time.monotonic() - began_s < 1.0
+    try:
+        rows = await run_all(
+            [blocking("disk", hang, "the disk hangs"), Check("port", fine, ""), Check("bug", breaks, ""),
+             Check("file", unreadable, "")],
+            limit_s=0.2,
+        )  # fmt: skip
+    finally:
+        over.set()
     assert rows == [
         CheckResult(name="disk", state="warn", found="not done within 0.2 s", mend="the disk hangs"),
         ok("port", "free"),
@@ -307,17 +311,16 @@ def test_a_node_that_hangs_is_waited_for_so_long_and_no_longer(alpha: DataDir, m
     from diana.node.doctor import checkup as doing
 
     monkeypatch.setattr(doing, "NODE_S", 0.3)
-    held = OpenDataDir(alpha.root)
+    held, over = OpenDataDir(alpha.root), threading.Event()
 
     def hang() -> DoctorResponse:
-        time.sleep(3.0)
+        over.wait(60)
         return DoctorResponse()
 
-    began_s = time.monotonic()
     try:
         rows = {row.name: row for row in checkup(alpha.root, hang).checks}
     finally:
+        over.set()
         held.close()
-    assert time.monotonic() - began_s < 2.5
     assert "no answer within 0.3 s" in rows["node"].found
     assert asyncio.run(run_all([])) == []

@@ -29,7 +29,7 @@ async def test_a_stop_that_meets_an_event_is_not_lost(rounds: int) -> None:
     for _ in range(rounds):
         await asyncio.sleep(0)
     waiting.cancel()
-    await asyncio.wait([waiting], timeout=1.0)
+    await asyncio.wait([waiting], timeout=60)
     assert waiting.cancelled()
 
 
@@ -40,7 +40,7 @@ async def _for_ever(intake: Intake) -> None:
 
 
 async def test_a_wait_ends_when_its_time_is_over() -> None:
-    await asyncio.wait_for(Intake().wait(0.01), 1.0)
+    await asyncio.wait_for(Intake().wait(0.01), 60)
 
 
 async def test_a_full_queue_refuses_peers_but_takes_what_this_node_owes_itself() -> None:

@@ -11,7 +11,6 @@ import shutil
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -216,11 +215,11 @@ readers = (machine(config, paths, SimpleNamespace(connected=True)), _stager(stag
 async def scrape():
     metrics = exposing.Metrics(readers)
     for _ in range(2):
-        began_s = time.monotonic()
         text, _ = await metrics.exposition()
-        assert time.monotonic() - began_s < 2.0
     # What made the text may be on its way out.
-    await asyncio.sleep(0.2)
+    for _ in range(300):
+        if threading.active_count() > 3:
+            await asyncio.sleep(0.1)
     assert threading.active_count() <= 3, threading.enumerate()
     print(text.decode())
 
@@ -230,7 +229,7 @@ asyncio.run(scrape())
 
 def test_what_hangs_is_left_out_and_holds_up_neither_a_scrape_nor_the_end_of_the_node(tmp_path: Path) -> None:
     argv = [sys.executable, "-c", HANGING, str(tmp_path)]
-    ended = subprocess.run(argv, text=True, capture_output=True, timeout=20, check=False)
+    ended = subprocess.run(argv, text=True, capture_output=True, timeout=60, check=False)
     assert ended.returncode == 0, ended.stderr
     told = {line.split("{")[0].split()[0] for line in ended.stdout.splitlines() if not line.startswith("#") and line}
     assert {"diana_node_info", "diana_spawner_up", "diana_process_open_fds", "diana_sent_bytes_total"} <= told
@@ -240,16 +239,22 @@ def test_what_hangs_is_left_out_and_holds_up_neither_a_scrape_nor_the_end_of_the
 async def test_readers_look_at_once_and_each_has_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exposing, "PATIENCE_S", 0.2)
 
+    story: list[str] = []
+
     async def hang(samples: Samples) -> None:
         samples.put("diana_slots", 3)
-        await asyncio.sleep(60)
+        story.append("hangs")
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            story.append("is given up")
 
     async def tell(samples: Samples) -> None:
         samples.put("diana_drained", 1)
+        story.append("tells")
 
-    began_s = time.monotonic()
     text, _ = await Metrics((hang, hang, tell)).exposition()
-    assert time.monotonic() - began_s < 2.0
+    assert story == ["hangs", "hangs", "tells", "is given up", "is given up"]
     assert b"diana_drained 1.0" in text
 
 
@@ -259,7 +264,7 @@ async def test_what_took_long_to_sum_up_is_told_when_it_is_there(monkeypatch: py
     sums: list[int] = []
 
     def cached_bytes() -> int:
-        there.wait(10)
+        there.wait(60)
         sums.append(1)
         return 12
 
@@ -269,7 +274,7 @@ async def test_what_took_long_to_sum_up_is_told_when_it_is_there(monkeypatch: py
     await read(found)
     assert "diana_cache_bytes" not in found.values
     there.set()
-    for _ in range(200):
+    for _ in range(6000):
         await asyncio.sleep(0.01)
         found = Samples()
         await read(found)

@@ -6,7 +6,6 @@ import datetime
 import ipaddress
 import ssl
 import threading
-import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -24,6 +23,7 @@ class Receiver:
         self.calls: list[tuple[str, dict[str, str], bytes]] = []
         """(path, headers, body)."""
         self.answers = answers
+        self.over = threading.Event()
         self.certificates = folder / "receiver.pem"
         key_file = folder / "receiver.key"
         self._certify(key_file)
@@ -35,7 +35,8 @@ class Receiver:
                 outer.calls.append((self.path, dict(self.headers), body))
                 status = outer.answers.pop(0) if len(outer.answers) > 1 else outer.answers[0]
                 if not status:
-                    time.sleep(60.0)
+                    outer.over.wait()
+                    return
                 self.send_response(status)
                 if 300 <= status < 400:
                     self.send_header("Location", f"https://localhost:{outer.port}/elsewhere")
@@ -54,6 +55,7 @@ class Receiver:
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
     def close(self) -> None:
+        self.over.set()
         self._server.shutdown()
         self._server.server_close()
 

@@ -71,7 +71,9 @@ async def test_a_follower_refuses_whom_its_journal_revokes_and_what_it_hears_mea
     revoked.start()
     revoked.heard(Batch(at_s=0.0, records=(kept(LIFT),)))
     thread.may_end.set()
-    await asyncio.sleep(0.05)
+    async with asyncio.timeout(60):
+        while len(keyring.revoked) < 2:
+            await asyncio.sleep(0.01)
     assert keyring.revoked == [frozenset(), frozenset()]
     revoked.heard(Batch(at_s=0.0, records=(kept(msgspec.structs.replace(BAN, wall_s=30.0)),)))
     assert keyring.revoked[-1] == {"site:gamma"}

@@ -70,6 +70,14 @@ async def turns(count: int = 50) -> None:
         await asyncio.sleep(0.002)
 
 
+async def over(merges: Merging) -> None:
+    """Until each has started or never will."""
+    async with asyncio.timeout(60):
+        while merges._waiting:
+            await asyncio.sleep(0.002)
+    await turns(2)
+
+
 async def test_a_kill_in_the_turn_of_the_start_goes_to_who_runs_it(tmp_path: Path) -> None:
     async with merging(tmp_path) as (merges, told, _):
         heard: list[bool] = []
@@ -78,7 +86,7 @@ async def test_a_kill_in_the_turn_of_the_start_goes_to_who_runs_it(tmp_path: Pat
             asyncio.get_running_loop().call_soon(lambda: heard.append(merges.kill(KILL)))
 
         merges.begin(START, start, None)
-        await turns()
+        await over(merges)
         assert heard == [False] and not told.ends
 
 
@@ -94,7 +102,7 @@ async def test_a_merge_that_waits_is_killed_once_and_never_starts(tmp_path: Path
         await turns(5)
         assert merges.kill(KILL) and merges.kill(KILL)
         lease.set()
-        await turns(5)
+        await over(merges)
         assert told.ends == [(Outcome.CANCELLED, "")] and not started
         assert not merges.kill(KILL)
 
@@ -107,7 +115,7 @@ async def test_a_fault_of_ours_before_the_start_ends_the_merge(
 
     async with merging(tmp_path, outputs) as (merges, told, _):
         merges.begin(START, lambda: None, None)
-        await turns()
+        await over(merges)
         ((outcome, why),) = told.ends
         assert outcome == Outcome.STAGING_FAILED and "internal error" in why and "the node's log" in why
         assert "the merge of alpha-1 failed on a fault of ours" in caplog.text
@@ -127,7 +135,7 @@ async def test_a_merge_in_the_users_folder_runs_over_what_was_gathered_only(
     async with merging(tmp_path, lambda _: iter([output]), retried) as (merges, told, _):
         started: list[bool] = []
         merges.begin(msgspec.structs.replace(START, directory=str(folder)), lambda: started.append(True), None)
-        await turns()
+        await over(merges)
         if there == b"new" or (there == b"old" and not retried):
             assert started and not told.ends
         else:

@@ -99,7 +99,7 @@ def hear(one: Replication, message: Any) -> None:
 
 
 async def soon(true: Callable[[], object]) -> None:
-    async with asyncio.timeout(5.0):
+    async with asyncio.timeout(60):
         while not true():
             await asyncio.sleep(0.01)
 
@@ -160,6 +160,7 @@ async def test_a_follower_whose_disk_does_not_keep_up_drops_what_waits_and_can_b
     async with following(tmp_path, uploads) as one:
         one.journal._most_bytes = 1000
         stream = await appended(one, *(bytes(300) for _ in range(10)))
+        await soon(lambda: [m for m in stream.said if isinstance(m, ms.Ack) and m.log.last == 1])
         assert one.replica.log.last == 1 and not one.replica.may_seed(1)
         last = [message for message in stream.said if isinstance(message, ms.Ack)][-1]
         assert (last.fsynced, last.log.last) == (0, 1), "the leader hears how far it is"

@@ -32,7 +32,7 @@ class Caller:
     async def answer(self) -> frames.FromNode | None:
         """None: the node closed the connection."""
         try:
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(60):
                 head = await self.reader.readexactly(4)
                 return frames.read_from_node(await self.reader.readexactly(int.from_bytes(head, "big")))
         except (asyncio.IncompleteReadError, ConnectionError):
@@ -184,7 +184,7 @@ async def test_a_client_that_leaves_ends_the_work_behind_its_stream(node: Nodeli
     assert await caller.answer() is not None
     assert node.book.watchers("alpha-1") == 1
     caller.writer.close()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while node.book.watchers("alpha-1"):
             await asyncio.sleep(0.01)
 

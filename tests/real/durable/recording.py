@@ -64,7 +64,7 @@ class Recorded(Site):
         if spawner := self.spawner_pid():
             os.kill(spawner, signal.SIGKILL)
         assert self.process is not None
-        self.process.wait(30)
+        self.process.wait(60)
 
     def calls(self, source: int = 0) -> list[Call]:
         """`source`: number of its first recording, where those of several sites are put in one order."""

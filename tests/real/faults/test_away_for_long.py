@@ -3,7 +3,7 @@ hour: no job is lost, and none is started twice (PROMISES section 1).
 
 The settings are shortened, so that what takes minutes takes seconds. By hand, in full, with the settings as they are:
 
-    DIANA_STOPPED_S=120 DIANA_CUT_S=600 make real PYTEST="tests/real/faults/test_away_for_long.py -n 0 --timeout 2000"
+    DIANA_STOPPED_S=120 DIANA_CUT_S=600 .venv/bin/python -m pytest --timeout 2000 tests/real/faults -k away_for_long
 """
 
 from __future__ import annotations

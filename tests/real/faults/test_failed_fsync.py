@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from diana.errors import DianaError
-from tests.e2e.grid import REPO, Grid, Site, Starts, outcomes, until
+from tests.e2e.grid import PATIENCE_S, REPO, Grid, Site, Starts, outcomes, until
 from tests.real.faults.sick_disk import sync_fails
 
 pytestmark = [
@@ -52,7 +52,7 @@ def test_a_journal_that_cannot_be_synced_ends_the_node_before_it_answers(grid: G
         pytest.raises(DianaError),
     ):
         client.submit(starts.job(2), key="during")
-    assert alpha.process.wait(10.0) == 1
+    assert alpha.process.wait(PATIENCE_S) == 1
     # The marks and the database file have syncs of their own; the log had this one, and no second.
     assert failed.count == 1
     last = alpha.output.read_text().splitlines()[-1]

@@ -1,5 +1,5 @@
-"""A node that is killed and started again over a thousand running jobs serves within seconds, and loses and doubles
-none of them (PROMISES section 4)."""
+"""A node that is killed and started again over a thousand running jobs serves, in `make soak` within seconds, and loses
+and doubles none of them (PROMISES section 4)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from tests.e2e.grid import Grid, Starts, crowding, outcomes, until
+from tests.e2e.grid import Grid, Starts, outcomes, timely, until
 
 pytestmark = pytest.mark.e2e
 
@@ -32,7 +32,7 @@ def test_a_restart_over_a_thousand_live_jobs_takes_seconds_and_loses_none(grid: 
     alpha.start()
     took_s = time.monotonic() - begun_s
     print(f"serves {took_s:.1f} s after its start")
-    assert took_s < BACK_S * crowding()
+    timely(took_s, BACK_S, "its start")
     with alpha.client() as client:
         until(lambda: client.status([group])[0].running == JOBS, "all are known to run", BACK_S, 0.1)
     assert alpha.spawner_pid() == spawner

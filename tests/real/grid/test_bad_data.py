@@ -230,7 +230,7 @@ def test_a_node_that_is_told_to_stop_does_so_while_a_huge_file_is_added(grid: Gr
     time.sleep(1.0)
     assert adding.poll() is None
     assert alpha.terminate() == 0
-    _, said = adding.communicate(timeout=10.0)
+    _, said = adding.communicate(timeout=60.0)
     assert adding.returncode == 4 and said.startswith("diana: ") and said.count("\n") == 1, said
     alpha.start()
     with alpha.client() as client:

@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 
-from tests.e2e.grid import Grid, Site, Starts, until
+from tests.e2e.grid import Grid, Site, Starts, timely, until
 from tests.e2e.test_hold_retry import diana
 
 pytestmark = pytest.mark.e2e
@@ -61,7 +61,7 @@ def test_a_broken_job_alone_in_the_world_or_everywhere_fails_to_its_end_at_once(
             status = client.wait(client.submit(job).group, timeout_s=60)
             assert (status.state, status.failed) == ("failed", 100)
             assert starts.count() - before == 100
-            assert time.monotonic() - began_s < 30
+            timely(time.monotonic() - began_s, 30, "the failed group")
 
 
 def test_what_waits_at_a_site_that_drains_runs_elsewhere(grid: Grid, starts: Starts) -> None:

@@ -16,7 +16,7 @@ import pytest
 from diana.adapters.lrm import launch
 from diana.errors import DianaError
 from diana.model.layout import DataDir
-from tests.e2e.grid import crowding, until
+from tests.e2e.grid import timely, until
 
 
 @pytest.fixture
@@ -71,5 +71,7 @@ def test_a_spawner_comes_up_as_soon_as_there_is_room_again(disk: Path) -> None:
     freeing.start()
     begun_s = time.monotonic()
     with launch.ensure(data):
-        assert 2.0 <= time.monotonic() - begun_s < 8.0 * crowding()
+        took_s = time.monotonic() - begun_s
+    assert took_s >= 2.0
+    timely(took_s, 8.0, "its start")
     os.kill(int((data.spawner / "lock").read_text()), signal.SIGKILL)

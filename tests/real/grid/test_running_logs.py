@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.grid import Grid, Site, until
+from tests.e2e.grid import Grid, Site, timely, until
 from tests.real.members import Machine, add_member
 
 pytestmark = pytest.mark.e2e
@@ -199,7 +199,8 @@ def test_a_node_that_was_never_there_is_not_waited_for_nor_longer_than_was_said(
     waiting.warned("running")
     sites.alpha.terminate()
     begun_s = time.monotonic()
-    assert waiting.end()[0] == 124 and time.monotonic() - begun_s < WITHIN_S
+    assert waiting.end()[0] == 124
+    timely(time.monotonic() - begun_s, WITHIN_S, "a wait of 4 s")
     for verb in (["wait", group], ["-f", f"{group}.0"]):
         code, _, errors = sites.follow(*verb).end()
         assert code == 4 and "no node answers" in errors and "waiting" not in errors

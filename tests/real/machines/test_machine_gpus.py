@@ -119,7 +119,7 @@ def test_a_site_made_with_what_it_shows_and_a_machine_joined_with_a_number_give_
         capture_output=True,
         text=True,
         check=False,
-        timeout=30,
+        timeout=60,
     )
     assert made.returncode == 0 and ", 4 slots, 1 GPU, at" in made.stdout, made
     root.start()

@@ -16,7 +16,7 @@ import pytest
 from diana.adapters.sqlite_store.store import SqliteStore
 from diana.client import Client
 from diana.errors import DianaError
-from tests.e2e.grid import Grid, Site, Starts, free_port, outcomes, until
+from tests.e2e.grid import Grid, Site, Starts, free_port, outcomes, timely, until
 from tests.real.members import Machine
 from tests.real.pairs import durability, in_sync
 
@@ -88,7 +88,9 @@ class FourMachines:
         """Seconds until the other machine tells of the group."""
         begun = time.monotonic()
         until(lambda: told(self.other, group), lambda: f"{self.other.name} leads\n{self.grid.story()}", within_s, 0.05)
-        return time.monotonic() - begun
+        took_s = time.monotonic() - begun
+        timely(took_s, within_s, "the takeover")
+        return took_s
 
     def stopped_for(self, stop_s: int, group: str) -> list[float]:
         """SIGSTOP of the leader; how long the takeover took, if one was due."""

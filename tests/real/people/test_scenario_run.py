@@ -20,7 +20,7 @@ from diana.sim.scenario import scenario as sc
 from diana.sim.world.runner import simulate
 from diana.trial import ending
 from tests.cli import json_shapes
-from tests.e2e.grid import REPO, until
+from tests.e2e.grid import REPO, timely, until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]
 
@@ -205,7 +205,7 @@ def test_a_run_that_is_broken_off_leaves_nothing_behind(folder: Path) -> None:
         process.send_signal(signal.SIGTERM)
         process.stderr.read()
         assert process.wait(60) == 130
-    until(lambda: not [one for one in left_behind(folder) if "/" not in one], "all processes have ended", 5.0)
+    until(lambda: not [one for one in left_behind(folder) if "/" not in one], "all processes have ended", 60.0)
 
 
 def test_a_speed_up_divides_times_and_the_report_is_in_the_scenarios_seconds(folder: Path) -> None:
@@ -215,5 +215,6 @@ def test_a_speed_up_divides_times_and_the_report_is_in_the_scenarios_seconds(fol
     assert code == 0, said
     wanted = simulate(sc.parse(text), 0).groups["w"].makespan_s
     took = report["groups"]["w"]["makespan_s"]
-    assert report["speed_up"] == 60 and wanted * 0.9 < took < wanted * 4
-    assert time.monotonic() - began < 100
+    assert report["speed_up"] == 60 and took > wanted * 0.9
+    timely(took, wanted * 4, "the group")
+    timely(time.monotonic() - began, 100, "the run")

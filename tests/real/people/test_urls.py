@@ -15,7 +15,7 @@ from diana.node.config.site_file import Staging, load_config
 from diana.node.config.text import write_config
 from tests.adapters.staging_grid import noise
 from tests.adapters.url_servers import S3, HttpServer, SftpServer, s3_environment, s3_server
-from tests.e2e.grid import Grid, Site, Starts, outcomes
+from tests.e2e.grid import Grid, Site, Starts, outcomes, timely
 
 pytestmark = pytest.mark.e2e
 
@@ -165,8 +165,10 @@ def test_what_turns_out_not_to_be_allowed_fails_staging_at_once_and_not_after_fi
             results = list(client.results(group))
             assert {result.outcome for result in results} == {"STAGING_FAILED"}
             assert all("moved at site beta: not allowed here" in result.error for result in results)
+        looks = [path for _, path, _ in http.asked].count("/moved")
+        assert 0 < looks < len(results), "a look where it is placed, and one try for all that it stages together"
         # Five tries would pause for 15 s.
-        assert time.monotonic() - began_s < 10.0
+        timely(time.monotonic() - began_s, 10.0, "the refusal")
     finally:
         elsewhere.close()
     assert starts.count() == 0

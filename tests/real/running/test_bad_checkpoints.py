@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.grid import Grid, Site, until
+from tests.e2e.grid import Grid, Site, timely, until
 from tests.e2e.test_hold_retry import diana
 from tests.real.faults.test_full_disk_freed import DISK_BYTES, OnSmallDisk, full
 from tests.real.running.test_checkpoints import pair
@@ -113,7 +113,7 @@ def test_reports_without_end_leave_the_node_responsive(grid: Grid, tmp_path: Pat
             time.sleep(0.05)
         journal = sum(path.stat().st_size for path in alpha.data.rglob("*.db*"))
         print(f"slowest answer {slowest_s:.3f} s, database {journal} bytes")
-        assert slowest_s < 3.0
+        timely(slowest_s, 3.0, "an answer")
         assert journal < 30 << 20
         for group in groups:
             status = client.wait(group, timeout_s=60)

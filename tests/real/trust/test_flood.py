@@ -14,7 +14,7 @@ import pytest
 
 from diana.client import Client
 from diana.node.config.setup import init_user
-from tests.e2e.grid import Grid
+from tests.e2e.grid import Grid, timely
 
 CALLS = 150
 
@@ -77,7 +77,7 @@ def test_one_users_flood_hardly_slows_another_and_is_told_to_come_again(grid: Gr
     print(f"p99 {quiet_s * 1000:.1f} ms, flooded {flooded_s * 1000:.1f} ms, {len(refusals)} refused")
     assert min(refusals) > 0
     # Node, flood and caller share the processors here, so the bound is generous; a queue without turns took seconds.
-    assert flooded_s < max(5 * quiet_s, 0.25)
+    timely(flooded_s, max(5 * quiet_s, 0.25), "an answer in the flood")
 
 
 def test_whoever_opens_connections_without_end_takes_no_descriptor_that_the_node_needs(grid: Grid) -> None:

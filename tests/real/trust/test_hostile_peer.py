@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from diana.adapters.trust import certificates
-from tests.e2e.grid import Grid, Starts, crowding, outcomes, until
+from tests.e2e.grid import Grid, Starts, outcomes, timely, until
 from tests.real.lies import AT_BETA, FORGED, NOW, Liar, Lie, liar, lies
 
 pytestmark = pytest.mark.e2e
@@ -63,7 +63,7 @@ class Attacked:
         began_s = time.monotonic()
         with self.alpha.client() as client:
             (status,) = client.status(["alpha-1"])
-        assert time.monotonic() - began_s < 2.0 * crowding()
+        timely(time.monotonic() - began_s, 2.0, "an answer")
         assert (status.done, status.failed, status.cancelled, status.unplaced) == (0, 0, 0, 0), status
         assert status.queued + status.running == JOBS, status
         journal = self.alpha.paths.journal
@@ -179,7 +179,8 @@ def test_a_flood_of_one_site_leaves_the_node_small_and_quick(attacked: Attacked,
             time.sleep(0.1)
         flooding.join()
     print(f"{kind}: status {max(took):.2f} s at most, {attacked.memory_bytes() >> 20} MiB")
-    assert max(took) < 3.0
+    assert took, "the node answers in the flood"
+    timely(max(took), 3.0, "an answer in the flood")
     assert attacked.memory_bytes() < MOST_MEMORY_BYTES
     attacked.unharmed()
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 import msgspec
 
 from diana.node.enrol import tokens
-from tests.e2e.grid import Grid, Site, free_port
+from tests.e2e.grid import Grid, Site, free_port, timely
 from tests.real.joining import audited, first, invited, planned, refused
 
 
@@ -90,7 +90,9 @@ def test_what_is_not_diana_is_told_from_what_does_not_answer(grid: Grid) -> None
         address = f"127.0.0.1:{silent.getsockname()[1]}"
         began = time.monotonic()
         assert "no answer within 5 s" in refused(grid, alpha, "join", pointing(address), "beta", code=4)
-        assert time.monotonic() - began < 15
+        took_s = time.monotonic() - began
+        assert took_s >= 5.0
+        timely(took_s, 15, "the refusal")
     # The second address of a token is tried when the first is dead.
     both = tokens.encode(msgspec.structs.replace(known, addresses=(closed, alpha.address)))
     beta = planned(grid, "beta")
@@ -132,7 +134,7 @@ def run_with_clock(grid: Grid, site: Site, off_s: float, *words: str) -> tuple[i
         env=site.environment(),
         text=True,
         capture_output=True,
-        timeout=30,
+        timeout=60,
         check=False,
     )
     return done.returncode, done.stderr

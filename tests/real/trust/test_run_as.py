@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 from diana.adapters.lrm.spawner.others import OtherAccounts
-from tests.e2e.grid import Grid, Site, crowding, outcomes, until
+from tests.e2e.grid import Grid, Site, outcomes, timely, until
 from tests.real.accounts import accounts, map_accounts, processes_of
 
 Made = dict[str, pwd.struct_passwd]
@@ -127,7 +127,8 @@ def test_a_fork_bomb_leaves_node_and_machine_alive_and_dies_with_its_job(site: S
         time.sleep(1.0)
         assert len(processes_of(uid)) <= 200
         began_s = time.monotonic()
-        assert client.info().site == "alpha" and time.monotonic() - began_s < 5.0 * crowding()
+        assert client.info().site == "alpha"
+        timely(time.monotonic() - began_s, 5.0, "an answer")
         client.cancel(group)
         client.wait(group, timeout_s=60.0)
     until(lambda: not processes_of(uid), "all are gone", 20.0)
@@ -324,7 +325,7 @@ def test_the_program_asks_only_those_that_heed_the_signal_and_says_which(
     node = people["diana-t"].pw_uid
     done = _call(program, "ask", "ann-t", caller=node, told=json.dumps(told).encode())
     assert (done.returncode, json.loads(done.stdout)) == (0, [1]), done
-    assert runs[0].wait(timeout=30) == 85 and runs[1].poll() is None
+    assert runs[0].wait(timeout=60) == 85 and runs[1].poll() is None
     assert _call(program, "ask", "bob-t", caller=node, told=json.dumps(told).encode()).returncode == 125
 
 
@@ -353,7 +354,7 @@ def test_the_spawner_asks_by_the_program_until_a_run_heeds_it_and_gives_up_on_a_
         return not jobs[0].asked_by_s
 
     until(told, "it heeds", 30.0)
-    assert runs[0].wait(timeout=30) == 85
+    assert runs[0].wait(timeout=60) == 85
     until(lambda: not others.helpers(), "no process of it is left", 30.0)
     assert jobs[1].asked_by_s and runs[1].poll() is None, "it is asked again"
     program.write_text(program.read_text().replace('"ask": ask,', ""))

@@ -32,7 +32,7 @@ def test_a_signed_group_runs_elsewhere_and_nothing_but_what_was_signed_is_taken(
     grid.start()
     with Client(credential=grid.root / "ann") as ann, Client(credential=grid.root / "bob") as bob:
         group = ann.submit(JOB).group
-        ann.wait(group, timeout_s=30.0)
+        ann.wait(group, timeout_s=60.0)
         assert outcomes(ann, group) == {0: "DONE", 1: "DONE"}
         request = prepare(JOB, "mine", None, None, None).request
         asked = ann._wire.call("Submit", msgspec.structs.replace(request, signs=True))

@@ -1,6 +1,6 @@
 """PROMISES section 4 in the simulator: whatever network, nodes, disks and sites do, no job is lost or doubled.
 
-Seeds 50 to 99 in `make wide` (DIANA_FULL=1: 0 to 199).
+Seeds 50 to 99 in `make soak PARTS=wide` (DIANA_FULL=1: 0 to 199).
 """
 
 from __future__ import annotations

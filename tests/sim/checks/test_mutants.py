@@ -1,7 +1,8 @@
 """The checkers can fail: engines that break one rule each are caught, by the invariant that names the rule.
 
 Each mutant is the mistake of PROMISES section 2's model checks (`mutants.py`, `mutants_of_orders.py`). `make test` runs
-a few of them, `make wide` all within 400 seeds; DIANA_FULL=1 gives each 1,000 and prints in which it was caught.
+a few of them, `make soak PARTS=wide` all within 400 seeds; DIANA_FULL=1 gives each 1,000 and prints in which it was
+caught.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Plans against forced alternatives, and predicted turnaround against achieved (SPEC D1, D6).
 
-The seed that the goals are judged by, and in `make wide` another.
+The seed that the goals are judged by, and in `make soak PARTS=wide` another.
 """
 
 from __future__ import annotations

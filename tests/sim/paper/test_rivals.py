@@ -110,6 +110,7 @@ def test_execution_time_does_not_grow_with_the_number_of_jobs() -> None:
         assert batch(policy, 100).run_s == pytest.approx(batch(policy, 25).run_s, rel=0.1)
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("policy", ["least queue, job by job", "greedy, job by job"])
 def test_brokers_that_count_what_they_sent_do_as_well_as_diana_or_nearly(policy: str) -> None:
     """The paper compares with none of these. They know each queue as it is and what they added to it, and that alone
@@ -126,6 +127,7 @@ def test_brokers_that_count_what_they_sent_do_as_well_as_diana_or_nearly(policy:
 # --- figure 11 -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.wide
 def test_time_does_not_grow_with_the_number_of_sites_under_diana_round_robin_or_flop() -> None:
     """The first half holds: diana "is very scalable". The second does not: round robin has no "steep linear curve".
     On equal sites with room to spare dealing out in turn is as good as anything, and with a broker at each site nobody
@@ -135,6 +137,7 @@ def test_time_does_not_grow_with_the_number_of_sites_under_diana_round_robin_or_
     assert swept("round robin", 10).turnaround_s == pytest.approx(swept("diana", 10).turnaround_s, rel=0.1)
 
 
+@pytest.mark.wide
 def test_flop_is_far_worse_for_whole_groups_and_as_good_as_diana_job_by_job() -> None:
     """ "FLOP shows far too much variation": a group sent whole to the most powerful site waits for its ten slots, three
     times as long as it runs. That is due to the whole group, not to the rule: job by job it fills idle sites first."""

@@ -178,9 +178,9 @@ def reported(path: Path, seeds: int, workers: int, *keys: str) -> dict[str, Any]
 
 def test_a_report_over_seeds_has_a_digest_for_each_and_one_over_all() -> None:
     two_sites = ROOT / "scenarios" / "two-sites.toml"
-    found = reported(two_sites, 5, 2, "outcome")
-    assert found == reported(two_sites, 5, 1, "outcome")
-    assert [row["seed"] for row in found["runs"]] == list(range(5))
+    found = reported(two_sites, 2, 2, "outcome")
+    assert found == reported(two_sites, 2, 1, "outcome")
+    assert [row["seed"] for row in found["runs"]] == [0, 1]
     alone = reported(two_sites, 1, 1, "outcome")
     assert alone["digest"] == found["runs"][0]["digest"] != found["digest"]
 

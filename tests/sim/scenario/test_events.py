@@ -16,6 +16,7 @@ from diana.sim.scenario.text import written
 from diana.sim.specs.event_spec import EventSpec
 from diana.sim.specs.scenario_spec import Scenario
 from diana.sim.world.runner import simulate
+from tests.runs import SOAK
 
 GRID = """version = 1
 sites = [{ name = "a", slots = 2 }, { name = "b", slots = 4 }, { name = "c", slots = 4 }]
@@ -158,6 +159,6 @@ def test_a_restart_of_a_pair_brings_back_the_half_that_was_killed() -> None:
 @pytest.mark.parametrize("name", ["agreement", "compose-rough", "compose-standby"])
 def test_scenarios_for_real_nodes_hold_in_the_simulator_too(name: str) -> None:
     scenario = sc.load(Path(__file__).parents[3] / "scenarios" / f"{name}.toml")
-    for seed in range(5):
+    for seed in range(5 if SOAK else 1):
         report = simulate(scenario, seed)
         assert report.good(), (seed, report.unmet, report.violations)
