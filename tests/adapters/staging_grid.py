@@ -17,7 +17,7 @@ from diana.adapters.staging.catalogue.holdings import DataReader
 from diana.adapters.staging.limits import StagingLimits
 from diana.adapters.staging.stager import FileStager
 from diana.engine.journal.effects import Gather, LookUp, StageIn
-from diana.engine.journal.events import Event, LookedUp, StageDone
+from diana.engine.journal.events import Event, LookedUp, OutputsInCatalogue, StageDone
 from diana.model.data import DataFile, Fetch, RegisteredDataset
 from diana.model.facts import Facts, FactsKey, OutputFile
 from diana.model.ids import GroupId, SiteId, SubgroupId, group_of
@@ -60,6 +60,7 @@ class TestSite:
         self.data.root.mkdir(parents=True, mode=0o700, exist_ok=True)
         self.events: asyncio.Queue[StageDone] = asyncio.Queue()
         self.looked: asyncio.Queue[LookedUp] = asyncio.Queue()
+        self.catalogued: asyncio.Queue[OutputsInCatalogue] = asyncio.Queue()
         self.samples: list[tuple[SiteId, int, float]] = []
         self.ways: dict[SiteId, str] = {}
         self.channels: dict[SiteId, grpc.aio.Channel] = {}
@@ -72,6 +73,9 @@ class TestSite:
     def _emit(self, event: Event) -> None:
         if isinstance(event, LookedUp):
             self.looked.put_nowait(event)
+            return
+        if isinstance(event, OutputsInCatalogue):
+            self.catalogued.put_nowait(event)
             return
         assert isinstance(event, StageDone)
         self.events.put_nowait(event)

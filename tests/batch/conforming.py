@@ -10,27 +10,33 @@ import msgspec
 from diana.model.facts import Outcome
 from diana.model.job.spec import GroupSpec, Outputs, Resources
 from tests.contract.lrm.test_lrm_barrier import (
-    test_jobs_hold_their_slots_and_begin_when_they_are_let_go_with_what_they_are_told,
+    test_jobs_hold_their_slots_and_begin_when_they_are_let_go,
 )
 from tests.contract.lrm.test_lrm_conformance import (
-    Site,
     test_a_component_that_stops_with_others_before_it_is_asked_is_at_a_checkpoint,
     test_a_restarted_node_finds_its_jobs_running,
     test_a_run_ordered_twice_is_started_once,
     test_a_run_reports_how_far_it_is,
     test_a_run_that_does_not_heed_the_signal_runs_on_and_its_exit_code_is_its_own,
-    test_a_run_that_saves_as_it_is_asked_ends_at_a_checkpoint_which_is_whole_or_none,
-    test_a_run_under_a_time_limit_and_within_a_shell_is_asked_and_its_limit_stands,
+    test_a_run_that_saves_as_it_is_asked_ends_at_a_checkpoint_and_others_run_on,
+    test_a_run_under_a_time_limit_is_asked_and_its_limit_stands,
     test_a_time_limit_ends_a_job,
     test_all_jobs_run_and_each_end_is_told_once_when_it_is_forgotten_at_once,
     test_an_end_is_told_again_after_a_restart_until_it_is_forgotten,
     test_cancelled_jobs_say_so_whether_they_ran_or_waited,
     test_the_exit_code_is_told,
+    test_what_ended_without_a_node_is_told_to_the_next_one,
+)
+from tests.contract.lrm.test_lrm_processes import (
+    test_a_checkpoint_is_whole_or_none,
+    test_a_run_within_a_shell_is_asked_to_save,
+    test_jobs_that_are_let_go_find_what_they_are_told,
     test_the_log_of_a_run_is_shown_while_it_runs,
 )
-from tests.contract.lrm_builders import Told, shell
+from tests.contract.lrm_builders import Site, Told, shell
 
 __all__ = [
+    "test_a_checkpoint_is_whole_or_none",
     "test_a_command_called_like_one_of_the_shells_own_is_no_command",
     "test_a_component_that_stops_with_others_before_it_is_asked_is_at_a_checkpoint",
     "test_a_job_wider_than_any_machine_is_refused",
@@ -38,18 +44,21 @@ __all__ = [
     "test_a_run_ordered_twice_is_started_once",
     "test_a_run_reports_how_far_it_is",
     "test_a_run_that_does_not_heed_the_signal_runs_on_and_its_exit_code_is_its_own",
-    "test_a_run_that_saves_as_it_is_asked_ends_at_a_checkpoint_which_is_whole_or_none",
-    "test_a_run_under_a_time_limit_and_within_a_shell_is_asked_and_its_limit_stands",
+    "test_a_run_that_saves_as_it_is_asked_ends_at_a_checkpoint_and_others_run_on",
+    "test_a_run_under_a_time_limit_is_asked_and_its_limit_stands",
+    "test_a_run_within_a_shell_is_asked_to_save",
     "test_a_time_limit_ends_a_job",
     "test_all_jobs_run_and_each_end_is_told_once_when_it_is_forgotten_at_once",
     "test_an_end_is_told_again_after_a_restart_until_it_is_forgotten",
     "test_arguments_environment_and_output_reach_and_leave_the_job_as_they_are",
     "test_cancelled_jobs_say_so_whether_they_ran_or_waited",
-    "test_jobs_hold_their_slots_and_begin_when_they_are_let_go_with_what_they_are_told",
+    "test_jobs_hold_their_slots_and_begin_when_they_are_let_go",
+    "test_jobs_that_are_let_go_find_what_they_are_told",
     "test_no_more_than_its_slots_run_at_once_however_many_it_was_given",
     "test_outputs_are_collected_and_a_missing_one_fails_the_job",
     "test_the_exit_code_is_told",
     "test_the_log_of_a_run_is_shown_while_it_runs",
+    "test_what_ended_without_a_node_is_told_to_the_next_one",
     "test_what_has_not_begun_is_given_back_and_never_runs_and_what_has_runs_on",
     "test_what_was_given_back_is_told_so_until_it_is_forgotten_and_may_be_given_again",
 ]

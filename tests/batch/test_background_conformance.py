@@ -21,8 +21,7 @@ from tests.batch.cluster_builders import ClusterSite
 from tests.batch.conforming import *  # noqa: F403
 from tests.batch.holding import *  # noqa: F403
 from tests.batch.plugin import installed
-from tests.contract.lrm.test_lrm_conformance import Site
-from tests.contract.lrm_builders import shell
+from tests.contract.lrm_builders import Site, shell
 from tests.runs import SOAK
 
 ORIGIN = SiteId("beta")

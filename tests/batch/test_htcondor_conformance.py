@@ -14,8 +14,7 @@ from diana.model.facts import Outcome
 from tests.batch.cluster_builders import ClusterSite
 from tests.batch.conforming import *  # noqa: F403
 from tests.batch.fake_htcondor import FakeHTCondor
-from tests.contract.lrm.test_lrm_conformance import Site
-from tests.contract.lrm_builders import shell
+from tests.contract.lrm_builders import Site, shell
 
 pytestmark = pytest.mark.wide
 
@@ -27,13 +26,6 @@ def condor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHTCo
     made.up()
     yield made
     made.close()
-
-
-@pytest.fixture(autouse=True)
-def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its commands are processes."""
-    monkeypatch.setattr(ClusterSite.until, "__defaults__", (30.0,))
-    monkeypatch.setattr(ClusterSite.ended, "__defaults__", (30.0,))
 
 
 @pytest_asyncio.fixture

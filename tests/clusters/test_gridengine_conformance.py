@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-import pytest
 import pytest_asyncio
 
 from diana.adapters.batch.settings import ClusterSettings
@@ -15,8 +14,7 @@ from tests.batch.cluster_builders import ClusterSite
 from tests.batch.conforming import *  # noqa: F403
 from tests.batch.holding import *  # noqa: F403
 from tests.clusters.gridengine_site import GridEngineSite
-from tests.contract.lrm.test_lrm_conformance import Site
-from tests.contract.lrm_builders import shell
+from tests.contract.lrm_builders import Site, shell
 
 
 @pytest_asyncio.fixture
@@ -40,13 +38,6 @@ async def site(gridengine: GridEngineSite, tmp_path: Path) -> AsyncIterator[Site
     yield make
     for each in made:
         await each.down()
-
-
-@pytest.fixture(autouse=True)
-def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A batch system takes seconds where a spawner takes none."""
-    monkeypatch.setattr(ClusterSite.until, "__defaults__", (60.0,))
-    monkeypatch.setattr(ClusterSite.ended, "__defaults__", (60.0,))
 
 
 async def test_a_job_of_several_processors_has_them_on_one_machine(site: Site) -> None:

@@ -18,8 +18,7 @@ from diana.model.job.spec import Resources
 from tests.batch.cluster_builders import ClusterSite
 from tests.batch.conforming import *  # noqa: F403
 from tests.clusters.condor_site import HTCondorSite
-from tests.contract.lrm.test_lrm_conformance import Site
-from tests.contract.lrm_builders import shell
+from tests.contract.lrm_builders import Site, shell
 
 # Its programs are of a later Debian than a machine may reach, and it takes minutes.
 pytestmark = pytest.mark.wide
@@ -40,13 +39,6 @@ async def site(htcondor: HTCondorSite, tmp_path: Path) -> AsyncIterator[Site]:
     yield make
     for each in made:
         await each.down()
-
-
-@pytest.fixture(autouse=True)
-def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A batch system takes seconds where a spawner takes none."""
-    monkeypatch.setattr(ClusterSite.until, "__defaults__", (60.0,))
-    monkeypatch.setattr(ClusterSite.ended, "__defaults__", (60.0,))
 
 
 async def test_a_job_that_asks_for_processors_memory_and_gpus_has_them(site: Site) -> None:

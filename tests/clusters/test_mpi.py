@@ -22,7 +22,7 @@ from tests.clusters.conftest import Clustered
 from tests.clusters.gridengine_site import GridEngineSite
 from tests.clusters.programs import missing
 from tests.clusters.slurm_site import SlurmSite
-from tests.contract.lrm.test_lrm_conformance import Site as Cluster
+from tests.contract.lrm_builders import Site as Cluster
 from tests.contract.lrm_builders import shell
 from tests.e2e.grid import Grid, Site, outcomes, until
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-import pytest
 import pytest_asyncio
 
 from diana.adapters.batch.settings import ClusterSettings
@@ -15,8 +14,7 @@ from tests.batch.cluster_builders import ClusterSite
 from tests.batch.conforming import *  # noqa: F403
 from tests.batch.holding import *  # noqa: F403
 from tests.clusters.slurm_site import SlurmSite
-from tests.contract.lrm.test_lrm_conformance import Site
-from tests.contract.lrm_builders import shell
+from tests.contract.lrm_builders import Site, shell
 
 
 @pytest_asyncio.fixture
@@ -57,10 +55,3 @@ async def test_variables_that_slurm_sets_are_its_own(site: Site) -> None:
     for index, end in at.by_index().items():
         job, nodes, task = at.log(end).split()
         assert (job.isdecimal(), nodes, task) == (True, "1", str(index))
-
-
-@pytest.fixture(autouse=True)
-def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A batch system takes seconds where a spawner takes none."""
-    monkeypatch.setattr(ClusterSite.until, "__defaults__", (60.0,))
-    monkeypatch.setattr(ClusterSite.ended, "__defaults__", (60.0,))

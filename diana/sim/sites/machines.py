@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from diana.engine.journal.effects import Go, KillRuns, RecallRuns, SaveRuns, Start, TellRoster
+from diana.engine.journal.effects import Go, KillRuns, RecallRuns, RenewLease, SaveRuns, Start, TellRoster
 from diana.engine.journal.events import LrmLost, Run
-from diana.model.ids import MAIN_MACHINE, GroupId
+from diana.model.ids import MAIN_MACHINE, GroupId, SiteId
 from diana.ports import Emit
 from diana.sim.twins.lrm import Others, SimLrm
 
@@ -26,7 +26,7 @@ class SimMachines:
         self._members = sorted(name for name in self.lrms if name != MAIN_MACHINE)
         self._away: set[str] = set()
         self._emit: Emit | None = None
-        self._leases: dict[str, float] = {}
+        self._leases: dict[SiteId, RenewLease] = {}
 
     # --- the node's side -------------------------------------------------------------------------------
 
@@ -50,12 +50,11 @@ class SimMachines:
         if order.worker not in self._away:
             self.lrms[order.worker].go(order)
 
-    def lease(self, origin: str, until_s: float) -> None:
-        """Renew a lease, by the simulation's clock, which no wall clock moves."""
-        self._leases[origin] = until_s
+    def lease(self, order: RenewLease) -> None:
+        self._leases[order.origin] = order
         for name, lrm in self.lrms.items():
             if name not in self._away:
-                lrm.lease(origin, until_s)
+                lrm.lease(order)
 
     def kill(self, order: KillRuns) -> None:
         if order.worker not in self._away:
@@ -112,8 +111,8 @@ class SimMachines:
     def find_again(self, name: str) -> None:
         """The member is back."""
         self._away.discard(name)
-        for origin, until_s in self._leases.items():
-            self.lrms[name].lease(origin, until_s)
+        for order in self._leases.values():
+            self.lrms[name].lease(order)
         if self._emit is not None:
             self.lrms[name].attach(self._emit)
 

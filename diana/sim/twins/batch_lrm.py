@@ -79,6 +79,9 @@ class BatchLrm(SimLrm):
             self._leaving.append(number)
         super()._end(claim, outcome, exit_code)
 
+    def _done_s(self, claim: _Claim) -> float:
+        return min(claim.whole_s, claim.saved_s + (self._clock.now_s - claim.started_s) * self._speed)
+
     def _void_queue(self) -> None:
         held = {number: claim for number, claim in self._runs.items() if claim.held}
         for number, claim in (*self._waits.items(), *held.items()):
@@ -95,6 +98,7 @@ class BatchLrm(SimLrm):
         self._fill()
 
     def crash_machine(self) -> None:
+        self._void_queue()
         super().crash_machine()
         self._leaving += self._stranger_began_s
         for number in list(self._stranger_began_s):
@@ -175,6 +179,7 @@ class BatchLrm(SimLrm):
                 self._hold(claim)
             else:
                 self._begin(claim)
+                self._will_say_steps(claim)
         else:
             self._leaving.append(number)
             self._end(claim, Outcome.LEASE_OVER, 0)

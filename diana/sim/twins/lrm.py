@@ -1,7 +1,8 @@
 """The embedded LRM's twin: slots, a queue of claimed runs, ends told until forgotten.
 
 Like the real spawner it is a process of its own: a crash of its node leaves it and its jobs alone. It can die too
-(running jobs end UNKNOWN, unstarted claims are void), and so can the machine (running jobs are INTERRUPTED).
+(running jobs end UNKNOWN, unstarted claims are void), and so can the machine (jobs are INTERRUPTED). Where the two
+differ in what they tell, the real one is right: `tests/contract/lrm` holds both to one suite.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Callable, Iterable
 from math import inf
 from typing import NamedTuple
 
-from diana.engine.journal.effects import Go, KillRuns, RecallRuns, SaveRuns, Start, TellRoster
+from diana.engine.journal.effects import Go, KillRuns, RecallRuns, RenewLease, SaveRuns, Start, TellRoster
 from diana.engine.journal.events import AtBarrier, JobsEnded, LrmLost, LrmReady, Run, StepsReported
 from diana.model.facts import Facts, JobError, Outcome, OutputFile
 from diana.model.ids import MAIN_MACHINE, GroupId, SiteId, group_of
@@ -37,6 +38,8 @@ PORT = 29_500
 """Told as free to gangs; nothing listens in a simulation."""
 GRACE_S = 5.0
 """Seconds from TERM to KILL of a job that runs when its lease is over."""
+NOT_FOUND_EXIT, TERM_EXIT, EXIT_UNKNOWN = 127, 143, -1
+"""Exit codes of a job that could not be started, of one that was told to stop, and where nobody knows it."""
 
 
 class Watcher:
@@ -54,7 +57,12 @@ class Watcher:
     def ended(self, site: SiteId, worker: str, run: Run, need: Resources, outcome: Outcome) -> None: ...
 
 
-_NO_ERROR = (Outcome.DONE, Outcome.CANCELLED, Outcome.CHECKPOINTED)
+_WHY = {
+    Outcome.NOT_STARTED: "it wants what this machine lacks",
+    Outcome.UNKNOWN: "its spawner was lost while it ran",
+    Outcome.INTERRUPTED: "its machine lost power",
+}
+"""Errors of ends that are not the job's own; the others speak for themselves."""
 
 
 def _never() -> bool:
@@ -74,6 +82,7 @@ class Others(NamedTuple):
 
 class _Claim:
     __slots__ = (
+        "adopted",
         "barrier_s",
         "came_s",
         "due_s",
@@ -94,6 +103,7 @@ class _Claim:
         "spec",
         "started_s",
         "told",
+        "verdict",
         "whole_s",
     )
 
@@ -114,6 +124,10 @@ class _Claim:
         self.started_s = -1.0
         self.ended_s = -1.0
         self.outcome: Outcome | None = None
+        self.verdict: Outcome | None = None
+        """How it ends, whatever it exits with; None: as it exits."""
+        self.adopted = False
+        """True if an earlier spawner started it: nobody learns its exit."""
         self.exit_code = 0
         self.outputs: tuple[OutputFile, ...] = ()
         self.queued = self.told = False
@@ -231,7 +245,7 @@ class SimLrm:
             claim.saved_s = saved.get(index, 0.0)
             self._watch.claimed(self._site, self._worker, run, claim.spec.resources)
             if lacking(self.software, made_ready(order.spec)) or claim.gpus > self.gpus:
-                self._end(claim, Outcome.NOT_STARTED, 0)
+                self._end(claim, Outcome.NOT_STARTED, NOT_FOUND_EXIT)
             else:
                 self._enqueue(claim)
         self._fill()
@@ -242,31 +256,46 @@ class SimLrm:
                 self._leave(claim)
                 self._execute(claim)
 
-    def lease(self, origin: str, until_s: float) -> None:
+    def lease(self, order: RenewLease) -> None:
         """Keep a lease with the claims: a spawner that dies leaves it to its successor."""
-        if until_s > self._leases.get(origin, 0.0):
-            self._leases[origin] = until_s
-            self._clock.at(max(self._clock.now_s, until_s), self._fill)
-            self._clock.at(max(self._clock.now_s, until_s + GRACE_S), self._lease_over, origin, until_s)
+        if order.until_s > self._leases.get(order.origin, 0.0):
+            self._leases[order.origin] = order.until_s
+            self._clock.at(order.until_s, self._lease_over, order.origin, order.until_s)
 
     def _stands(self, claim: _Claim) -> bool:
         return not claim.lease or self._clock.now_s < self._leases.get(claim.lease, 0.0)
 
     def _lease_over(self, origin: str, until_s: float) -> None:
-        """Kill the jobs under a lease that is over: they did not heed TERM."""
+        """End what waits under a lease that is over, and tell what runs to stop; it does not heed that."""
         if self._leases.get(origin) != until_s:
             return
         if not self._alive:
             self._clock.after(SPAWNER_RESTART_S, self._lease_over, origin, until_s)
             return
-        for claim in self._claims.values():
-            if claim.lease == origin and claim.ended_s < 0:
-                self._end(claim, Outcome.LEASE_OVER, 143)
+        for claim in self._under(origin):
+            if claim.started_s < 0:
+                self._end(claim, Outcome.LEASE_OVER, 0)
+            else:
+                claim.verdict = claim.verdict or Outcome.LEASE_OVER
+        self._clock.at(until_s + GRACE_S, self._grace_over, origin)
         self._fill()
+
+    def _grace_over(self, origin: str) -> None:
+        """Kill what was told to stop and runs."""
+        if not self._alive:
+            self._clock.after(SPAWNER_RESTART_S, self._grace_over, origin)
+            return
+        for claim in self._under(origin):
+            if claim.verdict is Outcome.LEASE_OVER:
+                self._end(claim, Outcome.LEASE_OVER, TERM_EXIT)
+        self._fill()
+
+    def _under(self, origin: str) -> list[_Claim]:
+        return [claim for claim in self._claims.values() if claim.lease == origin and claim.ended_s < 0]
 
     def kill(self, order: KillRuns) -> None:
         for claim in self._open_of(order):
-            self._end(claim, Outcome.CANCELLED, 143 if claim.started_s >= 0 else 0)
+            self._end(claim, Outcome.CANCELLED, TERM_EXIT if claim.started_s >= 0 else 0)
         self._fill()
 
     def recall(self, order: RecallRuns) -> None:
@@ -275,22 +304,27 @@ class SimLrm:
         self._fill()
 
     def save(self, order: SaveRuns) -> None:
-        for claim in [c for c in self._open_of(order) if c.started_s >= 0]:
+        for claim in [c for c in self._open_of(order) if c.started_s >= 0 and not c.adopted]:
             self._clock.after(SAVE_S, self._saved, claim)
 
     def tell_roster(self, order: TellRoster) -> None:
         """Say nothing: jobs of the simulator compute alike."""
 
     def _saved(self, claim: _Claim) -> None:
-        """Stop a job that wrote its state, unless it ended meanwhile. What its files hold is its progress."""
-        if claim.outcome is None and claim.spec.checkpoint is not None and self._alive:
-            done_s = self._done_s(claim)
-            folder = folder_of(claim.run.index, claim.run.attempt)
-            names = [f"{folder}/{path}" for path in claim.spec.checkpoint.paths]
-            content = f"{round(done_s * 1000):064x}"
-            self._end(claim, Outcome.CHECKPOINTED, EXIT)
-            claim.outputs = tuple(OutputFile(claim.run.index, name, 1000, content) for name in names)
+        """Stop a job that wrote its state, unless it ended meanwhile."""
+        if claim.outcome is None and claim.spec.checkpoint is not None and self._alive and not claim.adopted:
+            self._end_at_checkpoint(claim)
             self._fill()
+
+    def _end_at_checkpoint(self, claim: _Claim) -> None:
+        """End a job that saved. What its files hold is its progress."""
+        assert claim.spec.checkpoint is not None
+        done_s = self._done_s(claim)
+        folder = folder_of(claim.run.index, claim.run.attempt)
+        names = [f"{folder}/{path}" for path in claim.spec.checkpoint.paths]
+        content = f"{round(done_s * 1000):064x}"
+        self._end(claim, Outcome.CHECKPOINTED, EXIT)
+        claim.outputs = tuple(OutputFile(claim.run.index, name, 1000, content) for name in names)
 
     def _open_of(self, order: Go | KillRuns | RecallRuns | SaveRuns) -> list[_Claim]:
         """The order's runs here that have no end; none while the spawner is dead."""
@@ -323,6 +357,10 @@ class SimLrm:
             if not self._stands(claim):
                 queue.popleft()
                 self._end(claim, Outcome.LEASE_OVER, 0)
+                continue
+            if claim.processors > self.slots > 0:
+                queue.popleft()
+                self._end(claim, Outcome.NOT_STARTED, NOT_FOUND_EXIT)
                 continue
             # A merge command belongs to its machine, though all slots be other machines'.
             if claim.processors > self.free and (self.slots or not claim.merges):
@@ -381,8 +419,7 @@ class SimLrm:
         run_s, late = self._fate(claim)
         claim.due_s = self._clock.now_s + run_s
         self._clock.after(run_s, self._over, claim, late)
-        if claim.spec.contract is not None:
-            self._clock.after(STEP_S, self._say_steps, claim)
+        self._will_say_steps(claim)
 
     def load(self, times: float) -> None:
         """Have jobs that run, and those that start from now on, take so many times as long as they would alone."""
@@ -405,8 +442,12 @@ class SimLrm:
         """Seconds of its work, at speed 1, that a running job has done."""
         return claim.whole_s - max(0.0, claim.due_s - self._clock.now_s) * self._speed / self._load
 
+    def _will_say_steps(self, claim: _Claim) -> None:
+        if claim.spec.contract is not None:
+            self._clock.after(STEP_S, self._say_steps, claim)
+
     def _say_steps(self, claim: _Claim) -> None:
-        if claim.outcome is not None:
+        if claim.outcome is not None or claim.adopted:
             return
         self._clock.after(STEP_S, self._say_steps, claim)
         if self._emit is not None and self._alive and claim.whole_s > 0:
@@ -438,12 +479,17 @@ class SimLrm:
         if claim.due_s > self._clock.now_s and not late:
             # A load came meanwhile.
             return
-        if claim.outcome is None:
-            outcome = Outcome.TIMED_OUT if late else Outcome.FAILED if claim.exit_code else Outcome.DONE
-            self._end(claim, outcome, claim.exit_code)
-        elif claim.outcome is Outcome.UNKNOWN and claim.ended_s < 0:
-            # Its spawner died; the process went on and is gone now, its exit nobody's knowledge.
-            self._end(claim, Outcome.UNKNOWN, 0)
+        if claim.outcome is not None:
+            self._fill()
+            return
+        if claim.verdict is not None or late or claim.adopted:
+            outcome = claim.verdict or (Outcome.TIMED_OUT if late else Outcome.UNKNOWN)
+            self._end(claim, outcome, EXIT_UNKNOWN if claim.adopted else TERM_EXIT if late else claim.exit_code)
+        elif claim.exit_code == EXIT and claim.barrier_s and claim.spec.checkpoint is not None:
+            # The first of a gang that is asked to save stops all, before they are asked.
+            self._end_at_checkpoint(claim)
+        else:
+            self._end(claim, Outcome.FAILED if claim.exit_code else Outcome.DONE, claim.exit_code)
         self._fill()
 
     def _end(self, claim: _Claim, outcome: Outcome, exit_code: int) -> None:
@@ -533,19 +579,19 @@ class SimLrm:
         self._alive = False
         self._void_queue()
         for claim in self._claims.values():
-            if claim.outcome is None:
-                claim.outcome = Outcome.UNKNOWN
+            claim.adopted = claim.adopted or claim.outcome is None
         if self._emit is not None:
             self._emit(LrmLost(self._worker))
         self._clock.after(SPAWNER_RESTART_S, self._successor)
 
     def crash_machine(self) -> None:
-        """Power failure: the jobs end INTERRUPTED. The caller stops the node too."""
-        self._void_queue()
+        """Power failure: jobs end INTERRUPTED, also those that wait, for nobody knows whether they had begun. The
+        caller stops the node too."""
         self._leases.clear()
         for claim in self._claims.values():
             if claim.ended_s < 0:
-                self._end(claim, Outcome.INTERRUPTED, 0)
+                self._end(claim, Outcome.INTERRUPTED, EXIT_UNKNOWN)
+        self._queue.clear()
 
     def _void_queue(self) -> None:
         held = [claim for claim in self._claims.values() if claim.held]
@@ -587,14 +633,15 @@ def _by_subgroup(claims: Iterable[_Claim]) -> Iterable[list[_Claim]]:
 
 
 def _facts(site: SiteId, claims: list[_Claim]) -> Facts:
-    errors = [JobError(c.run.index, _why(c)) for c in claims if c.outcome not in _NO_ERROR]
+    whys = [(claim.run, _WHY[claim.outcome]) for claim in claims if claim.outcome in _WHY]
+    errors = [JobError(run.index, f"{group_of(run.subgroup)}.{run.index}: {why} (simulated)") for run, why in whys]
     return Facts(
         site=site,
         indices=[c.run.index for c in claims],
         attempts=[c.run.attempt for c in claims],
         outcomes=[int(c.outcome or 0) for c in claims],
         exit_codes=[c.exit_code for c in claims],
-        started_s=[c.ended_s if c.outcome is Outcome.NOT_STARTED else c.started_s for c in claims],
+        started_s=[c.started_s if c.started_s >= 0 else c.ended_s for c in claims],
         ended_s=[c.ended_s for c in claims],
         cpu_s=[max(0.0, c.ended_s - c.started_s) if c.started_s >= 0 else 0.0 for c in claims],
         max_rss_bytes=[0] * len(claims),
@@ -605,8 +652,3 @@ def _facts(site: SiteId, claims: list[_Claim]) -> Facts:
         outputs=[o for c in claims for o in c.outputs],
         errors=errors,
     )
-
-
-def _why(claim: _Claim) -> str:
-    said = f"exit code {claim.exit_code}" if claim.exit_code else (claim.outcome or Outcome.UNKNOWN).name.lower()
-    return f"job {group_of(claim.run.subgroup)}.{claim.run.index}: {said} (simulated)"

@@ -1,8 +1,8 @@
-"""Each GPU of a machine is one job's from before it starts until nothing of it is left, whoever dies meanwhile."""
+"""Each GPU of a machine is one job's from before it starts until nothing of it is left, whoever dies meanwhile. These
+are about devices and what jobs see of them; how many run at once is in `test_lrm_of_machine.py`, for the twin too."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
@@ -10,20 +10,16 @@ import pytest_asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diana.adapters.lrm.local import LocalLrm
 from diana.adapters.lrm.spawner.devices import Devices
 from diana.model.facts import Outcome
 from diana.model.job.spec import GroupSpec, Resources
-from tests.contract.lrm_builders import ALPHA, RealSite, shell
+from tests.contract.lrm_builders import RealSite, shell
 
 DEVICES = ("0", "GPU-8932f937")
 
 
 class Equipped(RealSite):
     gpus = DEVICES
-
-    def _new(self) -> LocalLrm:
-        return LocalLrm(self.data, ALPHA, self.slots, self.events.append, time.monotonic, gpus=self.gpus)
 
 
 Site = Callable[..., Awaitable[Equipped]]

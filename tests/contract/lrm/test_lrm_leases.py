@@ -1,4 +1,5 @@
-"""The kill timer beside the job: leases as the spawner keeps them (PROMISES section 2, "Leases")."""
+"""The kill timer beside the job: leases as the spawner keeps them in its log and over real processes, and as a member
+machine keeps them (PROMISES section 2, "Leases"). What the simulator's LRM keeps too is in `test_lrm_of_machine.py`."""
 
 from __future__ import annotations
 
@@ -89,10 +90,6 @@ def start(site: RealSite, spec: GroupSpec, *indices: int, attempt: int = 1) -> N
     site.lrm.start(order)
 
 
-def until_told(tmp_path: Path) -> str:
-    return f"while [ ! -e {tmp_path}/go ]; do sleep 0.05; done; echo done"
-
-
 def marked(tmp_path: Path, then: str) -> GroupSpec:
     return shell(
         f"echo $$ > {tmp_path}/$DIANA_INDEX.new; mv {tmp_path}/$DIANA_INDEX.new {tmp_path}/$DIANA_INDEX; {then}"
@@ -103,58 +100,6 @@ async def pid_of(site: RealSite, tmp_path: Path, index: int = 0) -> int:
     mark = tmp_path / str(index)
     await site.until(mark.exists)
     return int(mark.read_text())
-
-
-async def test_without_a_lease_nothing_is_started(site: RealSite) -> None:
-    start(site, shell("true"), 0, 1)
-    ends = await site.ended(2)
-    assert {(end.outcome, end.segment) for end in ends} == {(Outcome.LEASE_OVER, "")}
-
-
-async def test_a_running_job_is_ended_with_its_lease_and_what_waits_is_not_started(
-    site: RealSite, tmp_path: Path
-) -> None:
-    # Jobs under no lease are not concerned.
-    site.start(marked(tmp_path, until_told(tmp_path)), 9)
-    await pid_of(site, tmp_path, 9)
-    lease(site, LEASE_S)
-    start(site, marked(tmp_path, "exec sleep 600"), 0, 1, 2, 3)
-    until_s = await running_under_lease(site, tmp_path / "0")
-    pid = await pid_of(site, tmp_path)
-    at_s = await died_s(site, pid)
-    assert until_s <= at_s and (not SOAK or at_s < until_s + 1.4)
-    ends = await site.ended(4)
-    assert {(end.run.index, end.outcome) for end in ends} == {(index, Outcome.LEASE_OVER) for index in range(4)}
-    assert not any((tmp_path / f"{index}").exists() for index in (1, 2, 3))
-    (tmp_path / "go").touch()
-    await site.ended(5)
-    assert site.by_index()[9].outcome is Outcome.DONE
-
-
-async def test_a_lease_that_is_renewed_lets_its_jobs_go_on_and_never_ends_sooner(
-    site: RealSite, tmp_path: Path
-) -> None:
-    lease(site, LEASE_S)
-    start(site, marked(tmp_path, until_told(tmp_path)), 0)
-    until_s = await running_under_lease(site, tmp_path / "0")
-    lease(site, 600.0)
-    lease(site, 0.1)
-    await site.until(lambda: time.monotonic() > until_s + 0.3)
-    (tmp_path / "go").touch()
-    (end,) = await site.ended(1)
-    assert end.outcome is Outcome.DONE and site.log(end) == "done\n"
-
-
-async def test_each_origin_has_a_lease_of_its_own(site: RealSite, tmp_path: Path) -> None:
-    lease(site, 600.0)
-    lease(site, 0.3, SiteId("gamma"))
-    over_s = time.monotonic() + 0.3
-    start(site, marked(tmp_path, until_told(tmp_path)), 0)
-    await pid_of(site, tmp_path)
-    await site.until(lambda: time.monotonic() > over_s + 0.3)
-    (tmp_path / "go").touch()
-    (end,) = await site.ended(1)
-    assert end.outcome is Outcome.DONE
 
 
 async def test_a_successor_of_the_spawner_ends_what_runs_at_the_same_instant(site: RealSite, tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ from typing import Protocol
 
 import pytest
 
-from diana.engine.journal.effects import Gather, LookUp, StageIn
-from diana.engine.journal.events import Event, LookedUp, StageDone
+from diana.engine.journal.effects import Gather, LookUp, RegisterOutputs, StageIn
+from diana.engine.journal.events import Event, LookedUp, OutputsInCatalogue, StageDone
 from diana.engine.messages.messages import Hello, Message
 from diana.model.data import Fetch
 from diana.model.facts import Facts
@@ -23,7 +23,7 @@ from diana.sim.specs.fault_spec import FaultsSpec
 from diana.sim.twins.network import Network
 from diana.sim.twins.pipes import Pipes
 from diana.sim.twins.stager import SimStager
-from tests.adapters.staging_grid import SUBGROUP, collect, facts, facts_key, fetch, grid, write
+from tests.adapters.staging_grid import GROUP, SUBGROUP, collect, facts, facts_key, fetch, grid, write
 
 ALPHA, BETA = SiteId("alpha"), SiteId("beta")
 CONTENT = b"x" * 5000
@@ -42,6 +42,10 @@ class Stand(Protocol):
 
     async def looked_up(self, *refs: str) -> LookedUp:
         """The files among these that alpha holds."""
+        ...
+
+    async def registered(self, ticket: int, told: Facts) -> OutputsInCatalogue:
+        """The answer to an order to register these outputs, which alpha gathered, as the dataset `made`."""
         ...
 
     async def settled(self) -> list[StageDone]:
@@ -63,6 +67,10 @@ async def real(folder: Path) -> AsyncIterator[Stand]:
 
             async def looked_up(self, *refs: str) -> LookedUp:
                 return await alpha.look_up(*refs)
+
+            async def registered(self, ticket: int, told: Facts) -> OutputsInCatalogue:
+                alpha.stager.register_outputs(register(ticket), lambda: iter(told.outputs))
+                return await asyncio.wait_for(alpha.catalogued.get(), 60)
 
             async def settled(self) -> list[StageDone]:
                 await asyncio.wait_for(alpha.idle(), 60)
@@ -129,6 +137,13 @@ async def simulated(folder: Path) -> AsyncIterator[Stand]:
             emitted.clear()
             return told[0]
 
+        async def registered(self, ticket: int, told: Facts) -> OutputsInCatalogue:
+            alpha.register_outputs(register(ticket), lambda: iter(told.outputs))
+            clock.run_until(clock.now_s + 10.0)
+            (event,) = [event for event in emitted if isinstance(event, OutputsInCatalogue)]
+            emitted.clear()
+            return event
+
         async def settled(self) -> list[StageDone]:
             clock.run_until(clock.now_s + 60.0)
             told = [event for event in emitted if isinstance(event, StageDone)]
@@ -148,6 +163,10 @@ def order(ticket: int, *files: Fetch, subgroup: SubgroupId = SUBGROUP) -> StageI
 
 def input_at(*sources: SiteId) -> Fetch:
     return fetch("dataset:events/a", CONTENT, *sources)
+
+
+def register(ticket: int) -> RegisterOutputs:
+    return RegisterOutputs(ticket=ticket, group=GROUP, dataset="made", to="")
 
 
 def gather(ticket: int) -> Gather:
@@ -240,6 +259,19 @@ async def test_outputs_dropped_before_they_were_gathered_are_an_error(make: Make
         stand.stager.gather(gather(1), told)
         (end,) = await stand.settled()
         assert end.ticket == 1 and "beta" in end.error
+
+
+@both
+async def test_outputs_become_a_dataset_and_to_be_told_twice_changes_nothing(make: Make, tmp_path: Path) -> None:
+    async with make(tmp_path) as stand:
+        told = stand.collect_at_beta()
+        stand.stager.gather(gather(1), told)
+        await stand.settled()
+        first = await stand.registered(2, told)
+        assert (first.ticket, first.error) == (2, "") and first.dataset is not None
+        made = first.dataset
+        assert (made.name, made.files, made.size_bytes) == ("made", 2, sum(map(len, OUTPUTS.values())))
+        assert await stand.registered(3, told) == OutputsInCatalogue(ticket=3, dataset=made)
 
 
 @both

@@ -9,9 +9,10 @@ import pytest_asyncio
 
 from tests.contract.lrm import test_lrm_barrier as barrier
 from tests.contract.lrm import test_lrm_conformance as conformance
+from tests.contract.lrm import test_lrm_processes as processes
 from tests.contract.subgrid_builders import SubGridSite
 
-for suite in (conformance, barrier):
+for suite in (conformance, barrier, processes):
     globals().update({name: test for name, test in vars(suite).items() if name.startswith("test_")})
 
 Site = Callable[..., Awaitable[SubGridSite]]

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from diana.engine.journal.effects import Go, KillRuns, StageIn, Start
+from diana.engine.journal.effects import Go, KillRuns, SaveRuns, StageIn, Start
 from diana.engine.journal.events import AtBarrier, Event, JobsEnded, LrmLost, LrmReady, Run, StageDone
 from diana.model.data import DataFile, Fetch
 from diana.model.facts import Outcome
 from diana.model.ids import SiteId, SubgroupId
 from diana.model.indexset import IndexSet
-from diana.model.job.spec import GroupSpec, Resources
+from diana.model.job.spec import CheckpointSpec, GroupSpec, Resources
 from diana.sim.kernel.clock import Clock
 from diana.sim.kernel.faults import Faults
 from diana.sim.load.life import JobLife
 from diana.sim.specs.fault_spec import FaultsSpec
 from diana.sim.twins.batch import Discipline
 from diana.sim.twins.batch_lrm import BatchLrm
-from diana.sim.twins.lrm import SimLrm, Watcher
+from diana.sim.twins.lrm import SAVE_S, SimLrm, Watcher, progress_s
 from diana.sim.twins.network import Network
 from diana.sim.twins.pipes import Pipe, Pipes
 from diana.sim.twins.stager import SimStager
@@ -182,15 +182,27 @@ def test_a_dead_spawner_leaves_running_jobs_unknown_and_unstarted_claims_void(ki
     assert bench.lrm.executed == 2
 
 
-def test_a_power_failure_interrupts_what_ran(kind: str) -> None:
+def test_a_checkpoint_holds_the_work_that_was_done_and_no_more(kind: str) -> None:
+    bench = Bench(kind)
+    spec, chosen = GroupSpec(checkpoint=CheckpointSpec(paths=("state",))), IndexSet.span(0, 1)
+    bench.lrm.start(Start(session=1, subgroup=SUBGROUP, epoch=1, owner="u@v", spec=spec, indices=chosen))
+    bench.clock.run_until(3.0)
+    bench.lrm.save(SaveRuns(worker="main", subgroup=SUBGROUP, epoch=1, indices=chosen, signal="USR1", wait_s=10.0))
+    bench.clock.run_until(4.0)
+    (file,) = [file for event in bench.heard if isinstance(event, JobsEnded) for file in event.facts.outputs]
+    assert progress_s(file.sha256) == pytest.approx((2.0 + SAVE_S) * 2.0)  # It began at 1 s, at speed 2.
+
+
+def test_a_power_failure_interrupts_what_ran_and_on_slots_what_waited(kind: str) -> None:
     bench = Bench(kind)
     bench.start("0-3")
     bench.lrm.detach()
     bench.lrm.crash_machine()
     bench.lrm.attach(bench.heard.append)
     bench.clock.run_until(3.0)
-    assert bench.ready().known == (run(0), run(1))
-    assert bench.ends() == [(0, Outcome.INTERRUPTED), (1, Outcome.INTERRUPTED)]
+    lost = range(4 if kind == "slots" else 2)
+    assert bench.ready().known == tuple(map(run, lost))
+    assert bench.ends() == [(index, Outcome.INTERRUPTED) for index in lost]
     assert bench.lrm.free == 2
 
 
