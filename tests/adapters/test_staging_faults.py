@@ -112,6 +112,7 @@ async def test_a_transfer_goes_on_where_it_was_after_the_source_is_killed_and_co
     assert sha(alpha.data.cached(sha(content)).read_bytes()) == sha(content)
 
 
+@pytest.mark.wide
 async def test_a_source_that_stops_mid_transfer_is_replaced_by_the_next(tmp_path: Path) -> None:
     content = noise(BIG_BYTES)
     dataset = await registered(tmp_path, content, "beta", "gamma")

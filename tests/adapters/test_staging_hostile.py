@@ -254,6 +254,7 @@ async def test_a_full_disk_below_the_catalogue_is_one_line_with_its_mend(tmp_pat
         shutil.rmtree(disk / "alpha", ignore_errors=True)
 
 
+@pytest.mark.wide
 async def test_readers_that_are_killed_mid_transfer_leave_no_traceback_in_the_senders_log(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

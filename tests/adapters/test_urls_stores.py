@@ -110,6 +110,7 @@ async def test_s3_outputs_are_whole_objects_and_a_second_upload_moves_nothing(si
     assert s3.client.head_object(Bucket=bucket, Key="run/a.txt")["LastModified"] == before
 
 
+@pytest.mark.wide
 async def test_a_large_output_goes_up_in_parts(site: TestSite, s3: S3) -> None:
     bucket = s3.bucket("large")
     big = noise(40 << 20)
@@ -117,6 +118,7 @@ async def test_a_large_output_goes_up_in_parts(site: TestSite, s3: S3) -> None:
     assert done.error == "" and s3.get(bucket, "big") == big
 
 
+@pytest.mark.wide
 async def test_an_upload_that_is_cancelled_leaves_nothing_behind(site: TestSite, s3: S3) -> None:
     bucket = s3.bucket("cancelled")
     told = collect(site, {"big": noise(100 << 20)})
@@ -132,6 +134,7 @@ async def test_an_upload_that_is_cancelled_leaves_nothing_behind(site: TestSite,
     assert site.events.empty()
 
 
+@pytest.mark.wide
 async def test_an_upload_that_is_cancelled_before_the_store_answered_leaves_nothing_behind(
     s3: S3, tmp_path: Path
 ) -> None:
@@ -243,6 +246,7 @@ async def test_what_the_account_may_not_read_is_denied(site: TestSite, sftp: Sft
         await described(site, sftp.url("/locked"))
 
 
+@pytest.mark.wide
 async def test_an_sftp_host_that_goes_away_is_met_again_when_it_is_back(site: TestSite, sftp: SftpServer) -> None:
     write(sftp.root / "a", b"a")
     fetch = await described(site, sftp.url("/a"))
@@ -253,6 +257,7 @@ async def test_an_sftp_host_that_goes_away_is_met_again_when_it_is_back(site: Te
     assert (await site.stage(fetch)).error == "" and content(site, sftp.url("/a")) == b"a"
 
 
+@pytest.mark.wide
 async def test_an_sftp_host_that_stalls_is_given_up(site: TestSite, sftp: SftpServer, tmp_path: Path) -> None:
     write(sftp.root / "a", b"a")
     fetch = await described(site, sftp.url("/a"))

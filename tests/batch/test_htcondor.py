@@ -152,6 +152,7 @@ def test_what_was_submitted_unheard_is_found_by_its_token(condor: FakeHTCondor) 
     assert [(seen.job, seen.token) for seen in system.listing()] == [("1", "a.b")]
 
 
+@pytest.mark.wide
 def test_what_an_administrator_refuses_is_no_doubt_and_a_doubt_ends(condor: FakeHTCondor) -> None:
     system = made(condor)
     told(condor, requirement="no jobs from /eos")

@@ -47,6 +47,7 @@ def scenario(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.wide
 def test_a_comparison_is_run_and_its_page_written(
     scenario: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

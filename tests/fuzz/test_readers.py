@@ -18,7 +18,7 @@ from tests.fuzz.crashes import CRASHES
 from tests.fuzz.readers import NAMES, REPO, readers
 from tests.runs import SEED
 
-FEW, MANY = 60, 20_000 if os.environ.get("DIANA_FULL") == "1" else 3_000
+FEW, MANY = 30, 20_000 if os.environ.get("DIANA_FULL") == "1" else 3_000
 """Inputs of each reader in `make test`, and in `make soak PARTS=wide`."""
 
 

@@ -58,7 +58,8 @@ class Checkers(Findings):
         self._transfers: dict[Transfer, TransferStory] = {}
         self._void: set[Run] = set()
         self._given_up: set[Run] = set()
-        """Runs with machines that an operator removed: nobody will know how they ended."""
+        """Runs of which nobody will know how they ended: their machine was removed by an operator, or lost power before
+        they began."""
         self._lease_over: set[Run] = set()
         """Runs that ended, or were not started, because their lease was over: their site tries them again."""
         self._generation: dict[SiteId, int] = {}
@@ -520,8 +521,13 @@ class Checkers(Findings):
         self._caps.freed(site, worker, need)
         if outcome is Outcome.LEASE_OVER:
             self._lease_over.add(run)
-        if run not in self._given_up:
-            self._group(site, group_of(run.subgroup)).ended(run, outcome)
+        if run in self._given_up:
+            return
+        group = self._group(site, group_of(run.subgroup))
+        life = group.lives.get(run.index)
+        if outcome in UNSURE and (life is None or life.run != run):
+            self._given_up.add(run)
+        group.ended(run, outcome)
 
     # --- full recount ----------------------------------------------------------------------------------
 

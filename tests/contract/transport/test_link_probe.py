@@ -287,6 +287,7 @@ async def test_a_probe_is_capped_whatever_is_asked(alpha: tuple[Vo, str]) -> Non
     assert got == MOST_PROBE_BYTES
 
 
+@pytest.mark.wide
 async def test_probers_that_are_killed_mid_stream_leave_no_traceback_in_the_log(
     alpha: tuple[Vo, str], caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -51,7 +51,7 @@ def endless(
 
 
 @pytest.mark.parametrize("backlog", BACKLOGS, ids=lambda b: f"{b[0]}-{b[1]}")
-@pytest.mark.parametrize("slots", [2, 10_000])
+@pytest.mark.parametrize("slots", [2, pytest.param(10_000, marks=pytest.mark.wide)])
 def test_two_users_get_shares_by_quota_whatever_their_backlogs(backlog: tuple[int, int], slots: int) -> None:
     """10,000 dispatches, quotas 2:1, endless work: 2:1 within 3 %, on small sites and on large ones."""
     given = endless(dict(zip("AB", backlog, strict=True)), quotas={"A": 2.0}, priority_mode="default", slots=slots)

@@ -32,7 +32,7 @@ def test_a_job_that_may_pass_is_found_behind_any_number_that_are_too_wide() -> N
     assert [run.subgroup for run in alpha.running] == ["alpha-1/0", f"alpha-{groups + 3}/0"]
 
 
-@pytest.mark.parametrize("seed", [*range(10), *(pytest.param(seed, marks=pytest.mark.wide) for seed in range(10, 30))])
+@pytest.mark.parametrize("seed", [*range(4), *(pytest.param(seed, marks=pytest.mark.wide) for seed in range(4, 30))])
 def test_what_starts_is_the_same_as_if_each_were_looked_at(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     at_a_glance = _starts(seed)
     monkeypatch.setattr(dispatch, "_stays", lambda *_: False)

@@ -220,6 +220,7 @@ def test_every_piece_of_a_cut_follows_the_one_before() -> None:
     assert [list(one) for one in cut] == [[0, 1], [2, 10, 11], [12, 13, 20]]
 
 
+@pytest.mark.wide
 def test_thousands_of_files_scattered_over_the_grid_cost_no_more_than_in_proportion() -> None:
     """Each at two sites of many: beyond some hundreds of places they are dealt together."""
     scattered(60, 128, 2)

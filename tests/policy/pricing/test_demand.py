@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -36,6 +37,7 @@ def test_a_file_per_job_gives_a_block_per_job() -> None:
     assert len(blocks(demand(50, needs=some))) == 50
 
 
+@pytest.mark.wide
 def test_too_many_blocks_are_taken_together_by_where_their_data_lie() -> None:
     count = module.MAX_BLOCKS + 10
     some = [need(f"d{i}", 8, IndexSet.span(10 * i, 10 * i + 10), "a" if i % 2 else "b") for i in range(count)]

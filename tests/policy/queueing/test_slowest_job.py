@@ -162,6 +162,7 @@ def test_ends_rise_with_their_chance_and_no_job_ends_before_it_started(
     assert low >= max(share.stage_in_s + share.after_s for share in shares) * 0.99
 
 
+@pytest.mark.wide
 @settings(max_examples=60, deadline=None)
 @given(SHARES, RUNS, st.integers(0, 4))
 def test_more_jobs_end_no_earlier(shares: list[GroupShare], runs: list[float], at: int) -> None:

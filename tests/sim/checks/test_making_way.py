@@ -150,6 +150,7 @@ def test_an_engine_that_breaks_a_sentence_is_caught(
     assert any(run(FAULTS, seed, monkeypatch)[0] for seed in range(12))
 
 
+@pytest.mark.wide
 def test_without_the_order_to_its_machine_a_gang_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     _forgets_the_order(monkeypatch)
     assert simulate(QUIET, 0).groups["gang"].makespan_s > 500.0

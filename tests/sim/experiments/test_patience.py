@@ -43,6 +43,7 @@ def test_what_it_names_is_a_setting_that_works_and_is_not_named_again() -> None:
     assert said("settings = { summary_every_s = 60, suspect_after_s = 360 }\n" + QUIET, 0.05) == []
 
 
+@pytest.mark.wide
 def test_a_quick_run_and_one_that_is_full_of_work_say_nothing() -> None:
     assert said(QUIET, 0.0) == []
     busy = QUIET.replace("1000.0", "1.0\nrepeat = 50\nevery_s = 2.0")
@@ -60,6 +61,7 @@ def test_of_a_comparison_the_first_run_says_it_for_all(
     assert capsys.readouterr().err.count("sites speak every 1 s") == 1
 
 
+@pytest.mark.wide
 def test_who_looks_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(patience, "TURNS_PER_GROUP", 0.0)
     text = QUIET.replace("jobs = 1\n", "jobs = 1\nrepeat = 20\ngenerate = { arrivals = 'poisson', load = 0.1 }\n")

@@ -42,6 +42,7 @@ def read(scenario: Scenario, seed: int = 0) -> popularity.Reading:
     return popularity.reading(work, work.data, scenario, seed)
 
 
+@pytest.mark.wide
 def test_files_are_read_as_often_as_those_of_eos() -> None:
     path = DATA / "eos_readmany.csv"
     if not path.is_file():
@@ -109,6 +110,7 @@ def test_a_seed_has_its_data_and_another_seed_others() -> None:
     assert sc.parse(written(again)) == again
 
 
+@pytest.mark.wide
 def test_groups_bring_what_they_read_to_where_they_run() -> None:
     report = simulate(parsed("file_bytes = 1e6", "repeat = 400", "repeat = 40"), 0)
     assert report.good() and report.groups["Work 1"].done == 80

@@ -47,6 +47,7 @@ def test_mappers_keep_what_the_papers_say_of_them_on_ten_seeds() -> None:
     assert any(row["equal_s"] is None for row in told["Life"]), "equal shares do not fit somewhere"
 
 
+@pytest.mark.wide
 def test_a_spare_for_a_slow_machine_ends_a_run_sooner_than_a_restart_and_that_sooner_than_to_stay() -> None:
     out = io.StringIO()
     assert run(SWAP, as_json=True, out=out) == 0

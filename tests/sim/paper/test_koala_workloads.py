@@ -37,7 +37,14 @@ def test_equal_gangs_of_four_origins_at_the_same_sites_all_run_after_few_tries()
     assert found.placements <= 4
 
 
-@pytest.mark.parametrize("name", [name for name in bench.VARIANTS if name != "claims-race"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[] if name == "koala-w1" else [pytest.mark.wide])
+        for name in bench.VARIANTS
+        if name != "claims-race"
+    ],
+)
 def test_each_workload_ends_with_all_its_gangs_done(name: str) -> None:
     found = ran(shortened(name, 1))
     assert found.done == found.gangs >= 3
@@ -95,6 +102,7 @@ gang_level = "LEVEL"
 """
 
 
+@pytest.mark.wide
 def test_gangs_of_a_queue_that_is_scanned_more_often_begin_before_others_that_came_as_early() -> None:
     text = "".join(
         IN_A_QUEUE.replace("NAME", name).replace("LEVEL", level)

@@ -96,12 +96,14 @@ def test_jobs_queue_less_and_groups_end_earlier_than_under_a_broker_of_egees_kin
     assert diana.last_s < 0.9 * egee.last_s
 
 
+@pytest.mark.wide
 def test_queue_time_grows_with_the_number_of_jobs_under_every_broker() -> None:
     """Holds, and tells no broker from another: "the queue grows with an increasing number of jobs"."""
     for policy in ("diana", "least queue, job by job", "EGEE-like"):
         assert 5 * batch(policy, 25).wait_s < batch(policy, 100).wait_s
 
 
+@pytest.mark.wide
 def test_execution_time_does_not_grow_with_the_number_of_jobs() -> None:
     """Does not hold: "the average time to execute a job is increased. More competing jobs clearly mean more time for a
     specific job". Here a job has its processor to itself and its data lie there before it starts, so that only a

@@ -194,6 +194,7 @@ workload = [{name = "w", site = "a", jobs = 4, work_s = 5.0, submit_s = 2.0, rep
 """
 
 
+@pytest.mark.wide
 def test_a_comparison_has_a_digest_for_each_load_seed_and_policy(tmp_path: Path) -> None:
     path = tmp_path / "compared.toml"
     path.write_text(COMPARED)

@@ -33,6 +33,7 @@ def end_s(scenario: Scenario, seed: int) -> float:
     return max(group.makespan_s for group in report.groups.values())
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("seed", SEEDS)
 def test_at_a_quarter_of_its_run_it_moves_and_ends_sooner_than_the_one_that_stays(seed: int) -> None:
     scenario = named("grads-migrate")

@@ -46,6 +46,7 @@ def test_a_black_hole_takes_at_most_its_share_of_a_group(jobs: int, bad: str) ->
     assert group.sites[bad] == group.failed
 
 
+@pytest.mark.wide
 def test_the_others_are_hardly_later_than_without_the_black_hole() -> None:
     group = run(1000).groups["sweep"]
     assert group.makespan_s <= 1.15 * 1000 * 10.0 / 40
@@ -114,6 +115,7 @@ def test_a_black_hole_amid_chaos_loses_and_doubles_nothing(seed: int) -> None:
     assert report.good(), report.violations
 
 
+@pytest.mark.wide
 def test_the_scenario_of_the_repository_holds() -> None:
     report = simulate(load(BLACK_HOLE), 0)
     assert report.good(), report.violations

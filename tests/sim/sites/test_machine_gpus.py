@@ -145,12 +145,14 @@ def test_they_are_so_too_while_machines_go_away_and_nodes_and_spawners_crash() -
         run(MACHINES + FAULTS, seed)
 
 
+@pytest.mark.wide
 def test_an_engine_that_does_not_count_them_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Workers, "free_gpus", lambda *_: 1 << 30)
     with pytest.raises(AssertionError, match=r"I7.*holds jobs of \d GPUs and has \d"):
         run(MACHINES, 1)
 
 
+@pytest.mark.wide
 def test_an_engine_that_gives_one_less_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     counted = Workers.free_gpus
     monkeypatch.setattr(Workers, "free_gpus", lambda self, worker: counted(self, worker) - (worker.name == "m1"))

@@ -60,6 +60,7 @@ def test_loss_is_seen_in_pings_and_work_still_arrives() -> None:
     assert made.network.arrived == pytest.approx(made.network.sent, rel=0.01)
 
 
+@pytest.mark.wide
 def test_the_same_seed_measures_the_same_and_another_does_not() -> None:
     noisy = "[default_link]\nnoise = 0.3\nloss = 0.05\n"
     assert seen(world(noisy, 7)) == seen(world(noisy, 7))

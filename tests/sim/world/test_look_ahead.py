@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from msgspec.structs import replace
 
 from diana.model.ids import SiteId
@@ -62,12 +63,14 @@ def test_data_are_fetched_in_a_roll_as_well() -> None:
     assert at_a.mean_s > at_b.mean_s + 60.0
 
 
+@pytest.mark.wide
 def test_one_seed_is_one_answer_and_another_seed_another() -> None:
     first, again, other = (ahead.look(LOOKOUT, rolls=2, seed=seed) for seed in (7, 7, 8))
     assert first == again
     assert first.rows != other.rows
 
 
+@pytest.mark.wide
 def test_a_look_ends_with_its_events_and_leaves_out_what_it_did_not_finish() -> None:
     whole = ahead.look(LOOKOUT, rolls=2, seed=7)
     bound = whole.events * 3 // 4
@@ -110,6 +113,7 @@ def _watched(look, world: World, seen: list[str]):  # type: ignore[no-untyped-de
     return watched
 
 
+@pytest.mark.wide
 def test_a_scenario_that_looks_ahead_says_so_in_its_decisions_and_ends_the_same_under_one_seed() -> None:
     looking = replace(SCENARIO, look_ahead=1)
     first = simulate(looking, 3)

@@ -74,6 +74,7 @@ def test_lost_doubled_and_late_messages_make_nobody_lost(seed: int) -> None:
     assert not grid.wrong()
 
 
+@pytest.mark.wide
 def test_two_halves_that_were_cut_apart_find_each_other_within_half_a_minute() -> None:
     grid = Members(24, 3)
     grid.acquaint()
@@ -90,6 +91,7 @@ def test_two_halves_that_were_cut_apart_find_each_other_within_half_a_minute() -
     assert not grid.wrong()
 
 
+@pytest.mark.wide
 def test_a_liar_that_tells_of_everybody_s_end_makes_nobody_lost() -> None:
     """It repeats at each turn that all are lost, at versions they are about to speak."""
     from diana.engine.messages.messages import Rumour
