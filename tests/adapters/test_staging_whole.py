@@ -45,7 +45,7 @@ def tree(folder: Path) -> dict[str, bytes]:
 
 async def test_a_whole_dataset_of_another_site_comes_with_its_list_and_is_one_link(tmp_path: Path) -> None:
     async with grid(tmp_path, "alpha", "beta") as (alpha, beta):
-        contents = fill(tmp_path / "in", 5000)
+        contents = fill(tmp_path / "in", FEW + 200)
         dataset = await beta.stager.register("many", [tmp_path / "in"])
         done = await alpha.stage(whole(dataset.unit, "beta"))
         list_bytes = alpha.data.manifest(dataset.digest).stat().st_size

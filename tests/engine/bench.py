@@ -473,7 +473,9 @@ class Grid:
                 break
             self.now = max(self.now, due)
             for site in self.sites.values():
-                site.handle(ev.Tick())
+                due = site.engine.deadline()
+                if due is not None and due <= self.now:
+                    site.handle(ev.Tick())
                 site.lapse()
             self.settle()
         self.now = end

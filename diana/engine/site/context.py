@@ -7,7 +7,7 @@ type; `engine.py` makes them all. So this file knows none of the rooms above it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
@@ -105,7 +105,7 @@ class Context:
         self._next_ticket = 1
         self._sealed = (-1, b"")
         """Length of the journal when it was sealed last, and that seal."""
-        self._books: dict[type, object] = {}
+        self._books: dict[type, Any] = {}
 
     # --- books of the rooms ----------------------------------------------------------------------
 
@@ -115,7 +115,8 @@ class Context:
 
     def book(self, kind: type[Book]) -> Book:
         """Return the site's one book of this type."""
-        return cast("Book", self._books[kind])
+        found: Book = self._books[kind]
+        return found
 
     # --- effects ---------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
+import pytest
 import pytest_asyncio
 from hypothesis import given
 from hypothesis import strategies as st
@@ -121,6 +122,7 @@ async def test_what_a_running_job_has_goes_to_nobody_when_node_and_spawner_died(
     assert held(marks)[-1] == () and at.by_index()[8].outcome is Outcome.DONE
 
 
+@pytest.mark.wide
 async def test_a_device_is_free_again_when_its_job_was_killed_with_all_it_left_behind(site: Site) -> None:
     at = await site()
     at.start(wanting(2, "setsid sleep 60 & sleep 60"), 0)

@@ -407,6 +407,7 @@ touch "${0%/*}/cleared"
 """
 
 
+@pytest.mark.wide
 async def test_a_container_ends_with_its_job_whatever_else_runs_and_its_caretaker_clears_it_away(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -306,6 +306,7 @@ async def test_a_job_that_is_taken_back_while_its_parent_loads_never_runs(
     assert not (site.data.job(SUBGROUP, 1, 0) / f"{remote.RESULT}0").exists()
 
 
+@pytest.mark.wide
 async def test_idle_parents_end(site: RealSite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = Calls(site, tmp_path, monkeypatch)
     calls.start(calls.heavy.ends, "fine")
