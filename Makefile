@@ -32,6 +32,8 @@ unexport PYTHONDONTWRITEBYTECODE
 ROUGH ?= scenarios/compose-rough.toml scenarios/compose-standby.toml
 
 CORES := $(shell nproc)
+# One more than cores: a third of the time of the rules is waiting for processes and connections.
+WORKERS := $(shell expr $(CORES) + 1)
 # All tests but those of real grids, clusters and browsers.
 RULES := $(addprefix --ignore=tests/,e2e real clusters web smoke) tests
 
@@ -77,7 +79,7 @@ demo: setup ## the main job: five sites on this machine, 200 jobs, one histogram
 	$(BIN)/diana demo $(DEMO)
 
 test: $(DEV) $(COMPILED) ## the rules: the same tests, seeds and examples each time; six minutes on two cores
-	$(BIN)/python -m pytest -n $(CORES) --dist loadfile -m "not wide" $(RULES) $(PYTEST)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "not wide" $(RULES) $(PYTEST)
 
 smoke: $(DEV) ## each real thing once: the demo, small grids, namespaces, Slurm, a browser, faults by seed (root; gets packages from apt)
 	$(BIN)/python -m tests.packages processes slurm browser

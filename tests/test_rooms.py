@@ -53,7 +53,7 @@ def imported(path: Path, known: dict[str, Path]) -> set[str]:
         elif isinstance(node, ast.ImportFrom) and node.module:
             for alias in node.names:
                 name = f"{node.module}.{alias.name}"
-                found |= {name} if name in known else {node.module} & set(known)
+                found |= {name} if name in known else {node.module} & known.keys()
     return found
 
 

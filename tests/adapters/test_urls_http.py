@@ -127,6 +127,7 @@ async def test_a_file_that_changes_while_it_is_read_is_refused(site: TestSite, s
     assert site.parts_left() == [] and list(site.data.root.glob("cache/*/*")) == []
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("site", [1.0], indirect=True)
 async def test_a_server_that_stalls_is_given_up_and_its_part_kept_out_of_sight(
     site: TestSite, server: HttpServer

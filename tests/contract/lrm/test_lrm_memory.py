@@ -7,6 +7,7 @@ import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import pytest
 import pytest_asyncio
 
 from diana.engine.journal.events import JobsEnded
@@ -54,6 +55,7 @@ async def test_a_job_whose_children_together_use_too_much_is_ended_and_told_apar
     assert 150 * MIB < peak_bytes(site, 0) < 400 * MIB
 
 
+@pytest.mark.wide
 async def test_a_job_with_a_limit_is_looked_at_soon_also_beside_one_without(site: RealSite) -> None:
     site.start(python("import time; time.sleep(2)"), 0)
     await asyncio.sleep(0.5)

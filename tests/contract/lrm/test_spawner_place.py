@@ -59,6 +59,7 @@ async def test_a_spawner_whose_directory_was_moved_goes_and_the_next_one_adopts_
     await site.down()
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("busy", [True, False])
 async def test_a_node_that_comes_to_the_new_place_at_once_gets_a_spawner_of_that_place(
     tmp_path: Path, busy: bool

@@ -90,6 +90,7 @@ async def test_what_is_announced_names_no_vo_and_is_taken_back_at_the_end() -> N
         await looker.async_close()
 
 
+@pytest.mark.wide
 async def test_two_sites_of_one_name_are_both_announced() -> None:
     found: list[str] = []
     one, other = discovery("zc-g", "lab", 17407, []), discovery("zc-g", "lab", 17408, [])
