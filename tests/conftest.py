@@ -32,9 +32,12 @@ def pytest_report_header() -> str:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Name the tests that failed, and passed when they were run once more."""
+    """Show why tests failed that passed when they were run once more, and name them."""
     passed = {report.nodeid for report in terminalreporter.stats.get("passed", ())}
-    for name in sorted({report.nodeid for report in terminalreporter.stats.get("rerun", ())} & passed):
+    late = [report for report in terminalreporter.stats.get("rerun", ()) if report.nodeid in passed]
+    for report in late:
+        terminalreporter.write_line(report.longreprtext[-4000:])
+    for name in sorted({report.nodeid for report in late}):
         terminalreporter.write_line(f"FLAKY: {name}")
 
 

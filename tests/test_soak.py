@@ -90,4 +90,4 @@ def test_a_test_that_passes_at_its_second_try_is_named(tmp_path: Path) -> None:
     )
     assert ended.returncode == 0, ended.stdout
     late = [line for line in ended.stdout.splitlines() if line.startswith("FLAKY")]
-    assert late == ["FLAKY: test_once.py::test_late"]
+    assert late == ["FLAKY: test_once.py::test_late"] and "assert len(tried) == 2" in ended.stdout
