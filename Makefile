@@ -34,6 +34,8 @@ ROUGH ?= scenarios/compose-rough.toml scenarios/compose-standby.toml
 CORES := $(shell nproc)
 # One more than cores: a third of the time of the rules is waiting for processes and connections.
 WORKERS := $(shell expr $(CORES) + 1)
+# A test of real processes that fails runs once more, but for a start that came twice.
+RERUNS := --reruns 1 --rerun-except doubled
 # All tests but those of real grids, clusters and browsers.
 RULES := $(addprefix --ignore=tests/,e2e real clusters web smoke) tests
 
@@ -84,11 +86,13 @@ test: $(DEV) $(COMPILED) ## the rules: the same tests, seeds and examples each t
 smoke: $(DEV) ## each real thing once: the demo, small grids, namespaces, Slurm, a browser, faults by seed (root; gets packages from apt)
 	$(BIN)/python -m tests.packages processes slurm browser
 	$(BIN)/diana demo
-	$(BIN)/python -m pytest -n $(CORES) --dist loadfile --reruns 1 tests/e2e $(PYTEST)
-	$(BIN)/python -m pytest --reruns 1 --timeout 240 tests/smoke $(PYTEST)
+	$(BIN)/python -m pytest -n $(CORES) --dist loadfile $(RERUNS) tests/e2e $(PYTEST)
+	$(BIN)/python -m pytest $(RERUNS) --timeout 240 tests/smoke $(PYTEST)
 	$(BIN)/diana simulate scenarios/chaos.toml --seeds 20 --first-seed 1 --report faults
+	for each in gangs checkpoints making-way; do \
+		$(BIN)/diana simulate scenarios/$$each.toml --seeds 4 --first-seed 1 --report faults || exit; done
 
-soak: $(DEV) $(COMPILED) ## all the rest under fresh seeds, past failures, as a table (root): PARTS="real torture" MINUTES=30 SEED=17
+soak: $(DEV) $(COMPILED) ## long runs under fresh seeds, past failures, as a table (root): PARTS="real torture" MINUTES=30 SEED=17
 	$(BIN)/python -m tests.soak $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) $(PARTS)
 
 test-netns: setup
@@ -130,7 +134,7 @@ torture: $(DEV) ## faults by seed in the simulator, then kills, stops, cuts and 
 	$(BIN)/diana simulate scenarios/gangs.toml --seeds $$((($(SEEDS) + 2) / 3)) --first-seed $(FIRST_SEED) --report faults
 	$(BIN)/diana simulate scenarios/checkpoints.toml --seeds $$((($(SEEDS) + 9) / 10)) --first-seed $(FIRST_SEED) --report faults
 	$(BIN)/diana simulate scenarios/making-way.toml --seeds $$((($(SEEDS) + 9) / 10)) --first-seed $(FIRST_SEED) --report faults
-	@test $(KILLS) -eq 0 || DIANA_KILLS=$(KILLS) DIANA_JOBS=$(JOBS) $(BIN)/python -m pytest -q -s tests/real/grid/test_chaos.py $(PYTEST)
+	@test $(KILLS) -eq 0 || DIANA_SEED=$${DIANA_SEED:-$(FIRST_SEED)} DIANA_KILLS=$(KILLS) DIANA_JOBS=$(JOBS) $(BIN)/python -m pytest -q -s tests/real/grid/test_chaos.py $(PYTEST)
 
 proto: $(DEV) ## write diana/wire/pb from proto/
 	$(BIN)/python -m diana.wire.generate

@@ -1,6 +1,6 @@
 """Programs that tests of real things need, and the packages of Debian that bring them.
 
-`python -m tests.packages slurm browser` installs what lacks, as root; where all is there it asks nobody.
+`python -m tests.packages slurm browser` installs what is missing, as root; if nothing is, apt is not called.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ NEEDED: dict[str, dict[str, str]] = {
 
 
 def install(kinds: Iterable[str]) -> None:
-    """Install what lacks of these kinds. CalledProcessError where apt cannot."""
+    """Install what is missing of these kinds. CalledProcessError where apt cannot."""
     wanted = {name: package for kind in kinds for name, package in NEEDED[kind].items()}
     lacking = sorted({part for name, package in wanted.items() if not _there(name) for part in package.split()})
     if not lacking:

@@ -1,4 +1,4 @@
-"""`make soak`: all that the gate has no time for, under fresh seeds.
+"""`make soak`: the long runs that the gate has no time for, under fresh seeds.
 
 It goes on past a failure, prints a table (part, passed, failed, seconds) with the command that repeats each failure,
 and ends with 1 if any part failed or was cut short. `make soak PARTS="real torture" MINUTES=30 SEED=17` runs two parts,
@@ -66,7 +66,7 @@ PARTS: dict[str, Part] = {
 
 @dataclass
 class Row:
-    """What came of a part. `again`: the command that repeats each failure."""
+    """The result of a part. `again`: the command that repeats each failure."""
 
     part: str
     passed: int = 0
@@ -79,35 +79,45 @@ class Row:
 def run(part: str, seed: int, until: float) -> Row:
     """Run one part, at most until then by the monotonic clock. What it printed lies in build/soak/PART.log."""
     begun = time.monotonic()
-    what = PARTS[part]
-    install(what.packages)
+    what, row = PARTS[part], Row(part)
+    if begun >= until:
+        row.cut_short = True
+        return row
+    try:
+        install(what.packages)
+    except (subprocess.CalledProcessError, OSError) as fault:
+        row.failed, row.again = 1, [f"its packages cannot be had: {fault}"]
+        return row
     report = (OUT / f"{part}.xml").absolute()
     report.unlink(missing_ok=True)
     words = [*what.command, f"FIRST_SEED={seed}"] if part == "torture" else list(what.command)
     if what.pytest:
         words = [sys.executable, "-m", "pytest", f"--junitxml={report}", f"--hypothesis-seed={seed}", *what.pytest]
-    environment = {**os.environ, **what.environment, "DIANA_SEED": str(seed)}
+    own = {**what.environment, "DIANA_SEED": str(seed)}
     with (OUT / f"{part}.log").open("w") as log:
-        code, cut = _ended(words, environment, log, until)
-    row = Row(part, cut_short=cut)
+        code, row.cut_short = _ended(words, {**os.environ, **own}, log, until)
     if what.pytest:
-        row.passed, row.again = _told(report, {**what.environment, "DIANA_SEED": str(seed)})
+        row.passed, row.again = _told(report, own, [word for word in what.pytest if word.startswith("--timeout")])
+        if code and not row.again and not row.cut_short:
+            row.again = [f"pytest ended with {code}: see {log.name}"]
         row.failed = len(row.again)
-        if code not in (0, 1) and not cut:
-            row.failed += 1
-            row.again.append(f"pytest ended with {code}: see {log.name}")
     else:
-        row.passed, row.failed = (1, 0) if code == 0 else (0, 0 if cut else 1)
-        row.again = [shlex.join(words)] if row.failed else []
+        row.passed, row.failed = (1, 0) if code == 0 else (0, 0 if row.cut_short else 1)
+        row.again = [f"{_said(own)} {shlex.join(words)}"] if row.failed else []
     row.seconds = time.monotonic() - begun
     return row
 
 
 def _ended(words: list[str], environment: dict[str, str], log: TextIO, until: float) -> tuple[int, bool]:
-    """(exit code, whether time ended it)"""
-    process = subprocess.Popen(
-        words, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
-    )
+    """Return the exit code, and whether the time was over before the part was."""
+    # In the background a shell ignores SIGINT, and children inherit that.
+    interrupted = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        process = subprocess.Popen(
+            words, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+        )
+    finally:
+        signal.signal(signal.SIGINT, interrupted)
     for patience, ending in ((until - time.monotonic(), signal.SIGINT), (GRACE_S, signal.SIGKILL)):
         try:
             return process.wait(max(0.0, patience)), ending is signal.SIGKILL
@@ -116,27 +126,36 @@ def _ended(words: list[str], environment: dict[str, str], log: TextIO, until: fl
     return process.wait(), True
 
 
-def _told(report: Path, environment: dict[str, str]) -> tuple[int, list[str]]:
-    """(tests that passed, the command that repeats each that did not)"""
-    if not report.exists():
+def _said(environment: dict[str, str]) -> str:
+    return " ".join(f"{name}={value}" for name, value in environment.items())
+
+
+def _told(report: Path, environment: dict[str, str], more: list[str]) -> tuple[int, list[str]]:
+    """Return how many tests passed, and the command that repeats each that did not. Nothing where pytest left no whole
+    report."""
+    try:
+        cases = list(ET.parse(report).iter("testcase"))
+    except (FileNotFoundError, ET.ParseError):
         return 0, []
     passed, again = 0, []
-    seed = environment["DIANA_SEED"]
-    said = " ".join(f"{name}={value}" for name, value in environment.items())
-    for case in ET.parse(report).iter("testcase"):
+    options = shlex.join([f"--hypothesis-seed={environment['DIANA_SEED']}", *more])
+    for case in cases:
         if case.find("failure") is None and case.find("error") is None:
             passed += case.find("skipped") is None
             continue
         name = shlex.quote(_name(case))
-        again.append(f"{said} {sys.executable} -m pytest --hypothesis-seed={seed} {name}")
+        again.append(f"{_said(environment)} {sys.executable} -m pytest {options} {name}")
     return passed, again
 
 
 def _name(case: ET.Element) -> str:
     """`tests.sim.test_x` and `test_y[3]` as pytest takes them; a file that could not be read has no class name."""
     of, name = case.get("classname", ""), case.get("name", "")
-    path = Path(*(of or name).split(".")).with_suffix(".py")
-    return f"{path}::{name}" if of else str(path)
+    folders, inside = (of or name).split("."), [name] if of else []
+    while len(folders) > 1 and not Path(*folders).with_suffix(".py").exists():
+        # A class within the file.
+        inside.insert(0, folders.pop())
+    return "::".join([f"{Path(*folders)}.py", *inside])
 
 
 def told(rows: Sequence[Row]) -> Iterator[str]:

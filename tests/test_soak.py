@@ -47,7 +47,7 @@ def test_it_goes_on_past_a_failure_and_tells_how_each_is_repeated(
     table = {line.split()[0]: line.split()[1:3] for line in shown.splitlines()[-6:-2]}
     assert table == {"part": ["passed", "failed"], "some": ["2", "1"], "none": ["0", "1"], "fine": ["1", "0"]}
     *_, failing, command = shown.splitlines()
-    assert command == "none: false"
+    assert command == "none: DIANA_SEED=17 false"
     words = shlex.split(failing.removeprefix("some: "))
     assert words[0] == "DIANA_SEED=17" and words[-1].endswith("test_some.py::test_that_fails")
     again = subprocess.run(["env", *words], capture_output=True, text=True, check=False)

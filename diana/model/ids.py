@@ -42,7 +42,7 @@ def origin_of(group: GroupId) -> SiteId:
 
 
 def no_group(group: GroupId, site: SiteId) -> str:
-    """What a site says to a user of a group that it does not have, or that the user may not see."""
+    """The words of a site to a user of a group that it does not have, or that the user may not see."""
     origin = origin_of(group)
     hint = f"; ask {origin}, where it was submitted" if origin and origin != site else ""
     return f"no group {group} of yours at {site}{hint}"

@@ -24,9 +24,6 @@ from tests.batch.plugin import installed
 from tests.contract.lrm_builders import Site, shell
 from tests.runs import SOAK
 
-# Half a minute of waiting; `make test` holds the LRM and its twin to the same suite.
-pytestmark = pytest.mark.wide
-
 ORIGIN = SiteId("beta")
 
 

@@ -1,4 +1,4 @@
-"""Real clusters, each one for all tests. What a machine lacks fails; `make soak PARTS=clusters` installs it."""
+"""Real clusters, each one for all tests. `make soak PARTS=clusters` installs what is missing."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ FOREVER = "forever"
 
 
 class Work(NamedTuple):
-    """What a job does, as words of its command: `LrmSite.work` makes them."""
+    """A job's doing, as words of its command: `LrmSite.work` makes them."""
 
     folder: str
     run_s: str

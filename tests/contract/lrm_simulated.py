@@ -18,7 +18,7 @@ from diana.sim.twins.lrm import SimLrm, Watcher
 from tests.contract.lrm_builders import ALPHA, FOREVER, LrmSite, Work
 
 _REPORTS_S = 3.9
-"""What a `work` that reports takes longer."""
+"""Seconds that a `work` takes longer if it reports."""
 _AT_ONCE = 1e-12
 
 

@@ -1,5 +1,5 @@
-"""What `make smoke` runs: each real thing once, with the builders of the rooms that try it at length. What a machine
-lacks fails."""
+"""Each real thing once, for `make smoke`, with the builders of the rooms that try it at length. A program that the
+machine lacks fails its test."""
 
 from __future__ import annotations
 

@@ -16,11 +16,15 @@ async def write(context: Any, message: Any) -> None:
     try:
         await asyncio.shield(writing)
     except asyncio.CancelledError:
-        if not writing.done():
+        try:
             await asyncio.wait([writing], timeout=LAST_S)
-        if not writing.done():
+        finally:
             writing.cancel()
-        elif not writing.cancelled():
-            # A fault of a call that is over anyway.
-            writing.exception()
+            writing.add_done_callback(_forget)
         raise
+
+
+def _forget(writing: asyncio.Future[None]) -> None:
+    """Take note of a fault of a call that is over anyway."""
+    if not writing.cancelled():
+        writing.exception()

@@ -1,4 +1,4 @@
-"""Checkpoints that the site where a job runs asks it for (SPEC G6): at its origin's word; now and then
+"""Checkpoints that the site of a running job asks of it (SPEC G6): at its origin's word; now and then
 (`checkpoint.every`), so that a lost site costs no more than the time since; and before its machines close, so that the
 job has stopped by then. It stops, and its origin places it anew. What a site asks for by itself is volatile: after a
 restart of the site the time counts anew.

@@ -525,7 +525,7 @@ class Checkers(Findings):
             return
         group = self._group(site, group_of(run.subgroup))
         life = group.lives.get(run.index)
-        if outcome in UNSURE and (life is None or life.run != run):
+        if outcome is Outcome.INTERRUPTED and (life is None or life.run != run):
             self._given_up.add(run)
         group.ended(run, outcome)
 

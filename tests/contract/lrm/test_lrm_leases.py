@@ -33,6 +33,8 @@ from tests.runs import SOAK
 BETA = SiteId("beta")
 # Renewed every tenth of it until the jobs run, however long a busy machine takes for that.
 LEASE_S = 2.0
+# Beyond the lease; then its origin places its jobs anew, and a copy that runs on would be a second one.
+ORIGIN_WAITS_S = 30.0
 
 
 @pytest_asyncio.fixture
@@ -114,7 +116,7 @@ async def test_a_successor_of_the_spawner_ends_what_runs_at_the_same_instant(sit
     back = asyncio.create_task(site.restart_node())
     at_s = await died_s(site, pid)
     await back
-    assert until_s - 0.1 <= at_s and (not SOAK or at_s < until_s + 2.0)
+    assert until_s - 0.1 <= at_s and at_s < until_s + (2.0 if SOAK else ORIGIN_WAITS_S)
     (end,) = await site.ended(1)
     assert end.outcome is Outcome.LEASE_OVER
 
@@ -179,7 +181,7 @@ async def test_a_member_machine_ends_with_its_lease_what_it_runs(member: SubGrid
     until_s = await running_under_lease(member, tmp_path / "1", SiteId("delta"))
     at_s = await died_s(member, await pid_of(member, tmp_path, 1))
     # A member's lease ends sooner by as much as its clock may be wrong.
-    assert until_s - 1.5 <= at_s and (not SOAK or at_s <= until_s + 1.0)
+    assert until_s - 1.5 <= at_s and at_s < until_s + (1.0 if SOAK else ORIGIN_WAITS_S)
     (end,) = await member.ended(1)
     assert (end.run.index, end.outcome) == (1, Outcome.LEASE_OVER) and alive(pid)
 
@@ -223,7 +225,7 @@ async def test_a_node_that_is_stopped_keeps_its_jobs_no_longer_than_their_lease(
         until_s = float((tmp_path / "until").read_text())
         await wait_until(lambda: not alive(pid))
         at_s = time.monotonic()
-        assert until_s <= at_s and (not SOAK or at_s < until_s + LEASE_S)
+        assert until_s <= at_s and at_s < until_s + (LEASE_S if SOAK else ORIGIN_WAITS_S)
     finally:
         node.kill()
         node.wait()

@@ -1,4 +1,4 @@
-"""What an LRM does with processes, files and logs: promises that the simulator cannot keep, for its jobs have none of
+"""An LRM's dealings with processes, files and logs: promises that the simulator cannot keep, for its jobs have none of
 these. They concern commands, environments, directories, checkpoints of several files and a process that is stopped;
 what both can obey is in `test_lrm_conformance.py`, `test_lrm_barrier.py` and `test_lrm_of_machine.py`."""
 

@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
-import pytest
 import pytest_asyncio
 
 from tests.contract.lrm import test_lrm_barrier as barrier
 from tests.contract.lrm import test_lrm_conformance as conformance
 from tests.contract.lrm import test_lrm_processes as processes
 from tests.contract.subgrid_builders import SubGridSite
-
-# Half a minute of waiting; `make test` holds the LRM and its twin to the same suite.
-pytestmark = pytest.mark.wide
 
 for suite in (conformance, barrier, processes):
     globals().update({name: test for name, test in vars(suite).items() if name.startswith("test_")})

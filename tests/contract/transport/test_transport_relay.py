@@ -117,7 +117,6 @@ async def test_the_relay_that_vanishes_is_replaced_by_another(meeting: Meeting) 
     await wait_until(lambda: beta.inbox.received() == [("alpha", message(1))])
 
 
-@pytest.mark.wide
 async def test_a_relay_that_is_revoked_carries_nothing_more_and_another_takes_its_place(meeting: Meeting) -> None:
     hub, alpha, beta = await two_behind_walls(meeting)
     spare = await meeting.add("spare")

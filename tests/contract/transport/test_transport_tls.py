@@ -308,7 +308,6 @@ async def test_a_peer_is_found_again_when_its_server_comes_back(network: GrpcNet
     assert beta.transport.peers()[ALPHA].generation == 3
 
 
-@pytest.mark.wide
 async def test_a_peer_that_dies_without_a_word_is_noticed(network: GrpcNetwork) -> None:
     """Its connection stays open and silent, as of a machine that lost power: only keepalive tells."""
     alpha = await network.add("alpha")

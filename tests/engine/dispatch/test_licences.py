@@ -358,7 +358,6 @@ def live(steps: list[tuple[str, str, int]]) -> None:
     assert not any(core.totals.runs.licences.values())
 
 
-@pytest.mark.wide
 def test_kinds_of_licences_cost_one_look_each_however_many_jobs_wait() -> None:
     site, machines = licensed(a=2)
     for number in range(100):

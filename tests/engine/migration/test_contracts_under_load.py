@@ -1,4 +1,4 @@
-"""What an origin does with a job that becomes slow while it runs (SPEC G5, G6): it does not take a window of two paces,
+"""An origin and a job that becomes slow while it runs (SPEC G5, G6): it does not take a window of two paces,
 half before a load and half under it, for the pace to come."""
 
 from __future__ import annotations

@@ -277,9 +277,10 @@ def test_a_caller_who_may_not_ask_gets_what_can_be_seen_without_the_node(alpha: 
 
 async def test_a_check_that_hangs_costs_its_own_line_and_no_more() -> None:
     over = threading.Event()
+    ended: list[bool] = []
 
     def hang() -> list[CheckResult]:
-        over.wait(60)
+        ended.append(over.wait(60))
         return [ok("disk", "never said")]
 
     async def fine() -> list[CheckResult]:
@@ -297,6 +298,7 @@ async def test_a_check_that_hangs_costs_its_own_line_and_no_more() -> None:
              Check("file", unreadable, "")],
             limit_s=0.2,
         )  # fmt: skip
+        assert not ended
     finally:
         over.set()
     assert rows == [
@@ -313,13 +315,15 @@ def test_a_node_that_hangs_is_waited_for_so_long_and_no_longer(alpha: DataDir, m
 
     monkeypatch.setattr(doing, "NODE_S", 0.3)
     held, over = OpenDataDir(alpha.root), threading.Event()
+    ended: list[bool] = []
 
     def hang() -> DoctorResponse:
-        over.wait(60)
+        ended.append(over.wait(60))
         return DoctorResponse()
 
     try:
         rows = {row.name: row for row in checkup(alpha.root, hang).checks}
+        assert not ended
     finally:
         over.set()
         held.close()

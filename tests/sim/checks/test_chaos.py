@@ -1,6 +1,6 @@
 """PROMISES section 4 in the simulator: whatever network, nodes, disks and sites do, no job is lost or doubled.
 
-Seeds 50 to 99 in `make soak PARTS=wide` (DIANA_FULL=1: 0 to 199).
+`make soak PARTS=wide` runs seeds 50 to 99 (DIANA_FULL=1: 0 to 199).
 """
 
 from __future__ import annotations
@@ -84,7 +84,6 @@ def test_no_job_is_lost_or_doubled_in_a_fresh_range_of_seeds() -> None:
     check(SHORT, range(first, first + FRESH))
 
 
-@pytest.mark.wide
 @pytest.mark.parametrize("seed", [323, 5137])
 def test_gangs_start_whole_or_not_at_all_though_databases_are_put_back(seed: int) -> None:
     """323: an origin gets a journal from before a gang was let go. 5137: a gang breaks after a restore."""
@@ -92,7 +91,6 @@ def test_gangs_start_whole_or_not_at_all_though_databases_are_put_back(seed: int
     assert sum(seen[kind] for kind in DATABASES) >= 1
 
 
-@pytest.mark.wide
 def test_a_gang_that_ended_at_home_before_its_group_was_released_is_not_begun_again() -> None:
     check(CHAOS, range(907964, 907965))
 
@@ -100,7 +98,7 @@ def test_a_gang_that_ended_at_home_before_its_group_was_released_is_not_begun_ag
 @pytest.mark.wide
 def test_a_component_that_a_backup_shows_as_running_is_not_begun_again() -> None:
     """Its end came after the copy, and its machine forgot it."""
-    assert check(CHAOS, range(908138, 908139))["backup_restored"] == 1
+    assert check(CHAOS, range(908138, 908168))["backup_restored"] >= 3
 
 
 SMALL = """version = 1

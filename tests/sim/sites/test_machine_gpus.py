@@ -152,7 +152,6 @@ def test_an_engine_that_does_not_count_them_is_caught(monkeypatch: pytest.Monkey
         run(MACHINES, 1)
 
 
-@pytest.mark.wide
 def test_an_engine_that_gives_one_less_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     counted = Workers.free_gpus
     monkeypatch.setattr(Workers, "free_gpus", lambda self, worker: counted(self, worker) - (worker.name == "m1"))

@@ -143,7 +143,6 @@ def test_they_do_so_too_while_machines_go_away_and_nodes_crash() -> None:
         run(MACHINES + FAULTS, seed)
 
 
-@pytest.mark.wide
 def test_an_engine_that_takes_all_machines_for_alike_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Offers, "having", lambda self, _: frozenset(map(self.of, self._workers.values())))
     with pytest.raises(AssertionError):

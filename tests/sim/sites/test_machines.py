@@ -122,7 +122,6 @@ class ConcludesFromSilence(Engine):
         return super().handle(event, now)
 
 
-@pytest.mark.wide
 def test_an_engine_that_takes_silence_for_loss_is_caught() -> None:
     for seed in range(10):
         report = simulate(sc.parse(SUBGRIDS), seed, boot=Boot(ConcludesFromSilence))

@@ -160,7 +160,6 @@ def test_jobs_longer_than_the_time_between_windows_are_saved_before_each_and_get
         assert work_s < 4 * 400.0 + 10.0 * len(Watched.ran), "nothing was done twice"
 
 
-@pytest.mark.wide
 @pytest.mark.parametrize("what", ["any_left", "most"])
 def test_an_engine_that_overlooks_the_coming_window_is_caught(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Closing, what, lambda *_: None if what == "most" else True)
