@@ -80,7 +80,7 @@ $(COMPILED): $(DEV) $(shell find tests -name '*.py')
 demo: setup ## the main job: five sites on this machine, 200 jobs, one histogram in demo-out/
 	$(BIN)/diana demo $(DEMO)
 
-test: $(DEV) $(COMPILED) ## the rules: the same tests, seeds and examples each time; six minutes on two cores
+test: $(DEV) $(COMPILED) ## the rules: the same tests, seeds and examples each time; seven minutes on two cores
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "not wide" $(RULES) $(PYTEST)
 
 smoke: $(DEV) ## each real thing once: the demo, small grids, namespaces, Slurm, a browser, faults by seed (root; gets packages from apt)
