@@ -272,21 +272,24 @@ class SimLrm:
         if not self._alive:
             self._clock.after(SPAWNER_RESTART_S, self._lease_over, origin, until_s)
             return
+        told = []
         for claim in self._under(origin):
             if claim.started_s < 0:
                 self._end(claim, Outcome.LEASE_OVER, 0)
-            else:
-                claim.verdict = claim.verdict or Outcome.LEASE_OVER
-        self._clock.at(until_s + GRACE_S, self._grace_over, origin)
+            elif claim.verdict is None:
+                claim.verdict = Outcome.LEASE_OVER
+                told.append(claim)
+        if told:
+            self._clock.at(until_s + GRACE_S, self._grace_over, told)
         self._fill()
 
-    def _grace_over(self, origin: str) -> None:
-        """Kill what was told to stop and runs."""
+    def _grace_over(self, told: list[_Claim]) -> None:
+        """Kill those that were told to stop and run."""
         if not self._alive:
-            self._clock.after(SPAWNER_RESTART_S, self._grace_over, origin)
+            self._clock.after(SPAWNER_RESTART_S, self._grace_over, told)
             return
-        for claim in self._under(origin):
-            if claim.verdict is Outcome.LEASE_OVER:
+        for claim in told:
+            if claim.ended_s < 0:
                 self._end(claim, Outcome.LEASE_OVER, TERM_EXIT)
         self._fill()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from diana.engine.journal.effects import Go, KillRuns, SaveRuns, StageIn, Start
+from diana.engine.journal.effects import Go, KillRuns, RenewLease, SaveRuns, StageIn, Start
 from diana.engine.journal.events import AtBarrier, Event, JobsEnded, LrmLost, LrmReady, Run, StageDone
 from diana.model.data import DataFile, Fetch
 from diana.model.facts import Outcome
@@ -41,11 +41,11 @@ class Bench:
     def ready(self) -> LrmReady:
         return [e for e in self.heard if isinstance(e, LrmReady)][-1]
 
-    def start(self, indices: str, processors: int = 1, barrier_s: float = 0.0) -> None:
+    def start(self, indices: str, processors: int = 1, barrier_s: float = 0.0, lease: str = "") -> None:
         spec = GroupSpec(resources=Resources(processors=processors))
         chosen = IndexSet.parse(indices)
         session = self.ready().session
-        name = {"subgroup": SUBGROUP, "epoch": 1, "owner": "u@v"}
+        name = {"subgroup": SUBGROUP, "epoch": 1, "owner": "u@v", "lease": lease}
         self.lrm.start(Start(session=session, spec=spec, indices=chosen, barrier_s=barrier_s, **name))  # type: ignore[arg-type]
 
     def go(self, indices: str) -> None:
@@ -167,6 +167,18 @@ def test_a_killed_run_ends_cancelled_whether_it_started_or_not(kind: str) -> Non
     assert bench.ends() == [(1, Outcome.CANCELLED), (3, Outcome.CANCELLED)]
     bench.clock.run_until(20.0)
     assert bench.ends()[2:] == [(0, Outcome.DONE), (2, Outcome.DONE)]
+
+
+def test_who_is_told_to_stop_under_a_later_lease_has_the_whole_grace(kind: str) -> None:
+    bench = Bench(kind)
+    for until_s, index in ((2.0, "0"), (4.0, "1")):
+        bench.lrm.lease(RenewLease(origin=SITE, until_s=until_s))
+        bench.start(index, lease=SITE)
+        bench.clock.run_until(until_s + 1.0)
+    bench.clock.run_until(7.5)
+    assert bench.ends() == [(0, Outcome.LEASE_OVER)]
+    bench.clock.run_until(8.5)
+    assert bench.ends() == [(0, Outcome.LEASE_OVER), (1, Outcome.LEASE_OVER)]
 
 
 def test_a_dead_spawner_leaves_running_jobs_unknown_and_unstarted_claims_void(kind: str) -> None:
