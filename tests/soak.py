@@ -27,6 +27,7 @@ from tests.packages import install
 OUT = Path("build/soak")
 GRACE_S = 60.0
 """Seconds that a part has to end, and to tell of what it did, once the time is over."""
+CLUSTERS = ("netns", "slurm", "gridengine", "containers", "mpi")
 REAL = ("tests/e2e", "tests/real", "tests/clusters", "tests/web", "tests/smoke")
 
 
@@ -54,10 +55,8 @@ PARTS: dict[str, Part] = {
     "real": Part(("-n2", "--dist=loadfile", "--timeout=400", "-m", "not alone", "tests/real"), packages=("processes",)),
     "alone": Part(("--timeout=400", "-m", "alone", "tests/real"), packages=("processes",)),
     "web": Part(("--timeout=240", "tests/web"), packages=("browser",)),
-    "clusters": Part(
-        ("--timeout=580", "-m", "not wide", "tests/clusters"),
-        packages=("netns", "slurm", "gridengine", "containers", "mpi"),
-    ),
+    "clusters": Part(("--timeout=580", "-m", "not wide", "tests/clusters"), packages=CLUSTERS),
+    "rough": Part(("--timeout=580", "-m", "wide", "tests/clusters"), packages=CLUSTERS),
     "netns": Part(command=("make", "test-netns"), packages=("netns",)),
     "compose": Part(command=("make", "test-compose"), packages=("docker",)),
     "torture": Part(command=("make", "torture", "SEEDS=1000", "KILLS=50", "JOBS=1000"), packages=("processes",)),
