@@ -75,7 +75,7 @@ def wait(core: Context, asked: QuoteRequest, run_s: float, lanes: int) -> Wait:
         first_s = max(first_s, use.slots.starts_s(count, before_s))
         work_s = asked.jobs * run_s * use.total / lanes
         end_s = max(end_s, first_s + run_s, use.slots.starts_s(1, before_s + work_s))
-    end_s = maintenance.around(core, first_s, end_s, run_s, asked.time_limit_s or run_s)[1]
+    end_s = maintenance.around(core, first_s, end_s, run_s, holds_s(asked, run_s))[1]
     lost_s = max(0.0, end_s - max(run_s, asked.jobs * run_s / lanes))
     if lost_s == inf:
         return Wait(inf, inf, inf, jobs_ahead, place.priority)
@@ -226,6 +226,12 @@ def guessed_s(core: Context, asked: QuoteRequest) -> float:
     """Return the run time of a job nobody has seen here: as declared, else the default."""
     settings = core.state.settings
     return (asked.work_s or settings.default_work_s) / settings.speed
+
+
+def holds_s(asked: QuoteRequest, run_s: float) -> float:
+    """Return how long before a window such jobs begin at the latest, which run `run_s`."""
+    takes_s = asked.time_limit_s or run_s
+    return min(takes_s, asked.begins_before_s or takes_s)
 
 
 def each_s(core: Context, asked: QuoteRequest) -> float:

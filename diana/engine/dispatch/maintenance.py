@@ -22,7 +22,7 @@ from diana.engine.site.context import Context
 from diana.engine.site.timers import CustodyTimer, SiteTimer
 from diana.model.durations import seconds
 from diana.model.ids import MAIN_MACHINE
-from diana.model.job.spec import CheckpointSpec
+from diana.model.job.spec import CheckpointSpec, GroupSpec
 from diana.model.maintenance import MOST_WINDOWS, Window
 from diana.model.views.views import Ok
 from diana.policy.grads.rescheduling import RESTART_S, SAVE_S
@@ -102,10 +102,23 @@ def takes_s(core: Context, custody: Custody) -> float:
 def least_s(custody: Custody, takes_s: float) -> float:
     """Return how long before a window its jobs begin at the latest, which take `takes_s`: one that saves its state, and
     goes on from there, need not end before it. A gang does, since what stops it must reach all its sites."""
-    checkpoint = custody.spec.checkpoint
-    if checkpoint is None or custody.spec.is_gang:
-        return takes_s
-    return policy.begins_before_s(takes_s, saves_s(checkpoint), SAVE_S + RESTART_S)
+    return min(takes_s, begins_before_s(custody.spec) or takes_s)
+
+
+def begins_before_s(spec: GroupSpec) -> float:
+    """Return how long before a window a job begins at the latest that saves its state and goes on from there; 0: it has
+    to end before it."""
+    if spec.checkpoint is None or spec.is_gang:
+        return 0.0
+    return policy.begins_before_s(saves_s(spec.checkpoint), SAVE_S + RESTART_S)
+
+
+def open_s(core: Context, holds_s: float) -> float:
+    """Return for how many seconds from now jobs may begin here that begin so long before a window at the latest. inf:
+    none is planned; negative: none begins any more."""
+    if not core.calendar.ahead():
+        return inf
+    return core.calendar.last_of(core.workers.names) - core.now - holds_s
 
 
 def saves_s(checkpoint: CheckpointSpec) -> float:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from math import ceil, inf
 
 from diana.engine.dispatch import capacity as dispatch_capacity
-from diana.engine.dispatch import forecast, licences
+from diana.engine.dispatch import forecast, licences, maintenance
 from diana.engine.dispatch.capacity import PromisedCapacity
 from diana.engine.messages.messages import QuoteRequest
 from diana.engine.messages.migration import RoomGrant, RoomRequest
@@ -20,6 +20,7 @@ from diana.model.ids import SiteId, SubgroupId
 from diana.model.job import software
 from diana.model.job.licences import among
 from diana.model.trust.principal import Principal
+from diana.model.words import counted
 from diana.policy.migration import capacity
 from diana.policy.queueing.forecast import Slots
 from diana.policy.trust.authorise import Action, authorise
@@ -85,6 +86,10 @@ def _startable(core: Context, asked: QuoteRequest, gain_s: float) -> capacity.Gr
     run_s = max(LEAST_RUN_S, run.mean_s if run.seen else forecast.guessed_s(core, asked))
     place = forecast.place_of(core, asked)
     slots, given_s = dispatch_capacity.slots_of(core)
+    # None comes that would have to wait here for the end of a window.
+    open_s = maintenance.open_s(core, forecast.holds_s(asked, run_s))
+    if closes_first := open_s < gain_s:
+        gain_s = max(0.0, open_s)
     starts = _starts(slots, given_s + place.work_ahead_s, run_s, gain_s)
     most = min(asked.jobs, dispatch_capacity.room(core, asked))
     # Jobs that others were promised room for may want the same GPUs and licences.
@@ -99,13 +104,17 @@ def _startable(core: Context, asked: QuoteRequest, gain_s: float) -> capacity.Gr
             place, whose, licences.weights(core, name), dispatch_capacity.untaken(core)
         )
         most = min(most, max(0, _starts(use.slots, ahead_s, run_s, gain_s) // count - promised))
-    return capacity.grant(
-        most,
+    granted = capacity.grant(
+        most if open_s >= 0 else 0,
         asked.processors,
         gain_s,
         free_processors=max(0, starts),
         promised_processors=core.book(PromisedCapacity).rooms.total(core.now),
     )
+    if closes_first and granted.jobs < asked.jobs:
+        some = counted(granted.jobs, "job") if granted.jobs else "none"
+        return granted._replace(reason=f"can start {some} that would end before the {core.calendar.notice}")
+    return granted
 
 
 def _starts(slots: Slots, ahead_s: float, run_s: float, gain_s: float) -> int:

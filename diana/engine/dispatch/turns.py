@@ -7,10 +7,10 @@ Volatile: a call is a request and no promise, and an origin tells a site that re
 from __future__ import annotations
 
 from itertools import islice
-from math import inf
+from math import inf, isfinite
 from typing import NamedTuple
 
-from diana.engine.dispatch import capacity, forecast, wide_places
+from diana.engine.dispatch import capacity, forecast, maintenance, wide_places
 from diana.engine.guard import guard
 from diana.engine.guard.programs import Program
 from diana.engine.journal.state import Custody, CustodyKey
@@ -150,7 +150,8 @@ def _sane(told: Reserve) -> bool:
     counts = 0 <= told.jobs <= MOST_JOBS and 0 <= told.share <= WHOLE * told.jobs
     sizes = 1 <= told.processors <= MOST_PROCESSORS and 0 <= told.gpus <= MOST_PROCESSORS
     sizes = sizes and min(told.memory_bytes, told.scratch_bytes) >= 0
-    return counts and sizes and 0 <= told.stage_s <= MOST_S and 0 <= told.work_s <= MOST_S
+    times = (told.stage_s, told.work_s, told.begins_before_s)
+    return counts and sizes and all(0 <= some_s <= MOST_S for some_s in times)
 
 
 def drop(core: Context, group: GroupId) -> None:
@@ -220,6 +221,7 @@ def _like(told: Reserve) -> QuoteRequest:
         software=software.asked(told.software),
         program=told.program,
         group=told.group,
+        begins_before_s=told.begins_before_s,
     )
 
 
@@ -294,7 +296,12 @@ def _due(core: Context, one: Reserved, entry: QueueEntry, slots: Slots, ahead: h
     """Return the turn of a reservation. `places`: processors of the jobs that have a place here, which `ahead` counts
     too."""
     peer = core.view.peers.get(one.origin)
-    until_s = horizon.seconds(one.told.stage_s, (peer.rtt_s or 0.0) if peer is not None else 0.0)
+    # Nothing is called for that would have to wait here for the end of a window.
+    asked = _like(one.told)
+    open_s = maintenance.open_s(core, forecast.holds_s(asked, entry.run_s))
+    if open_s < 0:
+        return _Due(0, REST_S)
+    until_s = min(open_s, horizon.seconds(one.told.stage_s, (peer.rtt_s or 0.0) if peer is not None else 0.0))
     jobs = horizon.fitting(slots, entry.processors, entry.run_s, ahead, until_s)
     if jobs:
         more_s = until_s + horizon.batch_s(entry.run_s)
@@ -305,13 +312,15 @@ def _due(core: Context, one: Reserved, entry: QueueEntry, slots: Slots, ahead: h
     if not jobs and entry.processors > 1 and not ahead.processors:
         # Nothing waits before it: it gets a place here once that is worth it, and narrow jobs do not pass it for ever.
         drains_s = slots.starts_s(entry.processors, ahead.work_s)
-        if not horizon.is_worth_a_place(drains_s, core.now - one.told.submitted_s):
+        if drains_s > open_s or not horizon.is_worth_a_place(drains_s, core.now - one.told.submitted_s):
             return _Due(0, max(SOON_S, drains_s - until_s))
         jobs = 1
-    if not jobs or capacity.rejection(core, _like(one.told), for_peer=one.origin != core.site):
+    if not jobs or capacity.rejection(core, asked, for_peer=one.origin != core.site):
         return _Due(0, max(SOON_S, slots.starts_s(entry.processors, ahead.work_s) - until_s), fits=False)
     jobs = min(one.callable(), max(jobs, horizon.chunk(one.told.share, WHOLE)))
-    guarded = _guarded(core, one.told.group, _like(one.told))
+    if isfinite(open_s):
+        jobs = min(jobs, max(1, horizon.fitting(slots, entry.processors, entry.run_s, ahead, open_s)))
+    guarded = _guarded(core, one.told.group, asked)
     if guarded is None or guarded >= jobs:
         return _Due(jobs, REST_S)
     opens_s = guard.opens_s(core, one.told.group)
@@ -467,7 +476,10 @@ def startable(core: Context, asked: QuoteRequest) -> int:
     kept = wide_places.behind(core, place.least)
     before_s = place.work_ahead_s + given_s + work_s + kept.work_s
     ahead = horizon.Ahead(place.processors_ahead + processors + kept.processors, before_s)
-    until_s = horizon.seconds(0.0, 0.0) + horizon.batch_s(each_s)
+    open_s = maintenance.open_s(core, forecast.holds_s(asked, each_s))
+    until_s = min(open_s, horizon.seconds(0.0, 0.0) + horizon.batch_s(each_s))
+    if until_s < 0:
+        return 0
     fitting = min(asked.jobs, horizon.fitting(slots, asked.processors, each_s, ahead, until_s))
     guarded = _guarded(core, GroupId(asked.group), asked)
     return fitting if guarded is None else min(fitting, guarded)

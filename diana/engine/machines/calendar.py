@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from math import inf
 from typing import NamedTuple
 
@@ -65,6 +65,11 @@ class Calendar:
     def closes_of(self, machine: str) -> float:
         """Return the site time at which that machine closes next, alone or with the whole site."""
         return min(self.closes_s, self._machines.get(machine, inf))
+
+    def last_of(self, machines: Callable[[], Iterable[str]]) -> float:
+        """Return the site time at which the last of its machines closes next. They are asked for only where some close
+        without the others."""
+        return max(map(self.closes_of, machines()), default=self.closes_s) if self._machines else self.closes_s
 
     def ahead(self) -> bool:
         """True if anything closes at a known time to come."""

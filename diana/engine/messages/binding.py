@@ -40,6 +40,7 @@ class Reserve(msgspec.Struct, frozen=True, kw_only=True):
     group_work_s: float = 0.0
     group_bytes: int = 0
     scratch_bytes: int = 0
+    begins_before_s: float = 0.0
 
 
 class TurnCall(msgspec.Struct, frozen=True, kw_only=True):

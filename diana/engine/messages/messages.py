@@ -193,6 +193,9 @@ class QuoteRequest(msgspec.Struct, frozen=True, kw_only=True):
     """True: tell when processors come free for such jobs (`Quote.coming`)."""
     kinds: bool = False
     """True: tell the kinds of machines (`Quote.kinds`)."""
+    begins_before_s: float = 0.0
+    """How long before a window of maintenance one begins at the latest that saves its state and goes on from there, in
+    seconds; 0: it has to end before it. An older release does not say."""
 
 
 class LinkEstimate(msgspec.Struct, frozen=True, array_like=True, gc=False):

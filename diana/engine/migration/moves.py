@@ -19,7 +19,7 @@ from diana.engine.migration.table import Asked, Export, LongerPause, MigrationBo
 from diana.engine.placement import candidates, recall
 from diana.engine.placement.draft import Draft, quote_request
 from diana.engine.placement.manifest import Manifest
-from diana.engine.site import run_times
+from diana.engine.placement.planning import demand_of
 from diana.engine.site.context import Context
 from diana.engine.site.timers import RequestTimer
 from diana.model.ids import GroupId, SiteId
@@ -30,7 +30,7 @@ from diana.policy.allocation import splitting
 from diana.policy.migration import plan as migration_plan
 from diana.policy.migration.migrants import Migrant, MigrantQuote, Move, Peer
 from diana.policy.pricing import cost
-from diana.policy.pricing.demand import Candidate, Demand
+from diana.policy.pricing.demand import Candidate
 from diana.policy.pricing.turnaround import Weights
 
 ROOMS_PER_BOOT = 10**9
@@ -77,21 +77,9 @@ def priced(
     """Return the costs of (one job, all of them) at each site that would take them."""
     settings = core.state.settings
     model, raw, weights = settings.cost_model, settings.cost_raw, Weights(**settings.cost_weights)
-
-    def demand(indices: IndexSet) -> Demand:
-        return Demand(
-            indices=indices,
-            processors=draft.spec.resources.processors,
-            work_s=draft.spec.resources.work_s or settings.default_work_s,
-            needs=manifest.needs(indices),
-            output_bytes=run_times.output_bytes(core, draft.spec, draft.owner),
-            executable_bytes=float(len(draft.spec.script.encode())),
-            max_subgroup=settings.max_subgroup,
-        )
-
-    one = demand(draft.indices.take(1)[0])
-    rows = splitting.decide(one, some, core.now, model=model, weights=weights, raw=raw).decision.candidates
-    return {row.site: row for row in rows}, {row.site: row for row in cost.whole(demand(draft.indices), some)}
+    first, every = (demand_of(core, draft, jobs, manifest, 0) for jobs in (draft.indices.take(1)[0], draft.indices))
+    rows = splitting.decide(first, some, core.now, model=model, weights=weights, raw=raw).decision.candidates
+    return {row.site: row for row in rows}, {row.site: row for row in cost.whole(every, some)}
 
 
 def _migrant(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from diana.engine.dispatch import maintenance
 from diana.engine.journal.effects import Refusal
 from diana.engine.journal.events import LookedUp, SubmitChain, SubmitGroup
 from diana.engine.journal.state import Group
@@ -253,6 +254,7 @@ def quote_request(draft: Draft, part: int = 0) -> QuoteRequest:
         memory_bytes=need.memory_bytes,
         gpus=gpus,
         scratch_bytes=need.scratch_bytes,
+        begins_before_s=maintenance.begins_before_s(draft.spec),
         # Gangs are placed one by one.
         jobs=min(len(draft.indices), draft.spec.gang_size) if draft.spec.is_gang else len(draft.indices),
         refs=draft.stretches[part],

@@ -252,4 +252,5 @@ def _word(core: Context, group: Group, waiting: WaitingGroup, site: SiteId, told
         program=asked.program,
         group_work_s=asked.group_work_s,
         group_bytes=asked.group_bytes,
+        begins_before_s=asked.begins_before_s,
     )

@@ -10,10 +10,10 @@ USEFUL = 4.0
 a fifth of the processors' time is lost."""
 
 
-def begins_before_s(takes_s: float, save_s: float, cost_s: float) -> float:
-    """Return how long before a closing a job begins at the latest that takes `takes_s`. It is stopped at a checkpoint
-    `save_s` before the closing; `cost_s`: seconds that its stop and its restart cost."""
-    return min(takes_s, save_s + USEFUL * cost_s)
+def begins_before_s(save_s: float, cost_s: float) -> float:
+    """Return how long before a closing a job begins at the latest, however long it takes, which is stopped at a
+    checkpoint `save_s` before the closing. `cost_s`: seconds that its stop and its restart cost."""
+    return save_s + USEFUL * cost_s
 
 
 def around(

@@ -258,7 +258,7 @@ class Gossip(_message.Message):
     def __init__(self, entries: _Optional[_Iterable[_Union[Summary, _Mapping]]] = ..., ages_s: _Optional[_Iterable[float]] = ..., rumours: _Optional[_Iterable[_Union[Rumour, _Mapping]]] = ..., digest: _Optional[_Iterable[_Union[Rumour, _Mapping]]] = ..., asks: _Optional[_Iterable[str]] = ..., asks_all: _Optional[bool] = ...) -> None: ...
 
 class QuoteRequest(_message.Message):
-    __slots__ = ("quote", "processors", "memory_bytes", "jobs", "refs", "gpus", "owner", "template", "work_s", "part", "urls", "raised", "software", "time_limit_s", "behind", "program", "group", "group_work_s", "group_bytes", "scratch_bytes", "coming", "kinds")
+    __slots__ = ("quote", "processors", "memory_bytes", "jobs", "refs", "gpus", "owner", "template", "work_s", "part", "urls", "raised", "software", "time_limit_s", "behind", "program", "group", "group_work_s", "group_bytes", "scratch_bytes", "coming", "kinds", "begins_before_s")
     QUOTE_FIELD_NUMBER: _ClassVar[int]
     PROCESSORS_FIELD_NUMBER: _ClassVar[int]
     MEMORY_BYTES_FIELD_NUMBER: _ClassVar[int]
@@ -281,6 +281,7 @@ class QuoteRequest(_message.Message):
     SCRATCH_BYTES_FIELD_NUMBER: _ClassVar[int]
     COMING_FIELD_NUMBER: _ClassVar[int]
     KINDS_FIELD_NUMBER: _ClassVar[int]
+    BEGINS_BEFORE_S_FIELD_NUMBER: _ClassVar[int]
     quote: int
     processors: int
     memory_bytes: int
@@ -303,7 +304,8 @@ class QuoteRequest(_message.Message):
     scratch_bytes: int
     coming: bool
     kinds: bool
-    def __init__(self, quote: _Optional[int] = ..., processors: _Optional[int] = ..., memory_bytes: _Optional[int] = ..., jobs: _Optional[int] = ..., refs: _Optional[_Iterable[str]] = ..., gpus: _Optional[int] = ..., owner: _Optional[str] = ..., template: _Optional[str] = ..., work_s: _Optional[float] = ..., part: _Optional[int] = ..., urls: _Optional[_Iterable[str]] = ..., raised: _Optional[bool] = ..., software: _Optional[_Iterable[str]] = ..., time_limit_s: _Optional[float] = ..., behind: _Optional[bool] = ..., program: _Optional[str] = ..., group: _Optional[str] = ..., group_work_s: _Optional[float] = ..., group_bytes: _Optional[int] = ..., scratch_bytes: _Optional[int] = ..., coming: _Optional[bool] = ..., kinds: _Optional[bool] = ...) -> None: ...
+    begins_before_s: float
+    def __init__(self, quote: _Optional[int] = ..., processors: _Optional[int] = ..., memory_bytes: _Optional[int] = ..., jobs: _Optional[int] = ..., refs: _Optional[_Iterable[str]] = ..., gpus: _Optional[int] = ..., owner: _Optional[str] = ..., template: _Optional[str] = ..., work_s: _Optional[float] = ..., part: _Optional[int] = ..., urls: _Optional[_Iterable[str]] = ..., raised: _Optional[bool] = ..., software: _Optional[_Iterable[str]] = ..., time_limit_s: _Optional[float] = ..., behind: _Optional[bool] = ..., program: _Optional[str] = ..., group: _Optional[str] = ..., group_work_s: _Optional[float] = ..., group_bytes: _Optional[int] = ..., scratch_bytes: _Optional[int] = ..., coming: _Optional[bool] = ..., kinds: _Optional[bool] = ..., begins_before_s: _Optional[float] = ...) -> None: ...
 
 class LinkEstimate(_message.Message):
     __slots__ = ("site", "rtt_s", "bytes_per_s", "jitter_s", "loss", "error", "age_s", "backlog_bytes", "predictor", "samples")
@@ -602,7 +604,7 @@ class RoomRequest(_message.Message):
     def __init__(self, room: _Optional[int] = ..., jobs: _Optional[int] = ..., gain_s: _Optional[float] = ..., processors: _Optional[int] = ..., memory_bytes: _Optional[int] = ..., gpus: _Optional[int] = ..., owner: _Optional[str] = ..., template: _Optional[str] = ..., work_s: _Optional[float] = ..., urls: _Optional[_Iterable[str]] = ..., software: _Optional[_Iterable[str]] = ..., behind: _Optional[bool] = ..., group_work_s: _Optional[float] = ..., group_bytes: _Optional[int] = ..., scratch_bytes: _Optional[int] = ...) -> None: ...
 
 class Reserve(_message.Message):
-    __slots__ = ("group", "seq", "jobs", "share", "called", "processors", "submitted_s", "stage_s", "memory_bytes", "gpus", "owner", "template", "work_s", "time_limit_s", "urls", "software", "program", "group_work_s", "group_bytes", "scratch_bytes")
+    __slots__ = ("group", "seq", "jobs", "share", "called", "processors", "submitted_s", "stage_s", "memory_bytes", "gpus", "owner", "template", "work_s", "time_limit_s", "urls", "software", "program", "group_work_s", "group_bytes", "scratch_bytes", "begins_before_s")
     GROUP_FIELD_NUMBER: _ClassVar[int]
     SEQ_FIELD_NUMBER: _ClassVar[int]
     JOBS_FIELD_NUMBER: _ClassVar[int]
@@ -623,6 +625,7 @@ class Reserve(_message.Message):
     GROUP_WORK_S_FIELD_NUMBER: _ClassVar[int]
     GROUP_BYTES_FIELD_NUMBER: _ClassVar[int]
     SCRATCH_BYTES_FIELD_NUMBER: _ClassVar[int]
+    BEGINS_BEFORE_S_FIELD_NUMBER: _ClassVar[int]
     group: str
     seq: int
     jobs: int
@@ -643,7 +646,8 @@ class Reserve(_message.Message):
     group_work_s: float
     group_bytes: int
     scratch_bytes: int
-    def __init__(self, group: _Optional[str] = ..., seq: _Optional[int] = ..., jobs: _Optional[int] = ..., share: _Optional[int] = ..., called: _Optional[int] = ..., processors: _Optional[int] = ..., submitted_s: _Optional[float] = ..., stage_s: _Optional[float] = ..., memory_bytes: _Optional[int] = ..., gpus: _Optional[int] = ..., owner: _Optional[str] = ..., template: _Optional[str] = ..., work_s: _Optional[float] = ..., time_limit_s: _Optional[float] = ..., urls: _Optional[_Iterable[str]] = ..., software: _Optional[_Iterable[str]] = ..., program: _Optional[str] = ..., group_work_s: _Optional[float] = ..., group_bytes: _Optional[int] = ..., scratch_bytes: _Optional[int] = ...) -> None: ...
+    begins_before_s: float
+    def __init__(self, group: _Optional[str] = ..., seq: _Optional[int] = ..., jobs: _Optional[int] = ..., share: _Optional[int] = ..., called: _Optional[int] = ..., processors: _Optional[int] = ..., submitted_s: _Optional[float] = ..., stage_s: _Optional[float] = ..., memory_bytes: _Optional[int] = ..., gpus: _Optional[int] = ..., owner: _Optional[str] = ..., template: _Optional[str] = ..., work_s: _Optional[float] = ..., time_limit_s: _Optional[float] = ..., urls: _Optional[_Iterable[str]] = ..., software: _Optional[_Iterable[str]] = ..., program: _Optional[str] = ..., group_work_s: _Optional[float] = ..., group_bytes: _Optional[int] = ..., scratch_bytes: _Optional[int] = ..., begins_before_s: _Optional[float] = ...) -> None: ...
 
 class TurnCall(_message.Message):
     __slots__ = ("group", "call", "jobs", "stopped")

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from diana.engine.dispatch import turns
-from diana.engine.dispatch.turns import ANSWER_S, LAND_S, MOST_UNANSWERED, Turns
+from diana.engine.dispatch.turns import ANSWER_S, LAND_S, MISSES, MOST_UNANSWERED, Turns
 from diana.engine.guard import guard
 from diana.engine.journal import effects as fx
 from diana.engine.journal import events as ev
@@ -19,7 +19,8 @@ from diana.engine.placement.reservations import Reservations
 from diana.engine.queue.entries import WHOLE
 from diana.model.ids import GroupId, SiteId
 from diana.model.indexset import IndexSet
-from diana.model.job.spec import InputFile
+from diana.model.job.spec import CheckpointSpec, InputFile, Resources
+from diana.model.maintenance import Window
 from diana.model.views.views import GroupView, Ok
 from diana.policy.allocation.ahead import Lookout, Outlook, Rolls
 from diana.policy.binding.horizon import CHUNKS
@@ -406,6 +407,8 @@ def reservation(**changes: object) -> Reserve:
         {"processors": 0},
         {"stage_s": float("inf")},
         {"stage_s": -1.0},
+        {"begins_before_s": float("nan")},
+        {"begins_before_s": -1.0},
         {"gpus": -1},
     ],
     ids=str,
@@ -630,3 +633,125 @@ def test_a_group_is_looked_at_once_however_often_what_waits_is_priced_anew() -> 
         run_out(made, "alpha", 2)
         made.pass_time(2 * LONG_S)
     assert not core.to_place and seen == [20]
+
+
+# --- windows of maintenance ----------------------------------------------------------------------------------
+
+
+def closing(made: Grid, site: str, from_s: float, to_s: float = 9000.0) -> None:
+    now = made[site].engine.core.now
+    window = Window(from_wall_s=now + from_s, to_wall_s=now + to_s, reason="new switches")
+    made[site].handle(ev.CalendarTold(windows=(window,), wall_ahead_s=0.0))
+    made.settle()
+
+
+def test_jobs_that_would_outlast_the_site_are_not_bound_to_it_and_run_where_others_come_free() -> None:
+    made = grid(alpha=4, beta=4)
+    made["beta"].submit(spec(4, work_s=30.0, sites=("beta",)), 4)
+    closing(made, "alpha", 3600.0)
+    made["alpha"].submit(spec(4, work_s=4000.0), 4, 2)
+    made.settle()
+    assert unbound(made) == 4 and not made["alpha"].running
+    made.pass_time(30.0)
+    made["beta"].end(4)
+    made.settle()
+    assert len(made["beta"].running) == 4 and not unbound(made)
+
+
+@pytest.mark.parametrize(("limit_s", "begin"), [(60.0, 2), (68.0, 2), (71.0, 0), (4000.0, 0)])
+def test_a_site_calls_for_what_ends_before_it_closes_by_its_time_limit_and_for_nothing_else(
+    limit_s: float, begin: int
+) -> None:
+    made = grid(alpha=2, beta=2)
+    closing(made, "alpha", 50.0)
+    closing(made, "beta", 100.0)
+    made["beta"].submit(spec(2, work_s=30.0, sites=("beta",)), 2)
+    limited = msgspec.structs.replace(spec(6), resources=Resources(work_s=10.0, time_limit_s=limit_s))
+    made["alpha"].submit(limited, 6)
+    made.pass_time(30.0)
+    made["beta"].end(2)
+    made.settle()
+    assert (len(made["alpha"].began), len(made["beta"].began) - 2) == (0, begin)
+    assert unbound(made) == 6 - begin
+
+
+def beside_a_busy_site(slots: int) -> Grid:
+    """Beta has one slot, and it is taken for long."""
+    made = grid(alpha=slots, beta=1)
+    made["beta"].submit(spec(1, work_s=1e6, sites=("beta",)), 1)
+    made.settle()
+    return made
+
+
+def test_a_job_that_saves_its_state_is_called_though_the_site_closes_before_it_ends() -> None:
+    made = beside_a_busy_site(1)
+    closing(made, "alpha", 3600.0)
+    saves = CheckpointSpec(paths=("state",), wait_s=5.0)
+    made["alpha"].submit(spec(1, work_s=30.0), 1)
+    made["alpha"].submit(spec(1, work_s=4000.0), 1)
+    made["alpha"].submit(msgspec.structs.replace(spec(1, work_s=4000.0), checkpoint=saves), 1)
+    made.pass_time(30.0)
+    made["alpha"].end(1)
+    made.settle()
+    assert [run.subgroup for run in made["alpha"].began] == ["alpha-1/0", "alpha-3/0"]
+
+
+def test_groups_that_would_outlast_the_site_hold_up_nobody_behind_them() -> None:
+    made = beside_a_busy_site(1)
+    closing(made, "alpha", 3600.0)
+    made["alpha"].submit(spec(1, work_s=30.0), 1)
+    for _ in range(MISSES + 1):
+        made["alpha"].submit(spec(1, work_s=4000.0), 1)
+    made.pass_time(10.0)
+    made["alpha"].submit(spec(1, work_s=20.0), 1)
+    made.pass_time(20.0)
+    made["alpha"].end(1)
+    made.settle()
+    assert [run.subgroup for run in made["alpha"].began] == ["alpha-1/0", f"alpha-{MISSES + 3}/0"]
+
+
+def test_no_more_of_a_large_group_is_called_than_begins_before_the_site_closes() -> None:
+    made = beside_a_busy_site(2)
+    closing(made, "alpha", 45.0)
+    jobs = 20 * CHUNKS
+    limited = msgspec.structs.replace(spec(jobs), resources=Resources(work_s=20.0, time_limit_s=20.0))
+    made["alpha"].submit(limited, jobs)
+    for _ in range(2):
+        made.pass_time(20.0)
+        made["alpha"].end(2)
+        made.settle()
+    assert len(made["alpha"].began) == 4 and unbound(made) == jobs - 4
+
+
+def test_a_wide_job_gets_no_place_where_it_would_begin_too_late_to_end_before_the_site_closes() -> None:
+    made = grid(alpha=2, beta=2)
+    made["beta"].submit(spec(2, work_s=1e6, sites=("beta",)), 2)
+    wide = msgspec.structs.replace(spec(1), resources=Resources(processors=2, work_s=50.0))
+    made["alpha"].submit(spec(2, work_s=500.0, sites=("alpha",)), 2)
+    made["alpha"].submit(wide, 1)
+    made.pass_time(400.0)
+    closing(made, "alpha", 140.0)
+    made.pass_time(75.0)
+    assert len(made["alpha"].group("alpha-2").unplaced) == 1
+
+
+@pytest.mark.parametrize(("run_s", "called"), [(50.0, 1), (70.0, 0)])
+def test_jobs_whose_inputs_take_long_are_not_called_to_begin_too_late(run_s: float, called: int) -> None:
+    """The one slot comes free in 40 s, and the site closes in 100 s."""
+    made = grid(alpha=1, beta=1, gamma=1)
+    beta = made["beta"]
+    beta.submit(spec(1, work_s=40.0, sites=("beta",)), 1)
+    closing(made, "beta", 100.0)
+    receive(beta, "gamma", reservation(jobs=1, share=1000, stage_s=60.0, work_s=run_s))
+    made.pass_time(1.0)
+    assert len(beta.engine.core.book(Turns).calling) == called
+
+
+def test_a_window_of_one_machine_keeps_no_job_from_the_others() -> None:
+    made = grid(alpha=2)
+    now = made["alpha"].engine.core.now
+    window = Window(from_wall_s=now + 50.0, to_wall_s=now + 500.0, machines=("m1",))
+    made["alpha"].handle(ev.CalendarTold(windows=(window,), wall_ahead_s=0.0))
+    made["alpha"].submit(spec(3, work_s=LONG_S), 3)
+    made.settle()
+    assert len(made["alpha"].running) == 2

@@ -6,10 +6,12 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from diana.engine.dispatch import promised_capacity
 from diana.engine.journal import effects as fx
 from diana.engine.journal import events as ev
 from diana.engine.journal import records as r
-from diana.model.ids import group_of
+from diana.engine.messages.migration import RoomRequest
+from diana.model.ids import SiteId, group_of
 from diana.model.indexset import IndexSet
 from diana.model.job.spec import Resources
 from diana.model.maintenance import Window
@@ -117,6 +119,20 @@ def test_a_quote_waits_for_the_end_of_a_window_that_the_jobs_do_not_fit_before()
     assert [group_of(run.subgroup) for run in beta.started] == ["alpha-2"]
     assert all(part.site == "alpha" for part in alpha.group("alpha-3").subgroups.values())
     assert all(part.site == "beta" for part in alpha.group("alpha-2").subgroups.values())
+
+
+def test_room_is_kept_for_jobs_of_others_that_end_before_the_site_closes() -> None:
+    grid = Grid(alpha=4, beta=1)
+    announce(grid["alpha"], (100.0, 1000.0))
+    asked = RoomRequest(room=1, jobs=6, processors=1, owner=ALICE.name, work_s=60.0, gain_s=500.0)
+    granted = promised_capacity.keep(grid["alpha"].engine.core, SiteId("beta"), asked)
+    assert granted.jobs == 4
+    assert granted.reason.startswith("can start 4 jobs that would end before the maintenance from "), granted.reason
+    granted = promised_capacity.keep(
+        grid["alpha"].engine.core, SiteId("beta"), msgspec.structs.replace(asked, room=2, work_s=101.0)
+    )
+    assert granted.jobs == 0
+    assert granted.reason.startswith("can start none that would end before the maintenance"), granted.reason
 
 
 def test_an_operator_announces_and_withdraws_and_a_restart_remembers() -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import msgspec
 
+from diana.engine.dispatch.forecast import holds_s
 from diana.engine.journal import effects as fx
 from diana.engine.journal import events as ev
+from diana.engine.messages.messages import QuoteRequest
 from diana.model.facts import Outcome, OutputFile
 from diana.model.ids import MAIN_MACHINE
 from diana.model.job.checkpoint import folder_of
@@ -60,8 +62,9 @@ def stop(site: Site) -> None:
 
 
 def test_the_least_work_is_a_few_times_what_the_stop_costs_and_never_more_than_the_job() -> None:
-    assert begins_before_s(1000.0, ASKED_S, 10.0) == ASKED_S + USEFUL * 10.0 == LEAST_S
-    assert begins_before_s(12.0, ASKED_S, 10.0) == 12.0
+    assert begins_before_s(ASKED_S, 10.0) == ASKED_S + USEFUL * 10.0 == LEAST_S
+    asked = QuoteRequest(quote=0, processors=1, memory_bytes=0, jobs=1, refs=(), begins_before_s=LEAST_S)
+    assert [holds_s(asked, run_s) for run_s in (1000.0, 12.0)] == [LEAST_S, 12.0]
 
 
 def test_a_job_that_saves_begins_before_a_window_that_it_will_not_finish_before_and_another_does_not() -> None:

@@ -21,6 +21,7 @@ from diana.engine.messages import migration as mm
 from diana.engine.migration import surplus
 from diana.model.ids import GroupId, SiteId, SubgroupId
 from diana.model.indexset import IndexSet
+from diana.model.views.decision import JobClass
 from diana.model.views.views import Explanation
 from diana.policy.migration.plan import RAISE
 from tests.engine.bench import Grid, Post
@@ -371,13 +372,13 @@ def test_the_window_forgets_and_the_reason_says_what_it_saw() -> None:
 # --- staged inputs ------------------------------------------------------------------------------------------
 
 
-def reading(size_bytes: int, **settings: object) -> Grid:
-    """Twelve jobs that read one file of alpha's wait at beta, which has it by now; then gamma comes."""
+def reading(size_bytes: int, job_class: JobClass = "", holder: str = "alpha", **settings: object) -> Grid:
+    """Twelve jobs that read one file of the holder's wait at beta, which has it by now; then gamma comes."""
     grid = Grid(settings, alpha=1, beta=1, gamma=4)
     grid.part("gamma")
     data = dataset("d", "f", size_bytes=size_bytes)
-    grid["alpha"].handle(AddDataset(request=90, principal=OPERATOR, dataset=data))
-    wanted = spec(12, work_s=LONG_S, not_sites=("alpha",))
+    grid[holder].handle(AddDataset(request=90, principal=OPERATOR, dataset=data))
+    wanted = spec(12, work_s=LONG_S, not_sites=("alpha",), job_class=job_class)
     grid["alpha"].submit(wanted, 12, refs=(("dataset:d/f", IndexSet.span(0, 12)),))
     assert all(entry.bound for entry in grid["beta"].engine.queues.entries.values()), "its inputs are there"
     grid.heal("gamma")
@@ -393,6 +394,12 @@ def test_jobs_whose_inputs_are_there_move_where_the_gain_pays_for_staging_them_a
 
 def test_jobs_whose_inputs_would_take_longer_than_the_gain_to_stage_again_stay() -> None:
     assert list(placed(reading(10**15))) == ["beta"]
+
+
+def test_a_move_goes_by_the_class_that_the_jobs_were_placed_by() -> None:
+    """By their size their data weigh nothing, and jobs that compute go to the idle site; jobs of class data stay."""
+    assert "gamma" in placed(reading(1000, holder="beta", cost_model="paper"))
+    assert list(placed(reading(1000, "data", holder="beta", cost_model="paper"))) == ["beta"]
 
 
 def test_in_paper_mode_what_has_its_inputs_is_bound() -> None:
