@@ -28,7 +28,9 @@ Real = NDArray[np.float64]
 
 FIELDS = 18
 CANCELLED = 5
-"""Value of field 11."""
+PARTIAL = (2, 3, 4)
+"""Values of field 11. A job that was stopped and went on has a line of its own and, after it, one of each partial
+execution, which go by its number: to be continued, the last of a job that completed, and of one that failed."""
 CHUNK_JOBS = 1 << 16
 _READ = (1, 2, 3, 4, 5, 8, 9, 11, 12, 13, 14, 15, 16, FIELDS)
 """Fields as the format numbers them, from 1, in the order of `_columns`; the last one only has to be there."""
@@ -63,6 +65,10 @@ class SwfColumns:
     def __len__(self) -> int:
         return len(self.line)
 
+    def partial(self) -> NDArray[np.bool_]:
+        """True where a line is of a partial execution, and no job."""
+        return np.isin(self.status, PARTIAL)
+
 
 def header_number(text: str) -> int | None:
     """A whole number as the header writes it; None for anything else."""
@@ -89,13 +95,14 @@ class SwfLog:
     def noticed(self) -> dict[str, int]:
         """Oddities of the file that did not hinder reading it; only counts that are not 0."""
         jobs = self.jobs
-        numbers = np.unique(jobs.number)
+        whole = jobs.number[~jobs.partial()]
+        numbers = np.unique(whole)
         found = {
             "missing_header": int(not self.header),
             "blank_lines": self.blank_lines,
             "unsorted_lines": int((np.diff(jobs.submit_s) < 0).sum()),
-            "missing_job_numbers": int(numbers[-1] - numbers[0]) + 1 - len(numbers),
-            "repeated_job_numbers": len(jobs) - len(numbers),
+            "missing_job_numbers": int(numbers[-1] - numbers[0]) + 1 - len(numbers) if len(numbers) else 0,
+            "repeated_job_numbers": len(whole) - len(numbers),
             "cancelled_that_ran": int(((jobs.status == CANCELLED) & (jobs.run_s > 0)).sum()),
             "ran_over_request": int(((jobs.requested_s > 0) & (jobs.run_s > jobs.requested_s)).sum()),
         }

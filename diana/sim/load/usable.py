@@ -40,6 +40,7 @@ def usable(log: swf.SwfLog, processors: int, partition: int | None = None) -> tu
 
     if partition is not None:
         leave_out("other_partition", jobs.partition != partition)
+    leave_out("partial_execution", jobs.partial())
     leave_out("cancelled", (jobs.status == swf.CANCELLED) & (jobs.run_s <= 0))
     leave_out("zero_run", jobs.run_s == 0)
     leave_out("unknown_run", jobs.run_s < 0)

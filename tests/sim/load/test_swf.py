@@ -168,6 +168,22 @@ def test_each_job_left_out_is_counted_under_the_first_reason_that_holds(tmp_path
     assert work.processors.tolist() == [16, 1, 1, 1]
 
 
+def test_partial_executions_are_no_jobs(tmp_path: Path) -> None:
+    """A job that was stopped and went on has a line of its own, and one of each stretch that it ran."""
+    stopped = [job(1, 0, run=30), *(job(1, 0, run=10, status=status) for status in (2, 2, 3))]
+    failed = [job(2, 5, run=20, status=0), job(2, 5, run=12, status=2), job(2, 5, run=8, status=4)]
+    log = swf.read(written(tmp_path, "; MaxProcs: 4\n" + "".join(stopped + failed)))
+    work, left_out = choose(log, 4)
+    assert work.run_s.tolist() == [30, 20] and left_out == {"partial_execution": 5}
+    assert "repeated_job_numbers" not in log.noticed()
+
+
+def test_a_log_of_partial_executions_alone_has_no_job(tmp_path: Path) -> None:
+    log = swf.read(written(tmp_path, job(1, 0, status=2) + job(9, 0, status=3)))
+    work, left_out = choose(log, 4)
+    assert len(work) == 0 and left_out == {"partial_execution": 2} and "missing_job_numbers" not in log.noticed()
+
+
 def test_a_partition_is_a_log_of_its_own(tmp_path: Path) -> None:
     log = swf.read(written(tmp_path, job(1, 0, partition=1) + job(2, 1, partition=2) + job(3, 2, partition=1)))
     work, left_out = choose(log, 4, partition=1)
@@ -191,7 +207,9 @@ def test_chosen_and_left_out_are_together_all_jobs(
     work, left_out = choose(log, processors, first)
     assert len(work) + sum(left_out.values()) == len(rows)
     usable = [
-        (s, k) for k, (s, r, a, q, _) in enumerate(rows) if s >= 0 and r > 0 and 0 < (q if q > 0 else a) <= processors
+        (s, k)
+        for k, (s, r, a, q, status) in enumerate(rows)
+        if status not in (2, 3, 4) and s >= 0 and r > 0 and 0 < (q if q > 0 else a) <= processors
     ]
     assert work.submit_s.tolist() == [s for s, _ in sorted(usable)][:first]
 
