@@ -117,12 +117,18 @@ def _ended(words: list[str], environment: dict[str, str], log: TextIO, until: fl
         )
     finally:
         signal.signal(signal.SIGINT, interrupted)
-    for patience, ending in ((until - time.monotonic(), signal.SIGINT), (GRACE_S, signal.SIGKILL)):
-        try:
-            return process.wait(max(0.0, patience)), ending is signal.SIGKILL
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, ending)
-    return process.wait(), True
+    try:
+        for patience, ending in ((until - time.monotonic(), signal.SIGINT), (GRACE_S, signal.SIGKILL)):
+            try:
+                return process.wait(max(0.0, patience)), ending is signal.SIGKILL
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, ending)
+        return process.wait(), True
+    except KeyboardInterrupt:
+        # It has a session of its own, so a terminal's Ctrl-C does not reach it.
+        os.killpg(process.pid, signal.SIGINT)
+        process.wait(GRACE_S)
+        raise
 
 
 def _said(environment: dict[str, str]) -> str:
@@ -179,12 +185,16 @@ def main(words: Sequence[str]) -> int:
     print(f"soak: fresh seeds from {seed} (again: make soak SEED={seed}); logs in {OUT}", flush=True)
     OUT.mkdir(parents=True, exist_ok=True)
     until = time.monotonic() + 60.0 * asked.minutes
-    rows = []
-    for name in asked.parts or PARTS:
-        rows.append(run(name, seed, until))
-        print(*list(told(rows[-1:]))[1:], sep="\n", flush=True)
+    rows: list[Row] = []
+    interrupted = False
+    try:
+        for name in asked.parts or PARTS:
+            rows.append(run(name, seed, until))
+            print(*list(told(rows[-1:]))[1:], sep="\n", flush=True)
+    except KeyboardInterrupt:
+        interrupted = True
     print("", *told(rows), sep="\n")
-    return int(any(row.failed or row.cut_short for row in rows))
+    return 130 if interrupted else int(any(row.failed or row.cut_short for row in rows))
 
 
 if __name__ == "__main__":

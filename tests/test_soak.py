@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import signal
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -67,6 +71,24 @@ def test_a_part_that_time_ends_is_told_as_such_and_fails_the_run(
     monkeypatch.setenv("hang", "1")
     assert soak.main(["--seed", "17", "--minutes", "0.02", "some", "fine"]) == 1
     assert "(time was over)" in capsys.readouterr().out
+
+
+def test_an_interrupt_ends_the_part_at_hand_and_tells_what_was_run(
+    room: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    long = "trap 'echo over > ended; exit' INT; echo > begun; while :; do sleep 0.1; done"
+    monkeypatch.setitem(soak.PARTS, "long", soak.Part(command=("sh", "-c", long)))
+
+    def interrupt() -> None:
+        while not (room / "begun").exists():
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    assert soak.main(["--seed", "17", "fine", "long"]) == 130
+    thread.join()
+    assert (room / "ended").exists() and "fine" in capsys.readouterr().out.splitlines()[-1]
 
 
 def test_a_part_that_is_none_is_refused(room: Path, capsys: pytest.CaptureFixture[str]) -> None:
