@@ -246,7 +246,7 @@ def _job_of_command(words: list[str], carried: str | None = None) -> dict[str, o
     from diana.jobfile.commandline import from_words
 
     try:
-        job = from_words(words)
+        job = from_words(words, lambda line: complain(f"command: {line}"))
     except ValueError as error:
         raise UsageError(f"command: {error}") from None
     if carried is not None:
