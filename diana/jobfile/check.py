@@ -1,12 +1,14 @@
-"""Check that the command exists. Done at submission, while its author is still there to mend a mistake."""
+"""Check that the command exists, and is none that only a shell would understand. Done at submission, while its author
+is still there to mend a mistake."""
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 
 from diana.model.job.spec import GroupSpec
-from diana.model.job.template import compile_template
+from diana.model.job.template import compile_template, quoted
 
 _SKIP = "or submit with --no-check-command if only other sites have it"
 
@@ -18,12 +20,30 @@ def missing_command(spec: GroupSpec, path: str) -> str | None:
     `path` is the PATH to search. None also when it cannot be checked: the command names a placeholder, or is looked for
     in an image or after modules were made ready.
     """
+    firsts = dict.fromkeys(each[0] for each in (spec.argv, *(each.argv for each in spec.components)) if each)
+    if not spec.script and (line := next(filter(None, (shell_line(first, path) for first in firsts)), None)):
+        return line
     if spec.container or spec.modules:
         return None
     if spec.script:
         return _missing_interpreter(spec.script)
-    firsts = dict.fromkeys((spec.argv[0], *(each.argv[0] for each in spec.components if each.argv)))
     return next((line for first in firsts if (line := _missing(spec, first, path))), None)
+
+
+def shell_line(first: str, path: str) -> str | None:
+    """Return one line when the first word of a command is a whole command line in quotes, else None. A path of a
+    program may hold blanks."""
+    head, *rest = first.split() or [""]
+    if first == head or os.path.isfile(first):
+        return None
+    if "/" in head and not (_SHELLS.search(first) or os.path.isfile(head) or shutil.which(head, path=path)):
+        return None
+    apart = " leave out its quotes, or" if rest and not _SHELLS.search(first) else ""
+    return f"command {quoted(first)}: is one word, with blanks;{apart} have a shell run it: sh -c {quoted(first)}"
+
+
+_SHELLS = re.compile(r"[|;<>&]")
+"""Characters that mean something to a shell alone, and are in no path that anybody has."""
 
 
 def _missing(spec: GroupSpec, first: str, path: str) -> str | None:

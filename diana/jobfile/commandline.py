@@ -125,7 +125,8 @@ def _names(command: list[str], count: int) -> tuple[list[str], list[str]]:
     """Return the swept names, one per list, and the command with its numbered placeholders turned into named ones."""
     found = list(dict.fromkeys(name for word in command for _, name in _placeholders(word)))
     if foreign := next((name for name in found if _OF_PARALLEL.fullmatch(name)), None):
-        mend = "write {index}, which counts from 0" if foreign in "##" else 'let a shell do it, as in "${1%.*}"'
+        mend = "leave it out" if foreign[0] in "=%" else 'let a shell cut it, as in "${1%.*}"'
+        mend = "write {index}, which counts from 0" if foreign[0] == "#" else mend
         raise ValueError(f"{{{foreign}}} of GNU parallel is not known here; {mend}")
     found = [name for name in found if name == "" or name.replace("_", "a").isalnum()]
     if not found:

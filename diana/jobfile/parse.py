@@ -129,7 +129,7 @@ def _parse(
         refs=refs,
         after=tuple(raw.group.after),
         notify=_notify(raw.group.notify),
-        notes=tuple(_left_to_the_shell(raw, parameters.names)),
+        notes=(*built.notes, *_left_to_the_shell(raw, parameters.names)),
     )
 
 
