@@ -23,13 +23,13 @@ FORMATS = ("toml", "yaml", "json", "script")
 
 
 class Written:
-    """A value that is no text, with its spelling."""
+    """A value that is no text, by its spelling and the way to read that."""
 
-    __slots__ = ("text", "value")
+    __slots__ = ("read", "text")
 
-    def __init__(self, text: str, value: Any) -> None:
+    def __init__(self, text: str, read: Callable[[str], Any]) -> None:
         self.text = text
-        self.value = value
+        self.read = read
 
 
 def read_text(content: bytes, source: str) -> str:
@@ -98,7 +98,7 @@ def _values(value: Any) -> Any:
         return [_values(item) for item in value]
     if isinstance(value, dict):
         return {name: _values(item) for name, item in value.items()}
-    return value.value if type(value) is Written else value
+    return value.read(value.text) if type(value) is Written else value
 
 
 _TOML = re.compile(
@@ -113,6 +113,7 @@ _TOML = re.compile(
 """The lexical parts of a TOML text that is in order: strings, comments, heads of tables, and bare values."""
 _RESPELT = re.compile(r"[+-]?0[xob]\w+|-0|\+\d[\d_]*|-?\d+_[\d_]+|\d[\d:.-]*[:-].*")
 """Whole numbers that Python writes otherwise, dates and times."""
+_MAY_BE_RESPELT = re.compile(r"0[xob]|\+\d|-0|\d_\d|\d-\d|\d:\d")
 
 
 def _toml_with_spelling(text: str) -> Any:
@@ -129,13 +130,13 @@ def _toml_with_spelling(text: str) -> Any:
         return f"{len(spellings) - 1}{marker}"
 
     def spelt(number: str) -> Written:
-        if number.endswith(marker) and (at := number.removesuffix(marker)).isdecimal():
-            return Written(spellings[int(at)], tomllib.loads(f"x = {spellings[int(at)]}")["x"])
-        return Written(number, float(number))
+        if number.endswith(marker):
+            return Written(spellings[int(number.removesuffix(marker))], lambda text: tomllib.loads(f"x = {text}")["x"])
+        return Written(number, float)
 
     # Errors are those of the text as it was written.
-    data = tomllib.loads(text, parse_float=spelt)
-    changed = _TOML.sub(marked, text)
+    data = tomllib.loads(text, parse_float=lambda number: Written(number, float))
+    changed = _TOML.sub(marked, text) if _MAY_BE_RESPELT.search(text) else text
     return tomllib.loads(changed, parse_float=spelt) if spellings else data
 
 
@@ -174,7 +175,9 @@ def _json(text: str, source: str) -> Any:
         if not _RESPELT_JSON.search(text):
             return data
         return json.loads(
-            text, parse_float=lambda number: Written(number, float(number)), parse_int=lambda n: Written(n, int(n))
+            text,
+            parse_float=lambda number: Written(number, float),
+            parse_int=lambda number: Written(number, int),
         )
     except msgspec.DecodeError:
         pass
@@ -214,10 +217,11 @@ class _Loader(yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader):  
         if not node.value:
             return None
         try:
-            return Written(node.value, _SPELT[node.tag](self, node))
+            value = _SPELT[node.tag](self, node)
         except ValueError:
             # It looks like a date or a number, and is none.
-            return Written(node.value, node.value)
+            value = node.value
+        return Written(node.value, lambda _: value)
 
 
 def _as_key(node: Any) -> Any:
