@@ -31,6 +31,36 @@ def test_a_command_that_is_there_or_may_be_passes(argv: tuple[str, ...], inputs:
     assert missing(*argv, inputs=inputs) is None
 
 
+@pytest.mark.parametrize(
+    ("first", "apart"),
+    [
+        ("echo {x} | wc -c", ""),
+        ("echo {x}", " leave out its quotes, or"),
+        ("echo hi > out.txt", ""),
+        ("nosuch -a {x}", " leave out its quotes, or"),
+        ("/bin/echo {x}", " leave out its quotes, or"),
+        ("cd /data && ./run {x}", ""),
+        ("./run.sh {x} > {x}.out", ""),
+        ("echo\t{x}", " leave out its quotes, or"),
+    ],
+)
+def test_a_command_line_in_quotes_is_told_how_a_shell_runs_it(first: str, apart: str) -> None:
+    line = f"command '{first}': is one word, with blanks;{apart} have a shell run it: sh -c '{first}'"
+    assert missing(first) == missing(first, "{y}") == line
+    spec = GroupSpec(argv=(first,), container="image")
+    assert missing_command(spec, "/usr/bin:/bin") == line, "an image has no such program either"
+    component = ComponentSpec(count=2, processors=1, argv=(first,))
+    assert missing_command(GroupSpec(argv=("sh",), components=(component,)), "/usr/bin:/bin") == line
+
+
+def test_a_program_whose_path_has_a_blank_is_one(tmp_path: Path) -> None:
+    (tmp_path / "my tool").touch(mode=0o755)
+    assert missing(f"{tmp_path}/my tool") is None
+    assert missing(f"{tmp_path}/my {{tool}}") is None
+    assert missing("./my tool", inputs=("my tool",)) is None
+    assert missing("sh", "-c", "echo {x} | wc") is None
+
+
 def test_what_is_looked_for_in_an_image_or_after_modules_cannot_be_told() -> None:
     assert missing_command(GroupSpec(argv=("/opt/tool",), container="image"), "") is None
     assert missing_command(GroupSpec(script="#!/no/python\n", modules=("python",)), "") is None
