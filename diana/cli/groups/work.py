@@ -375,6 +375,7 @@ COMMANDS = {
 diana submit sweep.toml
 diana submit --array 1-100%10 run.sh
 diana submit --wait -- ./sim --t {t} --seed {seed} ::: 300 310 ::: 1 2 3
+diana submit -- ./sim {name} {seed} ::: a b :::+ 17 42
 generate-jobs | diana submit --format json -
 diana submit --key nightly-2026-11-21 --parsable nightly.yaml
 """,
