@@ -6,11 +6,18 @@ from __future__ import annotations
 import os
 import re
 import shutil
+from collections.abc import Iterable
 
 from diana.model.job.spec import GroupSpec
 from diana.model.job.template import compile_template, quoted
 
 _SKIP = "or submit with --no-check-command if only other sites have it"
+
+
+def shell_command(spec: GroupSpec, path: str) -> str | None:
+    """Return one line when the first word of a command is a whole command line in quotes, whatever site is to run it;
+    else None."""
+    return None if spec.script else _first_line(shell_line(first, path) for first in _firsts(spec))
 
 
 def missing_command(spec: GroupSpec, path: str) -> str | None:
@@ -20,30 +27,36 @@ def missing_command(spec: GroupSpec, path: str) -> str | None:
     `path` is the PATH to search. None also when it cannot be checked: the command names a placeholder, or is looked for
     in an image or after modules were made ready.
     """
-    firsts = dict.fromkeys(each[0] for each in (spec.argv, *(each.argv for each in spec.components)) if each)
-    if not spec.script and (line := next(filter(None, (shell_line(first, path) for first in firsts)), None)):
-        return line
     if spec.container or spec.modules:
         return None
     if spec.script:
         return _missing_interpreter(spec.script)
-    return next((line for first in firsts if (line := _missing(spec, first, path))), None)
+    return _first_line(_missing(spec, first, path) for first in _firsts(spec))
 
 
-def shell_line(first: str, path: str) -> str | None:
-    """Return one line when the first word of a command is a whole command line in quotes, else None. A path of a
-    program may hold blanks."""
-    head, *rest = first.split() or [""]
-    if first == head or os.path.isfile(first):
-        return None
-    if "/" in head and not (_SHELLS.search(first) or os.path.isfile(head) or shutil.which(head, path=path)):
-        return None
-    apart = " leave out its quotes, or" if rest and not _SHELLS.search(first) else ""
-    return f"command {quoted(first)}: is one word, with blanks;{apart} have a shell run it: sh -c {quoted(first)}"
+def _firsts(spec: GroupSpec) -> list[str]:
+    commands = (spec.argv, *(each.argv for each in spec.components))
+    return list(dict.fromkeys(words[0] for words in commands if words))
+
+
+def _first_line(lines: Iterable[str | None]) -> str | None:
+    return next(filter(None, lines), None)
 
 
 _SHELLS = re.compile(r"[|;<>&]")
 """Characters that mean something to a shell alone, and are in no path that anybody has."""
+
+
+def shell_line(first: str, path: str) -> str | None:
+    """The same of a first word, as written. The path of a program may hold blanks."""
+    head = (first.split() or [""])[0]
+    if first == head or os.path.isfile(first.replace("{{", "{").replace("}}", "}")):
+        return None
+    needs_shell = _SHELLS.search(first) is not None
+    if "/" in head and not (needs_shell or shutil.which(head, path=path)):
+        return None
+    apart = "" if needs_shell else " leave out its quotes, or"
+    return f"command {quoted(first)}: is one word, with blanks;{apart} have a shell run it: sh -c {quoted(first)}"
 
 
 def _missing(spec: GroupSpec, first: str, path: str) -> str | None:

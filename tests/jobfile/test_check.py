@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from diana.jobfile.check import missing_command
+from diana.jobfile.check import missing_command, shell_command
 from diana.model.job.spec import ComponentSpec, GroupSpec, InputFile
 
 
@@ -46,19 +46,24 @@ def test_a_command_that_is_there_or_may_be_passes(argv: tuple[str, ...], inputs:
 )
 def test_a_command_line_in_quotes_is_told_how_a_shell_runs_it(first: str, apart: str) -> None:
     line = f"command '{first}': is one word, with blanks;{apart} have a shell run it: sh -c '{first}'"
-    assert missing(first) == missing(first, "{y}") == line
-    spec = GroupSpec(argv=(first,), container="image")
-    assert missing_command(spec, "/usr/bin:/bin") == line, "an image has no such program either"
     component = ComponentSpec(count=2, processors=1, argv=(first,))
-    assert missing_command(GroupSpec(argv=("sh",), components=(component,)), "/usr/bin:/bin") == line
+    for spec in (
+        GroupSpec(argv=(first,)),
+        GroupSpec(argv=(first, "{y}")),
+        GroupSpec(argv=(first,), container="image"),
+        GroupSpec(argv=("sh",), components=(component,)),
+    ):
+        assert shell_command(spec, "/usr/bin:/bin") == line
+    assert shell_command(GroupSpec(argv=(first,), script="#!/bin/sh\n"), "/usr/bin:/bin") is None
 
 
 def test_a_program_whose_path_has_a_blank_is_one(tmp_path: Path) -> None:
     (tmp_path / "my tool").touch(mode=0o755)
-    assert missing(f"{tmp_path}/my tool") is None
-    assert missing(f"{tmp_path}/my {{tool}}") is None
-    assert missing("./my tool", inputs=("my tool",)) is None
-    assert missing("sh", "-c", "echo {x} | wc") is None
+    (tmp_path / "my {own} tool").touch(mode=0o755)
+    for first in (f"{tmp_path}/my tool", f"{tmp_path}/my {{tool}}", f"{tmp_path}/my {{{{own}}}} tool", "./my tool"):
+        assert shell_command(GroupSpec(argv=(first,)), "/usr/bin:/bin") is None
+        assert missing(first, inputs=("my tool",)) is None
+    assert shell_command(GroupSpec(argv=("sh", "-c", "echo {x} | wc")), "/usr/bin:/bin") is None
 
 
 def test_what_is_looked_for_in_an_image_or_after_modules_cannot_be_told() -> None:
