@@ -167,9 +167,9 @@ def test_an_array_keeps_them_too_but_for_slurm_which_counts_by_numbers() -> None
     assert (script.sweep.axes[0].start, script.sweep.axes[0].stop, script.max_parallel) == (8, 11, 2)
 
 
-def test_a_million_numbers_with_zeros_travel_apart_from_the_group() -> None:
-    parsed = parse("group.command = 'e {x}'\nsweep.x = '0000001-1000000'")
-    assert parsed.jobs == 1_000_000
+def test_many_numbers_with_zeros_travel_apart_from_the_group() -> None:
+    parsed = parse("group.command = 'e {x}'\nsweep.x = '0000001-0200000'")
+    assert parsed.jobs == 200_000
     assert parsed.spec.sweep.axes == ()
     for text in ("sweep.x = '0000000-1000000'", "sweep.a = [1]\nsweep.x = '000001-100001'"):
         with pytest.raises(UsageError, match="with zeros in front; write one range without, or list the rows"):
