@@ -146,7 +146,7 @@ def _check_apart(columns: tuple[str, ...], axes: Sequence[Axis]) -> None:
 _CELLS = {
     one: re.compile(
         rf"""
-        [ ]*+ (?P<cell> "(?:[^"]++|"")*+" (?=[ ]*+(?:[{one}\r\n]|\Z)) | [^ {one}\r\n]++(?:[ ]++[^ {one}\r\n]++)*+ | )
+        [ ]*+ (?P<cell> "(?:[^"]++|"")*+" | [^ {one}\r\n]++(?:[ ]++[^ {one}\r\n]++)*+ | )
         [ ]*+ (?P<end>[{one}\r\n]|\Z)
         """,
         re.VERBOSE,
