@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -110,7 +111,8 @@ def advance(doing: Generator[MethodCall | FileUpload, Any, T], answer: Any) -> M
 
 def _json(job: Mapping[str, Any]) -> bytes:
     try:
-        return msgspec.json.encode(job)
+        # A number is spelt as Python spells it, since jobs get it so.
+        return json.dumps(msgspec.to_builtins(job, str_keys=True), ensure_ascii=False, allow_nan=False).encode()
     except (TypeError, ValueError, msgspec.MsgspecError) as error:
         raise UsageError(f"job: {error}; a job given as a dict holds text, numbers, lists and dicts") from None
 

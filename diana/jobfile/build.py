@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -42,7 +42,7 @@ from diana.model.job.spec import (
     Sweep,
 )
 from diana.model.job.sweep import Parameters
-from diana.model.job.template import GIVEN, Template, compile_template, is_name, unknown_name
+from diana.model.job.template import GIVEN, Template, compile_template, is_name, unknown_name, written_template
 from diana.model.job.urls import is_url
 from diana.policy.requirements.group import GroupRequirements
 
@@ -60,17 +60,22 @@ class AllowedNames(msgspec.Struct, frozen=True):
     known: frozenset[str] | None
 
     def check(self, text: str, key: str) -> Template:
+        """Return the template of a text as written; its own text is what a spec holds. ValueError names the key."""
         try:
-            template = compile_template(text)
+            template = written_template(text)
         except ValueError as error:
             raise ValueError(f"{key}: {error}") from None
         if "\0" in text:
             raise ValueError(f"{key}: holds a NUL character; remove it")
         if self.known is not None:
-            line = unknown_name(template, self.known | GIVEN)
+            line = unknown_name(template, self.known | GIVEN, text)
             if line:
                 raise ValueError(f"{key}: {line}")
         return template
+
+    def words(self, written: Sequence[str], key: str) -> tuple[str, ...]:
+        """The same of several, as a spec holds them."""
+        return tuple(self.check(word, key).text for word in written)
 
 
 def build_spec(
@@ -85,9 +90,7 @@ def build_spec(
     """Build the group's spec. `parameters` None: the sweep's table is still to come. ValueError names the key."""
     names = AllowedNames(frozenset(parameters.names) if parameters else None)
     group = raw.group
-    argv, argv_key = _argv(raw)
-    for word in argv:
-        names.check(word, argv_key)
+    argv = names.words(*_argv(raw))
     program = package.program(raw, argv[0] if argv and not group.script else "")
     spec = GroupSpec(
         name=_name(group.name or default_name or (argv[0].rpartition("/")[2] if argv else "script")),
@@ -124,7 +127,10 @@ def build_spec(
         division=group.division,
         bind=group.bind,
         log_limit_bytes=_unit(size_bytes, group.log_limit, "group.log_limit"),
-        components=components(raw),
+        components=tuple(
+            msgspec.structs.replace(each, argv=names.words(each.argv, f"components[{at}].command"))
+            for at, each in enumerate(components(raw))
+        ),
         spares=raw.gang.spares,
         flexible=flexible(raw),
         gang_placement=gang_placement(raw),
@@ -140,8 +146,6 @@ def build_spec(
     if spec.requires or any(each.requirements for each in spec.components):
         GroupRequirements(spec)
     for at, each in enumerate(spec.components):
-        for word in each.argv:
-            names.check(word, f"components[{at}].command")
         if each.requirements:
             _check_component(spec, each, f"components[{at}]")
     if spec.sites and not set(spec.sites) - set(spec.not_sites):
@@ -168,6 +172,12 @@ def local_path(url: str) -> str | None:
         f"{url!r}: {scheme[1]}: is not understood; want dataset:NAME, dataset:NAME/FILE, a local path or a URL such as"
         " https://host/file"
     )
+
+
+def file_name(local: str) -> str:
+    """Return the name of a local file that `local_path` found, its doubled braces as they are on the disk. ValueError
+    for a text that is no template."""
+    return written_template(local).render({}) if "{" in local or "}" in local else local
 
 
 def raw_input(item: str | RawInput) -> RawInput:
@@ -219,14 +229,14 @@ def _environment(
     for name, text in values.items():
         if not is_name(name):
             raise ValueError(f"group.environment.{name}: no variable's name; want letters, digits and underscores")
-        names.check(text, f"group.environment.{name}")
+        values[name] = names.check(text, f"group.environment.{name}").text
     return tuple(sorted(values.items()))
 
 
 def _path(text: str, key: str, names: AllowedNames) -> str:
     """Check and return a template of a path that stays below its folder."""
-    names.check(text, key)
     shown = f"{key}: {text!r}"
+    text = names.check(text, key).text
     if text.startswith("/"):
         raise ValueError(f"{shown}: absolute; write a path below the job's directory")
     parts = text.removeprefix("./").split("/")
@@ -328,7 +338,7 @@ def _input(item: RawInput, key: str, files: Mapping[str, SentFile], names: Allow
             raise ValueError(f"{key}.url: {{group}} is not known when data is placed; name it otherwise")
         _path(item.url.partition(":")[2], f"{key}.url", names)
         path = item.path or item.url.partition(":")[2].rpartition("/")[2]
-        return InputFile(source=item.url, path=_path(path, f"{key}.path", names), executable=bool(item.executable))
+        return InputFile(source=template.text, path=_path(path, f"{key}.path", names), executable=bool(item.executable))
     if template.names:
         raise ValueError(
             f"{key}.url: a local file's name cannot vary by job; register the files as a dataset"
@@ -337,7 +347,7 @@ def _input(item: RawInput, key: str, files: Mapping[str, SentFile], names: Allow
     if not local or local.endswith("/"):
         raise ValueError(f"{key}.url: {item.url!r} is no file; name a file, or register the folder as a dataset")
     path = _path(item.path or local.rpartition("/")[2], f"{key}.path", names)
-    sent = files.get(local)
+    sent = files.get(file_name(local))
     if sent is None:
         return InputFile(source=f"blob:{'0' * 64}", path=path)
     executable = sent.executable if item.executable is None else item.executable
@@ -364,14 +374,13 @@ def _outputs(raw: RawJob, sweep: Sweep, parameters: Parameters | None, names: Al
             f"outputs.to: {out.to!r}: want an absolute folder at the submitter's site, such as /home/me/results, or a"
             " URL of s3, sftp or file"
         )
-    merge = split_command(out.merge, "outputs.merge") if isinstance(out.merge, str) else tuple(out.merge)
+    words = split_command(out.merge, "outputs.merge") if isinstance(out.merge, str) else tuple(out.merge)
+    # It runs once for the whole group, so no swept value has a meaning there.
+    merge = AllowedNames(frozenset()).words(words, "outputs.merge")
     if merge and not collect:
         raise ValueError("outputs.merge: there is nothing to merge; name the jobs' files in outputs.collect")
     if out.to and not collect:
         raise ValueError("outputs.to: there is nothing to gather; name the jobs' files in outputs.collect")
-    for word in merge:
-        # It runs once for the whole group, so no swept value has a meaning there.
-        AllowedNames(frozenset()).check(word, "outputs.merge")
     if out.dataset and not collect:
         raise ValueError("outputs.dataset: there is nothing to register; name the jobs' files in outputs.collect")
     if out.dataset and not _DATASET.match(out.dataset):
@@ -399,9 +408,7 @@ def _checkpoint(raw: RawJob, names: AllowedNames) -> CheckpointSpec | None:
     if not 1 <= len(paths) <= MOST_PATHS or len(set(paths)) < len(paths):
         raise ValueError(f"checkpoint.paths: want 1 to {MOST_PATHS} different files that are a job's whole state")
     restart, key = written.restart, "checkpoint.restart"
-    words = split_command(restart, key) if isinstance(restart, str) else tuple(restart)
-    for word in words:
-        names.check(word, key)
+    words = names.words(split_command(restart, key) if isinstance(restart, str) else tuple(restart), key)
     if restart and not (words and words[0]):
         raise ValueError(f"{key}: empty; write a program and its arguments, or leave it out")
     wait_s = _unit(duration_s, written.wait, "checkpoint.wait")

@@ -1,14 +1,23 @@
-"""Check that the command exists. Done at submission, while its author is still there to mend a mistake."""
+"""Check that the command exists, and is none that only a shell would understand. Done at submission, while its author
+is still there to mend a mistake."""
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
+from collections.abc import Iterable
 
 from diana.model.job.spec import GroupSpec
-from diana.model.job.template import compile_template
+from diana.model.job.template import compile_template, quoted
 
 _SKIP = "or submit with --no-check-command if only other sites have it"
+
+
+def shell_command(spec: GroupSpec, path: str) -> str | None:
+    """Return one line when the first word of a command is a whole command line in quotes, whatever site is to run it;
+    else None."""
+    return None if spec.script else _first_line(shell_line(first, path) for first in _firsts(spec))
 
 
 def missing_command(spec: GroupSpec, path: str) -> str | None:
@@ -22,8 +31,32 @@ def missing_command(spec: GroupSpec, path: str) -> str | None:
         return None
     if spec.script:
         return _missing_interpreter(spec.script)
-    firsts = dict.fromkeys((spec.argv[0], *(each.argv[0] for each in spec.components if each.argv)))
-    return next((line for first in firsts if (line := _missing(spec, first, path))), None)
+    return _first_line(_missing(spec, first, path) for first in _firsts(spec))
+
+
+def _firsts(spec: GroupSpec) -> list[str]:
+    commands = (spec.argv, *(each.argv for each in spec.components))
+    return list(dict.fromkeys(words[0] for words in commands if words))
+
+
+def _first_line(lines: Iterable[str | None]) -> str | None:
+    return next(filter(None, lines), None)
+
+
+_SHELLS = re.compile(r"[|;<>&]")
+"""Characters that mean something to a shell alone, and are in no path that anybody has."""
+
+
+def shell_line(first: str, path: str) -> str | None:
+    """The same of a first word, as written. The path of a program may hold blanks."""
+    head = (first.split() or [""])[0]
+    if first == head or os.path.isfile(first.replace("{{", "{").replace("}}", "}")):
+        return None
+    needs_shell = _SHELLS.search(first) is not None
+    if "/" in head and not (needs_shell or shutil.which(head, path=path)):
+        return None
+    apart = "" if needs_shell else " leave out its quotes, or"
+    return f"command {quoted(first)}: is one word, with blanks;{apart} have a shell run it: sh -c {quoted(first)}"
 
 
 def _missing(spec: GroupSpec, first: str, path: str) -> str | None:

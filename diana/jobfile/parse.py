@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import msgspec
 
 from diana.errors import UsageError, one_line
-from diana.jobfile.build import build_spec, local_path, raw_input
+from diana.jobfile.build import build_spec, file_name, local_path, raw_input
 from diana.jobfile.dag import members, waits
 from diana.jobfile.gang import components, flexible
 from diana.jobfile.options import apply
@@ -18,11 +19,12 @@ from diana.jobfile.problems import checked
 from diana.jobfile.raw import RawJob
 from diana.jobfile.read import FORMATS, read_data, read_text
 from diana.jobfile.script import MOST_SCRIPT_BYTES, array_environment, script_data
-from diana.jobfile.sweeps import BuiltSweep, array_bounds, build_sweep, with_ranks
+from diana.jobfile.sweeps import BuiltSweep, array_bounds, build_sweep, text_of, with_ranks
 from diana.jobfile.urls import check_count
 from diana.model.job.notices import checked_targets
 from diana.model.job.spec import GroupSpec
 from diana.model.job.sweep import Parameters, refs_of
+from diana.model.job.template import GIVEN
 
 MOST_REFS = 1_000_000
 """Most different files a group may read. More would make placement as large as the data."""
@@ -67,7 +69,8 @@ def parse_file(
         raise UsageError(f"{source_name}: {one_line(str(error))}") from None
     for content in rows:
         put_blob(content)
-    return ParsedFile(groups=tuple(groups), waits=found, notes=tuple(f"{source_name}: {note}" for note in notes))
+    told = dict.fromkeys((*notes, *(note for group in groups for note in group.notes)))
+    return ParsedFile(groups=tuple(groups), waits=found, notes=tuple(f"{source_name}: {note}" for note in told))
 
 
 def _tables(
@@ -121,8 +124,24 @@ def _parse(
     if built.content:
         put_blob(built.content)
     return ParsedJob(
-        spec=spec, jobs=parameters.size, refs=refs, after=tuple(raw.group.after), notify=_notify(raw.group.notify)
+        spec=spec,
+        jobs=parameters.size,
+        refs=refs,
+        after=tuple(raw.group.after),
+        notify=_notify(raw.group.notify),
+        notes=(*built.notes, *_left_to_the_shell(raw, parameters.names)),
     )
+
+
+def _left_to_the_shell(raw: RawJob, swept: Sequence[str]) -> Iterator[str]:
+    """Tell of each `${name}` that stays as it is though a job has a value of that name."""
+    command = raw.group.command
+    written = [command] if isinstance(command, str) else command
+    texts = "\n".join((*written, raw.group.executable, *map(text_of, raw.group.arguments)))
+    if "${" in texts:
+        for name in sorted({*swept, *GIVEN}):
+            if f"${{{name}}}" in texts:
+                yield f"${{{name}}} is left to the shell; the value of each job is {{{name}}}"
 
 
 def _notify(written: str | list[str]) -> tuple[str, ...]:
@@ -146,8 +165,9 @@ def _local_files(raw: RawJob) -> list[str]:
         except ValueError as error:
             raise ValueError(f"inputs[{at}].url: {error}") from None
         # A placeholder here is refused later, with its reason.
-        if local and "{" not in local:
-            out.append(local)
+        with suppress(ValueError, KeyError):
+            if local:
+                out.append(file_name(local))
     out += (path for path in raw.package.builds.values() if path and not path.endswith("/"))
     return list(dict.fromkeys(out))
 

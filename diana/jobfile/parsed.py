@@ -44,6 +44,8 @@ class ParsedJob(msgspec.Struct, frozen=True, kw_only=True):
     """Groups it is to come after, as written."""
     notify: tuple[str, ...] = ()
     """Targets that are told when it is over."""
+    notes: tuple[str, ...] = ()
+    """Notes to its author, a line each."""
 
 
 class ParsedFile(msgspec.Struct, frozen=True, kw_only=True):

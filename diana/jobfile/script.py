@@ -219,7 +219,8 @@ class _Slurm:
         }
 
     def _array(self, value: str) -> None:
-        self.options["array"] = value
+        # Slurm counts by numbers: `01-10` is 1 to 10 there.
+        self.options["array"] = re.sub(r"\b0+(?=\d)", "", value)
 
     def _name(self, value: str) -> None:
         self.group["name"] = value

@@ -5,11 +5,12 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from diana.jobfile.units import listed, spans
+from diana.jobfile.units import MOST_LISTED, MOST_LISTED_FIRST, listed, spans
 from diana.model.job.gang import COMPONENT
 from diana.model.job.spec import Axis, ComponentSpec, FlexibleSpec, Sweep, Table
 from diana.model.job.sweep import Rows, axis_size, encode_rows, sweep_names, sweep_size
@@ -29,6 +30,8 @@ class BuiltSweep(msgspec.Struct, frozen=True, kw_only=True):
     """Content of the table's blob; the caller keeps it once everything else is in order."""
     max_parallel: int = 0
     """Limit of jobs at once from `array = "1-100%10"`; 0: none given."""
+    notes: tuple[str, ...] = ()
+    """Notes to the author, a line each."""
 
 
 def build_sweep(raw: Mapping[str, object], csv_text: str | None, csv_name: str) -> BuiltSweep:
@@ -38,6 +41,7 @@ def build_sweep(raw: Mapping[str, object], csv_text: str | None, csv_name: str) 
     parallel = 0
     columns: tuple[str, ...] = ()
     rows: Rows | None = None
+    notes: list[str] = []
     if "from" in raw and "rows" in raw:
         raise ValueError("sweep.rows: written beside sweep.from; keep one of them")
     for name, value in raw.items():
@@ -45,14 +49,15 @@ def build_sweep(raw: Mapping[str, object], csv_text: str | None, csv_name: str) 
             if not isinstance(value, str):
                 raise ValueError("sweep.from: want the path of a CSV file, got a list")
             if csv_text is not None:
-                columns, rows = _from_csv(csv_text, csv_name)
+                columns, rows = _from_csv(csv_text, csv_name, notes.append)
         elif name == "rows":
             columns, rows = _from_rows(value)
         else:
             _check_name(name)
             if name == "array" and isinstance(value, str):
                 value, parallel = _array(value)
-            axes.append(_axis(name, value))
+            is_first = not axes and not raw.keys() & {"from", "rows"}
+            axes.append(_axis(name, value, MOST_LISTED_FIRST if is_first else MOST_LISTED))
     if rows is None and "from" not in raw and axes and _is_long(axes[0]):
         columns, rows = (axes[0].name,), [[text] for text in axes.pop(0).values]
     _check_apart(columns, axes)
@@ -65,7 +70,7 @@ def build_sweep(raw: Mapping[str, object], csv_text: str | None, csv_name: str) 
     sweep = Sweep(axes=tuple(axes), table=table)
     if sweep_size(sweep) > MOST_JOBS:
         raise ValueError(f"sweep: {sweep_size(sweep)} jobs; at most {MOST_JOBS} make one group, submit it in pieces")
-    return BuiltSweep(sweep=sweep, rows=rows, content=content, max_parallel=parallel)
+    return BuiltSweep(sweep=sweep, rows=rows, content=content, max_parallel=parallel, notes=tuple(notes))
 
 
 def with_ranks(
@@ -89,17 +94,18 @@ def with_ranks(
 
 
 def text_of(value: object) -> str:
-    """Return a scalar as jobs see it: numbers as written, booleans as `true` and `false`."""
+    """Return a scalar as jobs see it: text as it is, which `read.py` makes of each number that Python writes in another
+    way; booleans as `true` and `false`."""
     return ("true" if value else "false") if isinstance(value, bool) else str(value)
 
 
-def _axis(name: str, value: object) -> Axis:
+def _axis(name: str, value: object, most: int) -> Axis:
     if isinstance(value, str):
         try:
             parts = spans(value)
-            if len(parts) == 1:
+            if len(parts) == 1 and not parts[0].digits:
                 return Axis(name=name, start=parts[0].start, stop=parts[0].stop, step=parts[0].step)
-            return Axis(name=name, values=tuple(map(str, listed(parts))))
+            return Axis(name=name, values=tuple(listed(parts, most if len(parts) == 1 else MOST_LISTED)))
         except ValueError as error:
             raise ValueError(f"sweep.{name}: {error}") from None
     if not isinstance(value, list) or not value:
@@ -137,16 +143,38 @@ def _check_apart(columns: tuple[str, ...], axes: Sequence[Axis]) -> None:
             raise ValueError(f"sweep.{axis.name}: also a column of the rows; rename one of them")
 
 
-def _from_csv(text: str, name: str) -> tuple[tuple[str, ...], Rows]:
-    first_line = text.partition("\n")[0]
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter="\t" if "\t" in first_line else ",", strict=True)
+_CELLS = {
+    one: re.compile(
+        rf"""
+        [ ]*+ (?P<cell> "(?:[^"]++|"")*+" | [^ {one}\r\n]++(?:[ ]++[^ {one}\r\n]++)*+ | )
+        [ ]*+ (?P<end>[{one}\r\n]|\Z)
+        """,
+        re.VERBOSE,
+    )
+    for one in (",", "\t")
+}
+"""A cell with the blanks around it and what ends it, by the delimiter."""
+
+
+def _from_csv(text: str, name: str, tell: Callable[[str], object]) -> tuple[tuple[str, ...], Rows]:
+    """Return the columns and rows of a table as spreadsheets write it. ValueError names the line."""
+    head = text.partition("\n")[0]
+    delimiter = "\t" if "\t" in head else ","
+    if other := _other_delimiter(head):
+        raise ValueError(f"{name}: line 1: its columns are separated by {other!r}; save it with commas or tabs")
+    # Blanks around a cell are not its text, unless they stand within quotes.
+    text = _CELLS[delimiter].sub(lambda found: found["cell"] + found["end"], text)
+    lines: list[str] = []
+    reader = csv.reader(_kept(io.StringIO(text, newline=""), lines), delimiter=delimiter, strict=True)
     rows: list[list[str]] = []
     columns: tuple[str, ...] = ()
+    empty: list[int] = []
     try:
         for row in reader:
-            if not row:
-                continue
-            if not columns:
+            if not any(row) and not any('"' in line for line in lines):
+                if row:
+                    empty.append(reader.line_num)
+            elif not columns:
                 columns = _columns([cell.strip() for cell in row], f"{name}: line {reader.line_num}")
             elif len(row) != len(columns):
                 raise ValueError(
@@ -154,12 +182,31 @@ def _from_csv(text: str, name: str) -> tuple[tuple[str, ...], Rows]:
                 )
             else:
                 rows.append(row)
+            lines.clear()
     except csv.Error as error:
         raise ValueError(f"{name}: line {reader.line_num}: {error}; mend the CSV there") from None
     if not rows:
         raise ValueError(f"{name}: no rows; want a first line of names, then one line per job")
     _check_rows(rows, name)
+    if empty:
+        shown = ", ".join(map(str, empty[:5])) + (", ..." if len(empty) > 5 else "")
+        tell(f"{name}: passed over {len(empty)} {'row' if len(empty) == 1 else 'rows'} without a value (line {shown})")
     return columns, rows
+
+
+def _kept(lines: Iterable[str], kept: list[str]) -> Iterator[str]:
+    for line in lines:
+        kept.append(line)
+        yield line
+
+
+def _other_delimiter(head: str) -> str:
+    """The character between the names of a table's head, where it is another one; empty: it is not."""
+    for other in ";|":
+        names = [part.strip().strip('"') for part in head.split(other)]
+        if len(names) > 1 and (all(map(is_name, names)) or not ("," in head or "\t" in head)):
+            return other
+    return ""
 
 
 def _from_rows(value: object) -> tuple[tuple[str, ...], Rows]:

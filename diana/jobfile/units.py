@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import shlex
+from collections.abc import Iterator
 from typing import NamedTuple
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([kKMGTP])(i?B?|B)?|B)?\Z")
@@ -21,6 +22,8 @@ MOST_BYTES = 1 << 60
 LONGEST_S = 1e9
 MOST_LISTED = 100_000
 """Most indices of a list of several ranges; a single range may have any number."""
+MOST_LISTED_FIRST = 1_000_000
+"""The same of the first swept name, whose values travel once, apart from the group."""
 
 
 def size_bytes(value: str | int, bare: str = "B") -> int:
@@ -87,6 +90,16 @@ class IndexRange(NamedTuple):
     start: int
     stop: int
     step: int
+    digits: int = 0
+    """They are written with so many at least, by zeros in front."""
+
+    @property
+    def numbers(self) -> range:
+        return range(self.start, self.stop, self.step)
+
+    @property
+    def texts(self) -> Iterator[str]:
+        return (str(number).zfill(self.digits) for number in self.numbers)
 
 
 def spans(text: str) -> list[IndexRange]:
@@ -103,17 +116,31 @@ def spans(text: str) -> list[IndexRange]:
             raise ValueError(f"{text!r}: a step of 0; write a step of at least 1")
         if last < start:
             raise ValueError(f"{text!r} runs backwards and is empty; write the smaller number first")
-        out.append(IndexRange(start, last + 1, step))
+        out.append(IndexRange(start, last + 1, step, _digits(found[1], found[2] or found[1])))
     return out
 
 
-def listed(parts: list[IndexRange]) -> list[int]:
-    """The members of several ranges, in the order written, once each."""
-    if sum(len(range(*part)) for part in parts) > MOST_LISTED:
+def _digits(first: str, last: str) -> int:
+    """Digits of each number of a range, where its ends are written with zeros in front; 0: they are not."""
+    if not any(len(end) > 1 and end.startswith("0") for end in (first, last)):
+        return 0
+    if str(int(last)).zfill(len(first)) != last:
+        most = max(len(first), len(last))
         raise ValueError(
-            f"more than {MOST_LISTED} indices in a list of ranges; write one range, or list the rows in a CSV file"
+            f"'{first}-{last}': zeros in front of one end alone; write both with as many digits, such as"
+            f" {first.zfill(most)}-{last.zfill(most)}"
         )
-    return list(dict.fromkeys(index for part in parts for index in range(*part)))
+    return len(first)
+
+
+def listed(parts: list[IndexRange], most: int = MOST_LISTED) -> list[str]:
+    """The members of several ranges as they are written, in the order written, once each."""
+    if sum(len(part.numbers) for part in parts) > most:
+        raise ValueError(
+            f"more than {most} indices in a list of ranges, or with zeros in front; write one range without, or list"
+            " the rows in a CSV file"
+        )
+    return list(dict.fromkeys(text for part in parts for text in part.texts))
 
 
 def split_command(text: str, key: str) -> tuple[str, ...]:

@@ -116,11 +116,11 @@ LINES: list[tuple[str, str]] = [
     (
         "[group]\ncommand = 'echo {sed}'\n[sweep]\nseed = [1, 2]",
         "job: group.command: unknown placeholder {sed}; did you mean {seed}? known: {group}, {index}, {seed};"
-        " write {{sed}} for the text itself",
+        " write '{{sed}}' for the text itself",
     ),
     (
         "[group]\ncommand = 'echo {'",
-        "job: group.command: a lone '{' at character 1; write {{ and }} for braces, {name} for a value",
+        "job: group.command: a lone '{' at character 1; write '{{' for the text itself",
     ),
     (
         '[group]\ncommand = "echo \'a"',
@@ -222,7 +222,7 @@ LINES: list[tuple[str, str]] = [
     ),
     (
         AXIS + "outputs = {collect = '{x}', merge = 'cat {x}'}",
-        "job: outputs.merge: unknown placeholder {x}; known: {group}, {index}; write {{x}} for the text itself",
+        "job: outputs.merge: unknown placeholder {x}; known: {group}, {index}; write '{{x}}' for the text itself",
     ),
     ("group = 3", "job: group: want a table of keys and values, got the number 3"),
     ("[group]\ncommand = ", "job: line 2, at its end: Invalid value; mend the TOML there"),

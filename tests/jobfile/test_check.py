@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from diana.jobfile.check import missing_command
+from diana.jobfile.check import missing_command, shell_command
 from diana.model.job.spec import ComponentSpec, GroupSpec, InputFile
 
 
@@ -29,6 +29,41 @@ def missing(*argv: str, inputs: tuple[str, ...] = (), path: str = "/usr/bin:/bin
 )
 def test_a_command_that_is_there_or_may_be_passes(argv: tuple[str, ...], inputs: tuple[str, ...]) -> None:
     assert missing(*argv, inputs=inputs) is None
+
+
+@pytest.mark.parametrize(
+    ("first", "apart"),
+    [
+        ("echo {x} | wc -c", ""),
+        ("echo {x}", " leave out its quotes, or"),
+        ("echo hi > out.txt", ""),
+        ("nosuch -a {x}", " leave out its quotes, or"),
+        ("/bin/echo {x}", " leave out its quotes, or"),
+        ("cd /data && ./run {x}", ""),
+        ("./run.sh {x} > {x}.out", ""),
+        ("echo\t{x}", " leave out its quotes, or"),
+    ],
+)
+def test_a_command_line_in_quotes_is_told_how_a_shell_runs_it(first: str, apart: str) -> None:
+    line = f"command '{first}': is one word, with blanks;{apart} have a shell run it: sh -c '{first}'"
+    component = ComponentSpec(count=2, processors=1, argv=(first,))
+    for spec in (
+        GroupSpec(argv=(first,)),
+        GroupSpec(argv=(first, "{y}")),
+        GroupSpec(argv=(first,), container="image"),
+        GroupSpec(argv=("sh",), components=(component,)),
+    ):
+        assert shell_command(spec, "/usr/bin:/bin") == line
+    assert shell_command(GroupSpec(argv=(first,), script="#!/bin/sh\n"), "/usr/bin:/bin") is None
+
+
+def test_a_program_whose_path_has_a_blank_is_one(tmp_path: Path) -> None:
+    (tmp_path / "my tool").touch(mode=0o755)
+    (tmp_path / "my {own} tool").touch(mode=0o755)
+    for first in (f"{tmp_path}/my tool", f"{tmp_path}/my {{tool}}", f"{tmp_path}/my {{{{own}}}} tool", "./my tool"):
+        assert shell_command(GroupSpec(argv=(first,)), "/usr/bin:/bin") is None
+        assert missing(first, inputs=("my tool",)) is None
+    assert shell_command(GroupSpec(argv=("sh", "-c", "echo {x} | wc")), "/usr/bin:/bin") is None
 
 
 def test_what_is_looked_for_in_an_image_or_after_modules_cannot_be_told() -> None:

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from diana.jobfile.commandline import from_words
-from diana.model.job.sweep import Parameters
+from diana.model.job.sweep import Parameters, decode_rows
 from diana.model.job.template import compile_template
-from tests.jobfile.builders import parse
+from tests.jobfile.builders import Blobs, parse
 
 
 def commands(line: str) -> list[str]:
-    parsed = parse(json.dumps(from_words(line.split())), "json")
-    parameters = Parameters(parsed.spec.sweep)
+    blobs = Blobs()
+    parsed = parse(json.dumps(from_words(shlex.split(line))), "json", blobs=blobs)
+    table = parsed.spec.sweep.table
+    parameters = Parameters(parsed.spec.sweep, decode_rows(blobs.kept[table.blob]) if table else None)
     words = [compile_template(word) for word in parsed.spec.argv]
     return [" ".join(word.render({**parameters.of(k), "index": str(k)}) for word in words) for k in range(parsed.jobs)]
 
@@ -35,6 +39,20 @@ def commands(line: str) -> list[str]:
         ("echo ::: a b ::: c", ["echo a c", "echo b c"]),
         ("echo {index} {x} ::: a b", ["echo 0 a", "echo 1 b"]),
         ("echo {{x}} {y} ::: a", ["echo {x} a"]),
+        ("echo {{}} {} ::: a", ["echo {} a"]),
+        ("echo '${}' '${1}' {1} ::: a", ["echo ${} ${1} a"]),
+        ("echo '${x}' ::: 1 2", ["echo ${x} 1", "echo ${x} 2"]),
+        ("echo '${x}' {x} ::: 1", ["echo ${x} 1"]),
+        ("echo ::: 3.10 010 no", ["echo 3.10", "echo 010", "echo no"]),
+        ("echo {} ::: a b :::+ 1 2", ["echo a 1", "echo b 2"]),
+        ("echo {x}{y} ::: a b :::+ 1 2", ["echo a1", "echo b2"]),
+        ("echo ::: a b :::+ 1 2 ::: X Y", ["echo a 1 X", "echo a 1 Y", "echo b 2 X", "echo b 2 Y"]),
+        ("echo ::: X Y ::: a b :::+ 1 2", ["echo X a 1", "echo X b 2", "echo Y a 1", "echo Y b 2"]),
+        (
+            "echo {4}{3}{2}{1} ::: a b :::+ 1 2 ::: X Y :::+ 11 22",
+            ["echo 11X1a", "echo 22Y1a", "echo 11X2b", "echo 22Y2b"],
+        ),
+        ("echo ::: a b :::+ 1 2 :::+ x y", ["echo a 1 x", "echo b 2 y"]),
     ],
 )
 def test_words_become_the_commands_they_say(line: str, wanted: list[str]) -> None:
@@ -49,12 +67,52 @@ def test_words_become_the_commands_they_say(line: str, wanted: list[str]) -> Non
         ("echo {x} :::", "list 1 after ::: is empty; write at least one value"),
         ("echo {x} {y} ::: 1", "1 lists after ::: but 2 placeholders ({x}, {y}); give each its list"),
         ("echo {3} ::: 1 ::: 2", "placeholder {3}: want {} or {1} to {2}, or names only"),
+        ("echo :::+ 1", ":::+ links a list to the one before, and there is none; begin with :::"),
+        ("echo ::: 1 ::::", "no file after ::::; name one whose lines are values"),
+        ("echo :::: /no/such", ":::: /no/such: No such file or directory; mend its name"),
+        ("echo {.} ::: a.c", '{.} of GNU parallel is not known here; let a shell cut it, as in "${1%.*}"'),
+        ("echo {1/.} ::: a.c", '{1/.} of GNU parallel is not known here; let a shell cut it, as in "${1%.*}"'),
+        ("echo {#} ::: a", "{#} of GNU parallel is not known here; write {index}, which counts from 0"),
     ],
 )
 def test_words_that_do_not_fit_say_why(line: str, text: str) -> None:
     with pytest.raises(ValueError) as caught:
         from_words(line.split())
     assert str(caught.value) == text
+
+
+def test_lines_of_files_are_values_each_file_a_list_of_its_own(tmp_path: Path) -> None:
+    one, two, dos = tmp_path / "one", tmp_path / "two", tmp_path / "dos"
+    one.write_text("a b\n\nno\n")
+    two.write_text("1\n2")
+    dos.write_bytes(b"\xef\xbb\xbfx\r\ny\r\n")
+    assert commands(f"echo {{}}. :::: {one}") == ["echo a b.", "echo .", "echo no."]
+    assert commands(f"echo :::: {two} {dos}") == ["echo 1 x", "echo 1 y", "echo 2 x", "echo 2 y"]
+    assert commands(f"echo :::: {two} ::::+ {dos} ::: Z") == ["echo 1 x Z", "echo 2 y Z"]
+    assert commands(f"echo ::: 7 8 ::::+ {two}") == ["echo 7 1", "echo 8 2"]
+    one.write_text("")
+    with pytest.raises(ValueError, match="list 1 after ::: is empty"):
+        from_words(["echo", "::::", str(one)])
+    one.write_bytes(b"a\n\xff\n")
+    with pytest.raises(ValueError, match="line 2: not UTF-8 text; save the file as UTF-8"):
+        from_words(["echo", "::::", str(one)])
+    with pytest.raises(ValueError, match="Is a directory; mend its name"):
+        from_words(["echo", "::::", str(tmp_path)])
+
+
+def test_of_linked_lists_the_shortest_decides_and_that_is_told() -> None:
+    told: list[str] = []
+    job = from_words(["echo", "{x}", "{y}", ":::", "a", "b", "c", ":::+", "1", "2"], told.append)
+    assert job["sweep"] == {"rows": [{"x": "a", "y": "1"}, {"x": "b", "y": "2"}]}
+    assert told == ["lists 1 to 2 are linked and have 3, 2 values: as in GNU parallel, the first 2 of each are taken"]
+
+
+def test_linked_lists_behind_a_large_product_are_to_be_written_first() -> None:
+    many = [str(k) for k in range(1001)]
+    with pytest.raises(ValueError, match="2004002 combinations up to the last linked list; write the linked lists"):
+        from_words(["echo", ":::", *many, ":::", *many, ":::", "a", "b", ":::+", "1", "2"])
+    first = from_words(["echo", ":::", "a", "b", ":::+", "1", "2", ":::", *many, ":::", *many])
+    assert parse(json.dumps(first), "json").jobs == 2 * 1001 * 1001
 
 
 def test_the_command_line_part_loads_no_reader() -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diana.model.job.template import compile_template, unknown_name
+from diana.model.job.template import compile_template, unknown_name, written_template
 
 
 def test_a_text_without_placeholders_returns_itself() -> None:
@@ -52,9 +54,70 @@ def test_an_unknown_name_gets_the_nearest_known_one() -> None:
     line = unknown_name(compile_template("--s {sed}"), known)
     assert line == (
         "unknown placeholder {sed}; did you mean {seed}? known: {group}, {index}, {seed};"
-        " write {{sed}} for the text itself"
+        " write '--s {{sed}}' for the text itself"
     )
     assert unknown_name(compile_template("{index}{seed}"), known) is None
+
+
+@pytest.mark.parametrize(
+    ("written", "rendered"),
+    [
+        ("echo ${x}", "echo ${x}"),
+        ("${x}{x}", "${x}1"),
+        ("${x:-{x}}", "${x:-1}"),
+        ("${a:-${b:-{x}}} {x}", "${a:-${b:-1}} 1"),
+        ("${a:-${b}}}}", "${a:-${b}}}"),
+        ("${{x}} $x $$ ${#x} ${x%.*}", "${x} $x $$ ${#x} ${x%.*}"),
+        ("${{{x}}}", "${1}"),
+        ("{{ ${x} }}", "{ ${x} }"),
+        ("$(({x} + 1)) ${", "$((1 + 1)) ${"),
+        ("awk '{{print ${x}}}'", "awk '{print ${x}}'"),
+    ],
+)
+def test_a_brace_after_a_dollar_is_the_shells(written: str, rendered: str) -> None:
+    template = written_template(written)
+    assert template.render({"x": "1"}) == rendered
+    # Sites and stored groups read its own text by the rule that they always had.
+    assert compile_template(template.text).render({"x": "1"}) == rendered
+    assert written_template(template.text).text == template.text
+
+
+@pytest.mark.parametrize(
+    ("written", "mend"),
+    [
+        ("{print $1}", "'{{print $1}}'"),
+        ("awk '{print $1}' {x}", "'awk '\"'\"'{{print $1}}'\"'\"' {x}'"),
+        ("say 'a}' ", "{{ and }} for braces, {name} for a value"),
+        ("don't {0}", '"don\'t {{0}}"'),
+        ("${a//{/b} {}", "'${a//{{/b}} {{}}'"),
+        ("{" * 301, "{{ and }} for braces, {name} for a value"),
+    ],
+)
+def test_a_refusal_says_the_whole_word_to_paste(written: str, mend: str) -> None:
+    with pytest.raises(ValueError) as caught:
+        written_template(written)
+    assert str(caught.value).partition("; write ")[2].removesuffix(" for the text itself") == mend
+    if not mend.startswith("{"):
+        (pasted,) = shlex.split(mend)
+        assert written_template(pasted).render({"x": "{x}"}) == written
+
+
+@given(st.text(alphabet="${} x", max_size=12))
+def test_text_with_doubled_braces_is_itself_whatever_stands_before_them(text: str) -> None:
+    doubled = text.replace("{", "{{").replace("}", "}}")
+    assert written_template(doubled).text == doubled
+    assert written_template(doubled).render({}) == text
+
+
+@given(st.text(alphabet="${} x", max_size=12))
+def test_what_an_author_writes_reads_alike_here_and_at_a_site_that_knows_no_shell(written: str) -> None:
+    try:
+        template = written_template(written)
+    except ValueError:
+        return
+    params = dict.fromkeys(template.names, "v")
+    assert compile_template(template.text).names == template.names
+    assert compile_template(template.text).render(params) == template.render(params)
 
 
 @given(st.lists(st.tuples(st.sampled_from(["lit", "name"]), st.text(max_size=6)), max_size=6))

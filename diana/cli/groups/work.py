@@ -158,7 +158,7 @@ def _job_of(args: argparse.Namespace) -> dict[str, Any]:
         if odd := next((name for name in files if "\n" in name), None):
             raise UsageError(f"--input {odd!r}: a name of several lines; rename the file")
         if files:
-            options["input"] = "\n".join(files)
+            options["input"] = "\n".join(name.translate(_BRACES) if os.path.exists(name) else name for name in files)
     for pair in args.set:
         key, equals, value = pair.partition("=")
         if not key or not equals:
@@ -181,6 +181,10 @@ def _is_elsewhere(name: str) -> bool:
     return re.match(r"[a-z][a-z0-9+.-]*:", name) is not None and not os.path.exists(name)
 
 
+_BRACES = str.maketrans({"{": "{{", "}": "}}"})
+"""Texts and names of files that are no templates, as a template has them."""
+
+
 def _environment(args: argparse.Namespace) -> dict[str, object]:
     """Variables of each job, by options; their values are no templates."""
     taken: dict[str, str] = {}
@@ -197,8 +201,7 @@ def _environment(args: argparse.Namespace) -> dict[str, object]:
         raise UsageError(
             f"{size:,} characters of environment, at most {MOST_ENVIRONMENT:,}; name those that are needed"
         )
-    braces = str.maketrans({"{": "{{", "}": "}}"})
-    return {f"group.environment.{name}": text.translate(braces) for name, text in taken.items()}
+    return {f"group.environment.{name}": text.translate(_BRACES) for name, text in taken.items()}
 
 
 def _here(name: str, given: str) -> str:
@@ -211,6 +214,12 @@ def _content(args: argparse.Namespace) -> dict[str, Any]:
     if args.command:
         if args.job is not None:
             raise UsageError(f"a job file ({args.job}) and a command after --; give either")
+        if not args.no_check_command and any(map(str.isspace, args.command[0])):
+            from diana.jobfile.check import shell_line
+
+            # Before its placeholders have other names.
+            if line := shell_line(args.command[0], os.environ.get("PATH", os.defpath)):
+                raise UsageError(line)
         if not args.input and not args.no_check_command and _is_lacking(args):
             raise UsageError(f"command {args.command[0]}: no such file here; mend its name, or name it with --input")
         return {"job": _job_of_command(args.command, _carried(args)), "format": "json"}
@@ -246,7 +255,7 @@ def _job_of_command(words: list[str], carried: str | None = None) -> dict[str, o
     from diana.jobfile.commandline import from_words
 
     try:
-        job = from_words(words)
+        job = from_words(words, lambda line: complain(f"command: {line}"))
     except ValueError as error:
         raise UsageError(f"command: {error}") from None
     if carried is not None:
@@ -366,6 +375,7 @@ COMMANDS = {
 diana submit sweep.toml
 diana submit --array 1-100%10 run.sh
 diana submit --wait -- ./sim --t {t} --seed {seed} ::: 300 310 ::: 1 2 3
+diana submit -- ./sim {name} {seed} ::: a b :::+ 17 42
 generate-jobs | diana submit --format json -
 diana submit --key nightly-2026-11-21 --parsable nightly.yaml
 """,

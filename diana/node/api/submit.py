@@ -17,7 +17,7 @@ from diana.engine.journal.events import Member, SubmitChain, SubmitGroup
 from diana.engine.messages.messages import Authorisation
 from diana.errors import Overloaded, UsageError
 from diana.jobfile import ParsedFile, ParsedJob, parse_file
-from diana.jobfile.check import missing_command
+from diana.jobfile.check import missing_command, shell_command
 from diana.jobfile.parsed import Waits
 from diana.model.job.spec import GroupSpec
 from diana.model.job.urls import check_folder_url, is_url
@@ -212,13 +212,13 @@ def _parse_and_check(desk: Desk, caller: Principal, request: wire.SubmitRequest)
 
 
 def check_command(desk: Desk, spec: GroupSpec) -> None:
-    """Check the command only where the group may run here: elsewhere it may well exist."""
-    if (spec.sites and desk.about.site not in spec.sites) or desk.about.site in spec.not_sites:
-        return
+    """Check the command; whether it exists only where the group may run here, as elsewhere it may well do."""
     path = dict(spec.environment).get("PATH") or os.environ.get("PATH", os.defpath)
-    missing = missing_command(spec, path)
-    if missing:
-        raise UsageError(missing)
+    fault = shell_command(spec, path)
+    if not fault and (not spec.sites or desk.about.site in spec.sites) and desk.about.site not in spec.not_sites:
+        fault = missing_command(spec, path)
+    if fault:
+        raise UsageError(fault)
 
 
 def with_output_folder(desk: Desk, spec: GroupSpec, owner: str) -> GroupSpec:
