@@ -44,6 +44,8 @@ class ParsedJob(msgspec.Struct, frozen=True, kw_only=True):
     """Groups it is to come after, as written."""
     notify: tuple[str, ...] = ()
     """Targets that are told when it is over."""
+    notes: tuple[str, ...] = ()
+    """Notes to its author, a line each."""
 
 
 class ParsedFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,4 +56,4 @@ class ParsedFile(msgspec.Struct, frozen=True, kw_only=True):
     needs_files: tuple[str, ...] = ()
     """Local files needed first, as in `ParsedJob`, of all groups."""
     notes: tuple[str, ...] = ()
-    """Notes to its author, a line each."""
+    """Notes to its author, a line each, those of all groups among them."""
