@@ -77,7 +77,8 @@ def prepare(
 
     Without a key a random one is sent, so that a request that travels twice makes one group.
     """
-    name, base = "job", os.getcwd()
+    here = os.getcwd()
+    name, base = "job", here
     if isinstance(job, Mapping):
         content, kind = _json(job), "json"
     elif isinstance(job, bytes):
@@ -97,6 +98,7 @@ def prepare(
         source_name=name,
         key=os.urandom(12).hex() if key is None else key,
         options=tuple(Option(name=k, value=_text(v)) for k, v in (options or {}).items()),
+        submitted_in=here,
     )
     return PreparedSubmission(request, os.path.abspath(os.fspath(folder)) if folder is not None else base)
 
@@ -120,7 +122,13 @@ def _json(job: Mapping[str, Any]) -> bytes:
 def _format_of(name: str, content: bytes) -> str:
     suffix = os.path.splitext(name)[1].lower()
     known = {".toml": "toml", ".yaml": "yaml", ".yml": "yaml", ".json": "json"}
-    return known.get(suffix) or ("script" if content.startswith(b"#!") or suffix == ".sh" else "toml")
+    known |= dict.fromkeys((".sh", ".bash", ".slurm", ".sbatch"), "script")
+    return known.get(suffix) or ("script" if begins_as_script(content) else "toml")
+
+
+def begins_as_script(content: bytes) -> bool:
+    """True if the first line that says something names an interpreter; a byte order mark before it says nothing."""
+    return content.removeprefix(b"\xef\xbb\xbf").lstrip(b" \t\r\n").startswith(b"#!")
 
 
 def _text(value: object) -> str:

@@ -151,8 +151,6 @@ def build_spec(
     if spec.sites and not set(spec.sites) - set(spec.not_sites):
         raise ValueError("group.not_sites: leaves out every site of group.sites; keep at least one")
     check_gang_saves(spec)
-    if spec.stdout and spec.stdout == spec.stderr:
-        raise ValueError("group.stderr: the same file as group.stdout; name another, or join them in the command")
     return spec
 
 

@@ -31,6 +31,7 @@ SHORT = {
     "cwd": "group.cwd",
     "stdout": "group.stdout",
     "stderr": "group.stderr",
+    "log_limit": "group.log_limit",
     "array": "sweep.array",
     "from": "sweep.from",
     "cpus": "resources.cpus",

@@ -18,7 +18,9 @@ from diana.jobfile.parsed import ParsedFile, ParsedJob, SentFile
 from diana.jobfile.problems import checked
 from diana.jobfile.raw import RawJob
 from diana.jobfile.read import FORMATS, read_data, read_text
-from diana.jobfile.script import MOST_SCRIPT_BYTES, array_environment, script_data
+from diana.jobfile.scripts.named import check_program, is_text, known_to_slurm, script_of
+from diana.jobfile.scripts.reading import ReadScript, read_script
+from diana.jobfile.scripts.variables import array_environment
 from diana.jobfile.sweeps import BuiltSweep, array_bounds, build_sweep, text_of, with_ranks
 from diana.jobfile.urls import check_count
 from diana.model.job.notices import checked_targets
@@ -39,12 +41,14 @@ def parse_file(
     put_blob: Callable[[bytes], str],
     read_blob: Callable[[str], bytes],
     model: AskModel = no_models,
+    submitted_in: str = "",
 ) -> ParsedFile:
     """Check a job file of one group or several; `format` is toml, yaml, json or script.
 
     `options` override its keys (see `jobfile/options.py`); `files` are the local files sent so far, by the name
     written in the job file; `put_blob` keeps the rows of a sweep and gives their SHA-256 (called last, when all else
     is in order), `read_blob` gives the content of a sent file, `model` the equations of a model that is installed here.
+    `submitted_in` is the folder where its author was, for notes; empty: not known.
     UsageError: one line, beginning with `source_name`.
     """
     rows: list[bytes] = []
@@ -54,11 +58,12 @@ def parse_file(
         return ""
 
     try:
-        tables, options, notes = _tables(content, format, source_name, options)
+        tables, options, script = _tables(content, format, source_name, options)
         groups = []
         for name, table in tables:
             try:
-                groups.append(_parse(apply(table, options), source_name, files, put_later, read_blob, model))
+                whole = apply(table, options)
+                groups.append(_parse(whole, source_name, files, put_later, read_blob, model, script, submitted_in))
             except (ValueError, OverflowError) as error:
                 raise ValueError(f"group {name}: {error}" if len(tables) > 1 else str(error)) from None
         needs = tuple(dict.fromkeys(path for group in groups for path in group.needs_files))
@@ -69,22 +74,25 @@ def parse_file(
         raise UsageError(f"{source_name}: {one_line(str(error))}") from None
     for content in rows:
         put_blob(content)
-    told = dict.fromkeys((*notes, *(note for group in groups for note in group.notes)))
+    notes = list(script.notes) if script else []
+    for (name, _), one in zip(tables, groups, strict=True):
+        notes += (f"group {name}: {note}" if len(tables) > 1 else note for note in one.notes)
+    told = dict.fromkeys(notes)
     return ParsedFile(groups=tuple(groups), waits=found, notes=tuple(f"{source_name}: {note}" for note in told))
 
 
 def _tables(
     content: bytes, format: str, source: str, options: Mapping[str, str]
-) -> tuple[list[tuple[str, dict[str, Any]]], Mapping[str, str], tuple[str, ...]]:
-    """(groups by name, each as a file of one group; options still to be put over them; what the author is told)."""
+) -> tuple[list[tuple[str, dict[str, Any]]], Mapping[str, str], ReadScript | None]:
+    """(groups by name, each as a file of one group; options still to be put over them; the script, if it is one)."""
     check_format(format, source)
     if format == "script":
-        data, options, notes = script_data(read_text(content, source), options)
-        return [("", data)], options, notes
+        script = read_script(read_text(content, source), options, source.rpartition("/")[2] or source)
+        return [("", script.data)], script.options, script
     data = read_data(content, format, source)
     if isinstance(data.get("group"), list):
-        return members(data, options), {}, ()
-    return [("", data)], options, ()
+        return members(data, options), {}, None
+    return [("", data)], options, None
 
 
 def check_format(format: str, source: str) -> None:
@@ -99,7 +107,10 @@ def _parse(
     put_blob: Callable[[bytes], str],
     read_blob: Callable[[str], bytes],
     model: AskModel,
+    own: ReadScript | None,
+    submitted_in: str,
 ) -> ParsedJob:
+    """`own`: the script that the job file itself is."""
     raw = checked(data)
     if "sweep" in data and not raw.sweep:
         raise ValueError("sweep: empty; name a value, such as x = [1, 2], or leave [sweep] out")
@@ -107,8 +118,10 @@ def _parse(
     built = with_ranks(_built_sweep(raw, files, read_blob), components(raw), flexible(raw))
     table_to_come = "from" in raw.sweep and built.sweep.table is None
     parameters = None if table_to_come else Parameters(built.sweep, built.rows)
-    script = _script(raw, files, read_blob)
-    spec = build_spec(raw, built.sweep, parameters, script, files, _default_name(source), _array_variables(raw, built))
+    script = script_of(raw, files, read_blob, own)
+    spec = build_spec(
+        raw, built.sweep, parameters, script.text, files, _default_name(source), _array_variables(raw, built)
+    )
     if built.max_parallel and not spec.max_parallel:
         spec = msgspec.structs.replace(spec, max_parallel=built.max_parallel)
     if raw.package.model and not needs:
@@ -121,6 +134,10 @@ def _parse(
             f"inputs: {len(refs)} different files; at most {MOST_REFS} make one group, submit it in pieces"
         )
     check_count(ref for ref, _ in refs)
+    notes = [*script.notes, *check_program(raw, spec, files, read_blob)]
+    if spec.script:
+        spec, more = known_to_slurm(spec, own, submitted_in)
+        notes += more
     if built.content:
         put_blob(built.content)
     return ParsedJob(
@@ -129,7 +146,7 @@ def _parse(
         refs=refs,
         after=tuple(raw.group.after),
         notify=_notify(raw.group.notify),
-        notes=(*built.notes, *_left_to_the_shell(raw, parameters.names)),
+        notes=(*built.notes, *notes, *_left_to_the_shell(raw, parameters.names)),
     )
 
 
@@ -157,7 +174,7 @@ def _local_files(raw: RawJob) -> list[str]:
     source = raw.sweep.get("from")
     if isinstance(source, str):
         out.append(source)
-    if raw.group.script and not _is_text(raw.group.script):
+    if raw.group.script and not is_text(raw.group.script):
         out.append(raw.group.script)
     for at, item in enumerate(map(raw_input, raw.inputs)):
         try:
@@ -179,32 +196,6 @@ def _built_sweep(raw: RawJob, files: Mapping[str, SentFile], read_blob: Callable
     return build_sweep(raw.sweep, read_text(read_blob(files[name].sha256), name), name)
 
 
-def _is_text(script: str) -> bool:
-    return script.startswith("#!") or "\n" in script
-
-
-def _script(raw: RawJob, files: Mapping[str, SentFile], read_blob: Callable[[str], bytes]) -> str:
-    script = raw.group.script
-    if not script:
-        return ""
-    where = "group.script"
-    if not _is_text(script):
-        sent = files.get(script)
-        if sent is None:
-            return "#!"
-        where = script
-        if sent.size_bytes > MOST_SCRIPT_BYTES:
-            raise ValueError(f"{script}: a script of more than 1 MiB; put its data into files named by inputs")
-        script = read_text(read_blob(sent.sha256), script)
-    if not script.startswith("#!"):
-        raise ValueError(
-            f'{where}: line 1: a script begins with "#!" and its interpreter, such as "#!/bin/sh"; add that line'
-        )
-    if "\0" in script:
-        raise ValueError(f"{where}: holds a NUL character; remove it")
-    return script
-
-
 def _array_variables(raw: RawJob, built: BuiltSweep) -> dict[str, str]:
     bounds = array_bounds(built.sweep)
     if bounds is None or not raw.group.script:
@@ -215,4 +206,7 @@ def _array_variables(raw: RawJob, built: BuiltSweep) -> dict[str, str]:
 def _default_name(source: str) -> str:
     """`runs/sweep.toml` -> `sweep`; empty when the source is no file's name."""
     stem, dot, suffix = source.rpartition("/")[2].rpartition(".")
-    return stem if dot and suffix in ("toml", "yaml", "yml", "json", "sh", "py") and stem.isprintable() else ""
+    return stem if dot and suffix in _SUFFIXES and stem.isprintable() else ""
+
+
+_SUFFIXES = frozenset({"toml", "yaml", "yml", "json", "sh", "bash", "slurm", "sbatch", "py"})

@@ -56,4 +56,4 @@ class ParsedFile(msgspec.Struct, frozen=True, kw_only=True):
     needs_files: tuple[str, ...] = ()
     """Local files needed first, as in `ParsedJob`, of all groups."""
     notes: tuple[str, ...] = ()
-    """Notes to its author, a line each."""
+    """Notes to its author, a line each, those of all groups among them."""

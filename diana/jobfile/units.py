@@ -65,23 +65,27 @@ def duration_s(value: str | float) -> float:
 
 MOST_TIME = 40
 """Characters; a time of a thousand years has fewer."""
+_NO_LIMIT = frozenset({"UNLIMITED", "INFINITE", "-1"})
 
 
 def slurm_time_s(text: str) -> float:
-    """Read a duration as sbatch does: minutes, minutes:seconds, hours:minutes:seconds,
-    days-hours[:minutes[:seconds]]."""
+    """Read a duration as sbatch does: minutes, minutes:seconds, hours:minutes:seconds, days-hours[:minutes[:seconds]];
+    0: no limit, for which there are words, too."""
+    if text.strip().upper() in _NO_LIMIT:
+        return 0.0
     found = _CLOCK.match(text.strip())
     if not found or len(text) > MOST_TIME:
         raise ValueError(f"{text!r} is no time; write MINUTES, MM:SS, HH:MM:SS or DAYS-HH:MM:SS")
     days, first, second, third = (int(part) if part else None for part in found.groups())
     assert first is not None  # The pattern demands it.
-    if days is not None:
-        hours, minutes, seconds = first, second or 0, third or 0
-    elif third is not None:
-        hours, minutes, seconds = first, second or 0, third
-    else:
-        hours, minutes, seconds = 0, first, second or 0
-    return float(((days or 0) * 24 + hours) * 3600 + minutes * 60 + seconds)
+    hours, minutes, seconds = (first, second, third) if days is not None or third is not None else (None, first, second)
+    named = (("hours", hours, 24), ("minutes", minutes, 60), ("seconds", seconds, 60))
+    begun = days is not None
+    for unit, count, most in named:
+        if count is not None and begun and count >= most:
+            raise ValueError(f"{text!r} has {count} {unit}; write at most {most - 1}, and the rest in the part before")
+        begun = begun or count is not None
+    return float((((days or 0) * 24 + (hours or 0)) * 60 + (minutes or 0)) * 60 + (seconds or 0))
 
 
 class IndexRange(NamedTuple):

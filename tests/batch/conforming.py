@@ -30,6 +30,8 @@ from tests.contract.lrm.test_lrm_conformance import (
 from tests.contract.lrm.test_lrm_processes import (
     test_a_checkpoint_is_whole_or_none,
     test_a_run_within_a_shell_is_asked_to_save,
+    test_a_script_for_slurm_goes_to_its_own_directory_and_its_two_outputs_are_one_file,
+    test_a_script_for_slurm_without_a_directory_of_its_own_goes_to_where_it_began,
     test_jobs_that_are_let_go_find_what_they_are_told,
     test_the_log_of_a_run_is_shown_while_it_runs,
 )
@@ -47,6 +49,8 @@ __all__ = [
     "test_a_run_that_saves_as_it_is_asked_ends_at_a_checkpoint_and_others_run_on",
     "test_a_run_under_a_time_limit_is_asked_and_its_limit_stands",
     "test_a_run_within_a_shell_is_asked_to_save",
+    "test_a_script_for_slurm_goes_to_its_own_directory_and_its_two_outputs_are_one_file",
+    "test_a_script_for_slurm_without_a_directory_of_its_own_goes_to_where_it_began",
     "test_a_time_limit_ends_a_job",
     "test_all_jobs_run_and_each_end_is_told_once_when_it_is_forgotten_at_once",
     "test_an_end_is_told_again_after_a_restart_until_it_is_forgotten",

@@ -66,7 +66,8 @@ def test_a_range_says_its_unit_once(low_s: float, high_s: float, text: str) -> N
 @pytest.mark.parametrize(
     ("content", "form"),
     [
-        (b"#!/bin/sh\ntrue\n", "script"), (b' {"group": {}}', "json"), (b"[group]\nname = 'a: b'", "toml"),
+        (b"#!/bin/sh\ntrue\n", "script"), (b"\xef\xbb\xbf#!/bin/sh\r\n", "script"), (b"\r\n \n#!/bin/sh", "script"),
+        (b' {"group": {}}', "json"), (b"[group]\nname = 'a: b'", "toml"),
         (b"# a: comment\n\n[[group]]", "toml"), (b'group.command = "x"', "toml"), (b"group:\n  command: x", "yaml"),
         (b"---\ngroup: {}", "yaml"), (b"# TOML?\n'group': {command: x}", "yaml"), (b"", "toml"),
     ],

@@ -120,6 +120,34 @@ def test_a_job_has_the_files_and_variables_that_the_command_line_names(
     assert diana(alpha, "logs", f"{ended.stdout.strip()}.0") == f"{ended.stdout.strip()}.0 2\n"
 
 
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("windows.sh", b"#!/bin/sh\r\n#SBATCH -o %x-%a.out\r\n#SBATCH -J fit -a 3\r\n"),
+        ("marked.slurm", b"\xef\xbb\xbf#!/bin/sh\n#SBATCH -o %x-%a.out\n#SBATCH -J fit -a 3\n"),
+        ("late.sbatch", b"\n\n#!/bin/sh\n#SBATCH -o %x-%a.out\n#SBATCH -J fit -a 3\n"),
+        ("noname", b"\n#!/bin/sh\n#SBATCH -a 3\n#SBATCH -J fit -o fit-%a.out -e fit-%a.out\n"),
+    ],
+)
+def test_a_script_of_a_cluster_leaves_what_it_made_in_the_folder_it_goes_to(
+    alpha: Site, tmp_path: Path, name: str, content: bytes
+) -> None:
+    end = b"\r\n" if b"\r\n" in content else b"\n"
+    lines = [b'cd "$SLURM_SUBMIT_DIR"', b'echo "$SLURM_JOB_NAME $SLURM_ARRAY_TASK_ID" > made', b"echo a", b"echo b >&2"]
+    (tmp_path / name).write_bytes(content + end.join(lines) + end)
+    words = ["--wait", "--parsable", "--collect", "made", "--log-limit", "64K", name]
+    command = [*DIANA, "submit", "--data", str(alpha.data), *words]
+    ended = subprocess.run(
+        command, capture_output=True, text=True, timeout=60, check=True, cwd=tmp_path, env=alpha.environment()
+    )
+    assert f"is each job's own directory here, not {tmp_path}: name files that it reads" in ended.stderr
+    group = ended.stdout.strip()
+    diana(alpha, "fetch", group, cwd=tmp_path)
+    files = {str(path.relative_to(tmp_path / group)): path.read_text() for path in (tmp_path / group).rglob("*.*")}
+    assert files == {"fit-3.out": "a\nb\n"}
+    assert [path.read_text() for path in (tmp_path / group).rglob("made")] == ["fit 3\n"]
+
+
 def test_a_wait_that_times_out_is_exit_code_124_and_a_cancelled_group_is_1(alpha: Site) -> None:
     group = diana(alpha, "submit", "--parsable", "--array", "1-1000000", "--", "sleep", "600").strip()
     diana(alpha, "wait", "--timeout", "300ms", group, code=124)

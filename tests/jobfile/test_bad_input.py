@@ -143,10 +143,6 @@ LINES: list[tuple[str, str]] = [
     (OK + "stdout = '/abs'", "job: group.stdout: '/abs': absolute; write a path below the job's directory"),
     (OK + "stdout = 'a/../../b'", "job: group.stdout: 'a/../../b': leaves the job's directory; write a path below it"),
     (OK + "stdout = 'a//b'", "job: group.stdout: 'a//b': no plain path of a file; write names between single slashes"),
-    (
-        OK + "stdout = 'o'\nstderr = 'o'",
-        "job: group.stderr: the same file as group.stdout; name another, or join them in the command",
-    ),
     (OK + "[[inputs]]\npath = 'x'", "job: inputs[0].url: missing; write it"),
     (
         "inputs = ['a', {url = 'b', pth = 'c'}]\n" + OK,

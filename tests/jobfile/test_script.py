@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+
 import pytest
 
 from diana.errors import UsageError
-from diana.jobfile import parse_file
-from diana.model.job.spec import Axis, Resources
+from diana.jobfile import ParsedJob, parse_file
+from diana.model.job.spec import Axis, GroupSpec, Resources
 from tests.jobfile.builders import Blobs, parse
+
+
+def noted(
+    script: str | bytes, options: Mapping[str, str] | None = None, source: str = "run.sh", submitted_in: str = ""
+) -> tuple[GroupSpec, list[str]]:
+    """A script's spec, and what its author is told."""
+    blobs, raw = Blobs(), script if isinstance(script, bytes) else script.encode()
+    read = blobs.kept.__getitem__
+    parsed = parse_file(raw, "script", source, options or {}, {}, blobs.put, read, submitted_in=submitted_in)
+    (group,) = parsed.groups
+    return group.spec, [note.removeprefix(f"{source}: ") for note in parsed.notes]
 
 
 def test_diana_lines_set_keys_and_the_array_reaches_the_environment() -> None:
@@ -46,21 +60,133 @@ def test_sbatch_lines_that_mean_nothing_here_are_passed_over_and_said() -> None:
     script = (
         "#!/bin/sh\n#SBATCH -p long --account=phys\n#SBATCH --mail-type=END --requeue\n#SBATCH --qos high -c 3\nrun\n"
     )
-    blobs = Blobs()
-    parsed = parse_file(script.encode(), "script", "run.sh", {}, {}, blobs.put, blobs.kept.__getitem__)
-    assert parsed.notes == (
-        "run.sh: passed over, as it means nothing here: #SBATCH --partition (line 2), --account (line 2),"
+    spec, notes = noted(script)
+    assert notes == [
+        "passed over, as it means nothing here: #SBATCH --partition (line 2), --account (line 2),"
         " --mail-type (line 3), --requeue (line 3), --qos (line 4)",
-    )
-    (group,) = parsed.groups
-    assert group.spec.resources.processors == 3
-    assert dict(group.spec.environment) == {
+    ]
+    assert spec.resources.processors == 3
+    assert dict(spec.environment) == {
         "SLURM_JOB_ID": "{group}.{index}",
+        "SLURM_JOB_NAME": "run.sh",
+        "SLURM_SUBMIT_DIR": ".",
         "SLURM_JOB_NUM_NODES": "1",
         "SLURM_NNODES": "1",
         "SLURM_NTASKS": "1",
         "SLURM_CPUS_PER_TASK": "3",
     }
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ("--constraint=avx512", "--constraint"), ("-C avx512", "--constraint"), ("--exclusive", "--exclusive"),
+        ("--exclusive=user", "--exclusive"), ("--reservation=course", "--reservation"), ("-w n[1-4]", "--nodelist"),
+        ("-x n7", "--exclude"), ("--open-mode=append", "--open-mode"), ("--no-kill", "--no-kill"), ("-k", "--no-kill"),
+        ("--hint=nomultithread", "--hint"), ("--nice", "--nice"), ("--nice=100", "--nice"), ("-s", "--oversubscribe"),
+        ("--signal=B:USR1@60", "--signal"), ("-M other", "--clusters"), ("--deadline=now+1hour", "--deadline"),
+        ("--gres=lscratch:50", "--gres=lscratch:50"), ("--constr=avx512", "--constraint"),
+        ("--threads-per-core=1", "--threads-per-core"), ("--profile none", "--profile"), ("--time-min=5", "--time-min"),
+    ],
+)  # fmt: skip
+def test_options_of_a_cluster_that_change_no_result_are_passed_over(line: str, name: str) -> None:
+    _, notes = noted(f"#!/bin/sh\n#SBATCH {line}\nrun\n")
+    assert notes == [f"passed over, as it means nothing here: #SBATCH {name} (line 2)"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "resources"),
+    [
+        ("--gres=gpu:2", Resources(gpus=2)), ("--gres=gpu", Resources(gpus=1)), ("--gres=none", Resources()),
+        ("--gres=gpu:a100:2,lscratch:1", Resources(gpus=2)), ("--gres=gpu:a100", Resources(gpus=1)),
+        ("--gpus=a100:1,v100:2", Resources(gpus=3)), ("--gpus-per-node=2", Resources(gpus=2)),
+        ("-n 3 --gpus-per-task=2", Resources(processors=3, gpus=6)),
+        ("--gres=gpu:2 --cpus-per-gpu=4 --mem-per-gpu=1G", Resources(processors=8, gpus=2, memory_bytes=2 << 30)),
+        ("-N 1 --ntasks-per-node=4 -c 2", Resources(processors=8)),
+        ("-n 2 --ntasks-per-node=4", Resources(processors=2)),
+        ("-N 1-4", Resources()), ("--tmp=10G", Resources(scratch_bytes=10 << 30)),
+        ("--licenses=matlab:2,mdcs@flex", Resources(licences=(("matlab", 2), ("mdcs@flex", 1)))),
+    ],
+)  # fmt: skip
+def test_options_that_say_what_a_job_needs_are_taken(lines: str, resources: Resources) -> None:
+    assert noted(f"#!/bin/sh\n#SBATCH {lines}\nrun\n")[0].resources == resources
+
+
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        ("--hold", "--hold: its jobs would begin at once; remove it, and submit when they may"),
+        ("-H", "--hold: its jobs would begin at once; remove it, and submit when they may"),
+        ("-i in.txt", "--input: jobs have nothing on standard input; give the file with --input, and let the command"),
+        ("--begin=16:00", "--begin: '16:00': its jobs would begin at once; remove it and submit them then, with at or"),
+        ("-d afterok:4711", "--dependency: 'afterok:4711': its jobs would not wait for that; name groups as submit"),
+        ("-d singleton", "--dependency: 'singleton': its jobs would not wait for that"),
+        ("--dependency=afterok:alpha-1?afterok:alpha-2", "its jobs would not wait for that"),
+        ("--test-only", "--test-only: nothing would be run; say diana plan"),
+        ("--time=10 --signal=USR1@60", "--signal: no job is told before its time limit; have it save when it gets"),
+        ("--licenses=a|b", "one or another licence cannot be wanted; name the one"),
+        ("--cpu-per-task=4", "--cpu-per-task: not understood; did you mean --cpus-per-task?"),
+    ],
+)
+def test_what_would_change_results_is_refused_by_its_line(lines: str, told: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(told)) as caught:
+        noted(f"#!/bin/sh\n#SBATCH {lines}\nrun\n")
+    assert str(caught.value).startswith("run.sh: line 2: #SBATCH --")
+
+
+def test_a_dependency_on_groups_of_dianas_is_one() -> None:
+    text = "#!/bin/sh\n#SBATCH --dependency=afterok:alpha-12:beta-3 --begin=now\nrun\n"
+    assert parse(text, "script").after == ("alpha-12", "beta-3")
+
+
+def test_a_script_finds_slurms_variables_as_its_lines_and_options_say_them() -> None:
+    text = "#!/bin/sh\n#SBATCH -J fit{1} -n 2 -c 3 --mem=4G --gres=gpu:1\n: $SLURM_GPUS ${SLURM_NPROCS}\n"
+    environment = dict(noted(text)[0].environment)
+    assert environment["SLURM_JOB_NAME"] == "fit{{1}}"
+    assert [environment[f"SLURM_{name}"] for name in ("NTASKS", "CPUS_PER_TASK", "NPROCS")] == ["2", "3", "2"]
+    assert (environment["SLURM_MEM_PER_NODE"], environment["SLURM_GPUS"]) == ("4096", "1")
+    assert "SLURM_TASKS_PER_NODE" not in environment, "launchers of MPI would take this for a Slurm"
+    other = dict(noted(text, {"cpus": "4", "name": "x", "memory": "1G"})[0].environment)
+    assert (other["SLURM_NTASKS"], other["SLURM_CPUS_PER_TASK"], other["SLURM_JOB_NAME"]) == ("2", "2", "x")
+    assert other["SLURM_MEM_PER_NODE"] == "1024"
+    tasks = dict(noted("#!/bin/sh\n#SBATCH -n 4 --mem-per-cpu=1G\nrun\n", {"cpus": "6"})[0].environment)
+    assert (tasks["SLURM_NTASKS"], tasks["SLURM_CPUS_PER_TASK"]) == ("6", "1")
+    per_cpu = dict(noted("#!/bin/sh\n#SBATCH -n 4 --mem-per-cpu=1G\nrun\n")[0].environment)
+    assert per_cpu["SLURM_MEM_PER_CPU"] == "1024" and "SLURM_MEM_PER_NODE" not in per_cpu
+    assert dict(noted("#!/bin/sh\n: $SLURM_JOB_NAME\n", source="/a/b/c.sbatch")[0].environment)["SLURM_JOB_NAME"] == (
+        "c.sbatch"
+    )
+
+
+def test_variables_that_only_a_slurm_sets_are_told_by_line() -> None:
+    text = (
+        "#!/bin/sh\n#SBATCH -n 2\n# $SLURM_NODELIST in a comment\nexport SLURM_HINT=x; echo $SLURM_HINT\n"
+        "unset SLURM_EXPORT_ENV\n"
+        'mkdir -p "$SLURM_SUBMIT_DIR/out"\nsrun -w ${SLURM_JOB_NODELIST} ./a $SLURM_ARRAY_TASK_ID $SLURM_NTASKS\n'
+        "python3 -c 'import os; os.environ[\"SLURM_TOPOLOGY_ADDR\"]'\n"
+    )
+    assert noted(text, submitted_in="/home/me/run")[1] == [
+        "SLURM_SUBMIT_DIR (line 6) is each job's own directory here, not /home/me/run: name files that it reads there"
+        " with --input, and those that it leaves with --collect",
+        "set nowhere but in jobs of a real Slurm: SLURM_JOB_NODELIST (line 7), SLURM_ARRAY_TASK_ID (line 7),"
+        " SLURM_TOPOLOGY_ADDR (line 8); write what is meant",
+    ]
+    _, notes = noted(text, {"array": "1-3", "group.environment.SLURM_JOB_NODELIST": "n1", "cwd": "/scratch"})
+    assert notes == ["set nowhere but in jobs of a real Slurm: SLURM_TOPOLOGY_ADDR (line 8); write what is meant"]
+    many = "".join(f": $SLURM_X{n}\n" for n in range(100))
+    (note,) = noted(f"#!/bin/sh\n{many}")[1]
+    assert note.endswith("SLURM_X7 (line 9) and 92 more; write what is meant")
+
+
+def test_a_script_that_a_job_file_names_has_the_variables_too_and_its_lines_are_told_unread() -> None:
+    text = '[group]\nscript = "run.sh"\n[resources]\ncpus = 4'
+    script = b"#!/bin/sh\r\n#SBATCH -n 4\r\ncd $SLURM_SUBMIT_DIR\r\necho $SLURM_CPUS_PER_TASK\r\n"
+    parsed = parse(text, files={"run.sh": script})
+    environment = dict(parsed.spec.environment)
+    assert (environment["SLURM_SUBMIT_DIR"], environment["SLURM_CPUS_PER_TASK"]) == (".", "4")
+    assert parsed.spec.script == script.decode().replace("\r", "")
+    assert parsed.notes[0] == "run.sh: its lines end in CR LF, as on Windows: LF is written instead"
+    assert parsed.notes[1].startswith("run.sh: its #SBATCH and #DIANA lines, such as line 2, are not read beside a job")
 
 
 def test_a_script_without_sbatch_lines_has_no_variables_of_slurms() -> None:
@@ -99,10 +225,11 @@ def test_an_array_of_several_ranges_and_memory_per_processor() -> None:
     [
         ("echo", 'job: line 1: a script begins with "#!" and its interpreter, such as "#!/bin/sh"; add that line'),
         (
-            "#!/bin/sh\n#SBATCH --exclusive\n",
-            "job: line 2: #SBATCH --exclusive: not understood; remove it or give a #DIANA line (understood: --array,"
-            " --chdir, --cpus-per-task, --error, --export, --gpus, --job-name, --mem, --mem-per-cpu, --nodes, --ntasks,"
-            " --output, --time)",
+            "#!/bin/sh\n#SBATCH --frobnicate\n",
+            "job: line 2: #SBATCH --frobnicate: not understood; remove it or give a #DIANA line (understood: --array,"
+            " --begin, --chdir, --cpus-per-gpu, --cpus-per-task, --dependency, --error, --export, --gpus,"
+            " --gpus-per-node, --gpus-per-task, --gres, --job-name, --licenses, --mem, --mem-per-cpu, --mem-per-gpu,"
+            " --nodes, --ntasks, --ntasks-per-node, --output, --signal, --time, --tmp)",
         ),
         (
             "#!/bin/sh\n\n#SBATCH -c\n",
@@ -118,8 +245,18 @@ def test_an_array_of_several_ranges_and_memory_per_processor() -> None:
             "job: line 2: #SBATCH --time: 'soon' is no time; write MINUTES, MM:SS, HH:MM:SS or DAYS-HH:MM:SS",
         ),
         (
-            "#!/bin/sh\n#SBATCH -o %N.out\n",
-            "job: line 2: #SBATCH --output: '%N.out': %N is not understood; want %A, %a, %j or %x",
+            "#!/bin/sh\n#SBATCH -o %4j.out\n",
+            "job: line 2: #SBATCH --output: '%4j.out': %4j is not understood; want %A, %a, %j or %x",
+        ),
+        (
+            "#!/bin/sh\n#SBATCH -n 1\n#SBATCH -o out-%a.txt\n",
+            "job: line 3: #SBATCH --output: 'out-%a.txt': %a is the number in an array, which this is not; add --array"
+            " or write %j",
+        ),
+        (
+            "#!/bin/sh\n#SBATCH -e /home/me/logs/%j.err\n",
+            "job: line 2: #SBATCH --error: '/home/me/logs/%j.err': jobs have directories of their own; write a path"
+            " below, such as %j.err",
         ),
         (
             "#!/bin/sh\n#SBATCH --export=HOME\n",
@@ -138,6 +275,116 @@ def test_a_mistake_in_a_script_names_its_line(script: str, line: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse(script, "script")
     assert str(caught.value) == line
+
+
+@pytest.mark.parametrize(
+    ("lines", "files"),
+    [
+        ("#SBATCH -o %x-%a.out -a 1-3\n#SBATCH -J fit", ("fit-{array}.out",) * 2),
+        ("#SBATCH -o %x-%a.out -a 1-3", ("run.sh-{array}.out",) * 2),
+        ("#SBATCH -a 1-3 -o log-%a.txt -e log-%a.txt", ("log-{array}.txt",) * 2),
+        ("#SBATCH -o out-%j.txt", ("out-{group}.{index}.txt",) * 2),
+        ("#SBATCH -e err-%j.txt", ("", "err-{group}.{index}.txt")),
+        ("#SBATCH -o slurm.%N.%j.out", ("slurm.node.{group}.{index}.out",) * 2),
+        ("#SBATCH -o %%x-{y}.out", ("%x-{{y}}.out",) * 2),
+        ("#SBATCH -o a.out -e /dev/null", ("a.out", "")),
+        ("#SBATCH -o /dev/null -e err.txt", ("", "err.txt")),
+    ],
+)
+def test_own_files_are_slurms(lines: str, files: tuple[str, str]) -> None:
+    spec = noted(f"#!/bin/sh\n{lines}\nrun\n")[0]
+    assert (spec.stdout, spec.stderr) == files
+
+
+def test_what_goes_to_dev_null_is_kept_nowhere_unless_it_is_wanted() -> None:
+    text = "#!/bin/sh\n#SBATCH --output=/dev/null\nrun\n"
+    spec, notes = noted(text)
+    assert (spec.stdout, spec.stderr, spec.log_limit_bytes, spec.outputs.collect) == ("", "", 0, ())
+    assert notes == ["what goes to /dev/null (line 2) is not kept; --log-limit 1M keeps it for diana logs"]
+    spec, notes = noted(text, {"log_limit": "2M"})
+    assert (spec.log_limit_bytes, notes) == (2 << 20, [])
+
+
+def test_an_option_that_names_the_output_file_has_errors_beside_it() -> None:
+    spec = noted("#!/bin/sh\n#SBATCH -o a.txt\nrun\n", {"stdout": "b.txt"})[0]
+    assert (spec.stdout, spec.stderr) == ("b.txt", "b.txt")
+
+
+@pytest.mark.parametrize(
+    ("word", "limit_s"),
+    [("UNLIMITED", 0), ("infinite", 0), ("0", 0), ("90", 5400), ("90:00", 5400), ("48:00:00", 172_800),
+     ("1-23:59:59", 172_799), ("2-0", 172_800)],
+)  # fmt: skip
+def test_times_are_slurms(word: str, limit_s: float) -> None:
+    assert noted(f"#!/bin/sh\n#SBATCH --time={word}\nrun\n")[0].resources.time_limit_s == limit_s
+
+
+@pytest.mark.parametrize(
+    ("word", "told"),
+    [
+        ("1:60:00", "'1:60:00' has 60 minutes; write at most 59, and the rest in the part before"),
+        ("00:99", "'00:99' has 99 seconds; write at most 59, and the rest in the part before"),
+        ("1-24:00:00", "'1-24:00:00' has 24 hours; write at most 23, and the rest in the part before"),
+        ("1-00:00:60", "'1-00:00:60' has 60 seconds; write at most 59, and the rest in the part before"),
+    ],
+)
+def test_a_time_that_no_clock_shows_is_refused(word: str, told: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        noted(f"#!/bin/sh\n#SBATCH --time={word}\nrun\n")
+    assert str(caught.value) == f"run.sh: line 2: #SBATCH --time: {told}"
+    with pytest.raises(UsageError, match=r"job: resources\.time: "):
+        parse(f"[group]\ncommand = 'true'\n[resources]\ntime = '{word}'\n")
+
+
+@pytest.mark.parametrize(
+    ("raw", "notes"),
+    [
+        (b"#!/bin/sh\r\n#SBATCH -c 3\r\necho hi\r\n", ["its lines end in CR LF, as on Windows: LF is written instead"]),
+        (b"\xef\xbb\xbf#!/bin/sh\n#SBATCH -c 3\necho hi\n", []),
+        (b"\n  \n#!/bin/sh\n#SBATCH -c 3\necho hi\n", ["lines 1 to 2 are blank and left out: #! comes first"]),
+        (
+            b"\xef\xbb\xbf\r\n#!/bin/sh\r\n#SBATCH -c 3\r\necho hi\r\n",
+            [
+                "line 1 is blank and left out: #! comes first",
+                "its lines end in CR LF, as on Windows: LF is written instead",
+            ],
+        ),
+        (
+            b"#!/bin/sh\r#SBATCH -c 3\recho hi\r",
+            ["its lines end in CR: LF is written instead, which is the end of a line here"],
+        ),
+    ],
+)
+def test_a_script_runs_as_whatever_editor_left_it(raw: bytes, notes: list[str]) -> None:
+    spec, told = noted(raw)
+    assert (spec.script, spec.resources.processors) == ("#!/bin/sh\n#SBATCH -c 3\necho hi\n", 3)
+    assert told == notes
+
+
+def test_line_ends_below_a_plain_first_line_are_the_authors() -> None:
+    text = "\n#!/bin/sh\ncat <<END\nGET / HTTP/1.1\r\n\r\nEND\n"
+    spec, notes = noted(text)
+    assert spec.script == text[1:]
+    assert notes[1:] == ["line 4 ends in CR LF, as on Windows, and stays so: a shell takes the CR for a part of it"]
+
+
+def test_lines_are_numbered_as_they_were_written() -> None:
+    with pytest.raises(UsageError, match=r"run\.sh: line 5: #SBATCH --cpus-per-task: 'x'"):
+        noted("\n\n#!/bin/sh\n\n#SBATCH -c x\n")
+    assert "SLURM_NODELIST (line 3)" in noted("\n#!/bin/sh\necho $SLURM_NODELIST\n")[1][1]
+
+
+def test_a_program_of_ones_own_that_no_machine_can_run_is_told_at_submission() -> None:
+    def submitted(command: str, content: bytes) -> ParsedJob:
+        return parse(f'inputs = ["bin/go.sh"]\n[group]\ncommand = "{command}"\n', files={"bin/go.sh": content})
+
+    windows, marked = b"#!/bin/sh\r\nls\r\n", b"\xef\xbb\xbf#!/bin/sh\nls\n"
+    for content, told in ((windows, "its first line ends in CR LF"), (marked, "begins with a byte order mark")):
+        with pytest.raises(UsageError, match=f"job: bin/go.sh: line 1: {told}"):
+            submitted("./go.sh", content)
+        assert submitted("bash go.sh", content).notes[0].startswith(f"bin/go.sh: line 1: {told}")
+        assert not submitted("python3 go.sh", content).notes
+    assert not submitted("./go.sh", b"#!/bin/sh\nls\r\n").notes
 
 
 def test_a_job_file_may_name_a_local_script() -> None:

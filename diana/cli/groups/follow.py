@@ -222,6 +222,7 @@ def _logs(args: argparse.Namespace) -> int:
     whole_group = "." not in args.job
     shown, wrote, told, runs = "", False, set[str](), False
     first, out_of_reach, none_yet = "", 0, ""
+    first_without, without = "", 0
     with client(args) as node:
         for chunk in _log_chunks(node, args):
             wrote, runs = wrote or bool(chunk.data), chunk.running
@@ -241,16 +242,21 @@ def _logs(args: argparse.Namespace) -> int:
                 out.flush()
             if chunk.note:
                 complain(_about(chunk.job, f"{chunk.note}; its log is waited for"))
-            if (chunk.truncated or chunk.error) and not chunk.unreachable:
+            if whole_group and chunk.error.startswith(_NO_LOG):
+                # One line for all of them, of which there may be a million.
+                first_without, without = first_without or _about(chunk.job, chunk.error), without + 1
+            elif (chunk.truncated or chunk.error) and not chunk.unreachable:
                 out.flush()
                 told.add(chunk.job if chunk.error else "")
                 complain(_about(chunk.job, chunk.error or "wrote more than was kept; raise log_limit in the job file"))
         out.flush()
+        if without:
+            complain(first_without + (f"; likewise {output.counted(without - 1, 'more job')}" if without > 1 else ""))
         if runs and not args.json and not wrote:
             complain(f"{args.job}: runs, and wrote nothing so far")
         elif not runs and not args.json and (args.failed or not whole_group):
             _tell_failures(node, args.job, wrote or out_of_reach > 0, told)
-        elif not args.json and not (wrote or told or none_yet or out_of_reach):
+        elif not args.json and not (wrote or told or none_yet or out_of_reach or without):
             over = node.status([args.job])[0].final
             complain(f"{args.job}: no job wrote anything to its log{'' if over else ' so far'}")
     if none_yet:
@@ -261,6 +267,10 @@ def _logs(args: argparse.Namespace) -> int:
         complain(f"{more if whole_group else ''}{first}")
         return Unreachable.exit_code
     return 0
+
+
+_NO_LOG = "kept no log: it left "
+"""Beginning of what a node says of a job that wrote to files of its own (`node/api/ended_logs.py`)."""
 
 
 def _about(job: str, text: str) -> str:

@@ -44,6 +44,7 @@ OPTIONS = (
     "mpi",
     "collect",
     "to",
+    "log_limit",
     "on_crash",
     "on_site_lost",
     "preemptible",
@@ -123,6 +124,9 @@ def _add_job(parser: argparse.ArgumentParser) -> None:
     over.add_argument("--to", metavar="DIR", help="where the node gathers the outputs")
     over.add_argument(
         "--cwd", metavar="DIR", help="begin in this folder, which is the same at the sites; without inputs and outputs"
+    )
+    over.add_argument(
+        "--log-limit", metavar="SIZE", help="log kept per job, half of its beginning, half of its end: 64K, 10M"
     )
     over.add_argument("--on-crash", choices=("hold", "rerun"), help="what becomes of a job whose machine crashed")
     over.add_argument("--on-site-lost", choices=("hold", "rerun"), help="what becomes of jobs at a site that is lost")
@@ -269,7 +273,9 @@ def _job_of_command(words: list[str], carried: str | None = None) -> dict[str, o
 
 def guessed_format(content: bytes) -> str:
     """Format of a job file that came without a name, by its first line that says something."""
-    if content.startswith(b"#!"):
+    from diana.client.steps import begins_as_script
+
+    if begins_as_script(content):
         return "script"
     lines = (line.strip() for line in content.removeprefix(b"\xef\xbb\xbf").splitlines())
     first = next((line for line in lines if line and not line.startswith(b"#")), b"")

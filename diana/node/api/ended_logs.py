@@ -42,6 +42,8 @@ class Spot(NamedTuple):
     length: int
     truncated: bool
     error: str
+    left: tuple[str, ...] = ()
+    """Outputs of a job without a log: it may have written to them."""
 
 
 def spots_of(desk: Desk, view: GroupView, window: range) -> dict[int, Spot]:
@@ -61,6 +63,9 @@ def find_spots(
     for key, facts in source:
         old = superseded.get(key.subgroup, IndexSet())
         errors = {error.index: error.text for error in facts.errors}
+        left: dict[int, tuple[str, ...]] = {}
+        for output in facts.outputs if not all(facts.log_segments) else ():
+            left[output.index] = (*left.get(output.index, ()), output.name)
         for k, index in enumerate(facts.indices):
             if index not in window:
                 continue
@@ -76,6 +81,7 @@ def find_spots(
                 length=facts.log_lengths[k],
                 truncated=facts.log_truncated[k],
                 error=errors.get(index, ""),
+                left=left.get(index, ()),
             )
     return spots
 
@@ -87,7 +93,7 @@ async def ended_log(
     if that is not well."""
     name, attempt = job_id(group, index), spot.rank[1]
     if not spot.segment:
-        reason = spot.error or "kept no log: it wrote to files of its own, or was never started"
+        reason = spot.error or _no_log(group, spot)
         yield wire.LogsChunk(job=name, error=reason, attempt=attempt)
         return
     try:
@@ -104,6 +110,13 @@ async def ended_log(
         else:
             text = f"its log at {spot.site} cannot be had now: {_why(spot, error)}"
         yield wire.LogsChunk(job=name, error=text, unreachable=True)
+
+
+def _no_log(group: GroupId, spot: Spot) -> str:
+    if not spot.left:
+        return "kept no log: it wrote to files of its own, or was never started"
+    more = f" and {len(spot.left) - 1} more" if len(spot.left) > 1 else ""
+    return f"kept no log: it left {spot.left[0]}{more}; diana fetch {group} brings it"
 
 
 async def _begin(desk: Desk, group: GroupId, spot: Spot, start: int, tail: int) -> int:

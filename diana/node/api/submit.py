@@ -202,6 +202,7 @@ def _parse_and_check(desk: Desk, caller: Principal, request: wire.SubmitRequest)
         desk.stager.put_blob_bytes,
         lambda sha256: desk.stager.blob_path(sha256).read_bytes(),
         plug_ins.equations,
+        request.submitted_in,
     )
     groups = []
     for one in parsed.groups:

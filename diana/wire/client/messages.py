@@ -83,6 +83,8 @@ class SubmitRequest(Message, frozen=True):
     """True if the caller has a key and wants to sign: without `permits` the answer is `to_sign`."""
     permits: tuple[Permit, ...] = ()
     """Permits, one per group, in the order of the job file."""
+    submitted_in: str = ""
+    """The folder where the author was, for words to the author; empty: not known."""
 
 
 class SubmittedGroup(Message, frozen=True):

@@ -28,7 +28,7 @@ class Option(_message.Message):
     def __init__(self, name: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
 
 class SubmitRequest(_message.Message):
-    __slots__ = ("content", "format", "source_name", "key", "options", "files", "signs", "permits")
+    __slots__ = ("content", "format", "source_name", "key", "options", "files", "signs", "permits", "submitted_in")
     CONTENT_FIELD_NUMBER: _ClassVar[int]
     FORMAT_FIELD_NUMBER: _ClassVar[int]
     SOURCE_NAME_FIELD_NUMBER: _ClassVar[int]
@@ -37,6 +37,7 @@ class SubmitRequest(_message.Message):
     FILES_FIELD_NUMBER: _ClassVar[int]
     SIGNS_FIELD_NUMBER: _ClassVar[int]
     PERMITS_FIELD_NUMBER: _ClassVar[int]
+    SUBMITTED_IN_FIELD_NUMBER: _ClassVar[int]
     content: bytes
     format: str
     source_name: str
@@ -45,7 +46,8 @@ class SubmitRequest(_message.Message):
     files: _containers.RepeatedCompositeFieldContainer[UploadedFile]
     signs: bool
     permits: _containers.RepeatedCompositeFieldContainer[Permit]
-    def __init__(self, content: _Optional[bytes] = ..., format: _Optional[str] = ..., source_name: _Optional[str] = ..., key: _Optional[str] = ..., options: _Optional[_Iterable[_Union[Option, _Mapping]]] = ..., files: _Optional[_Iterable[_Union[UploadedFile, _Mapping]]] = ..., signs: _Optional[bool] = ..., permits: _Optional[_Iterable[_Union[Permit, _Mapping]]] = ...) -> None: ...
+    submitted_in: str
+    def __init__(self, content: _Optional[bytes] = ..., format: _Optional[str] = ..., source_name: _Optional[str] = ..., key: _Optional[str] = ..., options: _Optional[_Iterable[_Union[Option, _Mapping]]] = ..., files: _Optional[_Iterable[_Union[UploadedFile, _Mapping]]] = ..., signs: _Optional[bool] = ..., permits: _Optional[_Iterable[_Union[Permit, _Mapping]]] = ..., submitted_in: _Optional[str] = ...) -> None: ...
 
 class Permit(_message.Message):
     __slots__ = ("spec_sha256", "submission", "audience", "signed_wall_s", "expires_wall_s", "certificate", "signature")

@@ -12,13 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 import pytest_asyncio
 
+from diana.engine.journal.events import JobsEnded
 from diana.model import kept_log
 from diana.model.facts import Outcome
 from diana.model.job.software import BARRIER
 from diana.model.job.spec import CheckpointSpec, GroupSpec, Outputs, Resources
-from tests.contract.lrm_builders import RealSite, Site, shell
+from tests.contract.lrm_builders import SUBGROUP, RealSite, Site, shell
 
 
 @pytest_asyncio.fixture
@@ -100,6 +102,37 @@ async def test_a_run_within_a_shell_is_asked_to_save(site: Site, tmp_path: Path)
     at.save(0)
     (end,) = await at.ended(1)
     assert end.outcome is Outcome.CHECKPOINTED
+
+
+@pytest.mark.parametrize("more", [(), (("SLURM_JOB_ID", "{group}.{index}"),)], ids=["alike", "by job"])
+async def test_a_script_for_slurm_goes_to_its_own_directory_and_its_two_outputs_are_one_file(
+    site: Site, more: tuple[tuple[str, str], ...]
+) -> None:
+    at = await site()
+    goes = 'cd /; cd "$SLURM_SUBMIT_DIR" && [ "$SLURM_SUBMIT_DIR" = "$PWD" ] || exit 3; echo x > made'
+    spec = shell(
+        f"{goes}; echo out; echo err >&2",
+        environment=(("SLURM_SUBMIT_DIR", "."), *more),
+        outputs=Outputs(collect=("made",)),
+        stdout="log-{index}.txt",
+        stderr="log-{index}.txt",
+    )
+    at.start(spec, 2, 5)
+    ends = await at.ended(2)
+    assert {end.outcome for end in ends} == {Outcome.DONE}
+    names = [file.name for event in at.events if isinstance(event, JobsEnded) for file in event.facts.outputs]
+    assert sorted(names) == ["2/made", "5/made", "log-2.txt", "log-5.txt"]
+    kept = at.data.collected(SUBGROUP, 1)
+    assert [(kept / name).read_text() for name in sorted(names)] == ["x\n", "x\n", "out\nerr\n", "out\nerr\n"]
+
+
+async def test_a_script_for_slurm_without_a_directory_of_its_own_goes_to_where_it_began(site: Site) -> None:
+    at = await site()
+    goes = 'here=$PWD; cd /; cd "$SLURM_SUBMIT_DIR" && echo $here $PWD'
+    at.start(shell(goes, environment=(("SLURM_SUBMIT_DIR", "."),)), 0)
+    (end,) = await at.ended(1)
+    one, other = at.log(end).split()
+    assert one == other != "/"
 
 
 # --- at the barrier ----------------------------------------------------------------------------------------

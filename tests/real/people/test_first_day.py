@@ -45,13 +45,19 @@ def test_a_first_day_at_two_sites(grid: Grid, tmp_path: Path) -> None:
     assert at_alpha("plan", "run.sh").stderr == PASSED_OVER
     assert at_alpha("plan", "--json", "run.sh").stdout.endswith('(line 3)"]}\n')
     assert PASSED_OVER in at_alpha("submit", "--wait", "run.sh", code=1).stderr
-    assert at_alpha("logs", "--failed", "alpha-1").stdout == "==> alpha-1.1 <==\nbad\n"
+    assert at_alpha("logs", "--failed", "alpha-1").stderr == (
+        "diana: alpha-1.1: kept no log: it left out-2.txt; diana fetch alpha-1 brings it\n"
+        "diana: alpha-1.1: failed at alpha, exit code 7\n"
+    )
+    assert at_alpha("logs", "alpha-1").stderr == (
+        "diana: alpha-1.0: kept no log: it left out-1.txt; diana fetch alpha-1 brings it; likewise 2 more jobs\n"
+    )
     assert at_alpha("logs", "alpha-1.0").stderr == (
-        "diana: alpha-1.0: wrote nothing to its log; it left out-1.txt: diana fetch alpha-1\n"
+        "diana: alpha-1.0: kept no log: it left out-1.txt; diana fetch alpha-1 brings it\n"
     )
     at_alpha("fetch", "alpha-1")
     files = {path.name: path.read_text() for path in (tmp_path / "alpha-1").iterdir()}
-    assert files == {f"out-{n}.txt": f"task {n}\n" for n in (1, 2, 3)}
+    assert files == {f"out-{n}.txt": f"task {n}\n" + "bad\n" * (n == 2) for n in (1, 2, 3)}
 
     # A program of one's own, named once and twice, and misspelt.
     (tmp_path / "fit").write_text('#!/bin/sh\ncat "$1"\n')

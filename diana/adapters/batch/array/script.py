@@ -17,12 +17,23 @@ from diana.adapters.batch.array import barrier, saving
 from diana.adapters.lrm.spawner.processes import MARKER
 from diana.adapters.lrm.spawner.protocol import UNREADY_FILE, Order
 from diana.model.indexset import IndexSet
+from diana.model.job.own_folder import HERE, SUBMIT_DIR
 
 GRACE_S = 5
 """Seconds between TERM and KILL, as on the site's own machines."""
 LEASE_LOOK_S = 2
-_OWN_WORDS = frozenset({"SLURM_JOB_ID", "SLURM_JOB_NUM_NODES", "SLURM_NNODES", "SLURM_NTASKS", "SLURM_CPUS_PER_TASK"})
-"""Variables that `jobfile/script.py` sets for scripts that know Slurm."""
+_OWN_WORDS = frozenset(
+    f"SLURM_{name}"
+    for name in (
+        *("JOB_ID", "JOBID", "JOB_NUM_NODES", "NNODES", "NODEID", "PROCID", "LOCALID"),
+        *("CPUS_ON_NODE", "JOB_CPUS_PER_NODE", "GPUS", "GPUS_ON_NODE"),
+    )
+)
+"""Variables that `jobfile/scripts/variables.py` sets for scripts that know Slurm, and of which Slurm knows better."""
+_OF_MEMORY = frozenset({"SLURM_MEM_PER_CPU", "SLURM_MEM_PER_NODE", "SLURM_MEM_PER_GPU"})
+"""Of these, too; and its programs refuse to start where two of them are set."""
+_OF_TASKS = frozenset({"SLURM_NTASKS", "SLURM_NPROCS", "SLURM_TASKS_PER_NODE", "SLURM_CPUS_PER_TASK"})
+"""Of these where it was told that a job is one of MPI; else a task of ours is a whole job to it."""
 END_OF_FILE = "."
 """Last line of an end: a file without it is still being written."""
 
@@ -96,7 +107,9 @@ def cases(order: Order) -> str:
     for at, index in enumerate(order.indices):
         part = [f"set -- {_words(order.argvs[at])}"] if order.argvs else []
         if order.environments:
-            part += [_set(name, value) for name, value in order.environments[at] if not name.startswith("DIANA_")]
+            part += [
+                _set(name, value, order) for name, value in order.environments[at] if not name.startswith("DIANA_")
+            ]
         if any(order.checkpoints) and order.checkpoints[at]:
             part.append(_export("DIANA_CHECKPOINT", order.checkpoints[at]))
         if order.stdouts:
@@ -130,7 +143,7 @@ def _attempt(order: Order) -> Iterable[str]:
 
 def _environment(order: Order, around: Surroundings) -> Iterable[str]:
     """Yield the environment; diana's variables come last: a spec cannot forge them."""
-    yield from (_set(name, value) for name, value in order.environment if not name.startswith("DIANA_"))
+    yield from (_set(name, value, order) for name, value in order.environment if not name.startswith("DIANA_"))
     for name, value in (
         ("GROUP", order.group),
         ("SITE", around.site),
@@ -157,6 +170,10 @@ def _folder(order: Order, jobs_folder: str, folder: str) -> Iterable[str]:
         yield f"w=${{TMPDIR:-/tmp}}/diana-{_word(name)}-$k; gone=$w"
         yield 'mkdir -m 700 "$w" || told 127 s; export TMPDIR="$w"'
     yield 'cd "$w" || told 127 w'
+    rows = [order.environment, *order.environments[:1]]
+    if any(name == SUBMIT_DIR for row in rows for name, _ in row):
+        # A job's variables come before its folder is known.
+        yield f'[ "${SUBMIT_DIR}" != {HERE} ] || export {SUBMIT_DIR}="$PWD"'
 
 
 def _run(order: Order, folder: str) -> Iterable[str]:
@@ -199,10 +216,12 @@ def _export(name: str, value: str) -> str:
     return f"export {name}={_word(value)}"
 
 
-def _set(name: str, value: str) -> str:
+def _set(name: str, value: str, order: Order) -> str:
     """Return the words that set a variable of the job's; a batch system's own word on the job it started stands."""
-    own = f'[ -n "${{{name}+x}}" ] || ' if name in _OWN_WORDS else ""
-    return own + _export(name, value)
+    known = name in _OWN_WORDS or (order.mpi and name in _OF_TASKS)
+    own = sorted(_OF_MEMORY) if name in _OF_MEMORY else [name] if known else []
+    there = "".join(f"${{{each}+x}}" for each in own)
+    return (f'[ -n "{there}" ] || ' if own else "") + _export(name, value)
 
 
 def _words(argv: Sequence[str]) -> str:

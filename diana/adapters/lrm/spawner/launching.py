@@ -20,6 +20,7 @@ from diana.adapters.lrm.spawner.processes import MARKER
 from diana.adapters.lrm.spawner.protocol import Order
 from diana.adapters.lrm.spawner.segments import Segment
 from diana.model.ids import SubgroupId
+from diana.model.job.own_folder import HERE, SUBMIT_DIR
 from diana.model.layout import DataDir
 
 NOT_FOUND_EXIT = 127
@@ -28,6 +29,7 @@ _DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
 _RESET = (signal.SIGPIPE, signal.SIGXFSZ)
 """Signals that Python ignores; a job would inherit that."""
 _OF_ACCOUNT = frozenset({"HOME", "USER", "LOGNAME", "SHELL"})
+_SUBMIT_DIR, _HERE = SUBMIT_DIR.encode(), HERE.encode()
 _PASSED_ON = ("HOME", "LANG", "LC_ALL", "TZ", "USER", "LOGNAME", "SHELL")
 
 
@@ -183,6 +185,8 @@ class Launcher:
         out.pop(b"DIANA_REPORT", None)
         if job.claim.reports:
             out[b"DIANA_REPORT"] = f"{scratch}/{steps.NAME}".encode()
+        if out.get(_SUBMIT_DIR) == _HERE:
+            out[_SUBMIT_DIR] = self.folder(job, scratch).encode()
         if job.checkpoint:
             out[b"DIANA_CHECKPOINT"] = job.checkpoint.encode()
         if job.gpus or self.hides_gpus:

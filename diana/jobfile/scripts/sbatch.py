@@ -1,0 +1,464 @@
+"""`#SBATCH` lines: what each option means here.
+
+An option that says nothing of what a job needs or of what it does (a partition, an account, mail) is passed over, which
+is said. One is refused only where passing over it would change what comes out or lose what a job has: a job that would
+begin before what it depends on, or without its standard input. A line `#SBATCH hetjob` begins the next component of a
+job of several: each runs the script, with processors and GPUs of its own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from typing import Any, NamedTuple
+
+from diana.jobfile.scripts.variables import SlurmLines
+from diana.jobfile.units import size_bytes, slurm_time_s
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_SHORT = {
+    "-a": "--array",
+    "-J": "--job-name",
+    "-D": "--chdir",
+    "-c": "--cpus-per-task",
+    "-n": "--ntasks",
+    "-N": "--nodes",
+    "-t": "--time",
+    "-G": "--gpus",
+    "-o": "--output",
+    "-e": "--error",
+    "-p": "--partition",
+    "-A": "--account",
+    "-q": "--qos",
+    "-L": "--licenses",
+    "-d": "--dependency",
+    "-b": "--begin",
+    "-i": "--input",
+    "-C": "--constraint",
+    "-w": "--nodelist",
+    "-x": "--exclude",
+    "-F": "--nodefile",
+    "-M": "--clusters",
+    "-m": "--distribution",
+    "-B": "--extra-node-info",
+    "-S": "--core-spec",
+}
+_SHORT_FLAGS = {
+    "-H": "--hold",
+    "-k": "--no-kill",
+    "-O": "--overcommit",
+    "-Q": "--quiet",
+    "-s": "--oversubscribe",
+    "-v": "--verbose",
+    "-W": "--wait",
+}
+_PASSED_OVER = _names(
+    "--partition --account --qos --mail-type --mail-user --comment --wckey --constraint --cluster-constraint --prefer"
+    " --nodelist --exclude --nodefile --reservation --clusters --priority --open-mode --distribution --hint --cpu-bind"
+    " --mem-bind --cpu-freq --gpu-bind --gpu-freq --gres-flags --accel-bind --switches --sockets-per-node"
+    " --cores-per-socket --threads-per-core --extra-node-info --ntasks-per-socket --ntasks-per-core --core-spec"
+    " --thread-spec --power --profile --acctg-freq --delay-boot --deadline --time-min --mincpus --mcs-label --network"
+    " --kill-on-invalid-dep --tres-bind"
+)
+"""Options of a cluster's own that change where and when a job runs, not what comes out."""
+_FLAGS_PASSED_OVER = _names(
+    "--requeue --no-requeue --parsable --verbose --quiet --exclusive --oversubscribe --share --overcommit --no-kill"
+    " --contiguous --spread-job --use-min-nodes --ignore-pbs --propagate --get-user-env --nice --reboot --wait"
+)
+"""The same, of options without a value, or with one only behind an equals sign."""
+_REFUSED = {
+    "--hold": "its jobs would begin at once; remove it, and submit when they may",
+    "--test-only": "nothing would be run; say diana plan",
+    "--export-file": "variables of a file do not travel; write --export=NAME=VALUE",
+    "--input": "jobs have nothing on standard input; give the file with --input, and let the command read it: < FILE",
+}
+_SEPARATORS = frozenset({"hetjob", "packjob"})
+"""Lines between the components of a job; the latter is Slurm's older word."""
+_OF_COMPONENTS = _names(
+    "--ntasks --ntasks-per-node --cpus-per-task --cpus-per-gpu --nodes --gpus --gpus-per-node --gpus-per-task --gres"
+    " --mem --mem-per-cpu --mem-per-gpu"
+)
+"""Options that each component of a job says for itself; all others are above the first separator."""
+_PATTERN = {
+    "%j": "{group}.{index}",
+    "%J": "{group}.{index}",
+    "%A": "{group}",
+    "%a": "{array}",
+    "%n": "0",
+    "%t": "0",
+    "%%": "%",
+}
+_UNKNOWN_YET = {"%N": "node", "%u": "user"}
+"""What is not known when a job is submitted, and the words that stand for it."""
+_NULL = "/dev/null"
+_GROUP = re.compile(r"[A-Za-z0-9][\w.-]*-\d+\Z", re.ASCII)
+_LEAST_PREFIX = 5
+"""Characters of an option's name that is cut short, with its dashes."""
+
+
+class _Component:
+    """What a component, or the only one, needs; None: not said."""
+
+    def __init__(self) -> None:
+        self.tasks: int | None = None
+        self.tasks_per_node: int | None = None
+        self.cpus_per_task: int | None = None
+        self.cpus_per_gpu = 0
+        self.all_gpus: int | None = None
+        self.gpus_per_task = 0
+        self.all_memory: int | None = None
+        self.memory_per_cpu = 0
+        self.memory_per_gpu = 0
+
+    @property
+    def ntasks(self) -> int:
+        return self.tasks or self.tasks_per_node or 1
+
+    @property
+    def gpus(self) -> int:
+        return self.all_gpus if self.all_gpus is not None else self.gpus_per_task * self.ntasks
+
+    @property
+    def cpus(self) -> int:
+        """Processors per task."""
+        return self.cpus_per_task or -(-self.cpus_per_gpu * self.gpus // self.ntasks) or 1
+
+    @property
+    def memory(self) -> int:
+        if self.all_memory is not None:
+            return self.all_memory
+        return self.memory_per_cpu * self.ntasks * self.cpus or self.memory_per_gpu * self.gpus
+
+
+class _Written(NamedTuple):
+    """A value and the line where it stands."""
+
+    value: str
+    line: int
+
+
+class Sbatch:
+    """Collects `#SBATCH` options as they come; `finish` says what they mean together."""
+
+    def __init__(self) -> None:
+        self.group: dict[str, Any] = {}
+        self.resources: dict[str, Any] = {}
+        self.options: dict[str, str] = {}
+        self.notes: list[str] = []
+        self.there = False
+        self._passed_over: dict[str, int] = {}
+        self._files: dict[str, _Written] = {}
+        """Of `stdout` and `stderr`."""
+        self._signal: _Written | None = None
+        self._line = 0
+        self._now = _Component()
+        self._before: list[_Component] = []
+        """Components above the last separator."""
+
+    def take(self, words: list[str], line: int) -> None:
+        """Take one line's words. ValueError says what is wrong with them."""
+        self.there, self._line = True, line
+        if words and words[0] in _SEPARATORS:
+            if len(words) > 1:
+                raise ValueError(f"#SBATCH {words[0]}: stands on a line of its own; write {words[1]} on the next one")
+            self._before.append(self._now)
+            self._now = _Component()
+            return
+        waiting = list(words)
+        while waiting:
+            word = waiting.pop(0)
+            name, equals, value = word.partition("=")
+            if word in _SHORT_FLAGS:
+                name = _SHORT_FLAGS[word]
+            elif not word.startswith("--") and word[:2] in _SHORT:
+                name, equals, value = _SHORT[word[:2]], word[2:], word[2:]
+            name = _whole(name)
+            if not name.startswith("-"):
+                raise ValueError(f"#SBATCH: {name!r} belongs to no option; put quotes around a value of several words")
+            if name in _REFUSED:
+                raise ValueError(f"#SBATCH {name}: {_REFUSED[name]}")
+            if name in _FLAGS_PASSED_OVER:
+                self._passed_over[name] = line
+                continue
+            act = _ACTS.get(name)
+            if act is None and name not in _PASSED_OVER:
+                raise ValueError(f"#SBATCH {name}: not understood; {_mend(name)}")
+            if act is not None and self._before and name not in _OF_COMPONENTS:
+                raise ValueError(f"#SBATCH {name}: is of the whole job; move it above the first #SBATCH hetjob")
+            if not equals:
+                if not waiting:
+                    raise ValueError(f"#SBATCH {name}: has no value; write {name}=VALUE")
+                value = waiting.pop(0)
+            if act is None:
+                self._passed_over[name] = line
+                continue
+            try:
+                act(self, value)
+            except ValueError as error:
+                raise ValueError(f"#SBATCH {name}: {error}") from None
+
+    def finish(self, options: Mapping[str, str], file_name: str) -> SlurmLines:
+        """Complete `group`, `resources` and `notes`, under the options that go over the lines. ValueError as `take`."""
+        given = self.group.get("name", file_name)
+        name = options.get("group.name") or options.get("name") or given
+        if self._files:
+            self._own_files(options, name)
+        if self._signal is not None:
+            limit = options.get("resources.time") or options.get("time") or self.resources.get("time")
+            if limit and limit != "0":
+                raise ValueError(
+                    f"line {self._signal.line}: #SBATCH --signal: no job is told before its time limit; have it save"
+                    " when it gets TERM, which comes at the limit, and remove this, or leave the limit out"
+                )
+            self._passed_over["--signal"] = self._signal.line
+        passed = ", ".join(f"{option} (line {line})" for option, line in self._passed_over.items())
+        if passed:
+            self.notes.insert(0, f"passed over, as it means nothing here: #SBATCH {passed}")
+        self._complete_resources()
+        now = self._now
+        return SlurmLines(name, now.ntasks, now.cpus, now.memory_per_cpu, self.there)
+
+    def components(self) -> list[dict[str, Any]]:
+        """Return the components that separators made; none: it is an ordinary job."""
+        every = [*self._before, self._now] if self._before else []
+        return [{"cpus": each.ntasks * each.cpus, "gpus": each.gpus} for each in every]
+
+    def _complete_resources(self) -> None:
+        """Of a job of several components: the limits that all of them share."""
+        every = [*self._before, self._now]
+        memory = {each.memory for each in every}
+        if len(memory) > 1:
+            said = ", ".join(f"{each.memory >> 20} MiB" for each in every)
+            raise ValueError(f"#SBATCH --mem: {said}: components have one limit here; give all the same")
+        if size := memory.pop():
+            self.resources["memory"] = size
+        if self._before:
+            return
+        if (cpus := self._now.ntasks * self._now.cpus) > 1:
+            self.resources["cpus"] = cpus
+        if self._now.gpus:
+            self.resources["gpus"] = self._now.gpus
+
+    def _own_files(self, options: Mapping[str, str], name: str) -> None:
+        """Without `--error` both go to one file, as there. What goes to /dev/null is kept in no file, and no log has
+        room for it, unless an option gives it some."""
+        for key, written in self._files.items():
+            try:
+                self.group[key] = self._file(written, options, name)
+            except ValueError as error:
+                option = "--output" if key == "stdout" else "--error"
+                raise ValueError(f"line {written.line}: #SBATCH {option}: {error}") from None
+        if "stderr" not in self._files:
+            out = [text for key in ("stdout", "group.stdout") if (text := options.get(key)) is not None]
+            self.group["stderr"] = out[-1] if out else self.group["stdout"]
+        null = [key for key in ("stdout", "stderr") if self.group.get(key) == _NULL]
+        for key in null:
+            del self.group[key]
+        if null:
+            self.group["log_limit"] = 0
+        if null and not {"log_limit", "group.log_limit"} & options.keys():
+            lines = sorted({each.line for each in self._files.values() if each.value == _NULL})
+            where = f"line {', '.join(map(str, lines))}"
+            self.notes.append(f"what goes to {_NULL} ({where}) is not kept; --log-limit 1M keeps it for diana logs")
+
+    def _file(self, written: _Written, options: Mapping[str, str], name: str) -> str:
+        """Return Slurm's file name pattern as a template. The file comes home by itself, also when the job failed."""
+        value = written.value
+        if value == _NULL:
+            return value
+        if value.startswith("/") or ".." in value.split("/"):
+            below = value.rpartition("/")[2] or "out.txt"
+            raise ValueError(f"{value!r}: jobs have directories of their own; write a path below, such as {below}")
+        has_array = "array" in options or "sweep.array" in options
+
+        def one(found: re.Match[str]) -> str:
+            pattern = found[0]
+            if pattern == "%x":
+                return _escaped(name)
+            if pattern == "%a" and not has_array:
+                raise ValueError(f"{value!r}: %a is the number in an array, which this is not; add --array or write %j")
+            if word := _UNKNOWN_YET.get(pattern):
+                what = "machine" if pattern == "%N" else "account"
+                self.notes.append(
+                    f"{pattern} (line {written.line}) is {word!r}: a job's {what} is not known beforehand"
+                )
+                return word
+            if pattern not in _PATTERN:
+                raise ValueError(f"{value!r}: {pattern} is not understood; want %A, %a, %j or %x")
+            return _PATTERN[pattern]
+
+        return re.sub(r"%\d*.?", one, _escaped(value))
+
+    # Options, each by its value.
+
+    def _array(self, value: str) -> None:
+        # Slurm counts by numbers: `01-10` is 1 to 10 there.
+        self.options["array"] = re.sub(r"\b0+(?=\d)", "", value)
+
+    def _name(self, value: str) -> None:
+        self.group["name"] = value
+
+    def _cpus_per_task(self, value: str) -> None:
+        self._now.cpus_per_task = _count(value)
+
+    def _cpus_per_gpu(self, value: str) -> None:
+        self._now.cpus_per_gpu = _count(value)
+
+    def _ntasks(self, value: str) -> None:
+        self._now.tasks = _count(value)
+
+    def _ntasks_per_node(self, value: str) -> None:
+        self._now.tasks_per_node = _count(value)
+
+    def _nodes(self, value: str) -> None:
+        if not re.fullmatch(r"1(-\d+)?", value):
+            raise ValueError(f"{value!r}: a job runs on one machine; write 1 or remove it")
+
+    def _mem(self, value: str) -> None:
+        self._now.all_memory = size_bytes(value, bare="M")
+
+    def _mem_per_cpu(self, value: str) -> None:
+        self._now.memory_per_cpu = size_bytes(value, bare="M")
+
+    def _mem_per_gpu(self, value: str) -> None:
+        self._now.memory_per_gpu = size_bytes(value, bare="M")
+
+    def _tmp(self, value: str) -> None:
+        self.resources["scratch"] = size_bytes(value, bare="M")
+
+    def _time(self, value: str) -> None:
+        self.resources["time"] = slurm_time_s(value)
+
+    def _gpus(self, value: str) -> None:
+        self._now.all_gpus = sum(self._of_type(each.rpartition(":")) for each in value.split(","))
+
+    def _gpus_per_task(self, value: str) -> None:
+        self._now.gpus_per_task = sum(self._of_type(each.rpartition(":")) for each in value.split(","))
+
+    def _gres(self, value: str) -> None:
+        """GPUs are ours; other things that a cluster counts are its own."""
+        gpus: int | None = None
+        for each in value.split(","):
+            kind, _, rest = each.removeprefix("gres/").partition(":")
+            if kind in ("", "none"):
+                continue
+            if kind != "gpu":
+                self._passed_over[f"--gres={each}"] = self._line
+                continue
+            of_type, colon, count = rest.rpartition(":")
+            if not colon and rest and not rest.isdecimal():
+                of_type, colon, count = rest, ":", "1"
+            gpus = (gpus or 0) + self._of_type((of_type, colon, count or "1"))
+        if gpus is not None:
+            self._now.all_gpus = gpus
+
+    def _of_type(self, parts: tuple[str, str, str]) -> int:
+        of_type, _, count = parts
+        if of_type:
+            self.notes.append(f"{of_type} (line {self._line}) is no kind of GPU that is told apart here: any is taken")
+        return _count(count, 0)
+
+    def _licences(self, value: str) -> None:
+        wanted = {}
+        for each in value.split(","):
+            name, _, count = each.replace("=", ":").partition(":")
+            if "|" in each:
+                raise ValueError(f"{value!r}: one or another licence cannot be wanted; name the one")
+            wanted[name] = _count(count or "1")
+        self.resources["licences"] = wanted
+
+    def _dependency(self, value: str) -> None:
+        """Groups of diana's may be waited for; a job of Slurm's is none of them."""
+        kind, _, names = value.partition(":")
+        after = names.split(":")
+        if kind != "afterok" or "," in value or "?" in value or not all(map(_GROUP.match, after)):
+            raise ValueError(
+                f"{value!r}: its jobs would not wait for that; name groups as submit tells them, such as"
+                " --dependency=afterok:alpha-12, or remove it and say submit --after alpha-12"
+            )
+        self.group["after"] = after
+
+    def _begin(self, value: str) -> None:
+        if value != "now":
+            raise ValueError(
+                f"{value!r}: its jobs would begin at once; remove it and submit them then, with at or cron"
+            )
+
+    def _at_signal(self, value: str) -> None:
+        self._signal = _Written(value, self._line)
+
+    def _export(self, value: str) -> None:
+        """Keep assignments; ALL and NONE mean nothing here, since a job never inherits the submitter's variables."""
+        for part in value.split(","):
+            name, equals, text = part.partition("=")
+            if equals:
+                self.group.setdefault("environment", {})[name] = _escaped(text)
+            elif part not in ("ALL", "NONE", "NIL"):
+                raise ValueError(f"{part!r}: the submitter's variables do not travel; write {part}=VALUE")
+
+    def _output(self, value: str) -> None:
+        self._files["stdout"] = _Written(value, self._line)
+
+    def _error(self, value: str) -> None:
+        self._files["stderr"] = _Written(value, self._line)
+
+    def _chdir(self, value: str) -> None:
+        self.group["cwd"] = value
+
+
+_ACTS: dict[str, Callable[[Sbatch, str], None]] = {
+    "--array": Sbatch._array,
+    "--begin": Sbatch._begin,
+    "--chdir": Sbatch._chdir,
+    "--cpus-per-gpu": Sbatch._cpus_per_gpu,
+    "--cpus-per-task": Sbatch._cpus_per_task,
+    "--dependency": Sbatch._dependency,
+    "--error": Sbatch._error,
+    "--export": Sbatch._export,
+    "--gpus": Sbatch._gpus,
+    "--gpus-per-node": Sbatch._gpus,
+    "--gpus-per-task": Sbatch._gpus_per_task,
+    "--gres": Sbatch._gres,
+    "--job-name": Sbatch._name,
+    "--licenses": Sbatch._licences,
+    "--mem": Sbatch._mem,
+    "--mem-per-cpu": Sbatch._mem_per_cpu,
+    "--mem-per-gpu": Sbatch._mem_per_gpu,
+    "--nodes": Sbatch._nodes,
+    "--ntasks": Sbatch._ntasks,
+    "--ntasks-per-node": Sbatch._ntasks_per_node,
+    "--output": Sbatch._output,
+    "--signal": Sbatch._at_signal,
+    "--time": Sbatch._time,
+    "--tmp": Sbatch._tmp,
+}
+_KNOWN = frozenset({*_ACTS, *_PASSED_OVER, *_FLAGS_PASSED_OVER, *_REFUSED})
+
+
+def _whole(name: str) -> str:
+    """Return the option that a name cut short means, as sbatch does; any other name as it is."""
+    if name in _KNOWN or not name.startswith("--") or len(name) < _LEAST_PREFIX:
+        return name
+    meant = [each for each in _KNOWN if each.startswith(name)]
+    return meant[0] if len(meant) == 1 else name
+
+
+def _mend(name: str) -> str:
+    if near := get_close_matches(name, sorted(_KNOWN), 1, cutoff=0.75):
+        return f"did you mean {near[0]}?"
+    return f"remove it or give a #DIANA line (understood: {', '.join(_ACTS)})"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("{", "{{").replace("}", "}}")
+
+
+def _count(value: str, least: int = 1) -> int:
+    if not (value.isascii() and value.isdecimal()) or len(value) > 18 or int(value) < least:
+        raise ValueError(f"{value[:40]!r}: want a whole number of at least {least}")
+    return int(value)

@@ -1,0 +1,7 @@
+"""A variable that names the directory in which a job begins, which only the machine that starts it knows."""
+
+SUBMIT_DIR = "SLURM_SUBMIT_DIR"
+"""Scripts for Slurm change into the folder that it names."""
+HERE = "."
+"""Its value as it travels; a machine of an older release leaves it so, and means the same until the job goes elsewhere.
+"""
