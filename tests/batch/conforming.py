@@ -92,12 +92,13 @@ async def test_a_command_called_like_one_of_the_shells_own_is_no_command(site: S
 
 async def test_outputs_are_collected_and_a_missing_one_fails_the_job(site: Site) -> None:
     at = await site()
-    spec = shell("[ $DIANA_INDEX = 1 ] || echo $DIANA_INDEX > out.txt", outputs=Outputs(collect=("out.txt",)))
-    at.start(spec, 0, 1)
+    write = "[ $DIANA_INDEX = 1 ] || echo $DIANA_INDEX > out.txt; echo > whole"
+    at.start(shell(write, outputs=Outputs(collect=("out.txt", "whole"))), 0, 1)
     await at.ended(2)
     ends = at.by_index()
     assert (ends[0].outcome, ends[1].outcome) == (Outcome.DONE, Outcome.STAGING_FAILED)
     assert "output out.txt is missing" in ends[1].error
+    assert at.saved() == {0: ["0/out.txt", "0/whole"], 1: ["1/whole"]}
 
 
 _BLURRED_S = 0.02

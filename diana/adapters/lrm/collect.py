@@ -77,16 +77,21 @@ class OutputCollector:
             elif batch.outcomes[at] != Outcome.DONE:
                 wanted = [each for each in wanted if each[2]]
             had = len(kept.outputs)
-            try:
-                if wanted and not home.root.is_dir():
-                    raise _Bad(f"its outputs lie in {home.root}, which this machine does not see; submit it again")
-                places = [home.job(subgroup, batch.epoch, index), *earlier]
-                for each in wanted:
+            places = [home.job(subgroup, batch.epoch, index), *earlier]
+            faults = []
+            if wanted and not home.root.is_dir():
+                faults.append(f"its outputs lie in {home.root}, which this machine does not see; submit it again")
+                wanted = []
+            for each in wanted:
+                # The fault of one output is no reason to lose the others.
+                try:
                     self._keep(places, index, batch.attempts[at], each, to, kept.outputs, folders)
-            except (_Bad, ValueError, OSError) as fault:
-                what = f"{fault.filename}: {fault.strerror}" if isinstance(fault, OSError) else str(fault)
+                except (_Bad, ValueError, OSError) as fault:
+                    what = f"{fault.filename}: {fault.strerror}" if isinstance(fault, OSError) else str(fault)
+                    faults.append(what)
+            if faults:
                 name = job_id(group_of(subgroup), index)
-                kept.errors.append(JobError(index, f"{name} at site {self._site}: {what}"))
+                kept.errors.append(JobError(index, f"{name} at site {self._site}: {_told(faults)}"))
                 if saved:
                     # A part of a checkpoint is none.
                     del kept.outputs[had:]
@@ -152,6 +157,13 @@ class OutputCollector:
             if fault.errno in (errno.ELOOP, errno.ENOTDIR):
                 raise _Bad(f"output {path} lies behind a link; collect files of the job's own directory") from None
             raise
+
+
+def _told(faults: Sequence[str]) -> str:
+    """Return the faults of a job's outputs in one line, the first in full."""
+    others = len(faults) - 1
+    more = "" if not others else f"; another output has a fault, too: {faults[1]}"
+    return faults[0] + (more if others < 2 else f"; {others} others have a fault, too, the next: {faults[1]}")
 
 
 def _exists(name: str, at: int) -> bool:
