@@ -38,7 +38,7 @@ from diana.engine.journal.effects import Go, KillRuns, RecallRuns, RenewLease, S
 from diana.engine.journal.events import JobsEnded, LrmLost, LrmReady, LrmSized, Run, RunsSeen, StepsReported
 from diana.errors import DianaError, StoreFailed
 from diana.model.ids import SiteId, SubgroupId
-from diana.model.job.software import BARRIER, CHECKPOINT
+from diana.model.job.software import BARRIER, CHECKPOINT, FOUND
 from diana.model.kept_log import UNKNOWN, LiveLog
 from diana.model.layout import DataDir
 from diana.ports import Emit
@@ -355,7 +355,7 @@ class ClusterLrm:
         has = self._capacity
         known = (has.widest, has.memory_bytes, has.gpus, has.all_gpus) if has is not None else (0, 0, 0, 0)
         offer = self._settings.offer(self._software, has.licences if has is not None else ())
-        return (*known, (*offer, BARRIER, CHECKPOINT))
+        return (*known, (*offer, BARRIER, CHECKPOINT, FOUND))
 
     def _greet(self, book: Book) -> None:
         self._session += 1

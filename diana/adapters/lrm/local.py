@@ -53,7 +53,7 @@ from diana.engine.journal.events import AtBarrier, JobsEnded, LrmLost, LrmReady,
 from diana.errors import DianaError
 from diana.model.ids import MAIN_MACHINE, SiteId, SubgroupId
 from diana.model.job import gang
-from diana.model.job.software import BARRIER, CHECKPOINT, SPARES, made_ready
+from diana.model.job.software import BARRIER, CHECKPOINT, FOUND, SPARES, made_ready
 from diana.model.kept_log import RUNS, UNKNOWN, LiveLog
 from diana.model.layout import DataDir
 from diana.model.run_columns import Runs
@@ -202,7 +202,7 @@ class LocalLrm:
         run them without it."""
         offered = self._plans.offered() if self._makes_ready else ()
         more = ((BARRIER, self._holds), (CHECKPOINT, self._saves), (SPARES, self._hears_own))
-        return (*offered, *(name for name, has in more if has))
+        return (*offered, *(name for name, has in more if has), FOUND)
 
     @property
     def gpus(self) -> int:
