@@ -44,9 +44,17 @@ def begin(core: Context, group: Group, key: FactsKey, source: SiteId, size_bytes
         order = Gather(ticket=ticket, source=source, key=key, to="", saved=True)
     else:
         skip = group.subgroups[key.subgroup].superseded
-        order = Gather(ticket=ticket, source=source, key=key, to=group.spec.outputs.to, skip=skip)
+        to, replaces = group.spec.outputs.to, replaced(group)
+        order = Gather(ticket=ticket, source=source, key=key, to=to, skip=skip, replaces=replaces)
     links.ordered(core, order, size_bytes)
     core.emit(order)
+
+
+def replaced(group: Group) -> tuple[tuple[SubgroupId, IndexSet], ...]:
+    """Return the parts of which jobs were tried again, where a later attempt may leave fewer files than one before."""
+    if not (group.retried and group.spec.outputs.kept):
+        return ()
+    return tuple((part, sub.superseded) for part, sub in sorted(group.subgroups.items()) if sub.superseded)
 
 
 def begin_again(core: Context, group: Group) -> None:
