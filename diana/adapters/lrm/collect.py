@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from diana.adapters.lrm.finding import FoundFiles, TooMuch, find
 from diana.adapters.lrm.folders import parent, sync_folder
+from diana.adapters.lrm.kept_folders import KeptFolders
 from diana.adapters.lrm.spawner.processes import remove
 from diana.adapters.lrm.spawner.protocol import Collected, EndedRuns
 from diana.adapters.lrm.wanted import Wanted, wanted
@@ -52,21 +53,29 @@ class OutputCollector:
     """`release(account, folder, names)` opens to us the files that jobs under another account left there;
     PermissionError."""
 
-    def __init__(self, data: DataDir, site: SiteId, release: Callable[[str, Path, Sequence[str]], None]) -> None:
+    def __init__(
+        self,
+        data: DataDir,
+        site: SiteId,
+        release: Callable[[str, Path, Sequence[str]], None],
+        folders: KeptFolders | None = None,
+    ) -> None:
+        self._folders = folders or KeptFolders(data)
         self._data = data
         self._site = site
         self._release = release
 
     def collect(self, batch: EndedRuns, given_from: Sequence[DataDir] = ()) -> CollectedBatch:
-        """Collect a batch, in a worker thread. All its files are durable on return; only then do their directories
-        go. `given_from`: where the jobs are another machine's, first the data directory their own ones lie in; any
-        of them may have collected some of their outputs before."""
+        """Collect a batch, in a worker thread. All its files are durable on return; only then do their directories go,
+        but for some whose outputs have faults. `given_from`: where the jobs are another machine's, first the data
+        directory their own ones lie in; any of them may have collected some of their outputs before."""
         home = given_from[0] if given_from else self._data
         kept = CollectedBatch(list(batch.outcomes), [], [])
         subgroup = SubgroupId(batch.subgroup)
         to = self._data.collected(subgroup, batch.epoch)
         earlier = [data.collected(subgroup, batch.epoch) for data in given_from]
         folders: set[Path] = set()
+        said: list[tuple[int, _JobOutputs]] = []
         if batch.account and batch.indices:
             rows = zip(batch.indices, batch.outcomes, strict=True)
             jobs = [home.job(subgroup, batch.epoch, i) for i, outcome in rows if outcome != Outcome.UNBEGUN]
@@ -85,13 +94,20 @@ class OutputCollector:
             # A part of a checkpoint is none.
             kept.outputs.extend([] if saved and job.faults else job.kept)
             folders |= job.folders
-            if said := job.faults or job.notes:
-                name = job_id(group_of(subgroup), index)
-                kept.errors.append(JobError(index, f"{name} at site {self._site}: {_told(said)}"))
+            if job.faults or job.notes:
+                said.append((at, job))
             if job.faults and outcome == Outcome.DONE:
                 kept.outcomes[at] = Outcome.STAGING_FAILED
         for folder in sorted(folders, reverse=True):
             sync_folder(folder)
+        for at, job in said:
+            index = batch.indices[at]
+            name, folder = job_id(group_of(subgroup), index), home.job(subgroup, batch.epoch, index)
+            # Another machine's directory is not this one's to keep.
+            stays = job.faults and batch.outcomes[at] != Outcome.CHECKPOINTED and home.root == self._data.root
+            where = self._folders.keep(folder, f"{name}.{batch.attempts[at]}", job.given) if stays else ""
+            line = f"{name} at site {self._site}: {_told(job.faults or job.notes)}"
+            kept.errors.append(JobError(index, f"{line}; {where}" if where else line))
         for at, index in enumerate(batch.indices):
             if kept.outcomes[at] not in _KEEP_DIRECTORY:
                 remove(str(home.job(subgroup, batch.epoch, index)))
@@ -123,6 +139,7 @@ class _JobOutputs:
         self._listed = listed
         self._may_lack = may_lack
         self._named = {each.path for each in listed if not each.found}
+        self.given = {each.path for each in listed if each.given}
         self._plain = [each.path for each in listed if not (each.found or each.given)]
         self._told: set[str] = set()
         self._files_left, self._bytes_left = MOST_FOUND, MOST_NAME_BYTES

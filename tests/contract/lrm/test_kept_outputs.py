@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 import pytest_asyncio
 
 from diana.adapters.lrm import collect, finding
+from diana.adapters.lrm import kept_folders as kept_folders_module
 from diana.engine.journal.events import JobsEnded
 from diana.model.facts import Outcome
 from diana.model.ids import group_of
@@ -142,6 +144,70 @@ async def test_a_pattern_that_finds_nothing_is_named(site: RealSite, script: str
     end = await one(site, spec := wants(script, "*.csv"))
     assert end.outcome is Outcome.STAGING_FAILED and said in end.error and "\n" not in end.error
     assert kept(site, spec) == {}
+
+
+def kept_folders(site: RealSite) -> list[str]:
+    return sorted(path.name for path in site.data.kept.iterdir()) if site.data.kept.exists() else []
+
+
+async def test_the_directory_of_a_job_that_left_another_file_stays_and_is_named(site: RealSite) -> None:
+    script = "echo 42 > results.txt; mkdir more; touch more/x; echo 1 > whole"
+    (site.data.staged(SUBGROUP) / "dataset").mkdir(parents=True)
+    (site.data.staged(SUBGROUP) / "dataset" / "in").touch()
+    spec = wants(script, "result.txt", "whole", inputs=(InputFile(source="dataset:in", path="in"),))
+    end = await one(site, spec)
+    path = site.data.kept / "alpha-1.0.1"
+    assert "output result.txt is missing; see that the command writes it in its directory; there lay " in end.error
+    assert end.error.endswith(f"; its directory stays for 1d00h: {path}")
+    assert "more/, results.txt;" in end.error
+    assert (path / "results.txt").read_text() == "42\n"
+    assert kept(site, spec) == {"0/whole": "1\n"}
+    assert not site.data.job(SUBGROUP, 1, 0).exists()
+    site.events.clear()
+    await site.restart_node()
+    (again,) = await site.ended(1)
+    assert (again.outcome, again.error) == (end.outcome, end.error)
+
+
+async def test_what_lay_there_is_told_to_a_bound_and_in_one_line(site: RealSite) -> None:
+    script = r"""for i in $(seq 1100); do : > f$i; done; touch "$(printf 'a\nb')" """
+    end = await one(site, wants(script, "x"))
+    assert " and more than 990 more; its directory" in end.error
+    assert "\n" not in end.error and len(end.error) < 1000
+    site.start(wants(r"""touch "$(printf 'a\nb')" c""", "x"), 1)
+    end = (await site.ended(2))[1]
+    assert r"there lay 'a\nb', c; " in end.error
+    site.start(wants("true", "x"), 2)
+    assert "there lay nothing else; " in (await site.ended(3))[2].error
+
+
+async def test_no_directory_stays_where_all_was_kept_or_nothing_was_asked_for(site: RealSite) -> None:
+    site.start(wants("echo 1 > x; ln -s x y", "*"), 0)
+    site.start(wants("exit 1", "x"), 1)
+    site.start(shell("touch y", own_directory=True), 2)
+    ends = {end.run.index: end for end in await site.ended(3)}
+    assert kept_folders(site) == [] and "stays" not in "".join(end.error for end in ends.values())
+
+
+async def test_directories_go_when_their_time_is_over_their_disk_is_full_or_others_are_enough(
+    site: RealSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept_folders_module, "MOST_KEPT", 2)
+    site.start(wants("mkdir -m 0 shut; touch y", "x"), 0, 1, 2)
+    ends = await site.ended(3)
+    assert sum("its directory stays" in end.error for end in ends) == 2 == len(kept_folders(site))
+    assert not list(site.data.jobs(SUBGROUP).glob("e1/*"))
+    old, new = kept_folders(site)
+    await site.lrm.look_at_disk()
+    assert kept_folders(site) == [old, new]
+    os.utime(site.data.kept / old, (0, 0))
+    await site.lrm.look_at_disk()
+    assert kept_folders(site) == [new]
+    monkeypatch.setattr(kept_folders_module, "MOST_FULL", -1.0)
+    site.start(wants("touch y", "x"), 3)
+    assert "stays" not in (await site.ended(4))[3].error
+    await site.lrm.look_at_disk()
+    assert kept_folders(site) == []
 
 
 async def test_no_link_is_followed_and_no_socket_or_device_is_read(site: RealSite, tmp_path: Path) -> None:
