@@ -76,8 +76,8 @@ _BAD = [
         _GOOD + "xyzzy = 4",
         "site.toml:xyzzy: unknown key; "
         "known are advertise, clusters, gpus, keep_failed_s, listen, log_format, machine, maintenance, notify, "
-        "operators, peers, pin_cpus, role, root, root_jobs, run_as, run_as_program, settings, site, software, staging, traces, trust, "
-        "users, vo, web, witness, zeroconf",
+        "operators, peers, pin_cpus, role, root, root_jobs, run_as, run_as_program, settings, site, software, "
+        "staging, traces, trust, users, vo, web, witness, zeroconf",
     ),
     (
         _GOOD + '[staging]\nurls = ["https"]',
