@@ -49,6 +49,10 @@ class _Bad(Exception):
     """A fault of an output, on one line."""
 
 
+class _Folder(Exception):
+    """A folder goes by an output's name."""
+
+
 class OutputCollector:
     """`release(account, folder, names)` opens to us the files that jobs under another account left there;
     PermissionError."""
@@ -172,17 +176,19 @@ class _JobOutputs:
         if each.name in self._told:
             return
         self._to.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if each.kept and any(_is_folder(place, parts_below(at)) for place, at in self._spots(each)):
+        try:
+            moved = self._move(self._places[0], parts_below(each.path), target, each.name)
+            if not moved and not self._to.joinpath(*target).exists():
+                moved = any(self._move(place, target, target, each.name) for place in self._places[1:])
+            is_folder = not moved and self._to.joinpath(*target).is_dir()
+        except _Folder:
+            is_folder = True
+        if is_folder and each.kept:
             self._keep_folder(each)
-            return
-        moved = self._move(self._places[0], parts_below(each.path), target, each.name)
-        if not moved and not self._to.joinpath(*target).exists():
-            moved = any(self._move(place, target, target, each.name) for place in self._places[1:])
-        if not self._add(each.name, target) and (moved or not (each.always or self._may_lack)):
+        elif is_folder:
+            raise _Bad(f"output {each.path} is no regular file; collect regular files only")
+        elif not self._add(each.name, target) and (moved or not (each.always or self._may_lack)):
             raise _Bad(f"output {each.path} is missing; see that the command writes it in its directory")
-
-    def _spots(self, each: Wanted) -> list[tuple[Path, str]]:
-        return [(self._places[0], each.path), *((place, each.name) for place in (*self._places[1:], self._to))]
 
     def _keep_folder(self, each: Wanted) -> None:
         """Keep all that lies in a folder which goes by the name of an output."""
@@ -251,11 +257,13 @@ class _JobOutputs:
         return True
 
     def _move(self, source: Path, parts: tuple[str, ...], target: tuple[str, ...], name: str) -> bool:
-        """Move a file; True if there was one."""
+        """Move a file; True if there was one. _Folder: there is a folder."""
         path = "/".join(parts)
         try:
             with parent(source, parts, create=False) as at, parent(self._to, target, create=True) as there:
                 status = os.stat(parts[-1], dir_fd=at, follow_symlinks=False)
+                if stat.S_ISDIR(status.st_mode):
+                    raise _Folder
                 if not stat.S_ISREG(status.st_mode):
                     raise _Bad(f"output {path} is no regular file; collect regular files only")
                 if self._attempt == 1 and _exists(target[-1], there):
@@ -273,14 +281,6 @@ class _JobOutputs:
             if fault.errno in (errno.ELOOP, errno.ENOTDIR):
                 raise _Bad(f"output {path} lies behind a link; collect files of the job's own directory") from None
             raise
-
-
-def _is_folder(root: Path, parts: tuple[str, ...]) -> bool:
-    try:
-        with parent(root, parts, create=False) as at:
-            return stat.S_ISDIR(os.stat(parts[-1], dir_fd=at, follow_symlinks=False).st_mode)
-    except OSError:
-        return False
 
 
 def _told(said: Sequence[str]) -> str:
