@@ -7,7 +7,7 @@ on the store's own thread in the node, and `Keyring`, which only computes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Literal, Protocol
 
 import msgspec
@@ -236,7 +236,9 @@ class Stager(Protocol):
 
     def stage_in(self, order: StageIn) -> None: ...
 
-    def gather(self, order: Gather, facts: Facts) -> None: ...
+    def gather(self, order: Gather, facts: Facts, replaced: Sequence[OutputFile] = ()) -> None:
+        """`replaced`: outputs of earlier attempts of the batch's jobs."""
+        ...
 
     def register_outputs(self, order: RegisterOutputs, outputs: Callable[[], Iterator[OutputFile]]) -> None:
         """Register a group's outputs as a dataset. `outputs` yields the files that its results name, read from the

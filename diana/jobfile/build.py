@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from diana.jobfile import package
-from diana.jobfile.collect import clash
+from diana.jobfile.collect import clash, meets_found
 from diana.jobfile.gang import (
     check_gang_saves,
     components,
@@ -30,6 +30,7 @@ from diana.jobfile.urls import check_output_url, default_path, url_input
 from diana.model.ids import site_id
 from diana.model.job.checkpoint import FOLDER, LEAST_EVERY_S, MOST_PATHS, MOST_WAIT_S
 from diana.model.job.licences import check as check_licences
+from diana.model.job.patterns import is_found
 from diana.model.job.spec import (
     CheckpointSpec,
     ComponentSpec,
@@ -245,6 +246,16 @@ def _path(text: str, key: str, names: AllowedNames) -> str:
     return "/".join(parts)
 
 
+def _collected(text: str, key: str, names: AllowedNames) -> str:
+    """Check and return an item of `outputs.collect`: a path, a pattern of paths, or a folder with a slash behind it."""
+    path = _path(text.removesuffix("/"), key, names)
+    if any("**" in part and part != "**" for part in path.split("/")):
+        raise ValueError(
+            f"{key}: {text!r}: '**' stands for folders and is a name by itself; write '**/' before the rest"
+        )
+    return f"{path}/" if text.endswith("/") else path
+
+
 def _resources(raw: RawResources) -> Resources:
     if raw.cpus is not None and raw.processors is not None and raw.cpus != raw.processors:
         raise ValueError(
@@ -356,13 +367,18 @@ def _outputs(raw: RawJob, sweep: Sweep, parameters: Parameters | None, names: Al
     out = raw.outputs
     listed = [out.collect] if isinstance(out.collect, str) else out.collect
     key = "outputs.collect"
-    collect = tuple(_path(text, key, names) for text in listed)
+    collect = tuple(_collected(text, key, names) for text in listed)
     if any(text.split("/")[0] == FOLDER for text in collect):
         raise ValueError(f"{key}: names in {FOLDER}/ are kept for checkpoints; write another")
     if len(set(collect)) < len(collect):
         raise ValueError(f"{key}: names one file twice; remove one of them")
     if collect and parameters is not None:
-        line = clash([compile_template(text) for text in collect], sweep, parameters)
+        found = next(filter(is_found, collect), "")
+        plain = [compile_template(text) for text in collect if not is_found(text)]
+        line = clash(plain, sweep, parameters)
+        if not line and found:
+            own = [compile_template(text) for text in (raw.group.stdout, raw.group.stderr) if text]
+            line = meets_found([*plain, *own], found, parameters)
         if line:
             raise ValueError(f"{key}: {line}")
     if is_url(out.to):
@@ -389,7 +405,7 @@ def _outputs(raw: RawJob, sweep: Sweep, parameters: Parameters | None, names: Al
     size = _unit(size_bytes, out.size, "outputs.size")
     if size and not collect:
         raise ValueError("outputs.size: there is nothing to gather; name the jobs' files in outputs.collect")
-    return Outputs(collect=collect, to=out.to, merge=merge, dataset=out.dataset, size_bytes=size)
+    return Outputs(collect=collect, kept=bool(collect), to=out.to, merge=merge, dataset=out.dataset, size_bytes=size)
 
 
 def _checkpoint(raw: RawJob, names: AllowedNames) -> CheckpointSpec | None:

@@ -35,6 +35,33 @@ def clash(templates: list[Template], sweep: Sweep, parameters: Parameters) -> st
     return _rendered_clash(chosen, parameters)
 
 
+def meets_found(templates: list[Template], found: str, parameters: Parameters) -> str | None:
+    """Return one line when an output may have the name of one that the pattern or folder `found` finds, which lies in a
+    folder named by the job's index; None when that cannot be."""
+    unproved = [template for template in templates if template.names - {"group"} and not _begins_apart(template)]
+    mend = f"in the folder of a job, where {found!r} puts what it finds; begin its name with a letter"
+    if unproved and parameters.size * len(unproved) > MOST_RENDERED:
+        return f"{unproved[0].text!r} may lie {mend}"
+    for index in range(parameters.size if unproved else 0):
+        values = {**parameters.of(index), "index": str(index), "group": "g-0"}
+        for template in unproved:
+            name = template.render(values)
+            if name.removeprefix("./").partition("/")[0].isdecimal():
+                return f"{template.text!r} lies ({name}) {mend}"
+    return None
+
+
+def _begins_apart(template: Template) -> bool:
+    """True if the first component surely is no number."""
+    for name, text in _pieces(template):
+        first, slash, _ = text.partition("/")
+        if first.strip("0123456789."):
+            return True
+        if slash or (name and name != "index"):
+            return False
+    return False
+
+
 def _rendered_clash(templates: Iterable[Template], parameters: Parameters) -> str | None:
     seen: dict[str, int] = {}
     # The group's name is not known yet; NUL stands for it, which no value holds.

@@ -62,6 +62,10 @@ _TABLES = {
 }
 
 
+_LIST = inspect.ListType(inspect.StrType())
+"""Type of the names that an option lists with commas, where a job file may also have one text."""
+
+
 def apply(data: dict[str, Any], options: Mapping[str, str]) -> dict[str, Any]:
     """`data` with the options put over it; UsageError for one that names no key. `data` itself stays as it is."""
     out = dict(data)
@@ -77,7 +81,7 @@ def apply(data: dict[str, Any], options: Mapping[str, str]) -> dict[str, Any]:
             out["inputs"] = [*written, *text.splitlines()] if isinstance(written, list) else written
             continue
         path = SHORT.get(name, name if "." in name else "")
-        kind = _kind_of(path)
+        kind = _LIST if path == "outputs.collect" else _kind_of(path)
         if kind is None:
             more = "a table; name one of its keys" if path in _TABLES else f"unknown; {_mend(name)}"
             raise UsageError(f"option {name}: {more}{_TABLES.get(path, '')}")

@@ -187,7 +187,11 @@ class RawOutputs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """Outputs of each job, and the place where they are gathered."""
 
     collect: Annotated[
-        str | list[str], Meta(description="Files below the job's directory; a different name for every job. Templates.")
+        str | list[str],
+        Meta(
+            description="Files below the job's directory, a different name for every job; patterns such as *.csv, and"
+            " folders as out/, of which each job's files lie in a folder of its own. Templates."
+        ),
     ] = []
     to: Annotated[
         str,

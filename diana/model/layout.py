@@ -49,6 +49,11 @@ class DataDir:
         """A slot's scratch directory, emptied after each job that used it."""
         return self.root / "slots" / str(number)
 
+    @property
+    def kept(self) -> Path:
+        """0700: directories of jobs that stay for a while, since an output was missing."""
+        return self.root / "kept"
+
     def job(self, subgroup: SubgroupId, epoch: int, index: int) -> Path:
         """A job's own directory."""
         return self.root / "jobs" / flat(subgroup) / f"e{epoch}" / str(index)

@@ -26,7 +26,7 @@ from diana.engine.journal import events as ev
 from diana.engine.messages.messages import Hello
 from diana.errors import DianaError, UsageError
 from diana.model.ids import SiteId
-from diana.model.job.software import BARRIER, CHECKPOINT, SPARES
+from diana.model.job.software import BARRIER, CHECKPOINT, FOUND, SPARES
 from diana.model.layout import DataDir
 from diana.node.config.maintenance import Announcer
 from diana.node.config.running_as import OwnersAccounts, OwnersInputs, accounts_of, check_jobs_accounts
@@ -175,7 +175,7 @@ class _Node:
                 newest=newest,
                 seal_key=secrets.token_bytes(seals.KEY_BYTES),
                 urls=config.staging.urls,
-                software=(*config.software.offered(), here(), BARRIER, CHECKPOINT, SPARES),
+                software=(*config.software.offered(), here(), BARRIER, CHECKPOINT, SPARES, FOUND),
                 address=told,
                 machine=config.machine,
                 term=self.term(),
@@ -501,7 +501,9 @@ class _Node:
             return
         self.runner.emit_own(
             ev.SettingsLoaded(
-                config.settings, config.staging.urls, (*config.software.offered(), here(), BARRIER, CHECKPOINT, SPARES)
+                config.settings,
+                config.staging.urls,
+                (*config.software.offered(), here(), BARRIER, CHECKPOINT, SPARES, FOUND),
             )
         )
         self.announcer.use(config.maintenance)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import NamedTuple
@@ -146,8 +146,10 @@ class TestSite:
         self.stager.stage_in(StageIn(ticket=self.ticket(), subgroup=subgroup, files=files, owner=owner))
         return await self.done()
 
-    async def gather(self, source: SiteId, key: FactsKey, facts: Facts, to: Path | str = "") -> StageDone:
-        self.stager.gather(Gather(ticket=self.ticket(), source=source, key=key, to=str(to)), facts)
+    async def gather(
+        self, source: SiteId, key: FactsKey, facts: Facts, to: Path | str = "", replaced: Sequence[OutputFile] = ()
+    ) -> StageDone:
+        self.stager.gather(Gather(ticket=self.ticket(), source=source, key=key, to=str(to)), facts, replaced)
         return await self.done()
 
     def staged(self, *parts: str, subgroup: SubgroupId = SUBGROUP) -> Path:

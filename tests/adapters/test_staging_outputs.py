@@ -80,6 +80,25 @@ async def test_an_own_output_that_is_gone_is_an_error_with_its_name(tmp_path: Pa
         assert done.error.startswith("gathering outputs: output a: neither collected at site alpha")
 
 
+@pytest.mark.parametrize("to", ["", "out"])
+async def test_what_an_earlier_attempt_left_goes_and_what_its_user_changed_stays(tmp_path: Path, to: str) -> None:
+    async with grid(tmp_path, "alpha", "beta") as (alpha, beta):
+        before = collect(beta, {"0/a": b"old a", "0/b": b"old b", "0/c": b"old c", "0/d": b"old d"})
+        where = tmp_path / to if to else ""
+        assert (await alpha.gather(beta.site, facts_key(), before, where)).error == ""
+        root = Path(where) if where else alpha.data.gathered(GROUP)
+        (root / "0/c").write_bytes(b"mine")
+        (root / "0/d").unlink()
+        (root / "0/d").symlink_to("/etc/passwd")
+        key = facts_key(epoch=2)
+        told = collect(beta, {"0/a": b"new a"}, key)
+        assert (await alpha.gather(beta.site, key, told, where, before.outputs)).error == ""
+        (root / "0/d").unlink()
+        assert landed(root) == {"0/a": b"new a", "0/c": b"mine"}
+        assert (await alpha.gather(beta.site, key, facts("beta", {}), where, told.outputs)).error == ""
+        assert landed(root) == {"0/c": b"mine"}
+
+
 async def test_dropped_outputs_are_gone_and_dropping_twice_is_fine(tmp_path: Path) -> None:
     async with grid(tmp_path, "alpha", "beta") as (alpha, beta):
         told = collect(beta, OUTPUTS)

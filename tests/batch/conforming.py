@@ -60,10 +60,13 @@ __all__ = [
     "test_jobs_that_are_let_go_find_what_they_are_told",
     "test_no_more_than_its_slots_run_at_once_however_many_it_was_given",
     "test_outputs_are_collected_and_a_missing_one_fails_the_job",
+    "test_the_directory_of_a_job_that_lacks_an_output_stays_and_is_named",
     "test_the_exit_code_is_told",
     "test_the_log_of_a_run_is_shown_while_it_runs",
+    "test_what_a_job_wrote_within_the_grace_at_its_time_limit_is_kept",
     "test_what_ended_without_a_node_is_told_to_the_next_one",
     "test_what_has_not_begun_is_given_back_and_never_runs_and_what_has_runs_on",
+    "test_what_patterns_find_and_jobs_that_failed_left_is_kept",
     "test_what_was_given_back_is_told_so_until_it_is_forgotten_and_may_be_given_again",
 ]
 
@@ -96,12 +99,43 @@ async def test_a_command_called_like_one_of_the_shells_own_is_no_command(site: S
 
 async def test_outputs_are_collected_and_a_missing_one_fails_the_job(site: Site) -> None:
     at = await site()
-    spec = shell("[ $DIANA_INDEX = 1 ] || echo $DIANA_INDEX > out.txt", outputs=Outputs(collect=("out.txt",)))
-    at.start(spec, 0, 1)
+    write = "[ $DIANA_INDEX = 1 ] || echo $DIANA_INDEX > out.txt; echo > whole"
+    at.start(shell(write, outputs=Outputs(collect=("out.txt", "whole"))), 0, 1)
     await at.ended(2)
     ends = at.by_index()
     assert (ends[0].outcome, ends[1].outcome) == (Outcome.DONE, Outcome.STAGING_FAILED)
     assert "output out.txt is missing" in ends[1].error
+    assert at.saved() == {0: ["0/out.txt", "0/whole"], 1: ["1/whole"]}
+
+
+async def test_what_patterns_find_and_jobs_that_failed_left_is_kept(site: Site) -> None:
+    at = await site()
+    write = "mkdir -p out/deep; echo $DIANA_INDEX > out/deep/x; echo > a.csv; [ $DIANA_INDEX = 1 ] || echo > b; "
+    outputs = Outputs(collect=("b", "*.csv", "out/"), kept=True)
+    at.start(shell(f"{write} exit $DIANA_INDEX", outputs=outputs), 0, 1)
+    await at.ended(2)
+    ends = at.by_index()
+    assert (ends[0].outcome, ends[1].outcome) == (Outcome.DONE, Outcome.FAILED)
+    assert at.saved() == {0: ["0/b", "0/a.csv", "0/out/deep/x"], 1: ["1/a.csv", "1/out/deep/x"]}
+
+
+async def test_what_a_job_wrote_within_the_grace_at_its_time_limit_is_kept(site: Site) -> None:
+    at = await site()
+    script = 'trap "echo saved > c; exit 0" TERM; while :; do sleep .1; done'
+    outputs = Outputs(collect=("c", "d"), kept=True)
+    at.start(shell(script, outputs=outputs, resources=Resources(time_limit_s=1.0)), 0)
+    (end,) = await at.ended(1)
+    assert end.outcome is Outcome.TIMED_OUT
+    assert at.saved() == {0: ["0/c"]}
+
+
+async def test_the_directory_of_a_job_that_lacks_an_output_stays_and_is_named(site: Site) -> None:
+    at = await site()
+    at.start(shell("echo 42 > results.txt", outputs=Outputs(collect=("result.txt",), kept=True)), 0)
+    (end,) = await at.ended(1)
+    assert end.outcome is Outcome.STAGING_FAILED
+    assert "there lay results.txt; its directory stays for 1d00h: " in end.error
+    assert (Path(end.error.rpartition(": ")[2]) / "results.txt").read_text() == "42\n"
 
 
 _BLURRED_S = 0.02

@@ -21,7 +21,7 @@ from diana.engine.site.surroundings import Journal
 from diana.model.facts import Facts, FactsKey, Outcome
 from diana.model.ids import MAIN_MACHINE, GroupId, SiteId
 from diana.model.indexset import IndexSet
-from diana.model.job.software import BARRIER, CHECKPOINT, SPARES
+from diana.model.job.software import BARRIER, CHECKPOINT, FOUND, SPARES
 from diana.model.job.spec import GroupSpec
 from diana.model.settings import Settings
 from diana.model.trust.principal import Principal
@@ -97,7 +97,7 @@ class Site:
             newest=newest,
             seal_key=f"key of {nonce}".encode() if self.seals else b"",
             term=self.term,
-            software=(BARRIER, CHECKPOINT, SPARES),
+            software=(BARRIER, CHECKPOINT, SPARES, FOUND),
         )
         self.run(effects)
 

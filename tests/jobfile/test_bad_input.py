@@ -200,6 +200,33 @@ LINES: list[tuple[str, str]] = [
         "job: outputs.collect: names one file twice; remove one of them",
     ),
     (
+        AXIS + "outputs.collect = ['{x}/a', '*.csv']",
+        "job: outputs.collect: '{x}/a' lies (1/a) in the folder of a job, where '*.csv' puts what it finds; begin its"
+        " name with a letter",
+    ),
+    (
+        AXIS + "group.stdout = '{x}'\noutputs.collect = 'out/'",
+        "job: outputs.collect: '{x}' lies (1) in the folder of a job, where 'out/' puts what it finds; begin its name"
+        " with a letter",
+    ),
+    (
+        OK + "[outputs]\ncollect = 'out/**.csv'",
+        "job: outputs.collect: 'out/**.csv': '**' stands for folders and is a name by itself; write '**/' before the"
+        " rest",
+    ),
+    (
+        OK + "[outputs]\ncollect = '*/../x'",
+        "job: outputs.collect: '*/../x': leaves the job's directory; write a path below it",
+    ),
+    (
+        OK + "[outputs]\ncollect = 'out//'",
+        "job: outputs.collect: 'out/': no plain path of a file; write names between single slashes",
+    ),
+    (
+        OK + "[outputs]\ncollect = '/'",
+        "job: outputs.collect: '': no plain path of a file; write names between single slashes",
+    ),
+    (
         OK + "[outputs]\ncollect = 'x'\nto = 'results'",
         "job: outputs.to: 'results': want an absolute folder at the submitter's site, such as /home/me/results, or a"
         " URL of s3, sftp or file",

@@ -55,7 +55,7 @@ def test_the_example_becomes_one_template_and_a_product_of_a_million() -> None:
             InputFile(source="dataset:ref-{t}/a.dat", path="a.dat"),
             InputFile(source="dataset:ref-300", path="all"),
         ),
-        outputs=Outputs(collect=("out/{index}.csv",), to="/home/results", merge=("cat", "out")),
+        outputs=Outputs(collect=("out/{index}.csv",), kept=True, to="/home/results", merge=("cat", "out")),
     )
     assert parsed.refs == (
         ("dataset:ref-300", IndexSet((0, 1_000_000))),

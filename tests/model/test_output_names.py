@@ -23,8 +23,9 @@ AXES = (Axis(name="mass", values=("1.5", "a/b", ".x")), Axis(name="run", start=1
 SWEEP = Sweep(axes=AXES)
 
 
-def spec(*collect: str, sweep: Sweep = SWEEP, stdout: str = "", stderr: str = "") -> GroupSpec:
-    return GroupSpec(argv=("true",), sweep=sweep, outputs=Outputs(collect=collect), stdout=stdout, stderr=stderr)
+def spec(*collect: str, sweep: Sweep = SWEEP, stdout: str = "", stderr: str = "", kept: bool = False) -> GroupSpec:
+    outputs = Outputs(collect=collect, kept=kept)
+    return GroupSpec(argv=("true",), sweep=sweep, outputs=outputs, stdout=stdout, stderr=stderr)
 
 
 def told(*files: tuple[int, str], outcome: Outcome = Outcome.DONE, jobs: Iterable[int] = ()) -> Facts:
@@ -55,6 +56,68 @@ def test_a_job_that_failed_leaves_its_own_output_and_one_of_which_files_were_los
         assert names.strange(GROUP, told(*((1, name) for name in some), outcome=Outcome.STAGING_FAILED)) == ""
     assert names.strange(GROUP, told((1, "c-1"), outcome=Outcome.STAGING_FAILED)) == "c-1"
     assert names.strange(GROUP, told((1, "b-1"))) == "b-1", "of a job that ran well no file is lacking"
+
+
+def test_what_is_found_lies_in_the_jobs_folder_and_matches_what_its_group_named() -> None:
+    names = OutputNames(spec("hist-{index}.npz", "{mass}-*.csv", "out/", "log", stdout="o", kept=True))
+    honest = ["hist-4.npz", "4/a/b-1.csv", "4/a/b-2.csv", "4/out/.x", "4/out/y/z", "4/log", "4/o"]
+    for outcome in (Outcome.DONE, Outcome.STAGING_FAILED, Outcome.FAILED, Outcome.TIMED_OUT, Outcome.CANCELLED):
+        for some in (honest, honest[1:], honest[::2], honest[3:]):
+            assert names.strange(GROUP, told(*((4, name) for name in some), outcome=outcome)) == ""
+    for lie in (
+        *(
+            "5/out/x",
+            "out/x",
+            "4/outer/x",
+            "4/out/../x",
+            "4/out/../../.bashrc",
+            "4/out//x",
+            "4/out/./x",
+            "4/out/",
+        ),
+        *("4/a/b-.txt", "4/a/.b-1.csv", "4/x-1.csv", ".bashrc", "4/", "4/out/a\0b"),
+    ):
+        assert names.strange(GROUP, told((4, "hist-4.npz"), (4, lie))) == lie
+    assert names.strange(GROUP, told((4, "4/out/b"), (4, "4/out/a"))) == "4/out/a", "in the order of their names"
+    assert names.strange(GROUP, told((4, "4/out/a"), (4, "4/out/a"))) == "4/out/a"
+    for begun in (Outcome.NOT_STARTED, Outcome.MADE_WAY, Outcome.UNKNOWN):
+        assert names.strange(GROUP, told((4, "4/out/a"), outcome=begun)) == "4/out/a"
+        assert names.strange(GROUP, told((4, "4/o"), outcome=begun)) == ""
+
+
+def test_a_name_may_turn_out_to_be_a_folder_and_of_an_older_group_it_may_not() -> None:
+    inside = told((4, "out-4/a"), (4, "out-4/b/.c"), (4, "4/log"))
+    assert OutputNames(spec("out-{index}", "log", kept=True)).strange(GROUP, inside) == ""
+    assert OutputNames(spec("out-{index}", "log")).strange(GROUP, inside) == "out-4/a"
+    for lie in ("out-4", "out-5/a", "out-4/../x", "out-4x/a"):
+        lies = told((4, "out-4/a"), (4, lie))
+        assert OutputNames(spec("out-{index}", "log", kept=True)).strange(GROUP, lies) == lie
+    older = OutputNames(spec("*.csv"))
+    assert older.strange(GROUP, told((4, "4/*.csv"))) == ""
+    assert older.strange(GROUP, told((4, "4/a.csv"))) == "4/a.csv"
+
+
+def test_values_in_a_pattern_are_no_wildcards_and_those_of_a_table_may_be_any() -> None:
+    axis = Sweep(axes=(Axis(name="x", values=("*", "a[1]")),))
+    names = OutputNames(spec("{x}-?", sweep=axis, kept=True))
+    assert names.strange(GROUP, told((0, "0/*-1"), (1, "1/a[1]-2"))) == ""
+    assert names.strange(GROUP, told((0, "0/b-1"))) == "0/b-1"
+    assert names.strange(GROUP, told((1, "1/a1-2"))) == "1/a1-2"
+    table = Table(blob="0" * 64, rows=5, columns=("who",), size_bytes=0)
+    names = OutputNames(spec("{who}/*.csv", "d-{who}", sweep=Sweep(table=table), kept=True))
+    assert names.strange(GROUP, told((3, "3/ann/b.csv"), (3, "d-ann/x"), (3, "d-ann/y"))) == ""
+    for lie in ("4/ann/b.csv", "3/ann/b.txt", "ann/b.csv", "3/../b.csv", "d-ann/../x"):
+        assert names.strange(GROUP, told((3, lie))) == lie
+
+
+def test_no_job_is_believed_more_files_than_it_may_leave(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(output_names, "MOST_FOUND", 20)
+    names = OutputNames(spec("a-*", "b-*", "c", kept=True))
+    many = [f"0/{letter}-{number:02}" for letter in "ab" for number in range(10)]
+    assert names.strange(GROUP, told(*((0, name) for name in many), (0, "0/c"))) == ""
+    assert names.strange(GROUP, told(*((0, name) for name in many), (0, "0/b-10"))) == "0/b-10"
+    monkeypatch.setattr(output_names, "MOST_NAME_BYTES", 100)
+    assert names.strange(GROUP, told(*((0, name) for name in many))) == many[16]
 
 
 def test_a_file_of_a_job_that_nothing_is_told_of_is_strange() -> None:
@@ -119,18 +182,19 @@ PIECES = st.lists(
 ).map("".join)
 
 
-@given(st.lists(PIECES, min_size=1, max_size=3), PIECES, st.data())
-def test_what_a_job_leaves_is_never_strange(collect: list[str], stdout: str, data: st.DataObject) -> None:
+@given(st.lists(PIECES, min_size=1, max_size=3), PIECES, st.booleans(), st.data())
+def test_what_a_job_leaves_is_never_strange(collect: list[str], stdout: str, kept: bool, data: st.DataObject) -> None:
     rows = data.draw(st.lists(st.tuples(TEXT, TEXT), min_size=1, max_size=3))
     table = Table(blob="0" * 64, rows=len(rows), columns=("a", "b"), size_bytes=0)
     sweep = Sweep(axes=(Axis(name="c", values=("", "1", "y/z")),), table=table)
-    names, values = OutputNames(spec(*collect, sweep=sweep, stdout=stdout)), Parameters(sweep, rows)
+    names, values = OutputNames(spec(*collect, sweep=sweep, stdout=stdout, kept=kept)), Parameters(sweep, rows)
     for index in range(values.size):
         try:
             left = list(names.of({**values.of(index), "index": str(index), "group": GROUP}, index))
         except ValueError:
             continue
-        assert names.strange(GROUP, told(*((index, one.name) for one in left))) == ""
+        left_names = [f"{one.name}{one.path}/x" if one.found else one.name for one in left]
+        assert names.strange(GROUP, told(*((index, name) for name in left_names))) == ""
         own = [one for one in left if one.always]
         assert names.strange(GROUP, told(*((index, one.name) for one in own), outcome=Outcome.FAILED)) == ""
 

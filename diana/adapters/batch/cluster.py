@@ -26,6 +26,7 @@ from diana.adapters.batch.orders import Orders, together
 from diana.adapters.batch.settings import ClusterSettings
 from diana.adapters.batch.systems.system import BatchRefused, BatchSystem, BatchUnreachable, ClusterCapacity
 from diana.adapters.lrm.collect import OutputCollector
+from diana.adapters.lrm.kept_folders import KEEP_FAILED_S, KeptFolders
 from diana.adapters.lrm.plans import Plans
 from diana.adapters.lrm.prepare import Preparer, Unready
 from diana.adapters.lrm.reports import failed_facts
@@ -38,7 +39,7 @@ from diana.engine.journal.effects import Go, KillRuns, RecallRuns, RenewLease, S
 from diana.engine.journal.events import JobsEnded, LrmLost, LrmReady, LrmSized, Run, RunsSeen, StepsReported
 from diana.errors import DianaError, StoreFailed
 from diana.model.ids import SiteId, SubgroupId
-from diana.model.job.software import BARRIER, CHECKPOINT
+from diana.model.job.software import BARRIER, CHECKPOINT, FOUND
 from diana.model.kept_log import UNKNOWN, LiveLog
 from diana.model.layout import DataDir
 from diana.ports import Emit
@@ -81,6 +82,7 @@ class ClusterLrm:
         leader: str = "main",
         software: Software = NONE,
         before: Callable[[], str] = lambda: "",
+        keep_failed_s: float = KEEP_FAILED_S,
     ) -> None:
         """`software`: what the site offers; the cluster's settings may say otherwise for it. `before`: the `identity`
         under which it was ready when it was given what the site's journal shows there; empty: nothing is."""
@@ -97,7 +99,8 @@ class ClusterLrm:
         self._software = software
         self._orders = Orders(Plans(data, settings.offers(software)), Preparer(data, site, nobody), name)
         segments = LogSegments(data.logs_root, name, leader=leader)
-        self._ending = Ending(site, name, segments, OutputCollector(data, site, nobody.release), clock)
+        collector = OutputCollector(data, site, nobody.release, KeptFolders(data, keep_failed_s))
+        self._ending = Ending(site, name, segments, collector, clock)
         self._feeding = Feeding(settings.look_s)
         self._book: Book | None = None
         self._barrier = ClusterBarrier(name, emit, self._check)
@@ -355,7 +358,7 @@ class ClusterLrm:
         has = self._capacity
         known = (has.widest, has.memory_bytes, has.gpus, has.all_gpus) if has is not None else (0, 0, 0, 0)
         offer = self._settings.offer(self._software, has.licences if has is not None else ())
-        return (*known, (*offer, BARRIER, CHECKPOINT))
+        return (*known, (*offer, BARRIER, CHECKPOINT, FOUND))
 
     def _greet(self, book: Book) -> None:
         self._session += 1

@@ -9,17 +9,24 @@ import errno
 import hashlib
 import os
 import stat
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from diana.adapters.lrm.finding import FoundFiles, TooMuch, find
 from diana.adapters.lrm.folders import parent, sync_folder
+from diana.adapters.lrm.kept_folders import KeptFolders
 from diana.adapters.lrm.spawner.processes import remove
 from diana.adapters.lrm.spawner.protocol import Collected, EndedRuns
+from diana.adapters.lrm.wanted import Wanted, wanted
+from diana.adapters.staging.refs import parts_of
+from diana.errors import UsageError, one_line
 from diana.model.facts import JobError, Outcome, OutputFile
 from diana.model.ids import SiteId, SubgroupId, group_of, job_id
 from diana.model.job.checkpoint import FOLDER
-from diana.model.job.output_names import parts_below
+from diana.model.job.output_names import keeps_all, parts_below
+from diana.model.job.patterns import MOST_FOUND, MOST_NAME_BYTES, escaped, pattern, whole_folder
 from diana.model.layout import DataDir
 
 _CHUNK_BYTES = 1 << 20
@@ -42,102 +49,224 @@ class _Bad(Exception):
     """A fault of an output, on one line."""
 
 
+class _Folder(Exception):
+    """A folder goes by an output's name."""
+
+
 class OutputCollector:
     """`release(account, folder, names)` opens to us the files that jobs under another account left there;
     PermissionError."""
 
-    def __init__(self, data: DataDir, site: SiteId, release: Callable[[str, Path, Sequence[str]], None]) -> None:
+    def __init__(
+        self,
+        data: DataDir,
+        site: SiteId,
+        release: Callable[[str, Path, Sequence[str]], None],
+        folders: KeptFolders | None = None,
+    ) -> None:
+        self._folders = folders or KeptFolders(data)
         self._data = data
         self._site = site
         self._release = release
 
     def collect(self, batch: EndedRuns, given_from: Sequence[DataDir] = ()) -> CollectedBatch:
-        """Collect a batch, in a worker thread. All its files are durable on return; only then do their directories
-        go. `given_from`: where the jobs are another machine's, first the data directory their own ones lie in; any
-        of them may have collected some of their outputs before."""
+        """Collect a batch, in a worker thread. All its files are durable on return; only then do their directories go,
+        but for some whose outputs have faults. `given_from`: where the jobs are another machine's, first the data
+        directory their own ones lie in; any of them may have collected some of their outputs before."""
         home = given_from[0] if given_from else self._data
         kept = CollectedBatch(list(batch.outcomes), [], [])
         subgroup = SubgroupId(batch.subgroup)
         to = self._data.collected(subgroup, batch.epoch)
         earlier = [data.collected(subgroup, batch.epoch) for data in given_from]
         folders: set[Path] = set()
+        said: list[tuple[int, _JobOutputs]] = []
         if batch.account and batch.indices:
             rows = zip(batch.indices, batch.outcomes, strict=True)
             jobs = [home.job(subgroup, batch.epoch, i) for i, outcome in rows if outcome != Outcome.UNBEGUN]
             names = [job.name for job in jobs if job.is_dir()]
             self._release(batch.account, home.job(subgroup, batch.epoch, batch.indices[0]).parent, names)
         for at, index in enumerate(batch.indices):
-            wanted = batch.collects[at] if batch.collects else []
-            saved = batch.outcomes[at] == Outcome.CHECKPOINTED
-            wanted = [each for each in wanted if each[1].startswith(_SAVED) == saved]
-            if batch.outcomes[at] in _KEEP_DIRECTORY:
-                wanted = []
-            elif saved:
-                pass
-            elif batch.outcomes[at] != Outcome.DONE:
-                wanted = [each for each in wanted if each[2]]
-            had = len(kept.outputs)
-            try:
-                if wanted and not home.root.is_dir():
-                    raise _Bad(f"its outputs lie in {home.root}, which this machine does not see; submit it again")
-                places = [home.job(subgroup, batch.epoch, index), *earlier]
-                for each in wanted:
-                    self._keep(places, index, batch.attempts[at], each, to, kept.outputs, folders)
-            except (_Bad, ValueError, OSError) as fault:
-                what = f"{fault.filename}: {fault.strerror}" if isinstance(fault, OSError) else str(fault)
-                name = job_id(group_of(subgroup), index)
-                kept.errors.append(JobError(index, f"{name} at site {self._site}: {what}"))
-                if saved:
-                    # A part of a checkpoint is none.
-                    del kept.outputs[had:]
-                if kept.outcomes[at] == Outcome.DONE:
-                    kept.outcomes[at] = Outcome.STAGING_FAILED
+            outcome = batch.outcomes[at]
+            listed = _wanted(batch.collects[at] if batch.collects else [], outcome)
+            places = [home.job(subgroup, batch.epoch, index), *earlier]
+            job = _JobOutputs(index, batch.attempts[at], places, to, listed, may_lack=keeps_all(outcome))
+            if listed and not home.root.is_dir():
+                job.faults.append(f"its outputs lie in {home.root}, which this machine does not see; submit it again")
+            else:
+                job.keep_all()
+            saved = outcome == Outcome.CHECKPOINTED
+            # A part of a checkpoint is none.
+            kept.outputs.extend([] if saved and job.faults else job.kept)
+            folders |= job.folders
+            if job.faults or job.notes:
+                said.append((at, job))
+            if job.faults and outcome == Outcome.DONE:
+                kept.outcomes[at] = Outcome.STAGING_FAILED
         for folder in sorted(folders, reverse=True):
             sync_folder(folder)
+        for at, job in said:
+            index = batch.indices[at]
+            name, folder = job_id(group_of(subgroup), index), home.job(subgroup, batch.epoch, index)
+            # Another machine's directory is not this one's to keep.
+            stays = job.faults and batch.outcomes[at] != Outcome.CHECKPOINTED and home.root == self._data.root
+            where = self._folders.keep(folder, f"{name}.{batch.attempts[at]}", job.given) if stays else ""
+            line = f"{name} at site {self._site}: {_told(job.faults or job.notes)}"
+            kept.errors.append(JobError(index, f"{line}; {where}" if where else line))
         for at, index in enumerate(batch.indices):
             if kept.outcomes[at] not in _KEEP_DIRECTORY:
                 remove(str(home.job(subgroup, batch.epoch, index)))
         return kept
 
-    def _keep(
-        self,
-        places: list[Path],
-        index: int,
-        attempt: int,
-        wanted: Collected,
-        to: Path,
-        outputs: list[OutputFile],
-        folders: set[Path],
-    ) -> None:
-        """Keep one output. `places`: the job's own directory; then places where the file may have been moved to
-        already."""
-        path, name, always = wanted
-        target = parts_below(name)
-        to.mkdir(mode=0o700, parents=True, exist_ok=True)
-        moved = self._move(places[0], parts_below(path), to, target, attempt, name)
-        if not moved and not to.joinpath(*target).exists():
-            moved = any(self._move(place, target, to, target, attempt, name) for place in places[1:])
-        try:
-            size_bytes, sha256 = _hashed(to, target)
-        except FileNotFoundError:
-            if moved or not always:
-                raise _Bad(f"output {path} is missing; see that the command writes it in its directory") from None
-            return
-        outputs.append(OutputFile(index, name, size_bytes, sha256))
-        folders.update(to.joinpath(*target[:depth]) for depth in range(len(target)))
-        folders.add(to.parent)
 
-    def _move(
-        self, source: Path, parts: tuple[str, ...], to: Path, target: tuple[str, ...], attempt: int, name: str
-    ) -> bool:
-        """Move a file; True if there was one."""
+def _wanted(told: Sequence[Collected], outcome: int) -> list[Wanted]:
+    """Return what is to be kept of a job that ended so, with the inputs among it."""
+    if outcome in _KEEP_DIRECTORY:
+        return []
+    saved = outcome == Outcome.CHECKPOINTED
+    listed = [each for each in map(wanted, told) if each.name.startswith(_SAVED) == saved]
+    if saved or outcome == Outcome.DONE:
+        return listed
+    return [each for each in listed if each.always or (each.kept and keeps_all(outcome))]
+
+
+class _JobOutputs:
+    """Keeps the outputs of one job in `to`. `places`: the job's own directory; then places where a file may have been
+    moved to already. `may_lack`: no output has to be there."""
+
+    def __init__(
+        self, index: int, attempt: int, places: list[Path], to: Path, listed: list[Wanted], *, may_lack: bool
+    ) -> None:
+        self._index = index
+        self._attempt = attempt
+        self._places = places
+        self._to = to
+        self._listed = listed
+        self._may_lack = may_lack
+        self._named = {each.path for each in listed if not each.found}
+        self.given = {each.path for each in listed if each.given}
+        self._plain = [each.path for each in listed if not (each.found or each.given)]
+        self._told: set[str] = set()
+        self._files_left, self._bytes_left = MOST_FOUND, MOST_NAME_BYTES
+        self.kept: list[OutputFile] = []
+        self.faults: list[str] = []
+        """A line each."""
+        self.notes: list[str] = []
+        """What was passed over, a line each."""
+        self.folders: set[Path] = set()
+        """Those whose entries are not durable yet."""
+
+    def keep_all(self) -> None:
+        for each in self._listed:
+            if each.given:
+                continue
+            # The fault of one output is no reason to lose the others.
+            with self._faults_told():
+                (self._keep_found if each.found else self._keep)(each)
+
+    @contextmanager
+    def _faults_told(self) -> Iterator[None]:
+        try:
+            yield
+        except (_Bad, TooMuch, ValueError, UsageError, OSError) as fault:
+            what = f"{fault.filename}: {fault.strerror}" if isinstance(fault, OSError) else str(fault)
+            self.faults.append(one_line(what))
+
+    def _keep(self, each: Wanted) -> None:
+        target = parts_below(each.name)
+        if each.name in self._told:
+            return
+        self._to.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            moved = self._move(self._places[0], parts_below(each.path), target, each.name)
+            if not moved and not self._to.joinpath(*target).exists():
+                moved = any(self._move(place, target, target, each.name) for place in self._places[1:])
+            is_folder = not moved and self._to.joinpath(*target).is_dir()
+        except _Folder:
+            is_folder = True
+        if is_folder and each.kept:
+            self._keep_folder(each)
+        elif is_folder:
+            raise _Bad(f"output {each.path} is no regular file; collect regular files only")
+        elif not self._add(each.name, target) and (moved or not (each.always or self._may_lack)):
+            raise _Bad(f"output {each.path} is missing; see that the command writes it in its directory")
+
+    def _keep_folder(self, each: Wanted) -> None:
+        """Keep all that lies in a folder which goes by the name of an output."""
+        found = self._find(escaped(each.path), self._named - {each.path})
+        cut = len(each.path) + 1
+        self._keep_files(each, f"{each.name}/", {path[cut:]: path for path in found.paths}, found.others)
+
+    def _keep_found(self, each: Wanted) -> None:
+        found = self._find(each.path, self._named)
+        self._keep_files(each, each.name, {path: path for path in found.paths}, found.others)
+
+    def _find(self, path: str, without: set[str]) -> FoundFiles:
+        try:
+            found = find(self._places[0], pattern(path), self._files_left, without)
+        except FileNotFoundError:
+            return FoundFiles([], [])
+        except TooMuch as much:
+            raise _Bad(
+                f"output {path}: more than {much} lie there; pack them into one, for instance with tar"
+            ) from None
+        if found.others:
+            more = f" and {len(found.others) - 1} others are" if len(found.others) > 1 else " is"
+            self.notes.append(f"{found.others[0]!a}{more} passed over, as no regular file")
+        return found
+
+    def _keep_files(self, each: Wanted, prefix: str, files: Mapping[str, str], others: Sequence[str]) -> None:
+        """Keep `files` (path below `prefix` -> path below the job's directory), and those that were moved already.
+        `others`: what was found beside them and is no regular file."""
+        within = pattern(each.path if each.found else escaped(each.path))
+        moved, without = (within, self._named) if each.found else (whole_folder(), ())
+        sources = {f"{prefix}{rest}": (self._places[0], path) for rest, path in files.items()}
+        below = parts_below(prefix)
+        for place in (*self._places[1:], self._to):
+            with suppress(FileNotFoundError, NotADirectoryError):
+                for rest in find(place.joinpath(*below), moved, MOST_FOUND, without).paths:
+                    sources.setdefault(f"{prefix}{rest}", (place, f"{prefix}{rest}"))
+        named = any(within.matches(path.split("/")) for path in self._plain if path != each.path)
+        if not (sources or named or self._may_lack):
+            only = f" but what is no regular file: {self.notes[-1]}" if others else ""
+            raise _Bad(f"output {each.path} finds nothing{only}; see that the command writes it in its directory")
+        for name in self._told & sources.keys():
+            del sources[name]
+        self._files_left -= len(sources)
+        self._bytes_left -= sum(len(os.fsencode(name)) for name in sources)
+        if min(self._files_left, self._bytes_left) < 0:
+            most = f"{MOST_FOUND} files or {MOST_NAME_BYTES} bytes of names"
+            raise _Bad(f"output {each.path}: more than {most} lie there; pack them into one, for instance with tar")
+        for name, (place, path) in sorted(sources.items()):
+            with self._faults_told():
+                target = parts_of(name)
+                if place != self._to:
+                    self._to.mkdir(mode=0o700, parents=True, exist_ok=True)
+                    self._move(place, tuple(path.split("/")), target, name)
+                self._add(name, target)
+
+    def _add(self, name: str, target: tuple[str, ...]) -> bool:
+        """Tell of a file that was moved; False: there is none."""
+        try:
+            size_bytes, sha256 = _hashed(self._to, target)
+        except FileNotFoundError:
+            return False
+        self.kept.append(OutputFile(self._index, name, size_bytes, sha256))
+        self._told.add(name)
+        self.folders.update(self._to.joinpath(*target[:depth]) for depth in range(len(target)))
+        self.folders.add(self._to.parent)
+        return True
+
+    def _move(self, source: Path, parts: tuple[str, ...], target: tuple[str, ...], name: str) -> bool:
+        """Move a file; True if there was one. _Folder: there is a folder."""
         path = "/".join(parts)
         try:
-            with parent(source, parts, create=False) as at, parent(to, target, create=True) as there:
+            with parent(source, parts, create=False) as at, parent(self._to, target, create=True) as there:
                 status = os.stat(parts[-1], dir_fd=at, follow_symlinks=False)
+                if stat.S_ISDIR(status.st_mode):
+                    raise _Folder
                 if not stat.S_ISREG(status.st_mode):
                     raise _Bad(f"output {path} is no regular file; collect regular files only")
-                if attempt == 1 and _exists(target[-1], there):
+                if self._attempt == 1 and _exists(target[-1], there):
                     raise _Bad(f"output {name} was already written by another job; put {{index}} in its name")
                 apart = os.fstat(at).st_dev != os.fstat(there).st_dev
                 if apart or status.st_nlink > 1 or status.st_uid != os.geteuid():
@@ -152,6 +281,12 @@ class OutputCollector:
             if fault.errno in (errno.ELOOP, errno.ENOTDIR):
                 raise _Bad(f"output {path} lies behind a link; collect files of the job's own directory") from None
             raise
+
+
+def _told(said: Sequence[str]) -> str:
+    """Return what is said of a job's outputs in one line, the first two in full."""
+    more = f"; and {len(said) - 2} more" if len(said) > 2 else ""
+    return "; ".join(said[:2]) + more
 
 
 def _exists(name: str, at: int) -> bool:

@@ -16,6 +16,7 @@ from functools import partial
 
 from diana.adapters.lrm import launch, rosters
 from diana.adapters.lrm.collect import CollectedBatch, OutputCollector
+from diana.adapters.lrm.kept_folders import KEEP_FAILED_S, KeptFolders
 from diana.adapters.lrm.plans import Plans
 from diana.adapters.lrm.prepare import PreparedOrder, Preparer, Unready
 from diana.adapters.lrm.reports import facts_of, failed_facts
@@ -53,7 +54,7 @@ from diana.engine.journal.events import AtBarrier, JobsEnded, LrmLost, LrmReady,
 from diana.errors import DianaError
 from diana.model.ids import MAIN_MACHINE, SiteId, SubgroupId
 from diana.model.job import gang
-from diana.model.job.software import BARRIER, CHECKPOINT, SPARES, made_ready
+from diana.model.job.software import BARRIER, CHECKPOINT, FOUND, SPARES, made_ready
 from diana.model.kept_log import RUNS, UNKNOWN, LiveLog
 from diana.model.layout import DataDir
 from diana.model.run_columns import Runs
@@ -100,9 +101,10 @@ class LocalLrm:
         software: Software = NONE,
         gpus: tuple[str, ...] = (),
         pins: bool = False,
+        keep_failed_s: float = KEEP_FAILED_S,
     ) -> None:
         """`gpus`: devices of this machine that jobs are given, as CUDA names them. `pins`: a job runs on the processors
-        of its slots alone."""
+        of its slots alone. `keep_failed_s`: as `KeptFolders` takes it."""
         # Jobs run elsewhere than this process: the paths they are told must be absolute.
         self._data = data = DataDir(data.root.resolve())
         self._site = site
@@ -116,7 +118,8 @@ class LocalLrm:
         self._plans = Plans(data, software)
         self._accounts = accounts or Accounts({})
         self._preparer = Preparer(data, site, self._accounts)
-        self._collector = OutputCollector(data, site, self._accounts.release)
+        self._folders = KeptFolders(data, keep_failed_s)
+        self._collector = OutputCollector(data, site, self._accounts.release, self._folders)
         # One thread, so that orders keep their order; outputs of large batches must not hold them up.
         self._making = ThreadPoolExecutor(1, "lrm-prepare")
         self._collecting = ThreadPoolExecutor(2, "lrm-collect")
@@ -164,7 +167,9 @@ class LocalLrm:
         await self._first
 
     async def look_at_disk(self) -> None:
-        """Tell how full the disk of the scratch directories is, if that changed by enough."""
+        """Tell how full the disk of the scratch directories is, if that changed by enough; remove directories whose
+        time is over."""
+        await asyncio.get_running_loop().run_in_executor(self._collecting, self._folders.look)
         free_bytes = await asyncio.to_thread(self._disk.news)
         if free_bytes is not None and self._wire is not None:
             self._emit(ScratchSeen(worker=self._worker, session=self._session, free_bytes=free_bytes))
@@ -202,7 +207,7 @@ class LocalLrm:
         run them without it."""
         offered = self._plans.offered() if self._makes_ready else ()
         more = ((BARRIER, self._holds), (CHECKPOINT, self._saves), (SPARES, self._hears_own))
-        return (*offered, *(name for name, has in more if has))
+        return (*offered, *(name for name, has in more if has), FOUND)
 
     @property
     def gpus(self) -> int:

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from diana.adapters.lrm.spawner.protocol import Collected, Order
+from diana.adapters.lrm.wanted import given, told
 from diana.model.ids import GroupId, SubgroupId, job_id
 from diana.model.job.checkpoint import SavedJob
-from diana.model.job.output_names import OutputNames
+from diana.model.job.output_names import OutputNames, parts_below
 from diana.model.job.spec import GroupSpec
 from diana.model.job.sweep import Parameters, Rows
 from diana.model.job.template import compile_template
@@ -69,8 +70,14 @@ class Renderer:
             [(name, t.render(params)) for name, t in self._environment] if self._environment_varies else [],
             self._outputs.stdout.render(params),
             self._outputs.stderr.render(params),
-            [*self._outputs.of(params, index)],
+            [*map(told, self._outputs.of(params, index)), *self._given(params)],
         )
+
+    def _given(self, params: Mapping[str, str]) -> list[Collected]:
+        """What no pattern finds."""
+        if not self.spec.outputs.finds:
+            return []
+        return [given("/".join(parts_below(path.render(params)))) for _, path, _ in self._inputs]
 
     def order(
         self,
@@ -97,7 +104,9 @@ class Renderer:
         collects = [text.collects for text in texts] if own else []
         if own and spec.checkpoint is not None:
             rows = zip(indices, numbers, collects, strict=True)
-            collects = [[*some, *self._outputs.saved(self.params(i), i, attempt)] for i, attempt, some in rows]
+            collects = [
+                [*some, *map(told, self._outputs.saved(self.params(i), i, attempt))] for i, attempt, some in rows
+            ]
         argvs = [[*program, *text.argv] for text in texts] if self._argv_varies else []
         if saved and self._restart:
             argvs = [

@@ -191,10 +191,12 @@ class FileStager:
 
         self._begin(order.ticket, order.subgroup, "staging in", work, together=True)
 
-    def gather(self, order: Gather, facts: Facts) -> None:
+    def gather(self, order: Gather, facts: Facts, replaced: Sequence[OutputFile] = ()) -> None:
         async def work() -> int:
             async with self._places:
-                return await (self._bring_saved if order.saved else self._outputs.gather)(order, facts)
+                if order.saved:
+                    return await self._bring_saved(order, facts)
+                return await self._outputs.gather(order, facts, replaced)
 
         self._begin(order.ticket, order.key, "gathering outputs", work)
 

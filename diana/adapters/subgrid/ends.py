@@ -17,7 +17,7 @@ from diana.model.ids import SubgroupId, group_of, job_id
 from diana.model.layout import DataDir
 
 CHUNK_BYTES = 1 << 20
-_ROWS_PER_BATCH = 5_000
+_BATCH_BYTES = 1 << 20
 
 
 class EndBatch:
@@ -106,15 +106,10 @@ class EndBook:
 
 
 def _pieces(facts: Facts) -> Iterator[tuple[int, Facts]]:
-    """Yield (first row, part), each with a bounded number of rows and outputs."""
-    count = len(facts.indices)
-    weight = count + len(facts.outputs) + len(facts.errors)
-    if weight <= _ROWS_PER_BATCH:
-        yield 0, facts
-        return
-    step = max(1, count * _ROWS_PER_BATCH // weight)
-    for at in range(0, count, step):
-        yield at, columns.pick(facts, range(at, min(at + step, count)))
+    """Yield (first row, part), each of which fits a message."""
+    parts = columns.pieces(facts, _BATCH_BYTES)
+    for rows in parts:
+        yield rows.start, facts if len(parts) == 1 else columns.pick(facts, rows)
 
 
 def as_they_lie(data: DataDir, subgroup: SubgroupId, epoch: int, facts: Facts) -> Facts:

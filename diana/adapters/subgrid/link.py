@@ -22,7 +22,7 @@ from diana.model.data import DataFile
 from diana.model.facts import JobError, Outcome
 from diana.model.ids import SiteId, SubgroupId, group_of, job_id
 from diana.model.indexset import IndexSet
-from diana.model.job.software import BARRIER, CHECKPOINT, SPARES, lacking, made_ready
+from diana.model.job.software import BARRIER, CHECKPOINT, FOUND, SPARES, lacking, made_ready
 from diana.model.job.spec import GroupSpec, encode_spec
 from diana.model.kept_log import MOST_SHOWN_BYTES, UNKNOWN, LiveLog
 from diana.ports import Emit
@@ -104,7 +104,8 @@ class MemberLink:
         indices = list(order.indices)
         saves = (CHECKPOINT,) if order.spec.checkpoint is not None else ()
         spares = (SPARES,) if order.spec.spares else ()
-        needs = (*made_ready(order.spec), *((BARRIER,) if order.barrier_s else ()), *saves, *spares)
+        found = (FOUND,) if order.spec.outputs.finds else ()
+        needs = (*made_ready(order.spec), *((BARRIER,) if order.barrier_s else ()), *saves, *spares, *found)
         if lacks := lacking(self.software, needs):
             self._refuse(order, indices, f"machine {self.machine} {lacks}", Outcome.NOT_STARTED)
             return

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from diana.engine.data import checkpoints
 from diana.engine.journal.effects import CancelStage, DropOutputs, Gather
 from diana.engine.journal.events import StageDone
@@ -14,6 +16,8 @@ from diana.engine.site.timers import BatchTimer
 from diana.model.facts import FactsKey
 from diana.model.ids import SiteId, SubgroupId, group_of
 from diana.model.indexset import IndexSet
+from diana.model.job.output_names import may_begin_with_index
+from diana.model.job.patterns import is_found
 from diana.model.job.spec import GroupSpec
 
 GIVE_UP_AFTER = 40
@@ -40,9 +44,17 @@ def begin(core: Context, group: Group, key: FactsKey, source: SiteId, size_bytes
         order = Gather(ticket=ticket, source=source, key=key, to="", saved=True)
     else:
         skip = group.subgroups[key.subgroup].superseded
-        order = Gather(ticket=ticket, source=source, key=key, to=group.spec.outputs.to, skip=skip)
+        to, replaces = group.spec.outputs.to, replaced(group)
+        order = Gather(ticket=ticket, source=source, key=key, to=to, skip=skip, replaces=replaces)
     links.ordered(core, order, size_bytes)
     core.emit(order)
+
+
+def replaced(group: Group) -> tuple[tuple[SubgroupId, IndexSet], ...]:
+    """Return the parts of which jobs were tried again, where a later attempt may leave fewer files than one before."""
+    if not (group.retried and group.spec.outputs.kept):
+        return ()
+    return tuple((part, sub.superseded) for part, sub in sorted(group.subgroups.items()) if sub.superseded)
 
 
 def begin_again(core: Context, group: Group) -> None:
@@ -64,15 +76,24 @@ def begin_again(core: Context, group: Group) -> None:
 def shared(core: Context, spec: GroupSpec) -> str:
     """Return why its outputs may not go where it says: a group that is not over gathers files of the same names there,
     and one would overwrite the other's. Empty: they may."""
-    wanted = places(spec)
-    for other in core.state.groups.values() if wanted else ():
-        both = set() if other.state else wanted & places(other.spec)
-        if both:
+    for other in core.state.groups.values() if spec.outputs.to else ():
+        if not other.state and other.spec.outputs.to and (name := meeting(spec, other.spec)):
             return (
-                f"outputs.to: {other.group}, which is not over, puts its {min(both)[1]!r} into {spec.outputs.to} too;"
+                f"outputs.to: {other.group}, which is not over, puts its {name!r} into {spec.outputs.to} too;"
                 " name another folder, put {group} into the file names, or wait for it"
             )
     return ""
+
+
+def meeting(one: GroupSpec, other: GroupSpec) -> str:
+    """Return the first of the other's outputs that may have the name of one of this group's in the same folder of the
+    user's; empty: none may."""
+    if both := places(one) & places(other):
+        return min(both)[1]
+    mine, theirs = in_jobs_folders(one), in_jobs_folders(other)
+    if mine is None or theirs is None or mine.folder != theirs.folder or not (mine.found or theirs.found):
+        return ""
+    return theirs.name
 
 
 def places(spec: GroupSpec) -> set[tuple[str, str]]:
@@ -82,6 +103,24 @@ def places(spec: GroupSpec) -> set[tuple[str, str]]:
         return set()
     folder = _folder(spec.outputs.to)
     return {(folder, name) for name in spec.outputs.collect if "{group}" not in name}
+
+
+class InJobsFolders(NamedTuple):
+    """Outputs of a group that may lie in folders named by indices of jobs, in a folder of the user's."""
+
+    folder: str
+    name: str
+    """The first of them, as its group names it."""
+    found: bool
+    """True if some are found when a job has ended, so that their names are not known."""
+
+
+def in_jobs_folders(spec: GroupSpec) -> InJobsFolders | None:
+    """Return those under names that other groups may use too; None: there are none."""
+    listed = sorted(name for _, name in places(spec))
+    found = [name for name in listed if spec.outputs.kept and is_found(name)]
+    names = found or [name for name in listed if may_begin_with_index(name)]
+    return InJobsFolders(_folder(spec.outputs.to), names[0], bool(found)) if names else None
 
 
 def _folder(text: str) -> str:

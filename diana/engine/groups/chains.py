@@ -89,15 +89,29 @@ def _after_refused(core: Context, event: SubmitChain, member: Member) -> Refusal
 def _shares_folder(members: tuple[Member, ...]) -> tuple[Member, str] | None:
     """Return the first member whose outputs would meet those of another in a folder of the user's, and why."""
     first: dict[tuple[str, str], Member] = {}
+    any_in: dict[str, tuple[Member, outputs.InJobsFolders]] = {}
+    found_in: dict[str, tuple[Member, outputs.InJobsFolders]] = {}
     for member in members:
         for place in sorted(outputs.places(member.spec)):
             other = first.setdefault(place, member)
             if other is not member:
-                return member, (
-                    f"outputs.to: group {other.spec.name} puts its {place[1]!r} into {member.spec.outputs.to} too;"
-                    " name another folder, or put {group} into the file names"
-                )
+                return member, _meets(other, place[1], member)
+        mine = outputs.in_jobs_folders(member.spec)
+        if mine is None:
+            continue
+        if met := (any_in if mine.found else found_in).get(mine.folder):
+            return member, _meets(met[0], met[1].name, member)
+        any_in.setdefault(mine.folder, (member, mine))
+        if mine.found:
+            found_in.setdefault(mine.folder, (member, mine))
     return None
+
+
+def _meets(other: Member, name: str, member: Member) -> str:
+    return (
+        f"outputs.to: group {other.spec.name} puts its {name!r} into {member.spec.outputs.to} too;"
+        " name another folder, or put {group} into the file names"
+    )
 
 
 def _about(event: SubmitChain, member: Member, why_not: Refusal) -> Refusal:

@@ -34,6 +34,8 @@ from diana.model.ids import MAIN_MACHINE, group_of
 from diana.model.indexset import IndexSet
 from diana.model.job.checkpoint import readers
 
+_BATCH_BYTES = 3 << 20
+"""Of results that go to their origin together: they fit into one message."""
 _RAN = frozenset({Outcome.DONE, Outcome.FAILED, Outcome.TIMED_OUT, Outcome.CHECKPOINTED})
 _LEASE_OVER = frozenset({Outcome.LEASE_OVER})
 _UNSURE = _LEASE_OVER | {Outcome.UNKNOWN, Outcome.INTERRUPTED}
@@ -298,9 +300,12 @@ def flush(core: Context, key: CustodyKey) -> None:
     facts = columns.join(buffer.facts)
     buffer.facts, buffer.indices, buffer.flushed_s = [], set(), core.now
     core.timers.cancel(CustodyTimer("flush", *key))
-    runs = _runs(key, facts)
-    _ended(core, custody, results.Ends(facts))
-    core.emit(ForgetRuns(runs))
+    parts = columns.pieces(facts, _BATCH_BYTES)
+    for rows in parts:
+        part = facts if len(parts) == 1 else columns.pick(facts, rows)
+        runs = _runs(key, part)
+        _ended(core, custody, results.Ends(part))
+        core.emit(ForgetRuns(runs))
     close_if_over(core, custody)
 
 

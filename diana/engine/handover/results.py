@@ -143,6 +143,9 @@ def accept(
     unrestored = checkpoints.unrestored(facts) if saved else IndexSet()
     note = _first_error(group, facts)
     has_outputs = any(job.files for job in saved) if saved else bool(facts.outputs)
+    if group.spec.outputs.kept and not saved and group.retried & IndexSet.of(facts.indices):
+        # What the attempt before left has to go.
+        has_outputs = True
     timed_out, out_of_memory = _kinds(facts)
     key = facts_key(subgroup.subgroup, subgroup.epoch, batch)
     gang_key = gang_book.key_of(group, subgroup) if group.spec.is_gang and subgroup.indices else None

@@ -42,6 +42,28 @@ def join(some: Sequence[Facts]) -> Facts:
     )
 
 
+_ROW_BYTES, _OUTPUT_BYTES = 100, 110
+"""At most what a job's columns take in a message, and what an output or an error does beside its text."""
+
+
+def pieces(facts: Facts, most_bytes: int) -> list[range]:
+    """Return ranges of rows; in a message each takes at most so many bytes with its outputs and errors, or is of one
+    row."""
+    of_row = dict.fromkeys(facts.indices, _ROW_BYTES)
+    for output in facts.outputs:
+        of_row[output.index] = of_row.get(output.index, 0) + _OUTPUT_BYTES + len(output.name.encode(errors="replace"))
+    for error in facts.errors:
+        of_row[error.index] = of_row.get(error.index, 0) + _OUTPUT_BYTES + len(error.text.encode(errors="replace"))
+    out, first, size_bytes = [], 0, 0
+    for at, index in enumerate(facts.indices):
+        if at > first and size_bytes + of_row[index] > most_bytes:
+            out.append(range(first, at))
+            first, size_bytes = at, 0
+        size_bytes += of_row[index]
+    out.append(range(first, len(facts.indices)))
+    return out
+
+
 def in_order(facts: Facts) -> Facts:
     """Return the same rows by rising index."""
     return pick(facts, sorted(range(len(facts.indices)), key=facts.indices.__getitem__))

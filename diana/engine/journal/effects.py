@@ -267,6 +267,9 @@ class Gather(msgspec.Struct, frozen=True, kw_only=True):
     """Jobs of the batch that were retried since: their outputs count no more."""
     saved: bool = False
     """True if the files are checkpoints: each becomes a blob that the group uses, and stands in no folder."""
+    replaces: tuple[tuple[SubgroupId, IndexSet], ...] = ()
+    """Parts with those of their jobs that were tried again: what earlier attempts of the batch's jobs left, and the
+    batch does not, goes out of the folder first."""
 
 
 class RegisterOutputs(msgspec.Struct, frozen=True, kw_only=True):

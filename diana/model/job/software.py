@@ -23,12 +23,14 @@ CHECKPOINT = "checkpoint"
 """Name of the need for a machine that can ask its jobs to save their state, and start others from such a state."""
 SPARES = "spares"
 """Name of the need of gangs with spares for a machine that hears how fast a process is and tells it who computes."""
+FOUND = "found outputs"
+"""Name of the need for a machine that finds outputs by patterns, and those that lie in folders."""
 _PLATFORM = "platform "
 """Beginning of the need for a machine of one of some kinds, by `uname -m`."""
 ANY_MODULE = "module *"
 MOST_MODULES = 64
 """Modules that a group may ask for."""
-MOST_NEEDED = MOST_MODULES + 7 + licences.MOST_LICENCES
+MOST_NEEDED = MOST_MODULES + 8 + licences.MOST_LICENCES
 """Names of needs that a group's jobs may have, all kinds together."""
 MOST_TEXT = 200
 """Characters of a name."""
@@ -44,6 +46,7 @@ _LACKS = {
     BARRIER: "cannot hold jobs until others start with them",
     CHECKPOINT: "cannot start jobs from checkpoints",
     SPARES: "cannot exchange processes for spares",
+    FOUND: "finds no outputs by patterns or folders, as it is of an older release",
 }
 _BUILD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,99}")
 _MODULE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._/+@:=,-]*")
@@ -73,7 +76,8 @@ def needed(spec: GroupSpec) -> tuple[str, ...]:
     gang = (BARRIER,) if spec.is_gang else ()
     saves = (CHECKPOINT,) if spec.checkpoint is not None else ()
     spares = (SPARES,) if spec.spares else ()
-    return (*made_ready(spec), *gang, *saves, *spares, *licences.named(spec.resources.licences))
+    found = (FOUND,) if spec.outputs.finds else ()
+    return (*made_ready(spec), *gang, *saves, *spares, *found, *licences.named(spec.resources.licences))
 
 
 def made_ready(spec: GroupSpec) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from typing import Literal
 
 import msgspec
 
+from diana.model.job.patterns import is_found
 from diana.model.job.urls import is_url
 
 OnCrash = Literal["hold", "rerun"]
@@ -54,6 +55,9 @@ class InputFile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Outputs(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     collect: tuple[str, ...] = ()
     """Templates of paths below the job's directory; each must exist when the job has exited 0."""
+    kept: bool = False
+    """True: what of `collect` is there is kept whatever became of the job, and an item of `collect` may be a pattern or
+    a folder (`model/job/patterns.py`). False: as the group's origin was, of a release that knew neither."""
     to: str = ""
     """Absolute folder at the submitter's site; empty: the group's own folder there, read with `fetch`. A URL: outputs
     go to that own folder, and a copy of each from there to below the URL."""
@@ -64,6 +68,11 @@ class Outputs(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     are not."""
     size_bytes: int = 0
     """Estimated bytes of one job's outputs; 0: not known."""
+
+    @property
+    def finds(self) -> bool:
+        """True if the names of some outputs are found when the job has ended."""
+        return self.kept and any(map(is_found, self.collect))
 
     @property
     def folder(self) -> str:

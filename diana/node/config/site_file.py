@@ -18,6 +18,7 @@ import msgspec
 from diana import errors
 from diana.adapters.batch.allotment import check_together
 from diana.adapters.batch.settings import ClusterSettings
+from diana.adapters.lrm.kept_folders import KEEP_FAILED_S
 from diana.adapters.lrm.runas.accounts import ANYBODY, PROGRAM
 from diana.adapters.lrm.software import Software, check
 from diana.adapters.staging.limits import StagingLimits
@@ -63,6 +64,9 @@ class Trust(msgspec.Struct, frozen=True, kw_only=True):
                 raise ValueError(f"{key} = {value}: want {LEAST_VALID_DAYS:g} to {MOST_VALID_DAYS:g}")
 
 
+MOST_KEEP_S = 1e9
+
+
 class Traces(msgspec.Struct, frozen=True, kw_only=True):
     """Groups as they went over the sites, for an OpenTelemetry collector."""
 
@@ -106,6 +110,8 @@ class SiteConfig(msgspec.Struct, frozen=True, kw_only=True):
     """GPUs of this machine, as CUDA names them: each is one job's at a time. The file may say how many there are."""
     pin_cpus: bool = False
     """Jobs run on the processors of their slots alone."""
+    keep_failed_s: float = KEEP_FAILED_S
+    """Seconds that directories of jobs stay of which an output is missing; 0: none stays."""
     operators: tuple[str, ...] = ()
     """Local accounts that may act on every group here."""
     users: dict[str, str] = {}
@@ -431,6 +437,9 @@ def _check_names(values: dict[str, Any], name: str) -> None:
                 f'{name}:users.{account}: {owner!r} is no principal of this VO; write "NAME@{values["vo"]}" '
                 'or "" for nobody'
             )
+    keep_s = values.get("keep_failed_s", KEEP_FAILED_S)
+    if not 0 <= keep_s <= MOST_KEEP_S:
+        raise errors.UsageError(f"{name}:keep_failed_s: {keep_s:g} is out of range; want 0 to {MOST_KEEP_S:g}")
     _check_run_as(values, name)
 
 

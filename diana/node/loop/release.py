@@ -18,6 +18,7 @@ from diana.engine.journal import columns
 from diana.engine.journal import effects as fx
 from diana.model.facts import Facts, FactsKey, OutputFile
 from diana.model.ids import SiteId, group_of
+from diana.model.indexset import IndexSet
 from diana.model.layout import DataDir
 from diana.node.loop.callers import Callers
 from diana.node.loop.store_thread import StoreThread
@@ -77,6 +78,8 @@ class Release:
         self._callers = callers
         self._to = adapters
         self._chunks: OrderedDict[FactsKey, Facts] = OrderedDict()
+        self._earlier: tuple[object, dict[int, list[OutputFile]]] = None, {}
+        """A group and which of its jobs were tried again; what those left before, by their index."""
 
     async def all(self, effects: list[fx.Effect], passage: Passage | None = None) -> None:
         """Release all effects in order; their records are durable. Each waits for the passage just before it leaves."""
@@ -199,9 +202,30 @@ class Release:
             self._to.transport.send(effect.to, result)
         elif facts is not None:
             if isinstance(effect, fx.Gather):
-                self._to.stager.gather(effect, facts)
+                self._to.stager.gather(effect, facts, await self._replaced(effect, facts))
             else:
                 self._to.stager.drop_outputs(effect.key, facts, effect.dataset)
+
+    async def _replaced(self, order: fx.Gather, facts: Facts) -> list[OutputFile]:
+        """Return what earlier attempts of the batch's jobs left. One pass over a group's facts serves all its batches
+        until more of its jobs are tried again."""
+        indices = IndexSet.of(facts.indices)
+        if not any(indices & some for _, some in order.replaces):
+            return []
+        key = (order.key.group, order.replaces)
+        if self._earlier[0] != key:
+            self._earlier = key, await asyncio.to_thread(self._left_before, order)
+        return [output for index in facts.indices for output in self._earlier[1].get(index, ())]
+
+    def _left_before(self, order: fx.Gather) -> dict[int, list[OutputFile]]:
+        left: dict[int, list[OutputFile]] = {}
+        parts = dict(order.replaces)
+        for key, facts in self._store.store.facts(order.key.group):
+            old = parts.get(key.subgroup, IndexSet())
+            for output in facts.outputs if old else ():
+                if output.index in old:
+                    left.setdefault(output.index, []).append(output)
+        return left
 
     def _named(self, order: fx.RegisterOutputs) -> Iterator[OutputFile]:
         return output_datasets.named(order, self._store.store.facts(order.group))

@@ -17,7 +17,7 @@ from diana.engine.journal.events import AtBarrier, JobsEnded, LrmLost, LrmReady,
 from diana.model.facts import Facts, JobError, Outcome, OutputFile
 from diana.model.ids import MAIN_MACHINE, GroupId, SiteId, group_of
 from diana.model.job.checkpoint import EXIT, folder_of
-from diana.model.job.software import BARRIER, CHECKPOINT, SPARES, lacking, made_ready
+from diana.model.job.software import BARRIER, CHECKPOINT, FOUND, SPARES, lacking, made_ready
 from diana.model.job.spec import GroupSpec, Resources
 from diana.ports import Emit
 from diana.sim.kernel.clock import Clock
@@ -171,7 +171,7 @@ class SimLrm:
         """`software`: what jobs may ask for there (`model/job/software.py`)."""
         self._worker = worker
         self.gpus = self.free_gpus = gpus
-        self.software = (*software, BARRIER, CHECKPOINT, SPARES) if self.barriers else software
+        self.software = (*software, BARRIER, CHECKPOINT, SPARES, FOUND) if self.barriers else software
         self._clock = clock
         self._site = site
         self._speed = speed

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from diana.engine.journal.effects import Gather, LookUp, RegisterOutputs, StageIn
 from diana.engine.journal.events import LookedUp, OutputsInCatalogue, StageDone
@@ -109,7 +109,7 @@ class SimStager:
         self._wanted.update({f.file.ref: f.file for f in order.files if f.file.ref not in self._units})
         self._begin(_Task(order.ticket, wanted, None))
 
-    def gather(self, order: Gather, facts: Facts) -> None:
+    def gather(self, order: Gather, facts: Facts, replaced: Sequence[OutputFile] = ()) -> None:
         here = order.source == self._site or order.key in self.gathered
         size = sum(f.size_bytes for f in facts.outputs)
         self._begin(_Task(order.ticket, [] if here else [("", size, (order.source,))], order.key))

@@ -290,6 +290,18 @@ async def test_an_output_that_is_missing_or_no_file_fails_the_staging(site: Real
     assert outputs(site) == []
 
 
+@pytest.mark.parametrize("spoilt", ["true", "mkfifo missing", "ln -s /etc/passwd missing", "mkdir -p missing/deep"])
+async def test_the_fault_of_one_output_loses_no_other(site: RealSite, spoilt: str) -> None:
+    """Whether it is not there, no file, or behind a link."""
+    collect = Outputs(collect=("missing", "missing/deep/er", "big.dat"))
+    site.start(shell(f"echo hi; {spoilt}; echo big > big.dat", outputs=collect, stdout="log.txt"), 0)
+    (end,) = await site.ended(1)
+    assert end.outcome is Outcome.STAGING_FAILED
+    assert "output missing " in end.error and "output missing/deep/er " in end.error and "\n" not in end.error
+    kept = {file.name: (site.data.collected(SUBGROUP, 1) / file.name).read_text() for file in outputs(site)}
+    assert kept == {"0/big.dat": "big\n", "0/log.txt": "hi\n"}
+
+
 async def test_an_output_path_that_leaves_the_directory_starts_nothing(site: RealSite, tmp_path: Path) -> None:
     spec = shell(f"touch {tmp_path}/ran", outputs=Outputs(collect=("{x}",)), sweep=_sweep("x", "../up", "/abs", "ok"))
     site.start(spec, 0, 1)

@@ -45,6 +45,10 @@ def test_gpus_are_told_by_their_number_or_by_name(written: str, meant: tuple[str
 
 
 _BAD = [
+    (
+        'site = "alpha"\nvo = "lab"\nkeep_failed_s = -1',
+        "site.toml:keep_failed_s: -1 is out of range; want 0 to 1e+09",
+    ),
     ("site = ?", "site.toml: not TOML: Invalid value (at line 1, column 8); mend that line"),
     ('vo = "lab"', 'site.toml:site: missing; add site = "NAME"'),
     ('site = "alpha"', 'site.toml:vo: missing; add vo = "NAME"'),
@@ -71,9 +75,9 @@ _BAD = [
     (
         _GOOD + "xyzzy = 4",
         "site.toml:xyzzy: unknown key; "
-        "known are advertise, clusters, gpus, listen, log_format, machine, maintenance, notify, operators, peers, "
-        "pin_cpus, role, root, root_jobs, run_as, run_as_program, settings, site, software, staging, traces, trust, "
-        "users, vo, web, witness, zeroconf",
+        "known are advertise, clusters, gpus, keep_failed_s, listen, log_format, machine, maintenance, notify, "
+        "operators, peers, pin_cpus, role, root, root_jobs, run_as, run_as_program, settings, site, software, "
+        "staging, traces, trust, users, vo, web, witness, zeroconf",
     ),
     (
         _GOOD + '[staging]\nurls = ["https"]',

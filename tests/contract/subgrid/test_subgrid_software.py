@@ -12,7 +12,7 @@ from diana.adapters.lrm.spawner import protocol as spawner
 from diana.adapters.subgrid import protocol
 from diana.engine.journal.events import LrmReady
 from diana.model.facts import Outcome
-from diana.model.job.software import BARRIER, CHECKPOINT, SPARES
+from diana.model.job.software import BARRIER, CHECKPOINT, FOUND, SPARES
 from diana.model.job.spec import GroupSpec, Resources
 from tests.contract.subgrid_builders import SubGridSite
 
@@ -33,10 +33,10 @@ async def test_a_member_runs_what_it_offers_and_is_not_given_the_rest(tmp_path: 
         assert refused.outcome is Outcome.NOT_STARTED
         assert refused.error == "alpha-1.0 at site alpha: machine m1 has no module greeter"
         told = site.readies()
-        assert set(offered(site) or ()) == {here(), BARRIER, CHECKPOINT, SPARES}
+        assert set(offered(site) or ()) == {here(), BARRIER, CHECKPOINT, SPARES, FOUND}
         site.node.member.offer(Software(modules={"greeter": "export GREETING=hello"}))
         await site.until(lambda: site.readies() > told)
-        assert set(offered(site) or ()) == {"module greeter", here(), BARRIER, CHECKPOINT, SPARES}
+        assert set(offered(site) or ()) == {"module greeter", here(), BARRIER, CHECKPOINT, SPARES, FOUND}
         site.start(READY, 1)
         await site.ended(2)
         assert site.by_index()[1].outcome is Outcome.DONE

@@ -134,6 +134,24 @@ def test_two_open_groups_may_not_write_the_same_names_into_one_folder() -> None:
     assert isinstance(asked("a-{index}"), fx.GroupAccepted)
 
 
+def test_what_patterns_find_meets_what_others_put_into_folders_of_jobs() -> None:
+    alpha = Grid(alpha=1)["alpha"]
+
+    def asked(*collect: str, to: str = "/out") -> object:
+        wanted = spec(1, work_s=100.0)
+        return alpha.submit(msgspec.structs.replace(wanted, outputs=Outputs(collect=collect, to=to, kept=True)), 1)
+
+    assert isinstance(asked("*.csv"), fx.GroupAccepted)
+    for other in (asked("*.csv"), asked("out/"), asked("a.csv"), asked("{x}/a"), asked("{index}")):
+        assert isinstance(other, fx.Refusal)
+        assert "alpha-1, which is not over, puts its '*.csv' into /out too" in other.text
+    for other in (asked("a-{index}"), asked("{group}/*.csv"), asked("*.csv", to="/other"), asked("out/{index}")):
+        assert isinstance(other, fx.GroupAccepted)
+    assert isinstance(asked("same", to="/third"), fx.GroupAccepted)
+    refused = asked("*", to="/third")
+    assert isinstance(refused, fx.Refusal) and "puts its 'same' into /third too" in refused.text
+
+
 def test_outputs_that_cannot_be_brought_home_fail_the_group_but_their_copies_stay() -> None:
     grid = remote()
     alpha, beta = grid["alpha"], grid["beta"]

@@ -5,17 +5,20 @@ from __future__ import annotations
 import pytest
 
 from diana.engine.handover import inputs
+from diana.engine.journal import columns
 from diana.engine.journal import effects as fx
 from diana.engine.journal import events as ev
 from diana.engine.journal import records as r
+from diana.engine.journal.events import Run
 from diana.engine.messages import messages as ms
-from diana.model.facts import Outcome
-from diana.model.ids import SubgroupId
+from diana.model.facts import Outcome, OutputFile
+from diana.model.ids import SiteId, SubgroupId
 from diana.model.indexset import IndexSet
 from diana.model.settings import Settings
 from diana.model.views.views import GroupView
+from diana.wire.peer_codec import encode_message
 from tests.engine.bench import Grid, Site
-from tests.engine.builders import OPERATOR, dataset, spec, whole
+from tests.engine.builders import OPERATOR, dataset, facts_of, spec, whole
 from tests.engine.handing import committed, receive
 
 PART = SubgroupId("alpha-1/0")
@@ -224,6 +227,20 @@ def test_ends_that_come_close_together_leave_in_one_batch() -> None:
     site.grid.pass_time(1.0)
     assert 1 < len(site.records(r.RunsEnded)) <= 3
     assert view(site).done == 30
+
+
+def test_ends_with_many_files_leave_in_batches_that_fit_a_message() -> None:
+    files = [OutputFile(index, f"{index}/{'x' * 60}-{n:05}", 1, "0" * 64) for index in (0, 2) for n in range(10_000)]
+    runs = [Run(SubgroupId("alpha-1/0"), 1, index, 1) for index in range(4)]
+    facts = facts_of(SiteId("alpha"), runs, Outcome.DONE, 0.0)
+    facts.outputs.extend(files)
+    parts = [columns.pick(facts, rows) for rows in columns.pieces(facts, 2 << 20)]
+    assert [part.indices for part in parts] == [[0, 1], [2, 3]]
+    assert [file for part in parts for file in part.outputs] == files
+    for part in parts:
+        told = ms.Result(subgroup=SubgroupId("alpha-1/0"), epoch=1, batch=0, facts=part, cancelled=IndexSet())
+        assert len(encode_message(told)) < 3 << 20
+    assert columns.pieces(columns.empty(SiteId("alpha")), 1) == [range(0)]
 
 
 def test_ends_that_were_not_durable_are_told_again_after_a_crash() -> None:

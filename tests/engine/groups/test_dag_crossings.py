@@ -217,6 +217,21 @@ def test_groups_of_one_submission_do_not_overwrite_each_others_files() -> None:
     assert names(submit(alpha, gathering("a", "/out", "{group}-y"), gathering("b", "/out", "{group}-y", "y")))
 
 
+def test_groups_of_one_submission_whose_patterns_may_find_the_same_are_refused() -> None:
+    alpha = Grid(alpha=4)["alpha"]
+
+    def finding(name: str, *collect: str) -> ev.Member:
+        member = gathering(name, "/out", *collect)
+        outputs = msgspec.structs.replace(member.spec.outputs, kept=True)
+        return msgspec.structs.replace(member, spec=msgspec.structs.replace(member.spec, outputs=outputs))
+
+    for first, second, named in (("*.a", "*.b", "*.a"), ("x", "y/", "x"), ("y/", "x", "y/")):
+        refused = submit(alpha, finding("a", first), finding("b", second))
+        assert isinstance(refused, fx.Refusal)
+        assert refused.text.startswith(f"group b: outputs.to: group a puts its {named!r} into /out too; name another")
+    assert names(submit(alpha, finding("a", "*.a"), finding("b", "b-{index}"), finding("c", "{group}/*")))
+
+
 def test_retrying_what_waits_for_a_failed_group_says_what_to_retry_instead() -> None:
     grid = three()
     alpha = grid["alpha"]

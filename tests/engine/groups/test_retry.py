@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from diana.engine.journal import effects as fx
@@ -13,6 +14,7 @@ from diana.engine.placement.outcomes import outcomes
 from diana.model.facts import Outcome
 from diana.model.ids import SiteId, SubgroupId
 from diana.model.indexset import IndexSet
+from diana.model.job.spec import Outputs
 from diana.model.views.views import GroupView, Ok
 from tests.engine.bench import Grid
 from tests.engine.builders import facts_of, result, spec, whole
@@ -195,6 +197,36 @@ def test_outputs_of_the_old_attempt_that_still_move_are_left_behind() -> None:
     alpha.handle(ev.StageDone(ticket=alpha.gathers.pop().ticket, bytes_moved=1))
     grid.finish()
     assert view(grid).state == "done"
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_retry_that_leaves_nothing_takes_away_what_the_attempt_before_left(kept: bool) -> None:
+    grid = Grid(alpha=2)
+    alpha = grid["alpha"]
+    alpha.gather_at_once = False
+    wanted = spec(2, work_s=100.0)
+    alpha.submit(msgspec.structs.replace(wanted, outputs=Outputs(collect=("*",), kept=kept)), 2)
+
+    def end(leaves: tuple[str, ...]) -> None:
+        runs = list(alpha.running)
+        for run in runs:
+            del alpha.running[run]
+        told = facts_of(SiteId("alpha"), runs, Outcome.FAILED, grid.now, leaves)
+        alpha.handle(ev.JobsEnded(subgroup=runs[0].subgroup, epoch=runs[0].epoch, facts=told))
+
+    end(("a",))
+    first = alpha.gathers.pop()
+    assert first.replaces == ()
+    alpha.handle(ev.StageDone(ticket=first.ticket, bytes_moved=1))
+    assert alpha.retry("alpha-1") == Ok(2)
+    end(())
+    if not kept:
+        assert not alpha.gathers
+        return
+    (order,) = alpha.gathers
+    assert order.replaces == ((first.key.subgroup, IndexSet.span(0, 2)),)
+    alpha.handle(ev.StageDone(ticket=order.ticket, bytes_moved=0))
+    assert view(grid).state == "failed"
 
 
 def test_outputs_that_were_given_up_are_asked_for_again() -> None:

@@ -9,8 +9,8 @@ from diana.engine.journal import effects as fx
 from diana.engine.journal import events as ev
 from diana.engine.messages import messages as ms
 from diana.model.ids import GroupId
-from diana.model.job.software import had, lacking, needed
-from diana.model.job.spec import GroupSpec
+from diana.model.job.software import FOUND, had, lacking, needed
+from diana.model.job.spec import GroupSpec, Outputs
 from tests.engine.bench import Grid, Post
 from tests.engine.builders import spec
 
@@ -37,6 +37,23 @@ def test_names_are_compared_as_they_are_but_for_a_site_with_any_module() -> None
     assert lacking(("containers", "module gcc"), asked) == "has no module gcc/12"
     assert lacking((), asked) == "runs no containers"
     assert lacking(asked, asked) == "" == lacking((), ())
+
+
+def test_a_group_with_patterns_goes_to_no_site_of_an_older_release() -> None:
+    grid = Grid(alpha=2, beta=8)
+    offers(grid, "beta")
+    offers(grid, "alpha", FOUND)
+    wanted = spec(2)
+    for kept, told in ((True, "finds no outputs by patterns or folders, as it is of an older release"), (False, "")):
+        outputs = Outputs(collect=("*.csv",), kept=kept)
+        grid["alpha"].replies.pop(1, None)
+        grid["alpha"].submit(msgspec.structs.replace(wanted, outputs=outputs), 2, plan_only=True)
+        grid.pass_time(60.0)
+        answer = grid["alpha"].replies[1]
+        assert isinstance(answer, fx.DecisionMade)
+        assert {row.site: row.rejected for row in answer.decision.candidates}["beta"] == told
+    assert needed(GroupSpec(outputs=Outputs(collect=("out-{index}",), kept=True))) == ()
+    assert needed(GroupSpec(outputs=Outputs(collect=("x", "out/"), kept=True))) == (FOUND,)
 
 
 def test_a_group_goes_where_its_software_is() -> None:

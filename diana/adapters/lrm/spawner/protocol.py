@@ -17,7 +17,8 @@ VERSION = 1
 MAX_FRAME_BYTES = 64 << 20
 
 Collected = tuple[str, str, bool]
-"""Path below the job's directory, output name, and True if it is kept whatever the exit (own stdout, stderr)."""
+"""Path below the job's directory, output name, and True if it is kept whatever the exit (own stdout, stderr). More
+stands in these texts (`adapters/lrm/wanted.py`), which a spawner hands through as they are."""
 
 
 class _Message(msgspec.Struct, array_like=True, tag=True):

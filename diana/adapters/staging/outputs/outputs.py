@@ -63,9 +63,16 @@ class OutputGatherer:
         self.delivery: OwnersFolders | None = None
         """Writes as accounts of owners; None: all is written by the node's own account."""
 
-    async def gather(self, order: Gather, facts: Facts) -> int:
-        """Put all outputs of the batch in place, durably; return the bytes that travelled. DianaError names file and
-        site; files that had arrived whole stay, everything unfinished is gone."""
+    async def gather(self, order: Gather, facts: Facts, replaced: Sequence[OutputFile] = ()) -> int:
+        """Put all outputs of the batch in place, durably; return the bytes that travelled. Those `replaced` that are
+        not among them go, if they are as they were gathered. DianaError names file and site; files that had arrived
+        whole stay, everything unfinished is gone."""
+        if replaced:
+            names = {output.name for output in facts.outputs}
+            gone = [output for output in _checked(replaced) if output.name not in names]
+            plain = self.delivery is None and not is_url(order.to)
+            for to in dict.fromkeys(("", order.to if plain else "")):
+                await in_thread(self._pool, _remove, self._root(to, order.key.group), gone)
         if self.delivery is not None and (to := folder_of(order.to)):
             moved = await self._gather(msgspec.structs.replace(order, to=""), facts)
             outputs, group = _checked([o for o in facts.outputs if o.index not in order.skip]), order.key.group
@@ -77,9 +84,7 @@ class OutputGatherer:
         return moved + await upload(self._urls, order, facts, self._data.gathered(order.key.group))
 
     async def _gather(self, order: Gather, facts: Facts) -> int:
-        if order.to and not Path(order.to).is_absolute():
-            raise UsageError(f"output folder {order.to}: want an absolute path")
-        root = Unlinked.outside(order.to, self._data.root) if order.to else self._data.gathered(order.key.group)
+        root = self._root(order.to, order.key.group)
         outputs = _checked([o for o in facts.outputs if o.index not in order.skip])
         if order.source == self._site:
             lacking = await in_thread(self._pool, self._move_all, order.key, outputs, root)
@@ -94,6 +99,11 @@ class OutputGatherer:
             raise
         await in_thread(self._pool, _settle, root, outputs)
         return moved
+
+    def _root(self, to: str, group: GroupId) -> Root:
+        if to and not Path(to).is_absolute():
+            raise UsageError(f"output folder {to}: want an absolute path")
+        return Unlinked.outside(to, self._data.root) if to else self._data.gathered(group)
 
     def _searches(self, order: Gather, outputs: Sequence[OutputFile], root: Root) -> list[Search]:
         """Return searches for the outputs that are not yet there, in a folder that has room for them."""
@@ -247,6 +257,15 @@ def stands(root: Root, output: OutputFile, *, closely: bool = True) -> bool:
         if os.fstat(fd).st_size != output.size_bytes:
             return False
         return not closely or hashlib.file_digest(file, "sha256").hexdigest() == output.sha256
+
+
+def _remove(root: Root, outputs: Sequence[OutputFile]) -> None:
+    """Remove those that stand as they came. Of a folder of the user's, what has changed since is the user's."""
+    for output in outputs:
+        if stands(root, output):
+            parts = parts_of(output.name)
+            with suppress(OSError), folder(root, parts[:-1]) as at:
+                os.unlink(parts[-1], dir_fd=at)
 
 
 def _linked(source: int, fd: int, root: Root, parts: Sequence[str]) -> bool:

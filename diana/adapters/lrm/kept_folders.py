@@ -1,0 +1,81 @@
+"""Directories of jobs whose outputs were not all there: they stay for a while, so that their user can look.
+
+Few at a time, and only while their disk has room: they are a help, and no promise."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Collection
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+
+from diana.adapters.lrm.spawner.processes import remove
+from diana.model.durations import seconds
+from diana.model.layout import DataDir
+
+MOST_KEPT = 100
+"""Directories; with more, new ones go as those of other jobs do."""
+MOST_FULL = 0.9
+"""Part of the disk that may be in use where one stays. Where it is fuller, the oldest go before their time."""
+MOST_NAMED = 10
+_MOST_READ = 1000
+KEEP_FAILED_S = 86400.0
+
+
+class KeptFolders:
+    """`keep_s`: seconds that each stays; 0: none does."""
+
+    def __init__(self, data: DataDir, keep_s: float = KEEP_FAILED_S) -> None:
+        self._root = data.kept
+        self._keep_s = keep_s
+
+    def keep(self, folder: Path, name: str, without: Collection[str] = ()) -> str:
+        """Have a job's directory stay under this name; return what lies in it but for the paths `without`, and where it
+        is, in one line. Empty: it has to go."""
+        path = self._root / name
+        if not path.is_dir():
+            if not self._keep_s or self._is_full() or len(self._by_age()) >= MOST_KEPT:
+                return ""
+            try:
+                self._root.mkdir(mode=0o700, exist_ok=True)
+                os.utime(folder)
+                os.rename(folder, path)
+            except OSError:
+                return ""
+        lay = _lay(path, without) or "nothing else"
+        return f"there lay {lay}; its directory stays for {seconds(self._keep_s)}: {path}"
+
+    def look(self) -> None:
+        """Remove those whose time is over, and while the disk is full the oldest."""
+        for at_s, path in self._by_age():
+            if at_s + self._keep_s > time.time() and not self._is_full():
+                return
+            with suppress(OSError):
+                remove(str(path))
+
+    def _by_age(self) -> list[tuple[float, Path]]:
+        with suppress(FileNotFoundError), os.scandir(self._root) as entries:
+            return sorted((entry.stat(follow_symlinks=False).st_mtime, Path(entry.path)) for entry in entries)
+        return []
+
+    def _is_full(self) -> bool:
+        disk = os.statvfs(self._root if self._root.is_dir() else self._root.parent)
+        return disk.f_blocks > 0 and disk.f_bavail < (1.0 - MOST_FULL) * disk.f_blocks
+
+
+def _lay(folder: Path, without: Collection[str]) -> str:
+    try:
+        with os.scandir(folder) as entries:
+            names = sorted(
+                f"{entry.name}/" if entry.is_dir(follow_symlinks=False) else entry.name
+                for entry in islice(entries, _MOST_READ + 1)
+                if entry.name not in without
+            )
+    except OSError:
+        return ""
+    shown = ", ".join(name if name.isprintable() else ascii(name) for name in names[:MOST_NAMED])
+    left = len(names) - MOST_NAMED
+    more = f"more than {_MOST_READ - MOST_NAMED}" if len(names) > _MOST_READ else str(left)
+    return f"{shown} and {more} more" if left > 0 else shown

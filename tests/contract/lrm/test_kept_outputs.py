@@ -1,0 +1,272 @@
+"""What a job made is kept: by name, by pattern or as a folder, and however the job ended."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import msgspec
+import pytest
+import pytest_asyncio
+
+from diana.adapters.lrm import collect, finding
+from diana.adapters.lrm import kept_folders as kept_folders_module
+from diana.engine.journal.events import JobsEnded
+from diana.model.facts import Outcome
+from diana.model.ids import group_of
+from diana.model.job.output_names import OutputNames
+from diana.model.job.spec import Axis, GroupSpec, InputFile, Outputs, Resources, Sweep
+from tests.contract.lrm_builders import SUBGROUP, RealSite, Told, shell
+
+
+@pytest_asyncio.fixture
+async def site(tmp_path: Path) -> AsyncIterator[RealSite]:
+    site = RealSite(tmp_path / "data")
+    await site.up()
+    yield site
+    await site.down()
+
+
+def wants(script: str, *names: str, **more: object) -> GroupSpec:
+    return shell(script, outputs=Outputs(collect=names, kept=True), **more)
+
+
+def kept(site: RealSite, spec: GroupSpec) -> dict[str, str]:
+    """Name -> content of what was kept; the origin takes those names."""
+    out = {}
+    for event in site.events:
+        if isinstance(event, JobsEnded):
+            assert OutputNames(spec).strange(group_of(SUBGROUP), event.facts) == ""
+            for file in event.facts.outputs:
+                assert file.name not in out
+                out[file.name] = (site.data.collected(SUBGROUP, 1) / file.name).read_text()
+    return out
+
+
+async def one(site: RealSite, spec: GroupSpec, index: int = 0) -> Told:
+    site.start(spec, index)
+    (end,) = await site.ended(1)
+    return end
+
+
+async def test_a_checkpoint_written_within_the_grace_at_a_time_limit_is_kept(site: RealSite) -> None:
+    script = 'trap "echo saved > c; exit 0" TERM; while :; do sleep .1; done'
+    spec = wants(script, "c", "never", resources=Resources(time_limit_s=0.5))
+    end = await one(site, spec)
+    assert (end.outcome, end.error) == (Outcome.TIMED_OUT, "")
+    assert kept(site, spec) == {"0/c": "saved\n"}
+
+
+async def test_outputs_of_a_job_that_failed_are_kept_as_far_as_they_are_there(site: RealSite) -> None:
+    spec = wants("echo 1 > a; mkdir out; echo 2 > out/b; echo 3 > x.csv; exit 3", "a", "none", "out", "*.csv", "*.no")
+    end = await one(site, spec)
+    assert (end.outcome, end.exit_code, end.error) == (Outcome.FAILED, 3, "")
+    assert kept(site, spec) == {"0/a": "1\n", "0/out/b": "2\n", "0/x.csv": "3\n"}
+
+
+async def test_outputs_of_a_cancelled_job_are_kept(site: RealSite, tmp_path: Path) -> None:
+    spec = wants(f"echo half > a; touch {tmp_path}/on; sleep 600", "a", "b")
+    site.start(spec, 0)
+    await site.until((tmp_path / "on").exists)
+    site.kill(0)
+    (end,) = await site.ended(1)
+    assert end.outcome is Outcome.CANCELLED
+    assert kept(site, spec) == {"0/a": "half\n"}
+
+
+async def test_a_group_of_an_older_origin_gets_what_that_one_takes(site: RealSite) -> None:
+    spec = shell("echo 1 > a; exit 1", outputs=Outputs(collect=("a",)), stdout="o")
+    assert (await one(site, spec)).outcome is Outcome.FAILED
+    assert kept(site, spec) == {"0/o": ""}
+
+
+MAKE = """
+mkdir -p out/deep/er .hid other; echo 1 > a.csv; echo 2 > b.csv; echo 3 > .c.csv; echo 4 > d.txt
+echo 5 > out/e.csv; echo 6 > out/deep/f.csv; echo 7 > out/deep/er/.g.csv; echo 8 > .hid/h.csv; echo 9 > other/i.csv
+"""
+OUT = {"0/out/e.csv": "5\n", "0/out/deep/f.csv": "6\n", "0/out/deep/er/.g.csv": "7\n"}
+
+
+@pytest.mark.parametrize(
+    ("names", "found"),
+    [
+        (("*.csv",), {"0/a.csv": "1\n", "0/b.csv": "2\n"}),
+        (("?.csv",), {"0/a.csv": "1\n", "0/b.csv": "2\n"}),
+        (("[!a].*",), {"0/b.csv": "2\n", "0/d.txt": "4\n"}),
+        ((".*.csv",), {"0/.c.csv": "3\n"}),
+        (("out/",), OUT),
+        (("out",), OUT),
+        (("o*/*.csv",), {"0/out/e.csv": "5\n", "0/other/i.csv": "9\n"}),
+        (("o*/deep",), {name: text for name, text in OUT.items() if "deep" in name}),
+        (("out/**/f.csv", "**/e.csv"), {"0/out/deep/f.csv": "6\n", "0/out/e.csv": "5\n"}),
+        (("a.csv", "*.csv", "?.csv", "d.txt", "[d].txt"), {"0/a.csv": "1\n", "0/b.csv": "2\n", "0/d.txt": "4\n"}),
+        (("out/deep", "out/", "out/e.csv"), OUT),
+    ],
+)
+async def test_patterns_and_folders_find_what_a_shell_would(
+    site: RealSite, names: tuple[str, ...], found: dict[str, str]
+) -> None:
+    end = await one(site, spec := wants(MAKE, *names))
+    assert end.outcome is Outcome.DONE, end.error
+    assert kept(site, spec) == found
+    assert not site.data.job(SUBGROUP, 1, 0).exists()
+
+
+async def test_files_of_several_jobs_lie_apart_and_a_value_is_no_pattern(site: RealSite) -> None:
+    sweep = Sweep(axes=(Axis(name="x", values=("a", "a[1]", "*")),))
+    spec = wants('for f in a "a[1]" "*" a1; do echo $DIANA_INDEX > "$f.csv"; done', "{x}.*", sweep=sweep)
+    site.start(spec, 0, 1, 2)
+    assert {end.outcome for end in await site.ended(3)} == {Outcome.DONE}
+    assert kept(site, spec) == {"0/a.csv": "0\n", "1/a[1].csv": "1\n", "2/*.csv": "2\n"}
+
+
+async def test_what_is_found_is_told_the_same_again_after_a_crash_of_the_node(site: RealSite) -> None:
+    spec = wants("echo 1 > a.csv; mkdir out; echo 2 > out/b; touch out/.c", "*.csv", "out")
+    first = await one(site, spec)
+    before = kept(site, spec)
+    site.events.clear()
+    await site.restart_node()
+    (again,) = await site.ended(1)
+    assert (again.outcome, again.error) == (first.outcome, first.error)
+    assert kept(site, spec) == before == {"0/a.csv": "1\n", "0/out/.c": "", "0/out/b": "2\n"}
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("touch a.txt", "output *.csv finds nothing; "),
+        ("ln -s /etc/passwd x.csv", "output *.csv finds nothing but what is no regular file: 'x.csv' is passed over"),
+        ("mkdir x.csv", "output *.csv finds nothing; "),
+    ],
+)
+async def test_a_pattern_that_finds_nothing_is_named(site: RealSite, script: str, said: str) -> None:
+    end = await one(site, spec := wants(script, "*.csv"))
+    assert end.outcome is Outcome.STAGING_FAILED and said in end.error and "\n" not in end.error
+    assert kept(site, spec) == {}
+
+
+def kept_folders(site: RealSite) -> list[str]:
+    return sorted(path.name for path in site.data.kept.iterdir()) if site.data.kept.exists() else []
+
+
+async def test_the_directory_of_a_job_that_left_another_file_stays_and_is_named(site: RealSite) -> None:
+    script = "echo 42 > results.txt; mkdir more; touch more/x; echo 1 > whole"
+    (site.data.staged(SUBGROUP) / "dataset").mkdir(parents=True)
+    (site.data.staged(SUBGROUP) / "dataset" / "in").touch()
+    spec = wants(script, "result.txt", "whole", inputs=(InputFile(source="dataset:in", path="in"),))
+    end = await one(site, spec)
+    path = site.data.kept / "alpha-1.0.1"
+    assert "output result.txt is missing; see that the command writes it in its directory; there lay " in end.error
+    assert end.error.endswith(f"; its directory stays for 1d00h: {path}")
+    assert "more/, results.txt;" in end.error
+    assert (path / "results.txt").read_text() == "42\n"
+    assert kept(site, spec) == {"0/whole": "1\n"}
+    assert not site.data.job(SUBGROUP, 1, 0).exists()
+    site.events.clear()
+    await site.restart_node()
+    (again,) = await site.ended(1)
+    assert (again.outcome, again.error) == (end.outcome, end.error)
+
+
+async def test_what_lay_there_is_told_to_a_bound_and_in_one_line(site: RealSite) -> None:
+    script = r"""for i in $(seq 1100); do : > f$i; done; touch "$(printf 'a\nb')" """
+    end = await one(site, wants(script, "x"))
+    assert " and more than 990 more; its directory" in end.error
+    assert "\n" not in end.error and len(end.error) < 1000
+    site.start(wants(r"""touch "$(printf 'a\nb')" c""", "x"), 1)
+    end = (await site.ended(2))[1]
+    assert r"there lay 'a\nb', c; " in end.error
+    site.start(wants("true", "x"), 2)
+    assert "there lay nothing else; " in (await site.ended(3))[2].error
+
+
+async def test_no_directory_stays_where_all_was_kept_or_nothing_was_asked_for(site: RealSite) -> None:
+    site.start(wants("echo 1 > x; ln -s x y", "*"), 0)
+    site.start(wants("exit 1", "x"), 1)
+    site.start(shell("touch y", own_directory=True), 2)
+    ends = {end.run.index: end for end in await site.ended(3)}
+    assert kept_folders(site) == [] and "stays" not in "".join(end.error for end in ends.values())
+
+
+async def test_directories_go_when_their_time_is_over_their_disk_is_full_or_others_are_enough(
+    site: RealSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept_folders_module, "MOST_KEPT", 2)
+    site.start(wants("mkdir -m 0 shut; touch y", "x"), 0, 1, 2)
+    ends = await site.ended(3)
+    assert sum("its directory stays" in end.error for end in ends) == 2 == len(kept_folders(site))
+    assert not list(site.data.jobs(SUBGROUP).glob("e1/*"))
+    old, new = kept_folders(site)
+    await site.lrm.look_at_disk()
+    assert kept_folders(site) == [old, new]
+    os.utime(site.data.kept / old, (0, 0))
+    await site.lrm.look_at_disk()
+    assert kept_folders(site) == [new]
+    monkeypatch.setattr(kept_folders_module, "MOST_FULL", -1.0)
+    site.start(wants("touch y", "x"), 3)
+    assert "stays" not in (await site.ended(4))[3].error
+    await site.lrm.look_at_disk()
+    assert kept_folders(site) == []
+
+
+async def test_no_link_is_followed_and_no_socket_or_device_is_read(site: RealSite, tmp_path: Path) -> None:
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "secret" / "key.csv").write_text("secret")
+    bind = "import socket; socket.socket(socket.AF_UNIX).bind('out/sock')"
+    script = (
+        f"mkdir out; echo 1 > out/a.csv; mkfifo out/pipe; ln -s {tmp_path}/secret out/way; ln -s {tmp_path}/secret w"
+    )
+    spec = wants(f'{script}; python3 -c "{bind}"', "out", "w/*.csv", "**/key.csv")
+    end = await one(site, spec)
+    assert end.outcome is Outcome.STAGING_FAILED
+    assert kept(site, spec) == {"0/out/a.csv": "1\n"}
+    assert "output w/*.csv finds nothing" in end.error
+
+
+async def test_what_is_passed_over_is_said_and_fails_nothing(site: RealSite) -> None:
+    end = await one(site, spec := wants("mkdir out; echo 1 > out/a; ln -s a out/latest; mkfifo out/pipe", "out/"))
+    assert end.outcome is Outcome.DONE
+    assert "'out/latest' and 1 others are passed over, as no regular file" in end.error
+    assert kept(site, spec) == {"0/out/a": "1\n"}
+
+
+async def test_more_files_than_are_kept_are_named_before_they_are_all_read(
+    site: RealSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(collect, "MOST_FOUND", 20)
+    spec = wants("for i in $(seq 30); do : > f$i; done; echo 1 > whole", "whole", "f*")
+    end = await one(site, spec)
+    assert end.outcome is Outcome.STAGING_FAILED
+    assert "output f*: more than 20 files lie there; pack them into one" in end.error
+    assert kept(site, spec) == {"0/whole": "1\n"}
+    monkeypatch.setattr(finding, "MOST_SEEN", 25)
+    site.start(wants("for i in $(seq 30); do : > f$i; done", "g*"), 1)
+    end = (await site.ended(2))[1]
+    assert "output g*: more than 25 files and folders lie there" in end.error
+
+
+async def test_a_name_that_nobody_could_write_elsewhere_is_named_and_the_others_are_kept(site: RealSite) -> None:
+    script = r"""touch "$(printf 'a\nb.csv')" "$(printf 'bad\377.csv')"; echo 1 > good.csv"""
+    end = await one(site, spec := wants(script, "*.csv"))
+    assert end.outcome is Outcome.STAGING_FAILED
+    assert "control character" in end.error and "not UTF-8" in end.error and "\n" not in end.error
+    assert kept(site, spec) == {"0/good.csv": "1\n"}
+
+
+async def test_inputs_are_not_found(site: RealSite) -> None:
+    path = site.data.staged(SUBGROUP) / "dataset" / "events"
+    path.mkdir(parents=True)
+    (path / "in.csv").write_text("given")
+    inputs = (InputFile(source="dataset:events/in.csv", path="in.csv"), InputFile(source="dataset:events", path="all"))
+    end = await one(
+        site, spec := wants("cat in.csv all/in.csv > made.csv", "*", "all/*", "in.*", inputs=inputs, stdout="o")
+    )
+    assert "output all/* finds nothing" in end.error and "output in.* finds nothing" in end.error
+    assert kept(site, spec) == {"0/made.csv": "givengiven", "0/o": ""}
+
+
+async def test_a_job_that_never_began_leaves_nothing(site: RealSite) -> None:
+    spec = msgspec.structs.replace(wants("", "*", "x"), argv=("no-such-command",))
+    assert (await one(site, spec)).outcome is Outcome.NOT_STARTED
+    assert kept(site, spec) == {}

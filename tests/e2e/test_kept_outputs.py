@@ -1,0 +1,65 @@
+"""What jobs made comes home as their user would look for it: found by patterns, of failed jobs too, and a retry's in
+the place of what was there before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.grid import Grid, Site
+from tests.e2e.test_cli import as_json, diana, submitted
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.fixture(scope="module")
+def alpha() -> Iterator[Site]:
+    made = Grid()
+    try:
+        site = made.add("alpha", 2)
+        site.start()
+        yield site
+    finally:
+        made.close()
+
+
+def fetched(site: Site, group: str, to: Path) -> dict[str, str]:
+    diana(site, "fetch", group, "--to", str(to))
+    return {str(path.relative_to(to)): path.read_text() for path in to.rglob("*") if path.is_file()}
+
+
+def test_what_a_pattern_finds_and_a_folder_holds_comes_home(alpha: Site, tmp_path: Path) -> None:
+    script = "mkdir -p out/deep; echo {x} > {x}.csv; echo more > out/deep/more; ln -s more out/deep/last"
+    group = submitted(alpha, "--collect", "*.csv,out/", "--", "sh", "-c", script, ":::", "a", "b")
+    found = {"0/a.csv": "a\n", "0/out/deep/more": "more\n", "1/b.csv": "b\n", "1/out/deep/more": "more\n"}
+    assert fetched(alpha, group, tmp_path / "got") == found
+    assert "out/deep/last' is passed over" in diana(alpha, "status", group)
+    assert as_json(alpha, "status", group)["groups"][0]["state"] == "done"
+    diana(alpha, "fetch", group, "a.csv", "--to", str(tmp_path / "some"))
+    assert [path.name for path in (tmp_path / "some").rglob("*.csv")] == ["a.csv"]
+
+
+def test_what_a_job_left_at_its_time_limit_comes_home(alpha: Site, tmp_path: Path) -> None:
+    script = 'trap "echo saved > c; exit 0" TERM; while :; do sleep .2; done'
+    group = submitted(alpha, "--time", "2s", "--collect", "c", "--", "sh", "-c", script, code=1)
+    assert fetched(alpha, group, tmp_path) == {"0/c": "saved\n"}
+    assert as_json(alpha, "results", group)["outcome"] == "TIMED_OUT"
+
+
+def test_a_retry_replaces_what_the_first_attempt_left(alpha: Site, tmp_path: Path) -> None:
+    mark, to = tmp_path / "mark", tmp_path / "to"
+    script = f"echo $DIANA_INDEX > one.csv; [ -e {mark} ] || (echo old > two.csv; exit $DIANA_INDEX)"
+    words = ("--collect", "*.csv", "--set", f"outputs.to={to}", "--array", "0-1", "--", "sh", "-c", script)
+    group = submitted(alpha, *words, code=1)
+    two = {"0/one.csv": "0\n", "0/two.csv": "old\n", "1/one.csv": "1\n", "1/two.csv": "old\n"}
+    assert {str(path.relative_to(to)): path.read_text() for path in to.rglob("*.csv")} == two
+    (to / "1" / "mine.csv").write_text("the user's own\n")
+    mark.touch()
+    diana(alpha, "retry", group)
+    diana(alpha, "wait", group)
+    del two["1/two.csv"]
+    assert fetched(alpha, group, tmp_path / "got") == two
+    two["1/mine.csv"] = "the user's own\n"
+    assert {str(path.relative_to(to)): path.read_text() for path in to.rglob("*.csv")} == two
