@@ -26,6 +26,7 @@ from diana.adapters.batch.orders import Orders, together
 from diana.adapters.batch.settings import ClusterSettings
 from diana.adapters.batch.systems.system import BatchRefused, BatchSystem, BatchUnreachable, ClusterCapacity
 from diana.adapters.lrm.collect import OutputCollector
+from diana.adapters.lrm.inputs.placing import COPY_BYTES
 from diana.adapters.lrm.plans import Plans
 from diana.adapters.lrm.prepare import Preparer, Unready
 from diana.adapters.lrm.reports import failed_facts
@@ -81,6 +82,7 @@ class ClusterLrm:
         leader: str = "main",
         software: Software = NONE,
         before: Callable[[], str] = lambda: "",
+        copy_bytes: int = COPY_BYTES,
     ) -> None:
         """`software`: what the site offers; the cluster's settings may say otherwise for it. `before`: the `identity`
         under which it was ready when it was given what the site's journal shows there; empty: nothing is."""
@@ -95,7 +97,7 @@ class ClusterLrm:
         self._before = before
         nobody = Accounts({})
         self._software = software
-        self._orders = Orders(Plans(data, settings.offers(software)), Preparer(data, site, nobody), name)
+        self._orders = Orders(Plans(data, settings.offers(software)), Preparer(data, site, nobody, copy_bytes), name)
         segments = LogSegments(data.logs_root, name, leader=leader)
         self._ending = Ending(site, name, segments, OutputCollector(data, site, nobody.release), clock)
         self._feeding = Feeding(settings.look_s)

@@ -13,7 +13,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from diana.adapters.lrm.folders import parent, sync_folder
+from diana.adapters.lrm.inputs.links import Watch
 from diana.adapters.lrm.spawner.processes import remove
 from diana.adapters.lrm.spawner.protocol import Collected, EndedRuns
 from diana.model.facts import JobError, Outcome, OutputFile
@@ -28,6 +31,8 @@ _KEEP_DIRECTORY = frozenset({Outcome.UNKNOWN, Outcome.INTERRUPTED, Outcome.UNBEG
 """Outcomes whose directory is kept. A person judges what became of UNKNOWN and INTERRUPTED jobs, and may want to
 look. An UNBEGUN job may be told a second time, when a later attempt uses the directory; else that goes with the
 subgroup."""
+
+_RESULTS = frozenset({Outcome.DONE, Outcome.CHECKPOINTED})
 
 
 class CollectedBatch(NamedTuple):
@@ -56,8 +61,9 @@ class OutputCollector:
         go. `given_from`: where the jobs are another machine's, first the data directory their own ones lie in; any
         of them may have collected some of their outputs before."""
         home = given_from[0] if given_from else self._data
-        kept = CollectedBatch(list(batch.outcomes), [], [])
         subgroup = SubgroupId(batch.subgroup)
+        batch, wrote = self._looked_at(batch, Watch(home, subgroup, batch.epoch))
+        kept = CollectedBatch(list(batch.outcomes), [], wrote)
         to = self._data.collected(subgroup, batch.epoch)
         earlier = [data.collected(subgroup, batch.epoch) for data in given_from]
         folders: set[Path] = set()
@@ -98,6 +104,21 @@ class OutputCollector:
             if kept.outcomes[at] not in _KEEP_DIRECTORY:
                 remove(str(home.job(subgroup, batch.epoch, index)))
         return kept
+
+    def _looked_at(self, batch: EndedRuns, watch: Watch) -> tuple[EndedRuns, list[JobError]]:
+        """Return the batch with those runs failed that changed an input they share with others, and which it was."""
+        outcomes, errors = list(batch.outcomes), list[JobError]()
+        for at, index in enumerate(batch.indices):
+            changed = watch.changed(index) if outcomes[at] != Outcome.UNBEGUN else []
+            if not changed:
+                continue
+            named = ", ".join(f"{link.path} ({link.source})" for link in changed)
+            name = job_id(group_of(SubgroupId(batch.subgroup)), index)
+            why = f"input {named} is shared by all jobs and was changed while this one ran; let jobs write to a copy"
+            errors.append(JobError(index, f"{name} at site {self._site}: {why}"))
+            if outcomes[at] in _RESULTS:
+                outcomes[at] = Outcome.FAILED
+        return (replace(batch, outcomes=outcomes), errors) if errors else (batch, errors)
 
     def _keep(
         self,

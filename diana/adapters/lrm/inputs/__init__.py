@@ -1,0 +1,1 @@
+"""Inputs in a job's directory: plain files of its own, or links that are watched."""
