@@ -109,6 +109,7 @@ class MemberNode:
             software=config.software,
             gpus=config.gpus,
             pins=config.pin_cpus,
+            copy_bytes=config.staging.copy_bytes,
         )
         # Not the site's own name: what lies at the site is another place than here.
         self._here = SiteId(f"{config.site}.{config.machine}")

@@ -84,6 +84,7 @@ class SubGrid:
             software=config.software,
             gpus=config.gpus,
             pins=config.pin_cpus,
+            copy_bytes=config.staging.copy_bytes,
         )
         self.lrm = SubGridLrm(
             paths,
@@ -130,6 +131,7 @@ class SubGrid:
             leader=config.machine,
             software=config.software,
             before=partial(self._holds_as, name),
+            copy_bytes=config.staging.copy_bytes,
         )
         self.clusters[name] = made
         return made

@@ -18,10 +18,16 @@ import pytest_asyncio
 
 from diana.adapters.lrm.inputs import links, placing
 from diana.adapters.lrm.local import LocalLrm
+from diana.engine.journal.effects import Start
 from diana.model.facts import Outcome
-from diana.model.job.spec import InputFile
+from diana.model.indexset import IndexSet
+from diana.model.job.checkpoint import SavedFile, SavedJob
+from diana.model.job.spec import CheckpointSpec, InputFile
 from diana.model.layout import DataDir
 from tests.contract.lrm_builders import ALPHA, SUBGROUP, RealSite, Told, shell
+
+BIG = bytes(3 << 20)
+"""More than is copied."""
 
 
 class BoundedSite(RealSite):
@@ -194,9 +200,40 @@ async def test_an_input_within_another_is_refused_however_small_they_are(site: B
         assert "'all/more' meets another input; give each a path of its own" in ends[-1].error
 
 
-# --- what is too large is a link -----------------------------------------------------------------------
+def restarted(site: RealSite, script: str, given: InputFile, state: bytes) -> None:
+    """Start a second attempt that goes on from a checkpoint with `state`."""
+    saved = uploaded(site, state, "-").source.partition(":")[2]
+    spec = shell(script, inputs=(given,), checkpoint=CheckpointSpec(paths=("state",)))
+    job = SavedJob(index=0, attempt=1, files=(SavedFile(path="state", size_bytes=len(state), sha256=saved),))
+    order = Start(
+        worker="",
+        session=site.ready().session,
+        subgroup=SUBGROUP,
+        epoch=1,
+        owner="u@vo",
+        spec=spec,
+        indices=IndexSet.of([0]),
+        attempts=((0, 2),),
+        saved=(job,),
+    )
+    site.lrm.start(order)
 
-BIG = bytes(3 << 20)
+
+async def test_a_saved_file_comes_back_over_the_input_that_it_was_made_from(site: BoundedSite) -> None:
+    restarted(site, "cat state", uploaded(site, b"as it was given, and longer\n", "state"), b"step 7\n")
+    (end,) = await site.ended(1)
+    assert (end.outcome, site.log(end)) == (Outcome.DONE, "step 7\n")
+
+
+async def test_a_saved_file_is_never_written_through_a_link(site: BoundedSite, tmp_path: Path) -> None:
+    file = written(tmp_path / "big", BIG, 0o666)
+    restarted(site, "cat state", registered(site, file, "state"), b"step 7\n")
+    (end,) = await site.ended(1)
+    assert end.outcome is Outcome.NOT_STARTED and "checkpoint.paths: 'state' is an input of it, too" in end.error
+    assert file.read_bytes() == BIG
+
+
+# --- what is too large is a link -----------------------------------------------------------------------
 
 
 async def test_what_is_larger_than_the_bound_is_a_link_and_smaller_ones_beside_it_are_not(
@@ -268,6 +305,30 @@ async def test_a_failed_job_that_changed_a_linked_input_says_both(site: BoundedS
     file = written(tmp_path / "big", BIG, 0o666)
     (end,) = await run(site, "echo x >> big; exit 3", registered(site, file, "big"))
     assert (end.outcome, end.exit_code) == (Outcome.FAILED, 3) and "was changed" in end.error
+
+
+async def test_another_name_for_a_linked_file_is_no_change_of_it(site: BoundedSite, tmp_path: Path) -> None:
+    file = written(tmp_path / "big", BIG)
+    (end,) = await run(site, f"ln {file} {tmp_path}/backup", registered(site, file, "big"))
+    assert end.outcome is Outcome.DONE, end
+
+
+async def test_a_change_that_keeps_size_and_time_of_writing_is_noticed(site: BoundedSite, tmp_path: Path) -> None:
+    file = written(tmp_path / "big", BIG, 0o666)
+    script = "touch -r big was; printf y | dd of=big conv=notrunc 2>/dev/null; touch -r was big"
+    (end,) = await run(site, script, registered(site, file, "big"))
+    assert end.outcome is Outcome.FAILED, end
+
+
+async def test_changed_content_is_thrown_away_under_all_names_that_the_site_has_for_it(site: BoundedSite) -> None:
+    big = uploaded(site, BIG, "big")
+    blob = site.data.blob(big.source.partition(":")[2])
+    other, apart = site.data.replica("ab" * 32) / "deep" / "x", written(site.data.cached("cd" * 32), b"apart")
+    other.parent.mkdir(parents=True)
+    os.link(blob, other)
+    (end,) = await run(site, "chmod u+w big; echo x >> big", big)
+    assert end.outcome is Outcome.FAILED
+    assert not blob.exists() and not other.exists() and apart.exists()
 
 
 async def test_a_program_beyond_the_bound_is_one_for_all_and_watched(site: BoundedSite) -> None:

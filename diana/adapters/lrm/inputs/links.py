@@ -12,7 +12,7 @@ import os
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
 import msgspec
@@ -24,6 +24,8 @@ from diana.model.layout import DataDir
 MOST_FILES = 100_000
 """Most files of a folder that are looked at, twice for each batch of jobs; a larger one is not watched."""
 _FOLDER = "links"
+_CLOCK_STEP_NS = 1_000_000_000
+"""Most nanoseconds by which a file system's times may be coarse."""
 
 
 class Link(msgspec.Struct, frozen=True, array_like=True):
@@ -39,30 +41,39 @@ _decoder = msgspec.msgpack.Decoder(list[Link])
 
 
 def mark_of(target: str) -> str:
-    """Return size and change time of a file, or a hash of those of a folder's files; empty: it is not there, or its
-    files are too many."""
+    """Return what `same` compares of a file or of a folder's files; empty: it is not there, or its files are too
+    many."""
     try:
-        status = os.stat(target)
-        if not stat.S_ISDIR(status.st_mode):
-            return f"{status.st_size} {status.st_ctime_ns}"
-        paths = sorted(islice(_files(target), MOST_FILES + 1))
+        is_folder = stat.S_ISDIR(os.stat(target).st_mode)
+        paths = sorted(islice(_files(target), MOST_FILES + 1)) if is_folder else [target]
     except OSError:
         return ""
     if len(paths) > MOST_FILES:
         return ""
-    digest = hashlib.blake2b(digest_size=16)
+    content, times, names = hashlib.blake2b(digest_size=16), hashlib.blake2b(digest_size=16), 0
     for path in paths:
-        try:
+        told, changed_ns = f"{path}\0-\n", 0
+        with suppress(OSError):
             # The links in a folder that the site made lead to the files.
             status = os.stat(path)
-            told = f"{path}\0{status.st_size} {status.st_ctime_ns}\n"
-        except OSError:
-            told = f"{path}\0-\n"
-        digest.update(told.encode(errors="surrogateescape"))
-    return digest.hexdigest()
+            told, changed_ns = f"{path}\0{status.st_size} {status.st_mtime_ns}\n", status.st_ctime_ns
+            names += status.st_nlink
+        content.update(told.encode(errors="surrogateescape"))
+        times.update(b"%d\n" % changed_ns)
+    return f"{content.hexdigest()} {times.hexdigest()} {names}"
+
+
+def same(before: str, now: str) -> bool:
+    """True if nothing was changed between two marks: sizes and times of change are as they were. Another name for a
+    file (a backup's, or another dataset's with the same content) changes its time, too, and nothing of it."""
+    if before in ("", now):
+        return True
+    (content, _, names), (content_now, _, names_now) = before.split(), now.split() or ("", "", "")
+    return content == content_now and names != names_now
 
 
 def _files(top: str) -> Iterator[str]:
+    """Yield the paths of what is no folder below one; OSError when it cannot be read."""
     left = [top]
     while left:
         with os.scandir(left.pop()) as entries:
@@ -103,12 +114,14 @@ class Watch:
         if not self._any:
             return []
         try:
-            links = _decoder.decode(_path(self._data, *self._name, index).read_bytes())
+            with open(_path(self._data, *self._name, index), "rb") as file:
+                noted_ns = os.fstat(file.fileno()).st_mtime_ns
+                links = _decoder.decode(file.read())
         except FileNotFoundError:
             return []
-        out = [link for link in links if self._mark(link.target) != link.mark]
+        out = [link for link in links if not same(link.mark, self._mark(link.target))]
         for link in out:
-            self._throw_away(link.target)
+            self._throw_away(link.target, noted_ns)
         return out
 
     def _mark(self, target: str) -> str:
@@ -116,15 +129,35 @@ class Watch:
             self._marks[target] = mark_of(target)
         return self._marks[target]
 
-    def _throw_away(self, target: str) -> None:
+    def _throw_away(self, target: str, noted_ns: int) -> None:
         root = self._data.root.resolve()
         real = Path(target).resolve()
         if root in real.parents:
+            shared = _changed_of_several_names(str(real), noted_ns)
             with suppress(OSError):
                 remove(str(real))
+            if shared:
+                # The same content stands in the site's store under other names: of datasets that have it, too.
+                stores = [str(root / name) for name in ("cache", "blobs") if (root / name).is_dir()]
+                for path in chain.from_iterable(map(_files, stores)):
+                    with suppress(OSError):
+                        status = os.lstat(path)
+                        if (status.st_dev, status.st_ino) in shared:
+                            os.unlink(path)
         # Other files may have been found unchanged lately and not be looked at for a while.
         with suppress(OSError):
             self._data.changed_inputs.touch()
+
+
+def _changed_of_several_names(target: str, noted_ns: int) -> set[tuple[int, int]]:
+    """Return the files (device, inode) in what is thrown away that other names lead to, of those that changed."""
+    out = set()
+    for path in _files(target) if os.path.isdir(target) else [target]:
+        with suppress(OSError):
+            status = os.lstat(path)
+            if status.st_nlink > 1 and status.st_ctime_ns >= noted_ns - _CLOCK_STEP_NS:
+                out.add((status.st_dev, status.st_ino))
+    return out
 
 
 def _path(data: DataDir, subgroup: SubgroupId, epoch: int, index: int) -> Path:
