@@ -61,6 +61,8 @@ class _Made(NamedTuple):
     path: Path
     placer: Placer
     ways: Ways | None
+    found: dict[str, Path]
+    """Source -> where it is staged."""
     marks: dict[str, str]
     """Target of a link -> its mark."""
 
@@ -94,6 +96,7 @@ class Preparer:
         except OSError as fault:
             return PreparedOrder(None, [self._no_disk(start, index, attempts, fault) for index in indices])
         own = spec.needs_directory() and not start.directory
+        found: dict[str, Path] = {}
         marks: dict[str, str] = {}
         saved = {job.index: job for job in start.saved}
         for index in indices:
@@ -103,7 +106,7 @@ class Preparer:
                     renderer.text(index)
                 if own:
                     inputs = self._here(start, renderer, index)
-                    made = _Made(self._data.job(start.subgroup, start.epoch, index), placer, ways, marks)
+                    made = _Made(self._data.job(start.subgroup, start.epoch, index), placer, ways, found, marks)
                     self._make_directory(start.subgroup, start.epoch, index, inputs, made, saved.get(index))
             except (ValueError, LookupError, _NoInput, _NotSaved) as fault:
                 outcome = _OUTCOMES.get(type(fault), Outcome.NOT_STARTED)
@@ -202,9 +205,9 @@ class Preparer:
     def _place_each(self, subgroup: SubgroupId, inputs: list[Input], made: _Made) -> Iterator[links.Link]:
         """Put each input into the job's directory; yield those that are links. _NoInput, ValueError, OSError."""
         for each in inputs:
-            staged = self._staged(subgroup, each)
-            if not staged.exists():
-                raise _NoInput(f"input {each.source} is not there; see that the site still has it and submit again")
+            staged = made.found.get(each.source)
+            if staged is None:
+                staged = made.found[each.source] = self._found(subgroup, each)
             parts = parts_below(each.path)
             try:
                 with parent(made.path, parts, create=True) as at:
@@ -261,6 +264,12 @@ class Preparer:
         if scheme not in ("dataset", "blob", "url") or (scheme == "blob" and len(parts) != 1):
             raise ValueError(f"input {each.source!r} is none of dataset:NAME[/FILE], blob:SHA256 and url:URL")
         return self._data.staged(subgroup).joinpath(scheme, *parts)
+
+    def _found(self, subgroup: SubgroupId, each: Input) -> Path:
+        staged = self._staged(subgroup, each)
+        if not staged.exists():
+            raise _NoInput(f"input {each.source} is not there; see that the site still has it and submit again")
+        return staged
 
     def _shared(self, subgroup: SubgroupId, staged: Path) -> Path:
         """Return the one copy, for all jobs here, of a program that is too large for one each."""

@@ -31,6 +31,8 @@ _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 """O_NONBLOCK: opening a FIFO must not wait for a writer."""
 _MAKE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _CHUNK_BYTES = 1 << 20
+_HELD_BYTES = 16 << 20
+"""Most bytes of small files that are kept in memory while an order is prepared."""
 _RESERVE_SHARE = 0.05
 """Part of the file system that copies leave free; where there is less, inputs are links."""
 _NO_CLONE = frozenset({errno.EOPNOTSUPP, errno.EXDEV, errno.EINVAL, errno.ENOTTY, errno.ENOSYS, errno.EPERM})
@@ -50,6 +52,7 @@ class Item(NamedTuple):
     mtime_ns: int = 0
     executable: bool = False
     link: str = ""
+    device: int = 0
 
 
 class Content(NamedTuple):
@@ -76,6 +79,9 @@ class Placer:
         self._room_bytes = int((disk.f_bavail - disk.f_blocks * _RESERVE_SHARE) * disk.f_frsize)
         self._contents: dict[str, Content | None] = {}
         self._clones: dict[tuple[int, int], bool] = {}
+        self._held: dict[str, bytes] = {}
+        """Path -> content of small files, which many jobs read."""
+        self._held_bytes = 0
         self._left_bytes = 0
 
     def begin(self) -> None:
@@ -188,14 +194,14 @@ class Placer:
         item = max(content.items, key=lambda each: each.size_bytes, default=None)
         if item is None or not item.size_bytes:
             return False
-        source = self._open(item.path)
-        try:
-            pair = os.fstat(source).st_dev, os.fstat(at).st_dev
-            if pair not in self._clones:
+        pair = item.device, os.fstat(at).st_dev
+        if pair not in self._clones:
+            source = self._open(item.path)
+            try:
                 self._clones[pair] = _clones(source, at)
-            return self._clones[pair]
-        finally:
-            os.close(source)
+            finally:
+                os.close(source)
+        return self._clones[pair]
 
     def _open(self, path: str) -> int:
         """Open a file or folder for reading; no link is followed but those of the data directory's own path. Changed;
@@ -212,29 +218,47 @@ class Placer:
             raise OSError(fault.errno, fault.strerror, path) from None
 
     def _copy(self, item: Item, at: int, name: str, executable: bool, ways: Ways | None) -> None:
+        # The mode less our umask.
+        made = os.open(name, _MAKE, 0o777 if executable else 0o666, dir_fd=at)
+        try:
+            if item.size_bytes <= LEAST_BYTES:
+                _write(made, self._small(item))
+            else:
+                with self._source(item) as source:
+                    self._fill(made, source, item.device)
+            if ways is not None:
+                ways.own(made, executable=executable)
+            # make(1) and its like judge by it.
+            os.utime(made, ns=(item.mtime_ns, item.mtime_ns))
+        finally:
+            os.close(made)
+
+    def _small(self, item: Item) -> bytes:
+        data = self._held.get(item.path)
+        if data is None:
+            with self._source(item) as source:
+                data = os.read(source, LEAST_BYTES)
+            if self._held_bytes + len(data) <= _HELD_BYTES:
+                self._held[item.path] = data
+                self._held_bytes += len(data)
+        return data
+
+    @contextmanager
+    def _source(self, item: Item) -> Iterator[int]:
+        """A descriptor of a file. Changed, when it is opened or after it was read, if it is not what was looked at."""
         source = self._open(item.path)
         try:
-            before = os.fstat(source)
-            if not stat.S_ISREG(before.st_mode):
+            if not stat.S_ISREG(os.fstat(source).st_mode):
                 raise Changed
-            # The mode less our umask.
-            made = os.open(name, _MAKE, 0o777 if executable else 0o666, dir_fd=at)
-            try:
-                self._fill(made, source, before)
-                after = os.fstat(source)
-                if (after.st_size, after.st_mtime_ns) != (item.size_bytes, item.mtime_ns):
-                    raise Changed
-                if ways is not None:
-                    ways.own(made, executable=executable)
-                # make(1) and its like judge by it.
-                os.utime(made, ns=(item.mtime_ns, item.mtime_ns))
-            finally:
-                os.close(made)
+            yield source
+            after = os.fstat(source)
+            if (after.st_size, after.st_mtime_ns) != (item.size_bytes, item.mtime_ns):
+                raise Changed
         finally:
             os.close(source)
 
-    def _fill(self, made: int, source: int, status: os.stat_result) -> None:
-        if self._clones.get((status.st_dev, os.fstat(made).st_dev)):
+    def _fill(self, made: int, source: int, device: int) -> None:
+        if self._clones.get((device, os.fstat(made).st_dev)):
             try:
                 fcntl.ioctl(made, _CLONE, source)
             except OSError as fault:
@@ -242,17 +266,18 @@ class Placer:
                     raise
             else:
                 return
-        if status.st_size <= LEAST_BYTES:
-            data = os.read(source, LEAST_BYTES)
-            if data and os.write(made, data) != len(data):
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            return
         while os.sendfile(made, source, None, _CHUNK_BYTES):
             pass
 
 
 def _item(parts: tuple[str, ...], path: str, status: os.stat_result) -> Item:
-    return Item(parts, path, status.st_size, status.st_mtime_ns, bool(status.st_mode & stat.S_IXUSR))
+    executable = bool(status.st_mode & stat.S_IXUSR)
+    return Item(parts, path, status.st_size, status.st_mtime_ns, executable, device=status.st_dev)
+
+
+def _write(fd: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(fd, data) :]
 
 
 def _summed(is_folder: bool, folders: list[tuple[str, ...]], items: list[Item]) -> Content:
