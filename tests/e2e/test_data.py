@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -191,12 +192,13 @@ def test_what_a_job_does_to_its_inputs_is_its_own_affair_here_and_at_another_sit
         "set -e; python3 main.py > out; cat a.txt >> out; echo x >> a.txt; head -n 1 b.bin >> out; ls -l b.bin >> out;"
         f" [ -e {tmp_path}/good ] || (chmod u+w b.bin; echo y >> b.bin); cp out out.{{index}}"
     )
-    job = {
+    job: dict[str, Any] = {
         "group": {"command": ["sh", "-c", command], "sites": ["beta"]},
         "sweep": {"n": "1-2"},
-        "inputs": [f"{tmp_path}/main.py", f"{tmp_path}/helper.py", "dataset:one/a.txt", "dataset:big/b.bin"],
+        "inputs": [f"{tmp_path}/main.py", f"{tmp_path}/helper.py", "dataset:one/a.txt"],
         "outputs": {"collect": "out.{index}", "to": str(tmp_path / "out")},
     }
+    job["inputs"].append({"url": "dataset:big/b.bin", "mode": "link"})
     with alpha.client() as client:
         client.add_dataset("one", [one.parent])
         client.add_dataset("big", [big.parent])

@@ -62,7 +62,8 @@ class OutputCollector:
         of them may have collected some of their outputs before."""
         home = given_from[0] if given_from else self._data
         subgroup = SubgroupId(batch.subgroup)
-        batch, wrote = self._looked_at(batch, Watch(home, subgroup, batch.epoch))
+        watch = Watch(home, subgroup, batch.epoch)
+        batch, wrote = self._looked_at(batch, watch)
         kept = CollectedBatch(list(batch.outcomes), [], wrote)
         to = self._data.collected(subgroup, batch.epoch)
         earlier = [data.collected(subgroup, batch.epoch) for data in given_from]
@@ -72,6 +73,7 @@ class OutputCollector:
             jobs = [home.job(subgroup, batch.epoch, i) for i, outcome in rows if outcome != Outcome.UNBEGUN]
             names = [job.name for job in jobs if job.is_dir()]
             self._release(batch.account, home.job(subgroup, batch.epoch, batch.indices[0]).parent, names)
+        watch.clear()
         for at, index in enumerate(batch.indices):
             wanted = batch.collects[at] if batch.collects else []
             saved = batch.outcomes[at] == Outcome.CHECKPOINTED

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from diana.adapters.lrm.folders import parent
-from diana.adapters.lrm.inputs import links
+from diana.adapters.lrm.inputs import links, mounts
 from diana.adapters.lrm.inputs.placing import COPY_BYTES, Changed, Placer
 from diana.adapters.lrm.render import Input, Renderer
 from diana.adapters.lrm.runas.accounts import Accounts, NoAccount, Ways, open_ways, uid_of
@@ -65,6 +65,8 @@ class _Made(NamedTuple):
     """Source -> where it is staged."""
     marks: dict[str, str]
     """Target of a link -> its mark."""
+    mounted: list[int]
+    """Jobs with links in whose place mounts are to stand."""
 
 
 _OUTCOMES = {_NoInput: Outcome.STAGING_FAILED, _NotSaved: Outcome.UNRESTORED}
@@ -98,6 +100,7 @@ class Preparer:
         own = spec.needs_directory() and not start.directory
         found: dict[str, Path] = {}
         marks: dict[str, str] = {}
+        mounted: list[int] = []
         saved = {job.index: job for job in start.saved}
         for index in indices:
             try:
@@ -106,7 +109,9 @@ class Preparer:
                     renderer.text(index)
                 if own:
                     inputs = self._here(start, renderer, index)
-                    made = _Made(self._data.job(start.subgroup, start.epoch, index), placer, ways, found, marks)
+                    made = _Made(
+                        self._data.job(start.subgroup, start.epoch, index), placer, ways, found, marks, mounted
+                    )
                     self._make_directory(start.subgroup, start.epoch, index, inputs, made, saved.get(index))
             except (ValueError, LookupError, _NoInput, _NotSaved) as fault:
                 outcome = _OUTCOMES.get(type(fault), Outcome.NOT_STARTED)
@@ -129,6 +134,8 @@ class Preparer:
             lease=start.lease,
             saved=saved,
         )
+        if mounted:
+            order.before = [*mounts.before(spec), *order.before]
         return PreparedOrder(order, unready)
 
     def _account(self, start: Start) -> tuple[str, Ways | None]:
@@ -191,7 +198,12 @@ class Preparer:
                 ways.through(path.parent, self._data.jobs(subgroup))
             _check_apart(inputs)
             made.placer.begin()
-            links.note(self._data, subgroup, epoch, index, list(self._place_each(subgroup, inputs, made)))
+            placed = list(self._place_each(subgroup, inputs, made))
+            told = links.note(self._data, subgroup, epoch, index, placed)
+            if told is not None:
+                made.mounted.append(index)
+                if ways is not None:
+                    ways.show(told)
             for file in saved.files if saved is not None else ():
                 self._put_back(subgroup, path, file, ways)
             if ways is not None:
@@ -231,7 +243,7 @@ class Preparer:
                 raise OSError(fault.errno, fault.strerror, where) from None
             if real not in made.marks:
                 made.marks[real] = links.mark_of(real)
-            yield links.Link(each.path, each.source, real, made.marks[real])
+            yield links.Link(each.path, each.source, real, made.marks[real], not each.link)
 
     def _put_back(self, subgroup: SubgroupId, path: Path, file: SavedFile, ways: Ways | None) -> None:
         """Copy a file of a checkpoint to where it was saved: the job writes the next one over it. What home has is read

@@ -7,22 +7,25 @@ import gzip
 import hashlib
 import os
 import resource
+import shutil
 import stat
+import subprocess
+import tempfile
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
 
-from diana.adapters.lrm.inputs import links, placing
+from diana.adapters.lrm.inputs import links, mounts, placing
 from diana.adapters.lrm.local import LocalLrm
 from diana.engine.journal.effects import Start
 from diana.model.facts import Outcome
 from diana.model.indexset import IndexSet
 from diana.model.job.checkpoint import SavedFile, SavedJob
-from diana.model.job.spec import CheckpointSpec, InputFile
+from diana.model.job.spec import CheckpointSpec, GroupSpec, InputFile, Outputs, Sweep
 from diana.model.layout import DataDir
 from tests.contract.lrm_builders import ALPHA, SUBGROUP, RealSite, Told, shell
 
@@ -75,11 +78,19 @@ def written(path: Path, content: bytes, mode: int = 0o644) -> Path:
     return path
 
 
-async def run(site: RealSite, script: str, *inputs: InputFile, jobs: int = 1, attempt: int = 1) -> list[Told]:
+async def run(
+    site: RealSite,
+    script: str,
+    *inputs: InputFile,
+    jobs: int = 1,
+    attempt: int = 1,
+    environment: Mapping[str, str] | None = None,
+) -> list[Told]:
     """Run the script in so many jobs one after the other, and return their ends."""
     first = len({end.run for end in site.ends()})
     for index in range(jobs):
-        site.start(shell(script, inputs=inputs), index, attempt=attempt)
+        more = tuple((environment or {}).items())
+        site.start(shell(script, inputs=inputs, environment=more), index, attempt=attempt)
         await site.ended(first + index + 1)
     return [end for end in site.ends() if end.run.attempt == attempt]
 
@@ -233,28 +244,135 @@ async def test_a_saved_file_is_never_written_through_a_link(site: BoundedSite, t
     assert file.read_bytes() == BIG
 
 
-# --- what is too large is a link -----------------------------------------------------------------------
+# --- what is too large is a mount, and a link where the machine has none ------------------------------
+
+USERS = [None, 65534] if os.geteuid() == 0 else [None]
+"""This one, and one without rights where we can be that."""
 
 
-async def test_what_is_larger_than_the_bound_is_a_link_and_smaller_ones_beside_it_are_not(
+@pytest.fixture
+def without(tmp_path: Path) -> dict[str, str]:
+    """An environment in which no namespace can be made."""
+    (tmp_path / "tools").mkdir()
+    for name in ("find", "ls", "wc", "stat", "sort", "sh", "rm", "id", "cat"):
+        (tmp_path / "tools" / name).symlink_to(str(shutil.which(name)))
+    return {"PATH": str(tmp_path / "tools")}
+
+
+def allowed(user: int | None = None) -> bool:
+    """Whether this machine allows mounts in a namespace."""
+    words = ["unshare", "--user", "--map-root-user", "--mount", "unshare", "--user", "--map-user=1", "true"]
+    if (os.geteuid() if user is None else user) == 0:
+        words = ["unshare", "--mount", "true"]
+    return subprocess.run(words, user=user, group=user, stderr=subprocess.DEVNULL, check=False).returncode == 0
+
+
+async def test_what_is_larger_than_the_bound_is_a_plain_file_that_cannot_be_written(
     site: BoundedSite, tmp_path: Path
 ) -> None:
-    big, small = registered(site, written(tmp_path / "big", BIG), "big"), uploaded(site, b"1", "small")
-    (end,) = await run(site, "find . -type l; find . -type f; stat -Lc %s big", big, small)
-    assert (end.outcome, site.log(end)) == (Outcome.DONE, f"./big\n./small\n{len(BIG)}\n")
+    big, small = registered(site, written(tmp_path / "big", BIG, 0o666), "in/big"), uploaded(site, b"1", "small")
+    (end,) = await run(site, "find . -type f | sort; find . -type l; stat -Lc %s in/big; echo x >> in/big", big, small)
+    if allowed():
+        assert end.outcome is Outcome.FAILED and "was changed" not in end.error, end
+        assert site.log(end).splitlines()[:3] == ["./in/big", "./small", str(len(BIG))]
+        assert "Read-only file system" in site.log(end)
+        assert (tmp_path / "big").read_bytes() == BIG
+    else:
+        assert site.log(end).splitlines()[:3] == ["./small", "./in/big", str(len(BIG))]
 
 
-async def test_a_folder_of_many_small_files_is_a_link(site: BoundedSite, tmp_path: Path) -> None:
+@pytest.mark.parametrize("user", USERS)
+def test_the_job_has_its_own_user_and_cannot_undo_the_mounts(user: int | None) -> None:
+    top = Path(tempfile.mkdtemp(prefix="diana mounts "))
+    try:
+        written(top / "big", b"given\n", 0o666)
+        written(top / "set" / "a", b"1\n", 0o666)
+        written(top / "links" / "0.paths", mounts.listed([("in/b ig", f"{top}/big"), ("all", f"{top}/set")]).encode())
+        (top / "0" / "in").mkdir(parents=True)
+        (top / "0" / "in" / "b ig").symlink_to(top / "big")
+        (top / "0" / "all").symlink_to(top / "set")
+        own = os.geteuid() if user is None else user
+        for path in (top, *top.rglob("*")):
+            os.chown(path, own, -1, follow_symlinks=False)
+        script = (
+            "id -u; cat 'in/b ig' all/a; find . -type f | sort; echo x >> 'in/b ig'; echo x > all/new;"
+            " umount 'in/b ig'; [ $(id -u) = 0 ] || (mount -o remount,bind,rw 'in/b ig'; echo y >> 'in/b ig'); echo \"$1\""
+        )
+        words = [*mounts.before(GroupSpec(argv=("x",))), "sh", "-c", script, "sh", "a  b*"]
+        environment = {"PATH": os.environ["PATH"], "DIANA_INDEX": "0"}
+        ended = subprocess.run(
+            words, cwd=top / "0", env=environment, user=user, group=user, capture_output=True, text=True, check=True
+        )
+        found = ended.stdout.splitlines()
+        assert (found[:3], found[-1]) == ([str(own), "given", "1"], "a  b*"), ended
+        if allowed(user):
+            assert found[3:-1] == ["./all/a", "./in/b ig"], ended
+            assert (top / "big").read_text() == "given\n" and not (top / "set" / "new").exists(), ended
+            mounts.clear(top / "0", ["in/b ig", "all"])
+            assert [*(top / "0").rglob("*")] == [top / "0" / "in"]
+    finally:
+        shutil.rmtree(top)
+
+
+@pytest.mark.parametrize("fault", ["mount", "remount"])
+def test_a_link_stands_again_where_its_mount_could_not_be_made(tmp_path: Path, fault: str) -> None:
+    """And nothing is deleted that the link leads to."""
+    written(tmp_path / "set" / "a", b"1\n")
+    written(tmp_path / "links" / "0.paths", mounts.listed([("all", f"{tmp_path}/set")]).encode())
+    (tmp_path / "0").mkdir()
+    (tmp_path / "0" / "all").symlink_to(tmp_path / "set")
+    real = shutil.which("mount")
+    lame = "exit 1" if fault == "mount" else f'case "$*" in *remount*) exit 1;; *) exec {real} "$@";; esac'
+    written(tmp_path / "tools" / "mount", f"#!/bin/sh\n{lame}\n".encode(), 0o755)
+    environment = {"PATH": f"{tmp_path}/tools:{os.environ['PATH']}", "DIANA_INDEX": "0"}
+    words = [*mounts.before(GroupSpec(argv=("x",))), "cat", "all/a"]
+    ended = subprocess.run(words, cwd=tmp_path / "0", env=environment, capture_output=True, text=True, check=True)
+    assert ended.stdout == "1\n" and (tmp_path / "0" / "all").is_symlink()
+    assert (tmp_path / "set" / "a").read_bytes() == b"1\n"
+
+
+async def test_what_a_mount_stood_on_is_no_output(site: BoundedSite, tmp_path: Path) -> None:
+    big = registered(site, written(tmp_path / "big", BIG), "big")
+    site.start(shell("true", inputs=(big,), outputs=Outputs(collect=("big",)), sweep=Sweep()), 0)
+    (end,) = await site.ended(1)
+    assert end.outcome is Outcome.STAGING_FAILED and "output big is" in end.error, end
+
+
+async def test_a_program_beyond_the_bound_runs(site: BoundedSite) -> None:
+    tool = uploaded(site, b"#!/bin/sh\necho ran $1\nexit\n" + BIG, "tool", executable=True)
+    site.start(GroupSpec(argv=("./tool", "fast"), inputs=(tool,)), 0)
+    (end,) = await site.ended(1)
+    assert (end.outcome, site.log(end)) == (Outcome.DONE, "ran fast\n")
+
+
+async def test_without_namespaces_what_is_larger_than_the_bound_is_a_link_and_smaller_ones_are_not(
+    site: BoundedSite, tmp_path: Path, without: dict[str, str]
+) -> None:
+    big, small = registered(site, written(tmp_path / "big", BIG, 0o666), "big"), uploaded(site, b"1", "small")
+    (end,) = await run(site, "find . -type l; find . -type f; echo x >> big", big, small, environment=without)
+    assert site.log(end) == "./big\n./small\n"
+    assert end.outcome is Outcome.FAILED and "input big (dataset:big)" in end.error
+
+
+async def test_a_folder_of_many_small_files_is_not_copied(
+    site: BoundedSite, tmp_path: Path, without: dict[str, str]
+) -> None:
     for k in range(30):
         written(tmp_path / "set" / str(k), b"x")
-    (end,) = await run(site, "find . -type l; ls all/ | wc -l", registered(site, tmp_path / "set", "all"))
+    given = registered(site, tmp_path / "set", "all")
+    (end,) = await run(site, "find . -type l; ls all/ | wc -l", given, environment=without)
     assert (end.outcome, site.log(end)) == (Outcome.DONE, "./all\n30\n")
 
 
-async def test_inputs_are_copied_in_their_order_as_long_as_there_is_room(site: BoundedSite, tmp_path: Path) -> None:
+async def test_inputs_are_copied_in_their_order_as_long_as_there_is_room(
+    site: BoundedSite, tmp_path: Path, without: dict[str, str]
+) -> None:
     halves = [registered(site, written(tmp_path / name, bytes(600_000)), name) for name in "abc"]
-    (end,) = await run(site, "find . -type f; find . -type l | sort", *halves)
+    (end,) = await run(site, "find . -type f; find . -type l | sort", *halves, environment=without)
     assert site.log(end) == "./a\n./b\n./c\n"
+
+
+# --- links are watched ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("script", ["echo x >> big", "printf y | dd of=big conv=notrunc 2>/dev/null", ": > big"])
@@ -262,14 +380,14 @@ async def test_a_job_that_changes_a_linked_input_fails_and_names_it(
     site: BoundedSite, tmp_path: Path, script: str
 ) -> None:
     file = written(tmp_path / "big", BIG, 0o666)
-    (end,) = await run(site, script, registered(site, file, "big"))
+    (end,) = await run(site, script, registered(site, file, "big", link=True))
     assert (end.outcome, end.exit_code) == (Outcome.FAILED, 0)
     assert "input big (dataset:big) is shared by all jobs and was changed while this one ran" in end.error
     assert file.exists(), "what a user registered is the user's"
 
 
 async def test_what_the_site_keeps_is_thrown_away_once_a_job_changed_it(site: BoundedSite) -> None:
-    big = uploaded(site, BIG, "big")
+    big = uploaded(site, BIG, "big", link=True)
     (end,) = await run(site, "chmod u+w big; echo x >> big", big)
     assert end.outcome is Outcome.FAILED and "input big (blob:" in end.error
     assert not site.data.blob(big.source.partition(":")[2]).exists()
@@ -280,7 +398,7 @@ async def test_what_the_site_keeps_is_thrown_away_once_a_job_changed_it(site: Bo
 async def test_a_change_in_a_linked_folder_is_noticed(site: BoundedSite, tmp_path: Path) -> None:
     for k in range(30):
         written(tmp_path / "set" / "deep" / str(k), b"x")
-    given = registered(site, tmp_path / "set", "all")
+    given = registered(site, tmp_path / "set", "all", link=True)
     ends = await run(site, "[ $DIANA_INDEX = 0 ] || echo y > all/deep/new", given, jobs=2)
     assert [end.outcome for end in ends] == [Outcome.DONE, Outcome.FAILED]
     assert "input all (dataset:set)" in ends[1].error
@@ -288,13 +406,13 @@ async def test_a_change_in_a_linked_folder_is_noticed(site: BoundedSite, tmp_pat
 
 async def test_a_job_that_replaces_its_link_changed_nothing(site: BoundedSite, tmp_path: Path) -> None:
     file = written(tmp_path / "big", BIG)
-    (end,) = await run(site, "sed -i 1s/^/x/ big; echo y >> big", registered(site, file, "big"))
+    (end,) = await run(site, "sed -i 1s/^/x/ big; echo y >> big", registered(site, file, "big", link=True))
     assert end.outcome is Outcome.DONE and file.read_bytes() == BIG
 
 
 async def test_a_change_is_told_the_same_again_after_a_crash_of_the_node(site: BoundedSite, tmp_path: Path) -> None:
     file = written(tmp_path / "big", BIG, 0o666)
-    await run(site, "echo x >> big", registered(site, file, "big"))
+    await run(site, "echo x >> big", registered(site, file, "big", link=True))
     await site.restart_node()
     await site.until(lambda: len(site.ends()) > 1)
     assert {end.outcome for end in site.ends()} == {Outcome.FAILED}
@@ -303,25 +421,25 @@ async def test_a_change_is_told_the_same_again_after_a_crash_of_the_node(site: B
 
 async def test_a_failed_job_that_changed_a_linked_input_says_both(site: BoundedSite, tmp_path: Path) -> None:
     file = written(tmp_path / "big", BIG, 0o666)
-    (end,) = await run(site, "echo x >> big; exit 3", registered(site, file, "big"))
+    (end,) = await run(site, "echo x >> big; exit 3", registered(site, file, "big", link=True))
     assert (end.outcome, end.exit_code) == (Outcome.FAILED, 3) and "was changed" in end.error
 
 
 async def test_another_name_for_a_linked_file_is_no_change_of_it(site: BoundedSite, tmp_path: Path) -> None:
     file = written(tmp_path / "big", BIG)
-    (end,) = await run(site, f"ln {file} {tmp_path}/backup", registered(site, file, "big"))
+    (end,) = await run(site, f"ln {file} {tmp_path}/backup", registered(site, file, "big", link=True))
     assert end.outcome is Outcome.DONE, end
 
 
 async def test_a_change_that_keeps_size_and_time_of_writing_is_noticed(site: BoundedSite, tmp_path: Path) -> None:
     file = written(tmp_path / "big", BIG, 0o666)
     script = "touch -r big was; printf y | dd of=big conv=notrunc 2>/dev/null; touch -r was big"
-    (end,) = await run(site, script, registered(site, file, "big"))
+    (end,) = await run(site, script, registered(site, file, "big", link=True))
     assert end.outcome is Outcome.FAILED, end
 
 
 async def test_changed_content_is_thrown_away_under_all_names_that_the_site_has_for_it(site: BoundedSite) -> None:
-    big = uploaded(site, BIG, "big")
+    big = uploaded(site, BIG, "big", link=True)
     blob = site.data.blob(big.source.partition(":")[2])
     other, apart = site.data.replica("ab" * 32) / "deep" / "x", written(site.data.cached("cd" * 32), b"apart")
     other.parent.mkdir(parents=True)
@@ -331,8 +449,8 @@ async def test_changed_content_is_thrown_away_under_all_names_that_the_site_has_
     assert not blob.exists() and not other.exists() and apart.exists()
 
 
-async def test_a_program_beyond_the_bound_is_one_for_all_and_watched(site: BoundedSite) -> None:
-    tool = uploaded(site, b"#!/bin/sh\necho ran\nexit\n" + BIG, "tool", executable=True)
+async def test_a_program_that_is_a_link_is_one_for_all_and_watched(site: BoundedSite) -> None:
+    tool = uploaded(site, b"#!/bin/sh\necho ran\nexit\n" + BIG, "tool", executable=True, link=True)
     ends = await run(site, "./tool; [ $DIANA_INDEX = 0 ] || (chmod u+w tool; echo x >> tool)", tool, jobs=2)
     assert [site.log(end) for end in ends] == ["ran\n"] * 2
     assert [end.outcome for end in ends] == [Outcome.DONE, Outcome.FAILED]

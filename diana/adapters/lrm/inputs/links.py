@@ -17,6 +17,7 @@ from pathlib import Path
 
 import msgspec
 
+from diana.adapters.lrm.inputs import mounts
 from diana.adapters.lrm.spawner.processes import remove
 from diana.model.ids import SubgroupId
 from diana.model.layout import DataDir
@@ -35,6 +36,8 @@ class Link(msgspec.Struct, frozen=True, array_like=True):
     target: str
     mark: str
     """`mark_of` the target before the job began."""
+    mounted: bool = False
+    """True if a read-only mount is to stand in its place where the machine allows one."""
 
 
 _decoder = msgspec.msgpack.Decoder(list[Link])
@@ -84,19 +87,22 @@ def _files(top: str) -> Iterator[str]:
                     yield entry.path
 
 
-def note(data: DataDir, subgroup: SubgroupId, epoch: int, index: int, links: Sequence[Link]) -> None:
-    """Remember what a job that is about to begin has as links, in place of what an earlier attempt had. OSError."""
+def note(data: DataDir, subgroup: SubgroupId, epoch: int, index: int, links: Sequence[Link]) -> Path | None:
+    """Remember what a job that is about to begin has as links, in place of what an earlier attempt had; return the list
+    that the words before its command read, if mounts are to stand in their place. OSError."""
     path = _path(data, subgroup, epoch, index)
+    told = path.with_suffix(".paths")
     if not links:
         path.unlink(missing_ok=True)
-        return
+        told.unlink(missing_ok=True)
+        return None
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     spare = path.with_suffix(".new")
-    try:
-        spare.write_bytes(msgspec.msgpack.encode(links))
-    except FileNotFoundError:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        spare.write_bytes(msgspec.msgpack.encode(links))
+    spare.write_bytes(msgspec.msgpack.encode(links))
     os.replace(spare, path)
+    text = mounts.listed((link.path, link.target) for link in links if link.mounted)
+    told.write_text(text, errors="surrogateescape")
+    return told if text else None
 
 
 class Watch:
@@ -106,6 +112,7 @@ class Watch:
         self._data = data
         self._name = subgroup, epoch
         self._any = _path(data, subgroup, epoch, 0).parent.is_dir()
+        self._mounted: dict[int, list[str]] = {}
         self._marks: dict[str, str] = {}
 
     def changed(self, index: int) -> list[Link]:
@@ -119,10 +126,16 @@ class Watch:
                 links = _decoder.decode(file.read())
         except FileNotFoundError:
             return []
+        self._mounted[index] = [link.path for link in links if link.mounted]
         out = [link for link in links if not same(link.mark, self._mark(link.target))]
         for link in out:
             self._throw_away(link.target, noted_ns)
         return out
+
+    def clear(self) -> None:
+        """Remove what mounts stood on from the directories of the jobs that were asked about."""
+        for index, paths in self._mounted.items():
+            mounts.clear(self._data.job(*self._name, index), paths)
 
     def _mark(self, target: str) -> str:
         if target not in self._marks:

@@ -225,6 +225,11 @@ class Ways:
     def give(self, folder: Path) -> None:
         acl.give(folder, self._uid)
 
+    def show(self, file: Path) -> None:
+        """Let the account read a file of the node's."""
+        self.through(file.parent, self._root)
+        acl.grant(file, self._uid, acl.READ)
+
     def own(self, fd: int, *, executable: bool = False) -> None:
         """Let the account read and write a file of the node's that is its job's, and execute it."""
         acl.grant(fd, self._uid, acl.ALL if executable else acl.READ | acl.WRITE)
