@@ -296,7 +296,8 @@ def test_the_job_has_its_own_user_and_cannot_undo_the_mounts(user: int | None) -
             os.chown(path, own, -1, follow_symlinks=False)
         script = (
             "id -u; cat 'in/b ig' all/a; find . -type f | sort; echo x >> 'in/b ig'; echo x > all/new;"
-            " umount 'in/b ig'; [ $(id -u) = 0 ] || (mount -o remount,bind,rw 'in/b ig'; echo y >> 'in/b ig'); echo \"$1\""
+            " umount 'in/b ig';"
+            " [ $(id -u) = 0 ] || (mount -o remount,bind,rw 'in/b ig'; echo y >> 'in/b ig'); echo \"$1\""
         )
         words = [*mounts.before(GroupSpec(argv=("x",))), "sh", "-c", script, "sh", "a  b*"]
         environment = {"PATH": os.environ["PATH"], "DIANA_INDEX": "0"}
