@@ -324,6 +324,8 @@ def _inputs(raw: list[str | RawInput], files: Mapping[str, SentFile], names: All
     seen: dict[str, int] = {}
     for at, item in enumerate(map(raw_input, raw)):
         file = _input(item, f"inputs[{at}]", files, names)
+        if item.mode == "link":
+            file = msgspec.structs.replace(file, link=True)
         if file.path in seen:
             raise ValueError(
                 f"inputs[{at}].path: {file.path!r} is that of inputs[{seen[file.path]}] too; give it another path"

@@ -181,6 +181,13 @@ class RawInput(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         str, Meta(description="Where the job finds it, below its directory. Default: the last name. Template.")
     ] = ""
     executable: Annotated[bool | None, Meta(description="Default: as the local file is.")] = None
+    mode: Annotated[
+        Literal["copy", "link"],
+        Meta(
+            description="`copy`: a file of the job's own, unless it is too large. `link`: a link to one file for all"
+            " jobs; a job that changes it fails."
+        ),
+    ] = "copy"
 
 
 class RawOutputs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

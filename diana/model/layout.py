@@ -45,6 +45,9 @@ class DataDir:
         self.audit = root / "audit.log"
         """0600: each request, its caller and the decision on it (`node/ways_in/audit.py`)."""
 
+        self.changed_inputs = root / "changed-inputs"
+        """Its time of change is the last time that a job changed an input it shared with others."""
+
     def slot(self, number: int) -> Path:
         """A slot's scratch directory, emptied after each job that used it."""
         return self.root / "slots" / str(number)

@@ -14,6 +14,7 @@ from diana.adapters.staging.catalogue.catalogue import Catalogue
 from diana.adapters.staging.catalogue.manifests import find
 from diana.adapters.staging.catalogue.wholes import FEW
 from diana.adapters.staging.limits import StagingLimits
+from diana.adapters.staging.trees import remove_tree
 from diana.engine.journal.effects import StageIn
 from diana.errors import UsageError
 from diana.model.data import DataFile, Fetch
@@ -374,3 +375,31 @@ async def test_a_replica_that_was_deleted_under_us_is_fetched_again(tmp_path: Pa
         other = SubgroupId("alpha-2/0")
         assert (await alpha.stage(whole(dataset.unit, "beta"), subgroup=other)).error == ""
         assert tree(alpha.staged("dataset", "few", subgroup=other)) == contents
+
+
+async def test_a_replica_that_a_job_wrote_to_comes_anew_although_it_was_found_whole_just_now(tmp_path: Path) -> None:
+    async with grid(tmp_path, "alpha", "beta") as (alpha, beta):
+        contents = fill(tmp_path / "in", FEW + 20)
+        dataset = await beta.stager.register("many", [tmp_path / "in"])
+        for number in (1, 2, 3):
+            done = await alpha.stage(whole(dataset.unit, "beta"), subgroup=SubgroupId(f"alpha-{number}/0"))
+            assert done.error == ""
+        remove_tree(alpha.data.replica(dataset.digest))
+        alpha.data.changed_inputs.touch()
+        last = SubgroupId("alpha-4/0")
+        again = await alpha.stage(whole(dataset.unit, "beta"), subgroup=last)
+        assert (again.error, again.bytes_moved) == ("", dataset.size_bytes)
+        assert tree(alpha.staged("dataset", "many", subgroup=last)) == contents
+
+
+async def test_an_own_dataset_that_a_job_wrote_to_is_refused_although_it_was_found_unchanged_just_now(
+    tmp_path: Path,
+) -> None:
+    async with grid(tmp_path, "alpha") as (alpha,):
+        fill(tmp_path / "many", FEW + 20)
+        dataset = await alpha.stager.register("many", [tmp_path / "many"])
+        assert (await alpha.stage(whole(dataset.unit))).error == ""
+        write(tmp_path / "many" / "d0" / "f00000", b"dirt")
+        alpha.data.changed_inputs.touch()
+        done = await alpha.stage(whole(dataset.unit), subgroup=SubgroupId("alpha-2/0"))
+        assert "dataset:many/d0/f00000: changed at site alpha since it was registered" in done.error

@@ -5,10 +5,14 @@ from __future__ import annotations
 import random
 import time
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 
 from diana.errors import UsageError
+from diana.node.config.site_file import load_config
+from diana.node.config.text import write_config
 from tests.e2e.grid import Grid, Site, Starts, outcomes, until
 
 pytestmark = pytest.mark.e2e
@@ -167,3 +171,48 @@ def test_whole_datasets_travel_once_versions_stand_side_by_side_and_what_changed
         client.remove_dataset("events")
         assert not [d for d in client.datasets() if d.site == "beta"]
         assert (folders[1] / "f000").exists()
+
+
+def test_what_a_job_does_to_its_inputs_is_its_own_affair_here_and_at_another_site(grid: Grid, tmp_path: Path) -> None:
+    alpha, beta = grid.add("alpha", 2), grid.add("beta", 2)
+    for site in (alpha, beta):
+        config = load_config(site.paths.config)
+        staging = msgspec.structs.replace(config.staging, copy_bytes=1 << 20)
+        write_config(site.paths.config, msgspec.structs.replace(config, staging=staging))
+    grid.join()
+    grid.start()
+    one, big = tmp_path / "one" / "a.txt", tmp_path / "big" / "b.bin"
+    for path, content in ((one, b"given\n"), (big, b"given\n" + bytes(2 << 20))):
+        path.parent.mkdir()
+        path.write_bytes(content)
+        path.chmod(0o666)
+    (tmp_path / "main.py").write_text("import helper\nprint(helper.WORD)\n")
+    (tmp_path / "helper.py").write_text("WORD = 'found'\n")
+    command = (
+        "set -e; python3 main.py > out; cat a.txt >> out; echo x >> a.txt; head -n 1 b.bin >> out; ls -l b.bin >> out;"
+        f" [ -e {tmp_path}/good ] || (chmod u+w b.bin; echo y >> b.bin); cp out out.{{index}}"
+    )
+    job: dict[str, Any] = {
+        "group": {"command": ["sh", "-c", command], "sites": ["beta"]},
+        "sweep": {"n": "1-2"},
+        "inputs": [f"{tmp_path}/main.py", f"{tmp_path}/helper.py", "dataset:one/a.txt"],
+        "outputs": {"collect": "out.{index}", "to": str(tmp_path / "out")},
+    }
+    job["inputs"].append({"url": "dataset:big/b.bin", "mode": "link"})
+    with alpha.client() as client:
+        client.add_dataset("one", [one.parent])
+        client.add_dataset("big", [big.parent])
+        group = client.submit(job).group
+        until(lambda: client.status([group])[0].final, lambda: str(client.status([group])))
+        assert set(outcomes(client, group).values()) <= {"FAILED", "STAGING_FAILED"}
+        assert "FAILED" in outcomes(client, group).values()
+        errors = [each.error for each in client.results(group)]
+        assert any("input b.bin (dataset:big/b.bin) is shared by all jobs" in error for error in errors), errors
+        (tmp_path / "good").touch()
+        client.retry(group)
+        status = client.wait(group, timeout_s=60)
+        assert (status.state, status.done) == ("done", 2), (status, [*client.results(group)])
+    assert one.read_bytes() == b"given\n" and big.read_bytes() == b"given\n" + bytes(2 << 20)
+    for index in range(2):
+        found = (tmp_path / "out" / f"out.{index}").read_text().splitlines()
+        assert found[:3] == ["found", "given", "given"], found

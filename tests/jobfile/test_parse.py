@@ -237,3 +237,9 @@ def test_the_name_is_that_of_the_file_when_none_is_given() -> None:
 def test_a_merge_is_a_template_of_the_group_alone() -> None:
     text = 'group.command = "e {x}"\nsweep.x = [1, 2]\noutputs = {collect = "{x}", merge = "cat {group}"}'
     assert parse(text).spec.outputs.merge == ("cat", "{group}")
+
+
+def test_an_input_is_a_copy_unless_its_user_says_link() -> None:
+    text = 'group.command = "e"\n[[inputs]]\nurl = "dataset:a/b"\nmode = "{}"\n[[inputs]]\nurl = "https://h/c"\n'
+    assert [file.link for file in parse(text.replace("{}", "link")).spec.inputs] == [True, False]
+    assert [file.link for file in parse(text.replace("{}", "copy")).spec.inputs] == [False, False]

@@ -26,6 +26,7 @@ from diana.adapters.batch.orders import Orders, together
 from diana.adapters.batch.settings import ClusterSettings
 from diana.adapters.batch.systems.system import BatchRefused, BatchSystem, BatchUnreachable, ClusterCapacity
 from diana.adapters.lrm.collect import OutputCollector
+from diana.adapters.lrm.inputs.placing import COPY_BYTES
 from diana.adapters.lrm.kept_folders import KEEP_FAILED_S, KeptFolders
 from diana.adapters.lrm.plans import Plans
 from diana.adapters.lrm.prepare import Preparer, Unready
@@ -83,6 +84,7 @@ class ClusterLrm:
         software: Software = NONE,
         before: Callable[[], str] = lambda: "",
         keep_failed_s: float = KEEP_FAILED_S,
+        copy_bytes: int = COPY_BYTES,
     ) -> None:
         """`software`: what the site offers; the cluster's settings may say otherwise for it. `before`: the `identity`
         under which it was ready when it was given what the site's journal shows there; empty: nothing is."""
@@ -97,7 +99,7 @@ class ClusterLrm:
         self._before = before
         nobody = Accounts({})
         self._software = software
-        self._orders = Orders(Plans(data, settings.offers(software)), Preparer(data, site, nobody), name)
+        self._orders = Orders(Plans(data, settings.offers(software)), Preparer(data, site, nobody, copy_bytes), name)
         segments = LogSegments(data.logs_root, name, leader=leader)
         collector = OutputCollector(data, site, nobody.release, KeptFolders(data, keep_failed_s))
         self._ending = Ending(site, name, segments, collector, clock)

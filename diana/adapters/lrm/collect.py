@@ -14,8 +14,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from diana.adapters.lrm.finding import FoundFiles, TooMuch, find
 from diana.adapters.lrm.folders import parent, sync_folder
+from diana.adapters.lrm.inputs.links import Watch
 from diana.adapters.lrm.kept_folders import KeptFolders
 from diana.adapters.lrm.spawner.processes import remove
 from diana.adapters.lrm.spawner.protocol import Collected, EndedRuns
@@ -35,6 +38,8 @@ _KEEP_DIRECTORY = frozenset({Outcome.UNKNOWN, Outcome.INTERRUPTED, Outcome.UNBEG
 """Outcomes whose directory is kept. A person judges what became of UNKNOWN and INTERRUPTED jobs, and may want to
 look. An UNBEGUN job may be told a second time, when a later attempt uses the directory; else that goes with the
 subgroup."""
+
+_RESULTS = frozenset({Outcome.DONE, Outcome.CHECKPOINTED})
 
 
 class CollectedBatch(NamedTuple):
@@ -74,8 +79,10 @@ class OutputCollector:
         but for some whose outputs have faults. `given_from`: where the jobs are another machine's, first the data
         directory their own ones lie in; any of them may have collected some of their outputs before."""
         home = given_from[0] if given_from else self._data
-        kept = CollectedBatch(list(batch.outcomes), [], [])
         subgroup = SubgroupId(batch.subgroup)
+        watch = Watch(home, subgroup, batch.epoch)
+        batch, changed = self._looked_at(batch, watch)
+        kept = CollectedBatch(list(batch.outcomes), [], [])
         to = self._data.collected(subgroup, batch.epoch)
         earlier = [data.collected(subgroup, batch.epoch) for data in given_from]
         folders: set[Path] = set()
@@ -85,6 +92,7 @@ class OutputCollector:
             jobs = [home.job(subgroup, batch.epoch, i) for i, outcome in rows if outcome != Outcome.UNBEGUN]
             names = [job.name for job in jobs if job.is_dir()]
             self._release(batch.account, home.job(subgroup, batch.epoch, batch.indices[0]).parent, names)
+        watch.clear()
         for at, index in enumerate(batch.indices):
             outcome = batch.outcomes[at]
             listed = _wanted(batch.collects[at] if batch.collects else [], outcome)
@@ -110,12 +118,34 @@ class OutputCollector:
             # Another machine's directory is not this one's to keep.
             stays = job.faults and batch.outcomes[at] != Outcome.CHECKPOINTED and home.root == self._data.root
             where = self._folders.keep(folder, f"{name}.{batch.attempts[at]}", job.given) if stays else ""
-            line = f"{name} at site {self._site}: {_told(job.faults or job.notes)}"
-            kept.errors.append(JobError(index, f"{line}; {where}" if where else line))
+            what = _told(job.faults or job.notes)
+            what = f"{what}; {where}" if where else what
+            if index in changed:
+                line = f"{changed.pop(index)}; {what}"
+            else:
+                line = f"{name} at site {self._site}: {what}"
+            kept.errors.append(JobError(index, line))
+        kept.errors.extend(JobError(index, line) for index, line in changed.items())
         for at, index in enumerate(batch.indices):
             if kept.outcomes[at] not in _KEEP_DIRECTORY:
                 remove(str(home.job(subgroup, batch.epoch, index)))
         return kept
+
+    def _looked_at(self, batch: EndedRuns, watch: Watch) -> tuple[EndedRuns, dict[int, str]]:
+        """Return the batch with those runs failed that changed an input they share with others, and a line for each of
+        them that names it."""
+        outcomes, lines = list(batch.outcomes), dict[int, str]()
+        for at, index in enumerate(batch.indices):
+            changed = watch.changed(index) if outcomes[at] != Outcome.UNBEGUN else []
+            if not changed:
+                continue
+            named = ", ".join(f"{link.path} ({link.source})" for link in changed)
+            name = job_id(group_of(SubgroupId(batch.subgroup)), index)
+            why = f"input {named} is shared by all jobs and was changed while this one ran; let jobs write to a copy"
+            lines[index] = f"{name} at site {self._site}: {why}"
+            if outcomes[at] in _RESULTS:
+                outcomes[at] = Outcome.FAILED
+        return (replace(batch, outcomes=outcomes), lines) if lines else (batch, lines)
 
 
 def _wanted(told: Sequence[Collected], outcome: int) -> list[Wanted]:

@@ -16,6 +16,7 @@ from functools import partial
 
 from diana.adapters.lrm import launch, rosters
 from diana.adapters.lrm.collect import CollectedBatch, OutputCollector
+from diana.adapters.lrm.inputs.placing import COPY_BYTES
 from diana.adapters.lrm.kept_folders import KEEP_FAILED_S, KeptFolders
 from diana.adapters.lrm.plans import Plans
 from diana.adapters.lrm.prepare import PreparedOrder, Preparer, Unready
@@ -102,9 +103,11 @@ class LocalLrm:
         gpus: tuple[str, ...] = (),
         pins: bool = False,
         keep_failed_s: float = KEEP_FAILED_S,
+        copy_bytes: int = COPY_BYTES,
     ) -> None:
         """`gpus`: devices of this machine that jobs are given, as CUDA names them. `pins`: a job runs on the processors
-        of its slots alone. `keep_failed_s`: as `KeptFolders` takes it."""
+        of its slots alone. `keep_failed_s`: as `KeptFolders` takes it. `copy_bytes`: most bytes of one job's inputs
+        that are copied."""
         # Jobs run elsewhere than this process: the paths they are told must be absolute.
         self._data = data = DataDir(data.root.resolve())
         self._site = site
@@ -117,7 +120,7 @@ class LocalLrm:
         self._term = self._greeted = term
         self._plans = Plans(data, software)
         self._accounts = accounts or Accounts({})
-        self._preparer = Preparer(data, site, self._accounts)
+        self._preparer = Preparer(data, site, self._accounts, copy_bytes)
         self._folders = KeptFolders(data, keep_failed_s)
         self._collector = OutputCollector(data, site, self._accounts.release, self._folders)
         # One thread, so that orders keep their order; outputs of large batches must not hold them up.

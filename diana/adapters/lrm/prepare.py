@@ -1,4 +1,4 @@
-"""Makes what must lie on the disk before a job starts: its directory, links to its inputs, the group's script.
+"""Makes what must lie on the disk before a job starts: its directory with its inputs, the group's script.
 
 Runs in a worker thread, before the run is claimed: a crash here leaves a directory that the next start makes anew.
 """
@@ -9,11 +9,15 @@ import errno
 import hashlib
 import os
 import shutil
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from diana.adapters.lrm.folders import parent
+from diana.adapters.lrm.inputs import links, mounts
+from diana.adapters.lrm.inputs.placing import COPY_BYTES, Changed, Placer
 from diana.adapters.lrm.render import Input, Renderer
 from diana.adapters.lrm.runas.accounts import Accounts, NoAccount, Ways, open_ways, uid_of
 from diana.adapters.lrm.spawner.processes import remove
@@ -51,14 +55,30 @@ class _NotSaved(Exception):
     """A file of a checkpoint is not there as it was saved."""
 
 
+class _Made(NamedTuple):
+    """The directory that is being made for a job, and what serves all jobs of its order."""
+
+    path: Path
+    placer: Placer
+    ways: Ways | None
+    found: dict[str, Path]
+    """Source -> where it is staged."""
+    marks: dict[str, str]
+    """Target of a link -> its mark."""
+    mounted: list[int]
+    """Jobs with links in whose place mounts are to stand."""
+
+
 _OUTCOMES = {_NoInput: Outcome.STAGING_FAILED, _NotSaved: Outcome.UNRESTORED}
 
 
 class Preparer:
-    def __init__(self, data: DataDir, site: SiteId, accounts: Accounts) -> None:
+    def __init__(self, data: DataDir, site: SiteId, accounts: Accounts, copy_bytes: int = COPY_BYTES) -> None:
+        """`copy_bytes`: most bytes of one job's inputs that are copied."""
         self._data = data
         self._site = site
         self._accounts = accounts
+        self._copy_bytes = copy_bytes
         self._ways_open = False
 
     def prepare(self, start: Start, renderer: Renderer, indices: list[int]) -> PreparedOrder:
@@ -72,11 +92,15 @@ class Preparer:
             account, ways = self._account(start)
             if spec.script:
                 program = [self._script(start.subgroup, spec.script)]
+            placer = Placer(self._data.root, self._data.staged(start.subgroup), self._copy_bytes)
         except NoAccount as refusal:
             return self.refuse(start, indices, str(refusal))
         except OSError as fault:
             return PreparedOrder(None, [self._no_disk(start, index, attempts, fault) for index in indices])
         own = spec.needs_directory() and not start.directory
+        found: dict[str, Path] = {}
+        marks: dict[str, str] = {}
+        mounted: list[int] = []
         saved = {job.index: job for job in start.saved}
         for index in indices:
             try:
@@ -84,8 +108,11 @@ class Preparer:
                 if not start.directory:
                     renderer.text(index)
                 if own:
-                    given, inputs = saved.get(index), self._here(start, renderer, index)
-                    self._make_directory(start.subgroup, start.epoch, index, inputs, ways, given)
+                    inputs = self._here(start, renderer, index)
+                    made = _Made(
+                        self._data.job(start.subgroup, start.epoch, index), placer, ways, found, marks, mounted
+                    )
+                    self._make_directory(start.subgroup, start.epoch, index, inputs, made, saved.get(index))
             except (ValueError, LookupError, _NoInput, _NotSaved) as fault:
                 outcome = _OUTCOMES.get(type(fault), Outcome.NOT_STARTED)
                 name = job_id(group_of(start.subgroup), index)
@@ -107,6 +134,8 @@ class Preparer:
             lease=start.lease,
             saved=saved,
         )
+        if mounted:
+            order.before = [*mounts.before(spec), *order.before]
         return PreparedOrder(order, unready)
 
     def _account(self, start: Start) -> tuple[str, Ways | None]:
@@ -151,15 +180,9 @@ class Preparer:
         return str(path)
 
     def _make_directory(
-        self,
-        subgroup: SubgroupId,
-        epoch: int,
-        index: int,
-        inputs: list[Input],
-        ways: Ways | None,
-        saved: SavedJob | None,
+        self, subgroup: SubgroupId, epoch: int, index: int, inputs: list[Input], made: _Made, saved: SavedJob | None
     ) -> None:
-        path = self._data.job(subgroup, epoch, index)
+        path, ways = made.path, made.ways
         try:
             remove(str(path))
         except PermissionError:
@@ -170,27 +193,57 @@ class Preparer:
             os.mkdir(path, 0o700)
         except FileNotFoundError:
             path.mkdir(mode=0o700, parents=True)
-        if ways is not None:
-            ways.through(path.parent, self._data.jobs(subgroup))
-        for each in inputs:
-            target = self._target(subgroup, each)
+        try:
             if ways is not None:
-                ways.content(target)
+                ways.through(path.parent, self._data.jobs(subgroup))
+            _check_apart(inputs)
+            made.placer.begin()
+            placed = list(self._place_each(subgroup, inputs, made))
+            told = links.note(self._data, subgroup, epoch, index, placed)
+            if told is not None:
+                made.mounted.append(index)
+                if ways is not None:
+                    ways.show(told)
+            for file in saved.files if saved is not None else ():
+                self._put_back(subgroup, path, file, ways)
+            if ways is not None:
+                ways.give(path)
+        except BaseException:
+            # Half a directory is none, and takes room on a disk that may be full.
+            with suppress(OSError):
+                remove(str(path))
+            raise
+
+    def _place_each(self, subgroup: SubgroupId, inputs: list[Input], made: _Made) -> Iterator[links.Link]:
+        """Put each input into the job's directory; yield those that are links. _NoInput, ValueError, OSError."""
+        for each in inputs:
+            staged = made.found.get(each.source)
+            if staged is None:
+                staged = made.found[each.source] = self._found(subgroup, each)
             parts = parts_below(each.path)
             try:
-                if len(parts) == 1:
-                    os.symlink(target, f"{path}/{parts[0]}")
-                    continue
-                with parent(path, parts, create=True) as at:
-                    os.symlink(target, parts[-1], dir_fd=at)
+                with parent(made.path, parts, create=True) as at:
+                    content = None if each.link else made.placer.copies(at, staged)
+                    if content is not None:
+                        made.placer.put(content, at, parts[-1], each.executable, made.ways)
+                        continue
+                    target = self._shared(subgroup, staged) if each.executable else staged
+                    if made.ways is not None:
+                        made.ways.content(target)
+                    real = str(target if each.executable else made.placer.lead(staged))
+                    os.symlink(real, parts[-1], dir_fd=at)
+            except Changed:
+                why = f"input {each.source} is another than was staged; see who changes it and submit again"
+                raise _NoInput(why) from None
             except OSError as fault:
-                if fault.errno not in (errno.EEXIST, errno.ELOOP, errno.ENOTDIR):
-                    raise
-                raise ValueError(f"input path {each.path!r} meets another input; give each a path of its own") from None
-        for file in saved.files if saved is not None else ():
-            self._put_back(subgroup, path, file, ways)
-        if ways is not None:
-            ways.give(path)
+                if fault.errno in (errno.EEXIST, errno.ELOOP, errno.ENOTDIR):
+                    raise _meets(each) from None
+                known = isinstance(fault.filename, str) and fault.filename.startswith("/")
+                where = fault.filename if known else f"{made.path}/{each.path}"
+                raise OSError(fault.errno, fault.strerror, where) from None
+            if real not in made.marks:
+                made.marks[real] = links.mark_of(real)
+            yield links.Link(each.path, each.source, real, made.marks[real], not each.link)
 
     def _put_back(self, subgroup: SubgroupId, path: Path, file: SavedFile, ways: Ways | None) -> None:
         """Copy a file of a checkpoint to where it was saved: the job writes the next one over it. What home has is read
@@ -201,7 +254,8 @@ class Preparer:
         parts, saved = parts_below(file.path), hashlib.sha256()
         try:
             with parent(path, parts, create=True) as at:
-                flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+                # It may be an input of the job's own that the job wrote to.
+                flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
                 fd = os.open(parts[-1], flags, 0o600, dir_fd=at)
                 with open(source, "rb") as content, open(fd, "wb") as there:
                     while chunk := content.read(1 << 20):
@@ -210,7 +264,7 @@ class Preparer:
                     if ways is not None:
                         ways.own(there.fileno())
         except OSError as fault:
-            if fault.errno not in (errno.EEXIST, errno.ELOOP, errno.ENOTDIR):
+            if fault.errno not in (errno.EISDIR, errno.ELOOP, errno.ENOTDIR):
                 raise
             raise ValueError(f"checkpoint.paths: {file.path!r} is an input of it, too; save another file") from None
         if saved.hexdigest() != file.sha256:
@@ -223,12 +277,14 @@ class Preparer:
             raise ValueError(f"input {each.source!r} is none of dataset:NAME[/FILE], blob:SHA256 and url:URL")
         return self._data.staged(subgroup).joinpath(scheme, *parts)
 
-    def _target(self, subgroup: SubgroupId, each: Input) -> Path:
+    def _found(self, subgroup: SubgroupId, each: Input) -> Path:
         staged = self._staged(subgroup, each)
         if not staged.exists():
             raise _NoInput(f"input {each.source} is not there; see that the site still has it and submit again")
-        if not each.executable:
-            return staged
+        return staged
+
+    def _shared(self, subgroup: SubgroupId, staged: Path) -> Path:
+        """Return the one copy, for all jobs here, of a program that is too large for one each."""
         copy = self._data.jobs(subgroup) / "bin" / staged.name
         if not copy.exists():
             self._copy_executable(staged, copy)
@@ -245,5 +301,19 @@ class Preparer:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         spare = path.with_name(path.name + ".new")
         shutil.copyfile(source, spare)
-        spare.chmod(0o755)
+        spare.chmod(0o555)
         os.replace(spare, path)
+
+
+def _check_apart(inputs: list[Input]) -> None:
+    """ValueError when an input would lie within another."""
+    if len(inputs) < 2:
+        return
+    paths = {parts_below(each.path): each for each in inputs}
+    for parts, each in paths.items():
+        if any(parts[:depth] in paths for depth in range(1, len(parts))):
+            raise _meets(each)
+
+
+def _meets(each: Input) -> ValueError:
+    return ValueError(f"input path {each.path!r} meets another input; give each a path of its own")

@@ -19,6 +19,8 @@ class Input(NamedTuple):
     source: str
     path: str
     executable: bool
+    link: bool
+    """True if it is to be a link, however small it is."""
 
 
 class JobText(NamedTuple):
@@ -42,7 +44,7 @@ class Renderer:
         self._argv = [compile_template(text) for text in spec.argv]
         self._environment = [(name, compile_template(text)) for name, text in spec.environment]
         self._outputs = OutputNames(spec)
-        self._inputs = [(compile_template(i.source), compile_template(i.path), i.executable) for i in spec.inputs]
+        self._inputs = [(compile_template(i.source), compile_template(i.path), i) for i in spec.inputs]
         self._parameters = Parameters(spec.sweep, rows)
         restart = spec.checkpoint.restart if spec.checkpoint else ()
         self._restart = [compile_template(text) for text in restart]
@@ -60,7 +62,7 @@ class Renderer:
         if not self._inputs:
             return []
         params = self.params(index)
-        return [Input(s.render(params), p.render(params), executable) for s, p, executable in self._inputs]
+        return [Input(s.render(params), p.render(params), i.executable, i.link) for s, p, i in self._inputs]
 
     def text(self, index: int) -> JobText:
         """ValueError for a path that leaves the job's directory."""

@@ -169,7 +169,7 @@ class Software(msgspec.Struct, frozen=True, kw_only=True):
         # The folder the job may write lies within one it may only read: the latter comes first, then.
         yield f'[ "${{TMPDIR:-$PWD}}" = "$PWD" ] || set -- {bind} "$TMPDIR:$TMPDIR" "$@"'
         yield f'set -- {bind} "$PWD:$PWD" "$@"'
-        if any(file.source.startswith("dataset:") for file in spec.inputs):
+        if spec.inputs:
             yield _linked(bind, own)
         for folder in map(shlex.quote, own):
             yield f'[ ! -d {folder} ] || set -- {bind} {folder}:{folder}:ro "$@"'

@@ -50,6 +50,9 @@ class InputFile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     size_bytes: int = 0
     """Known for blobs only."""
     executable: bool = False
+    link: bool = False
+    """True: jobs get a link to what the site keeps for all of them, however small it is; a site of an earlier release
+    gives them nothing else."""
 
 
 class Outputs(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -48,6 +48,8 @@ class Staging(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes per second fetched from other sites, and likewise served to them; 0: no limit."""
     cache_bytes: int = 0
     """Fetched data kept when no job needs them; 0: 10 GiB or half of the free space, whichever is less."""
+    copy_bytes: int = 64 << 20
+    """Most bytes of one job's inputs that are copied into its directory."""
 
 
 class Trust(msgspec.Struct, frozen=True, kw_only=True):
@@ -326,6 +328,8 @@ def _notify(table: dict[str, Any], name: str) -> Notifying:
 
 def limits_of(staging: Staging) -> StagingLimits:
     """ValueError names the key that is out of range."""
+    if not 0 <= staging.copy_bytes <= 1 << 60:
+        raise ValueError(f"copy_bytes = {staging.copy_bytes}: want 0 to {1 << 60:g}")
     return StagingLimits(rate_bytes_per_s=staging.rate_bytes_per_s, cache_bytes=staging.cache_bytes)
 
 

@@ -62,6 +62,7 @@ _STAGING = {
     "urls": "Beginnings of URLs jobs may name: s3://BUCKET/, sftp://HOST/, file:///FOLDER/ want to be listed here.",
     "rate_bytes_per_s": "All data fetched from other sites, and all served to them, each at most so fast; 0: no limit.",
     "cache_bytes": "Fetched data kept when no job needs them; 0: 10 GiB or half the free space, whichever is less.",
+    "copy_bytes": "Of one job's inputs so much is copied into its directory, a file counting 64 KiB at least.",
 }
 
 _SOFTWARE = {

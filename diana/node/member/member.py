@@ -110,6 +110,7 @@ class MemberNode:
             gpus=config.gpus,
             pins=config.pin_cpus,
             keep_failed_s=config.keep_failed_s,
+            copy_bytes=config.staging.copy_bytes,
         )
         # Not the site's own name: what lies at the site is another place than here.
         self._here = SiteId(f"{config.site}.{config.machine}")

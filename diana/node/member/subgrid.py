@@ -85,6 +85,7 @@ class SubGrid:
             gpus=config.gpus,
             pins=config.pin_cpus,
             keep_failed_s=config.keep_failed_s,
+            copy_bytes=config.staging.copy_bytes,
         )
         self.lrm = SubGridLrm(
             paths,
@@ -132,6 +133,7 @@ class SubGrid:
             software=config.software,
             before=partial(self._holds_as, name),
             keep_failed_s=config.keep_failed_s,
+            copy_bytes=config.staging.copy_bytes,
         )
         self.clusters[name] = made
         return made

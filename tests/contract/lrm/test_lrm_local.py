@@ -310,7 +310,7 @@ async def test_an_output_path_that_leaves_the_directory_starts_nothing(site: Rea
     assert not (tmp_path / "ran").exists()
 
 
-async def test_inputs_are_linked_and_executables_run(site: RealSite) -> None:
+async def test_inputs_are_there_and_executables_run(site: RealSite) -> None:
     sha = hashlib.sha256(b"tool").hexdigest()
     staged(site, "dataset/events/part-1", b"payload")
     staged(site, f"blob/{sha}", b"#!/bin/sh\ncat in/one all/part-1\n").chmod(0o444)

@@ -225,9 +225,14 @@ class Ways:
     def give(self, folder: Path) -> None:
         acl.give(folder, self._uid)
 
-    def own(self, fd: int) -> None:
-        """Let the account read and write a file of the node's that is its job's."""
-        acl.grant(fd, self._uid, acl.READ | acl.WRITE)
+    def show(self, file: Path) -> None:
+        """Let the account read a file of the node's."""
+        self.through(file.parent, self._root)
+        acl.grant(file, self._uid, acl.READ)
+
+    def own(self, fd: int, *, executable: bool = False) -> None:
+        """Let the account read and write a file of the node's that is its job's, and execute it."""
+        acl.grant(fd, self._uid, acl.ALL if executable else acl.READ | acl.WRITE)
 
     def lend(self, folder: Path) -> None:
         """Open the folder in which a merge command runs if it is the node's own. One that its owner named is the

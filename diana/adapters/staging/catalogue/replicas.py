@@ -18,6 +18,7 @@ from pathlib import Path
 from diana.adapters.staging.catalogue.catalogue import Catalogue
 from diana.adapters.staging.catalogue.kept import DatasetReplica
 from diana.adapters.staging.catalogue.manifests import ManifestEntry, entries, find
+from diana.adapters.staging.catalogue.spoilt import SpoiltMark
 from diana.adapters.staging.lanes import Lanes
 from diana.adapters.staging.limits import StagingLimits
 from diana.adapters.staging.paths import folder, make_private, open_file, sync_folders
@@ -55,6 +56,7 @@ class Replicas:
         self._limits = limits
         self._looked_at: dict[str, float] = {}
         """Digest of a replica found whole -> time until which it is not looked through again."""
+        self._spoilt = SpoiltMark(data)
         self._turns = Lanes()
 
     async def bring(self, unit: DataFile, sources: tuple[SiteId, ...]) -> int:
@@ -67,6 +69,8 @@ class Replicas:
     async def _bring(self, unit: DataFile, sources: tuple[SiteId, ...]) -> int:
         known = await in_thread(self._pool, self._catalogue.replica, unit.sha256)
         name = dataset_of(unit.ref)
+        if await in_thread(self._pool, self._spoilt.lately):
+            self._looked_at.clear()
         if known and known.complete and time.monotonic() < self._looked_at.get(unit.sha256, 0.0):
             await in_thread(self._pool, self._catalogue.keep_replica, known, time.time())
             return 0

@@ -15,6 +15,7 @@ from pathlib import Path
 from diana.adapters.staging.catalogue.catalogue import Catalogue, Registered
 from diana.adapters.staging.catalogue.holdings import LocalData, changed
 from diana.adapters.staging.catalogue.manifests import entries
+from diana.adapters.staging.catalogue.spoilt import SpoiltMark
 from diana.adapters.staging.paths import folder, link, sync_folders
 from diana.adapters.staging.refs import parts_of
 from diana.errors import DianaError
@@ -39,12 +40,15 @@ class Wholes:
         self._catalogue = catalogue
         self._pool = pool
         self._checked: dict[int, float] = {}
+        self._spoilt = SpoiltMark(data)
 
     def own(self, unit: DataFile) -> tuple[Registered | None, str]:
         """Our own copy of just that content, or why there is none."""
         found = self._catalogue.by_digest(unit.sha256)
         if found is None:
             return None, ""
+        if self._spoilt.lately():
+            self._checked.clear()
         if time.monotonic() < self._checked.get(found.number, 0.0):
             return found, ""
         for page in self._catalogue.pages(found.number):
