@@ -10,8 +10,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from diana.adapters.file_names import BadName, parts_of
 from diana.adapters.staging.catalogue.holdings import DataReader, LocalData
-from diana.adapters.staging.refs import BadName, LiveRef, LogRef, OutputRef, output_ref, parse_ref, parts_of
+from diana.adapters.staging.refs import LiveRef, LogRef, OutputRef, output_ref, parse_ref
 from diana.errors import Denied
 from diana.model.ids import SiteId, SubgroupId
 from diana.model.layout import DataDir

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from diana.adapters.file_names import parts_of
 from diana.adapters.lrm.finding import FoundFiles, TooMuch, find
 from diana.adapters.lrm.folders import parent, sync_folder
 from diana.adapters.lrm.inputs.links import Watch
@@ -23,7 +24,6 @@ from diana.adapters.lrm.kept_folders import KeptFolders
 from diana.adapters.lrm.spawner.processes import remove
 from diana.adapters.lrm.spawner.protocol import Collected, EndedRuns
 from diana.adapters.lrm.wanted import Wanted, wanted
-from diana.adapters.staging.refs import parts_of
 from diana.errors import UsageError, one_line
 from diana.model.facts import JobError, Outcome, OutputFile
 from diana.model.ids import SiteId, SubgroupId, group_of, job_id
@@ -120,10 +120,7 @@ class OutputCollector:
             where = self._folders.keep(folder, f"{name}.{batch.attempts[at]}", job.given) if stays else ""
             what = _told(job.faults or job.notes)
             what = f"{what}; {where}" if where else what
-            if index in changed:
-                line = f"{changed.pop(index)}; {what}"
-            else:
-                line = f"{name} at site {self._site}: {what}"
+            line = f"{changed.pop(index)}; {what}" if index in changed else f"{name} at site {self._site}: {what}"
             kept.errors.append(JobError(index, line))
         kept.errors.extend(JobError(index, line) for index, line in changed.items())
         for at, index in enumerate(batch.indices):

@@ -14,12 +14,13 @@ from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
+from diana.adapters.file_names import BadName, parts_of
 from diana.adapters.staging.catalogue.catalogue import Catalogue
 from diana.adapters.staging.catalogue.holdings import LocalData
 from diana.adapters.staging.catalogue.replicas import Replicas
 from diana.adapters.staging.catalogue.wholes import Wholes
 from diana.adapters.staging.paths import folder, link, make_private, sync_folders
-from diana.adapters.staging.refs import BadName, BlobRef, DatasetRef, WholeRef, parse_ref, parts_of, sha256_hex
+from diana.adapters.staging.refs import BlobRef, DatasetRef, WholeRef, parse_ref, sha256_hex
 from diana.adapters.staging.threads import in_thread
 from diana.adapters.staging.transfer.cache import Cache, Missing
 from diana.engine.journal.effects import StageIn

@@ -18,6 +18,7 @@ from typing import Any
 
 import msgspec
 
+from diana.adapters.file_names import parts_of
 from diana.adapters.staging.catalogue.catalogue import PAGE, Catalogue
 from diana.adapters.staging.catalogue.database import CatalogueFault
 from diana.adapters.staging.catalogue.holdings import Content, DataReader, LocalData
@@ -33,7 +34,7 @@ from diana.adapters.staging.outputs.delivery import OwnersFolders
 from diana.adapters.staging.outputs.outputs import Lacking, OutputGatherer
 from diana.adapters.staging.outputs.produced import keep_outputs, register_outputs
 from diana.adapters.staging.paths import drop_file, open_file
-from diana.adapters.staging.refs import LiveRef, dataset_name, parse_ref, parts_of
+from diana.adapters.staging.refs import LiveRef, dataset_name, parse_ref
 from diana.adapters.staging.threads import in_thread
 from diana.adapters.staging.transfer.blobs import Blobs
 from diana.adapters.staging.transfer.cache import Cache

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import msgspec
 
+from diana.adapters.file_names import parts_of
 from diana.adapters.staging.paths import sync_folders
-from diana.adapters.staging.refs import parts_of
 from diana.adapters.staging.transfer.parts import Mismatch, PartFile
 from diana.adapters.subgrid.protocol import DeliveredRuns
 from diana.errors import UsageError

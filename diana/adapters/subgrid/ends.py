@@ -8,8 +8,8 @@ from contextlib import suppress
 
 import msgspec
 
+from diana.adapters.file_names import parts_of
 from diana.adapters.staging.paths import open_file
-from diana.adapters.staging.refs import parts_of
 from diana.engine.journal import columns
 from diana.engine.journal.events import JobsEnded, Run
 from diana.model.facts import Facts, JobError, Outcome, OutputFile

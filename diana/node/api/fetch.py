@@ -14,8 +14,8 @@ from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
 from fnmatch import fnmatchcase
 
+from diana.adapters.file_names import BadName, parts_of
 from diana.adapters.staging.paths import NotPlain, Root, Unlinked, files_below, open_file
-from diana.adapters.staging.refs import BadName, parts_of
 from diana.errors import DianaError, Unreachable, UsageError
 from diana.model.facts import Facts, FactsKey
 from diana.model.ids import GroupId

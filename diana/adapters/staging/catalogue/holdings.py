@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from diana.adapters.file_names import parts_of
 from diana.adapters.staging.catalogue.catalogue import Catalogue, LocalFile
 from diana.adapters.staging.catalogue.manifests import ManifestText
 from diana.adapters.staging.catalogue.replicas import Replicas
@@ -28,7 +29,6 @@ from diana.adapters.staging.refs import (
     Ref,
     WholeRef,
     parse_ref,
-    parts_of,
     sha256_hex,
 )
 from diana.errors import Denied, DianaError, Unreachable, UsageError

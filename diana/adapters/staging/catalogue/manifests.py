@@ -12,8 +12,9 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import NamedTuple
 
+from diana.adapters.file_names import BadName, parts_of
 from diana.adapters.staging.catalogue.catalogue import Catalogue, Registered, manifest_text
-from diana.adapters.staging.refs import BadName, parts_of, sha256_hex
+from diana.adapters.staging.refs import sha256_hex
 from diana.errors import UsageError
 
 _LINE_MOST = 4096

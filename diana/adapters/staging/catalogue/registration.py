@@ -21,9 +21,9 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
+from diana.adapters.file_names import BadName, parts_of
 from diana.adapters.staging.catalogue.catalogue import PAGE, Building, Catalogue, LocalFile
 from diana.adapters.staging.paths import NotPlain, absolute_parts, open_file
-from diana.adapters.staging.refs import BadName, parts_of
 from diana.errors import Unreachable, UsageError
 from diana.model.data import RegisteredDataset
 

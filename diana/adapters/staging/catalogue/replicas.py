@@ -15,6 +15,7 @@ from concurrent.futures import Executor
 from contextlib import closing, suppress
 from pathlib import Path
 
+from diana.adapters.file_names import parts_of
 from diana.adapters.staging.catalogue.catalogue import Catalogue
 from diana.adapters.staging.catalogue.kept import DatasetReplica
 from diana.adapters.staging.catalogue.manifests import ManifestEntry, entries, find
@@ -22,7 +23,6 @@ from diana.adapters.staging.catalogue.spoilt import SpoiltMark
 from diana.adapters.staging.lanes import Lanes
 from diana.adapters.staging.limits import StagingLimits
 from diana.adapters.staging.paths import folder, make_private, open_file, sync_folders
-from diana.adapters.staging.refs import parts_of
 from diana.adapters.staging.threads import in_thread
 from diana.adapters.staging.transfer.cache import Cache
 from diana.adapters.staging.transfer.client import FileFetcher, WantedFile

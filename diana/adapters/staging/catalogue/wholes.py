@@ -12,12 +12,12 @@ from concurrent.futures import Executor
 from contextlib import suppress
 from pathlib import Path
 
+from diana.adapters.file_names import parts_of
 from diana.adapters.staging.catalogue.catalogue import Catalogue, Registered
 from diana.adapters.staging.catalogue.holdings import LocalData, changed
 from diana.adapters.staging.catalogue.manifests import entries
 from diana.adapters.staging.catalogue.spoilt import SpoiltMark
 from diana.adapters.staging.paths import folder, link, sync_folders
-from diana.adapters.staging.refs import parts_of
 from diana.errors import DianaError
 from diana.model.data import DataFile
 from diana.model.ids import SiteId

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple, Protocol
 
+from diana.adapters.file_names import parts_of
 from diana.adapters.staging.paths import Root, open_file
-from diana.adapters.staging.refs import parts_of
 from diana.adapters.staging.transfer.client import LocalFault
 from diana.errors import UsageError
 from diana.model.facts import OutputFile

@@ -15,11 +15,12 @@ from pathlib import Path
 
 import msgspec
 
+from diana.adapters.file_names import PART_PREFIX, parts_of
 from diana.adapters.staging.limits import CHUNK_BYTES, StagingLimits
 from diana.adapters.staging.outputs.beside import Beside
 from diana.adapters.staging.outputs.delivery import OwnersFolders, deliver, folder_of
 from diana.adapters.staging.paths import Root, Unlinked, drop_file, folder, make_folders, open_plain, sync_folders
-from diana.adapters.staging.refs import PART_PREFIX, output_ref, parts_of, sha256_hex
+from diana.adapters.staging.refs import output_ref, sha256_hex
 from diana.adapters.staging.threads import in_thread
 from diana.adapters.staging.transfer.cache import room_bytes
 from diana.adapters.staging.transfer.client import Away, FileFetcher, LocalFault, WantedFile

@@ -16,9 +16,10 @@ from concurrent.futures import Executor
 from contextlib import suppress
 from pathlib import Path
 
+from diana.adapters.file_names import PART_PREFIX, parts_of
 from diana.adapters.staging.catalogue.catalogue import Catalogue
 from diana.adapters.staging.paths import Root, Unlinked, folder, make_folders, make_private, open_plain, sync_folders
-from diana.adapters.staging.refs import PART_PREFIX, parts_of, sha256_hex
+from diana.adapters.staging.refs import sha256_hex
 from diana.adapters.staging.threads import in_thread
 from diana.adapters.staging.transfer.cache import Cache
 from diana.engine.journal.effects import RegisterOutputs

@@ -17,10 +17,11 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
+from diana.adapters.file_names import PART_PREFIX
 from diana.adapters.staging.catalogue.catalogue import Catalogue
 from diana.adapters.staging.limits import StagingLimits
 from diana.adapters.staging.paths import make_private, sync_folders
-from diana.adapters.staging.refs import PART_PREFIX, is_sha256
+from diana.adapters.staging.refs import is_sha256
 from diana.adapters.staging.threads import in_thread
 from diana.adapters.staging.transfer.client import FileFetcher, LocalFault, WantedFile
 from diana.adapters.staging.transfer.parts import PartFile

@@ -11,8 +11,8 @@ import stat
 from collections.abc import Sequence
 from contextlib import suppress
 
+from diana.adapters.file_names import PART_PREFIX
 from diana.adapters.staging.paths import Root, folder, open_plain
-from diana.adapters.staging.refs import PART_PREFIX
 from diana.errors import DianaError
 
 _HASH_CHUNK = 1 << 20

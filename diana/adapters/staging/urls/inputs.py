@@ -14,9 +14,10 @@ from typing import NamedTuple
 
 import msgspec
 
+from diana.adapters.file_names import BadName
 from diana.adapters.staging.catalogue.catalogue import Catalogue
 from diana.adapters.staging.paths import folder, link, make_private, sync_folders
-from diana.adapters.staging.refs import BadName, sha256_hex
+from diana.adapters.staging.refs import sha256_hex
 from diana.adapters.staging.threads import in_thread
 from diana.adapters.staging.transfer.cache import Cache
 from diana.adapters.staging.transfer.client import LocalFault

@@ -14,8 +14,8 @@ from typing import Any
 import asyncssh
 from sshfs import SSHFileSystem
 
+from diana.adapters.file_names import PART_PREFIX
 from diana.adapters.staging.limits import CHUNK_BYTES
-from diana.adapters.staging.refs import PART_PREFIX
 from diana.adapters.staging.urls.stores import Changed, StoreFault, StoreUpload, Version, forbidden, gone
 from diana.model.job.urls import Url
 

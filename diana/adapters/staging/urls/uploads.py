@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from diana.adapters.staging.refs import parts_of
+from diana.adapters.file_names import parts_of
 from diana.adapters.staging.urls.stores import StoreUpload
 from diana.adapters.staging.urls.urls import Urls
 from diana.engine.journal.effects import Gather
