@@ -20,6 +20,7 @@ from diana.adapters.batch.array.rows import ArraysElsewhere
 from diana.adapters.batch.book import Book
 from diana.adapters.batch.cluster import ClusterLrm
 from diana.adapters.batch.settings import ClusterSettings
+from diana.adapters.lrm import collect
 from diana.adapters.lrm.collect import OutputCollector
 from diana.adapters.lrm.spawner.protocol import Order
 from diana.adapters.subgrid.delivery import LogSegments
@@ -193,7 +194,7 @@ def test_a_leader_that_wakes_while_outputs_are_collected_takes_none_of_them_away
     tmp_path: Path, shared: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     main, spare = tmp_path / "main", tmp_path / "spare"
-    wanted, keep = [[("out.txt", "out-0.txt", False), ("more.txt", "more-0.txt", False)]], OutputCollector._keep
+    wanted, keep = [[("out.txt", "out-0.txt", False), ("more.txt", "more-0.txt", False)]], collect._JobOutputs._keep
     with book(main, shared) as old:
         old.give(msgspec.structs.replace(order([0]), own_directory=True, collects=wanted))
         list(old.submit())
@@ -209,7 +210,7 @@ def test_a_leader_that_wakes_while_outputs_are_collected_takes_none_of_them_away
                     with pytest.raises(ArraysElsewhere):
                         old.look()
 
-            monkeypatch.setattr(OutputCollector, "_keep", interrupted)
+            monkeypatch.setattr(collect._JobOutputs, "_keep", interrupted)
             new.look()
             assert woken and told(new)[0].outcomes == [Outcome.DONE]
             assert [each.name for each in told(new)[0].outputs] == ["out-0.txt", "more-0.txt"]

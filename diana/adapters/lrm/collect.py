@@ -19,11 +19,11 @@ from msgspec.structs import replace
 from diana.adapters.file_names import parts_of
 from diana.adapters.lrm.finding import FoundFiles, TooMuch, find
 from diana.adapters.lrm.folders import parent, sync_folder
-from diana.adapters.lrm.inputs.links import Watch
+from diana.adapters.lrm.inputs.links import InputWatch
 from diana.adapters.lrm.kept_folders import KeptFolders
 from diana.adapters.lrm.spawner.processes import remove
 from diana.adapters.lrm.spawner.protocol import Collected, EndedRuns
-from diana.adapters.lrm.wanted import Wanted, wanted
+from diana.adapters.lrm.wanted import WantedOutput, wanted
 from diana.errors import UsageError, one_line
 from diana.model.facts import JobError, Outcome, OutputFile
 from diana.model.ids import SiteId, SubgroupId, group_of, job_id
@@ -80,7 +80,7 @@ class OutputCollector:
         directory their own ones lie in; any of them may have collected some of their outputs before."""
         home = given_from[0] if given_from else self._data
         subgroup = SubgroupId(batch.subgroup)
-        watch = Watch(home, subgroup, batch.epoch)
+        watch = InputWatch(home, subgroup, batch.epoch)
         batch, changed = self._looked_at(batch, watch)
         kept = CollectedBatch(list(batch.outcomes), [], [])
         to = self._data.collected(subgroup, batch.epoch)
@@ -128,7 +128,7 @@ class OutputCollector:
                 remove(str(home.job(subgroup, batch.epoch, index)))
         return kept
 
-    def _looked_at(self, batch: EndedRuns, watch: Watch) -> tuple[EndedRuns, dict[int, str]]:
+    def _looked_at(self, batch: EndedRuns, watch: InputWatch) -> tuple[EndedRuns, dict[int, str]]:
         """Return the batch with those runs failed that changed an input they share with others, and a line for each of
         them that names it."""
         outcomes, lines = list(batch.outcomes), dict[int, str]()
@@ -145,7 +145,7 @@ class OutputCollector:
         return (replace(batch, outcomes=outcomes), lines) if lines else (batch, lines)
 
 
-def _wanted(told: Sequence[Collected], outcome: int) -> list[Wanted]:
+def _wanted(told: Sequence[Collected], outcome: int) -> list[WantedOutput]:
     """Return what is to be kept of a job that ended so, with the inputs among it."""
     if outcome in _KEEP_DIRECTORY:
         return []
@@ -161,7 +161,7 @@ class _JobOutputs:
     moved to already. `may_lack`: no output has to be there."""
 
     def __init__(
-        self, index: int, attempt: int, places: list[Path], to: Path, listed: list[Wanted], *, may_lack: bool
+        self, index: int, attempt: int, places: list[Path], to: Path, listed: list[WantedOutput], *, may_lack: bool
     ) -> None:
         self._index = index
         self._attempt = attempt
@@ -198,7 +198,7 @@ class _JobOutputs:
             what = f"{fault.filename}: {fault.strerror}" if isinstance(fault, OSError) else str(fault)
             self.faults.append(one_line(what))
 
-    def _keep(self, each: Wanted) -> None:
+    def _keep(self, each: WantedOutput) -> None:
         target = parts_below(each.name)
         if each.name in self._told:
             return
@@ -217,13 +217,13 @@ class _JobOutputs:
         elif not self._add(each.name, target) and (moved or not (each.always or self._may_lack)):
             raise _Bad(f"output {each.path} is missing; see that the command writes it in its directory")
 
-    def _keep_folder(self, each: Wanted) -> None:
+    def _keep_folder(self, each: WantedOutput) -> None:
         """Keep all that lies in a folder which goes by the name of an output."""
         found = self._find(escaped(each.path), self._named - {each.path})
         cut = len(each.path) + 1
         self._keep_files(each, f"{each.name}/", {path[cut:]: path for path in found.paths}, found.others)
 
-    def _keep_found(self, each: Wanted) -> None:
+    def _keep_found(self, each: WantedOutput) -> None:
         found = self._find(each.path, self._named)
         self._keep_files(each, each.name, {path: path for path in found.paths}, found.others)
 
@@ -241,7 +241,7 @@ class _JobOutputs:
             self.notes.append(f"{found.others[0]!a}{more} passed over, as no regular file")
         return found
 
-    def _keep_files(self, each: Wanted, prefix: str, files: Mapping[str, str], others: Sequence[str]) -> None:
+    def _keep_files(self, each: WantedOutput, prefix: str, files: Mapping[str, str], others: Sequence[str]) -> None:
         """Keep `files` (path below `prefix` -> path below the job's directory), and those that were moved already.
         `others`: what was found beside them and is no regular file."""
         within = pattern(each.path if each.found else escaped(each.path))

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from diana.adapters.lrm.folders import parent
 from diana.adapters.lrm.inputs import links, mounts
-from diana.adapters.lrm.inputs.placing import COPY_BYTES, Changed, Placer
+from diana.adapters.lrm.inputs.placing import COPY_BYTES, InputChanged, Placer
 from diana.adapters.lrm.render import Input, Renderer
 from diana.adapters.lrm.runas.accounts import Accounts, NoAccount, Ways, open_ways, uid_of
 from diana.adapters.lrm.spawner.processes import remove
@@ -214,7 +214,7 @@ class Preparer:
                 remove(str(path))
             raise
 
-    def _place_each(self, subgroup: SubgroupId, inputs: list[Input], made: _Made) -> Iterator[links.Link]:
+    def _place_each(self, subgroup: SubgroupId, inputs: list[Input], made: _Made) -> Iterator[links.InputLink]:
         """Put each input into the job's directory; yield those that are links. _NoInput, ValueError, OSError."""
         for each in inputs:
             staged = made.found.get(each.source)
@@ -232,7 +232,7 @@ class Preparer:
                         made.ways.content(target)
                     real = str(target if each.executable else made.placer.lead(staged))
                     os.symlink(real, parts[-1], dir_fd=at)
-            except Changed:
+            except InputChanged:
                 why = f"input {each.source} is another than was staged; see who changes it and submit again"
                 raise _NoInput(why) from None
             except OSError as fault:
@@ -243,7 +243,7 @@ class Preparer:
                 raise OSError(fault.errno, fault.strerror, where) from None
             if real not in made.marks:
                 made.marks[real] = links.mark_of(real)
-            yield links.Link(each.path, each.source, real, made.marks[real], not each.link)
+            yield links.InputLink(each.path, each.source, real, made.marks[real], not each.link)
 
     def _put_back(self, subgroup: SubgroupId, path: Path, file: SavedFile, ways: Ways | None) -> None:
         """Copy a file of a checkpoint to where it was saved: the job writes the next one over it. What home has is read

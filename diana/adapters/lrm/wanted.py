@@ -15,7 +15,7 @@ from diana.model.job.output_names import LeftFile
 _KEPT = "./"
 
 
-class Wanted(NamedTuple):
+class WantedOutput(NamedTuple):
     path: str
     name: str
     always: bool
@@ -42,6 +42,6 @@ def given(path: str) -> Collected:
     return path, "", True
 
 
-def wanted(told: Collected) -> Wanted:
+def wanted(told: Collected) -> WantedOutput:
     path, name, always = told
-    return Wanted(path.removeprefix(_KEPT), name, always, path.startswith(_KEPT))
+    return WantedOutput(path.removeprefix(_KEPT), name, always, path.startswith(_KEPT))

@@ -29,7 +29,7 @@ _CLOCK_STEP_NS = 1_000_000_000
 """Most nanoseconds by which a file system's times may be coarse."""
 
 
-class Link(msgspec.Struct, frozen=True, array_like=True):
+class InputLink(msgspec.Struct, frozen=True, array_like=True):
     path: str
     """Where the job finds it, below its directory."""
     source: str
@@ -40,7 +40,7 @@ class Link(msgspec.Struct, frozen=True, array_like=True):
     """True if a read-only mount is to stand in its place where the machine allows one."""
 
 
-_decoder = msgspec.msgpack.Decoder(list[Link])
+_decoder = msgspec.msgpack.Decoder(list[InputLink])
 
 
 def mark_of(target: str) -> str:
@@ -87,7 +87,7 @@ def _files(top: str) -> Iterator[str]:
                     yield entry.path
 
 
-def note(data: DataDir, subgroup: SubgroupId, epoch: int, index: int, links: Sequence[Link]) -> Path | None:
+def note(data: DataDir, subgroup: SubgroupId, epoch: int, index: int, links: Sequence[InputLink]) -> Path | None:
     """Remember what a job that is about to begin has as links, in place of what an earlier attempt had; return the list
     that the words before its command read, if mounts are to stand in their place. OSError."""
     path = _path(data, subgroup, epoch, index)
@@ -105,7 +105,7 @@ def note(data: DataDir, subgroup: SubgroupId, epoch: int, index: int, links: Seq
     return told if text else None
 
 
-class Watch:
+class InputWatch:
     """Looks at the links of jobs that ended together; each target once."""
 
     def __init__(self, data: DataDir, subgroup: SubgroupId, epoch: int) -> None:
@@ -115,7 +115,7 @@ class Watch:
         self._mounted: dict[int, list[str]] = {}
         self._marks: dict[str, str] = {}
 
-    def changed(self, index: int) -> list[Link]:
+    def changed(self, index: int) -> list[InputLink]:
         """Return those inputs of a job that are not as they were before it began, and throw away what this site keeps
         of them. The same again when it is asked again: the record goes with the subgroup."""
         if not self._any:

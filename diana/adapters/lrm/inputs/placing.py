@@ -38,7 +38,7 @@ _RESERVE_SHARE = 0.05
 _NO_CLONE = frozenset({errno.EOPNOTSUPP, errno.EXDEV, errno.EINVAL, errno.ENOTTY, errno.ENOSYS, errno.EPERM})
 
 
-class Changed(Exception):
+class InputChanged(Exception):
     """What was looked at is another now: the file was written, or a link stands where it was."""
 
 
@@ -55,7 +55,7 @@ class Item(NamedTuple):
     device: int = 0
 
 
-class Content(NamedTuple):
+class InputContent(NamedTuple):
     """All of an input."""
 
     is_folder: bool
@@ -77,7 +77,7 @@ class Placer:
         self._copy_bytes = copy_bytes
         disk = os.statvfs(root)
         self._room_bytes = int((disk.f_bavail - disk.f_blocks * _RESERVE_SHARE) * disk.f_frsize)
-        self._contents: dict[str, Content | None] = {}
+        self._contents: dict[str, InputContent | None] = {}
         self._clones: dict[tuple[int, int], bool] = {}
         self._held: dict[str, bytes] = {}
         """Path -> content of small files, which many jobs read."""
@@ -88,9 +88,9 @@ class Placer:
         """Begin the next job."""
         self._left_bytes = self._copy_bytes
 
-    def copies(self, at: int, target: Path) -> Content | None:
+    def copies(self, at: int, target: Path) -> InputContent | None:
         """Return all of an input if the job whose directory `at` is may have it as files of its own, and take the room;
-        None: it is too large. OSError, Changed."""
+        None: it is too large. OSError, InputChanged."""
         content = self._content(target)
         if content is None:
             return None
@@ -103,9 +103,9 @@ class Placer:
         self._room_bytes -= taken
         return content
 
-    def put(self, content: Content, at: int, name: str, executable: bool, ways: Ways | None) -> None:
+    def put(self, content: InputContent, at: int, name: str, executable: bool, ways: Ways | None) -> None:
         """Make it as `name` in the folder `at`, where nothing of that name is. `executable`: a file gets the right to
-        be executed, whatever the file it is made from has. OSError, Changed."""
+        be executed, whatever the file it is made from has. OSError, InputChanged."""
         if not content.is_folder:
             item = content.items[0]
             self._copy(item, at, name, executable or item.executable, ways)
@@ -137,7 +137,7 @@ class Placer:
                 return Path(os.readlink(at)).joinpath(*parts[done:])
         return at
 
-    def _content(self, target: Path) -> Content | None:
+    def _content(self, target: Path) -> InputContent | None:
         key = str(target)
         if key not in self._contents:
             real = self.lead(target)
@@ -145,7 +145,7 @@ class Placer:
             self._contents[key] = self._look(str(real), ours=real == target)
         return self._contents[key]
 
-    def _look(self, path: str, *, ours: bool) -> Content | None:
+    def _look(self, path: str, *, ours: bool) -> InputContent | None:
         """Return what there is; None: more than may be copied. `ours`: the folder and its links were made by us."""
         fd = self._open(path)
         try:
@@ -189,7 +189,7 @@ class Placer:
                 elif entry.is_file(follow_symlinks=False):
                     yield _item(own, there, entry.stat(follow_symlinks=False))
 
-    def _can_clone(self, content: Content, at: int) -> bool:
+    def _can_clone(self, content: InputContent, at: int) -> bool:
         """True if the file system shares content between the place of the input's files and the folder `at`."""
         item = max(content.items, key=lambda each: each.size_bytes, default=None)
         if item is None or not item.size_bytes:
@@ -204,7 +204,7 @@ class Placer:
         return self._clones[pair]
 
     def _open(self, path: str) -> int:
-        """Open a file or folder for reading; no link is followed but those of the data directory's own path. Changed;
+        """Open a file or folder for reading; no link is followed but those of the data directory's own path. InputChanged;
         OSError names the path."""
         target = Path(path)
         try:
@@ -214,7 +214,7 @@ class Placer:
                 for folder in target.parents:
                     if folder.exists() and folder.samefile(self._root):
                         return _open_below(self._root, target.relative_to(folder).parts)
-                raise Changed from None
+                raise InputChanged from None
             raise OSError(fault.errno, fault.strerror, path) from None
 
     def _copy(self, item: Item, at: int, name: str, executable: bool, ways: Ways | None) -> None:
@@ -245,15 +245,15 @@ class Placer:
 
     @contextmanager
     def _source(self, item: Item) -> Iterator[int]:
-        """A descriptor of a file. Changed, when it is opened or after it was read, if it is not what was looked at."""
+        """A descriptor of a file. InputChanged, when it is opened or was read, if it is not what was looked at."""
         source = self._open(item.path)
         try:
             if not stat.S_ISREG(os.fstat(source).st_mode):
-                raise Changed
+                raise InputChanged
             yield source
             after = os.fstat(source)
             if (after.st_size, after.st_mtime_ns) != (item.size_bytes, item.mtime_ns):
-                raise Changed
+                raise InputChanged
         finally:
             os.close(source)
 
@@ -280,9 +280,9 @@ def _write(fd: int, data: bytes) -> None:
         data = data[os.write(fd, data) :]
 
 
-def _summed(is_folder: bool, folders: list[tuple[str, ...]], items: list[Item]) -> Content:
+def _summed(is_folder: bool, folders: list[tuple[str, ...]], items: list[Item]) -> InputContent:
     copied = sum(max(item.size_bytes, LEAST_BYTES) for item in items) + len(folders) * LEAST_BYTES
-    return Content(is_folder, folders, items, copied, (len(items) + len(folders)) * LEAST_BYTES)
+    return InputContent(is_folder, folders, items, copied, (len(items) + len(folders)) * LEAST_BYTES)
 
 
 def _open_below(root: Path, parts: Sequence[str]) -> int:
