@@ -204,8 +204,8 @@ class Placer:
         return self._clones[pair]
 
     def _open(self, path: str) -> int:
-        """Open a file or folder for reading; no link is followed but those of the data directory's own path. InputChanged;
-        OSError names the path."""
+        """Open a file or folder for reading; no link is followed but those of the data directory's own path. OSError
+        names the path, InputChanged."""
         target = Path(path)
         try:
             return _open_below(Path("/"), target.parts[1:])
