@@ -518,7 +518,7 @@ def test_a_file_that_is_written_while_it_is_copied_is_no_input(tmp_path: Path) -
     content = placer.copies(at, file)
     assert content is not None
     file.write_bytes(b"y" * 101)
-    with pytest.raises(placing.Changed):
+    with pytest.raises(placing.InputChanged):
         placer.put(content, at, "copy", False, None)
     os.close(at)
 
