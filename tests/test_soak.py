@@ -85,9 +85,14 @@ def test_an_interrupt_ends_the_part_at_hand_and_tells_what_was_run(
         os.kill(os.getpid(), signal.SIGINT)
 
     thread = threading.Thread(target=interrupt)
-    thread.start()
-    assert soak.main(["--seed", "17", "fine", "long"]) == 130
-    thread.join()
+    # In the background a shell ignores SIGINT, and children inherit that.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        thread.start()
+        assert soak.main(["--seed", "17", "fine", "long"]) == 130
+    finally:
+        thread.join()
+        signal.signal(signal.SIGINT, before)
     assert (room / "ended").exists() and "fine" in capsys.readouterr().out.splitlines()[-1]
 
 
