@@ -51,37 +51,45 @@ def begin() -> None:
 
 
 def carry_out(index: int) -> None:
+    """Do the calls of a job. Its result file is there once it is whole: a call that ends the process leaves none."""
+    # A call may go to another folder.
+    path = os.path.abspath(f"{RESULT}{index}")
+    with open(f"{path}.new", "wb") as out:
+        write_outcomes(index, out)
+    os.replace(f"{path}.new", path)
+
+
+def write_outcomes(index: int, out: "BinaryIO") -> None:
     import time
 
     function, calls = parts_of(index)
-    with open(f"{RESULT}{index}", "wb") as out:
-        call, fault = loaded.get(function) or load(function)
+    call, fault = loaded.get(function) or load(function)
+    try:
+        if call is None:
+            raise fault or LookupError("no function")
+        pairs = unpacked(calls)
+    except BaseException as error:
+        if error is not fault:
+            error.add_note(UNPACKED)
+        put(out, *told(error))
+        return
+    began_s = time.monotonic()
+    for arguments, keywords in pairs:
         try:
-            if call is None:
-                raise fault or LookupError("no function")
-            pairs = unpacked(calls)
+            value = call(*arguments, **keywords)
         except BaseException as error:
-            if error is not fault:
-                error.add_note(UNPACKED)
+            # Whoever reads the results stops here, too.
             put(out, *told(error))
-            return
-        began_s = time.monotonic()
-        for arguments, keywords in pairs:
-            try:
-                value = call(*arguments, **keywords)
-            except BaseException as error:
-                # Whoever reads the results stops here, too.
-                put(out, *told(error))
-                break
-            try:
-                data = packed(value)
-            except Exception as error:
-                what = getattr(call, "__name__", repr(call))
-                text = f"{what} returned a {type(value).__qualname__} that cannot be pickled ({error!r})"
-                put(out, UNTOLD, traced(error), f"{text}; let it return plain data".encode())
-                break
-            put(out, VALUE, "", data)
-        put(out, SPENT, repr(time.monotonic() - began_s), b"")
+            break
+        try:
+            data = packed(value)
+        except Exception as error:
+            what = getattr(call, "__name__", repr(call))
+            text = f"{what} returned a {type(value).__qualname__} that cannot be pickled ({error!r})"
+            put(out, UNTOLD, traced(error), f"{text}; let it return plain data".encode())
+            break
+        put(out, VALUE, "", data)
+    put(out, SPENT, repr(time.monotonic() - began_s), b"")
 
 
 def unpacked(calls: bytes) -> "list[tuple[Any, Any]]":
