@@ -1,9 +1,9 @@
 """`make soak`: the long runs that the gate has no time for, under fresh seeds.
 
 It goes on past a failure, prints a table (part, passed, failed, seconds) with the command that repeats each failure,
-and ends with 1 if any part failed or was cut short. `make soak PARTS="real torture" MINUTES=30 SEED=17` runs two parts,
-for half an hour at most, under the seed that it named before. A seed that fails becomes a written one in `make test`,
-with its mend.
+and ends with 1 if any part failed or was cut short; an interrupt ends the part at hand, and the run with 130.
+`make soak PARTS="real torture" MINUTES=30 SEED=17` runs two parts, for half an hour at most, under the seed that it
+named before. A seed that fails becomes a written one in `make test`, with its mend.
 """
 
 from __future__ import annotations

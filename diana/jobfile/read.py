@@ -166,7 +166,7 @@ def _toml_place(error: str, text: str) -> str:
 
 
 _RESPELT_JSON = re.compile(r"[0-9][.eE]|-0")
-"""What a number has that Python writes otherwise; whole ones have one spelling."""
+"""Marks in a number that Python writes otherwise; whole ones have one spelling."""
 
 
 def _json(text: str, source: str) -> Any:

@@ -42,7 +42,7 @@ def said(site: Site, folder: Path, verb: str, *words: str, stdin: str = "") -> t
 
 
 def printed(site: Site, folder: Path, *words: str, stdin: str = "") -> tuple[list[str], str]:
-    """What the jobs of a group printed, by index, and what was said at its submission."""
+    """Return the logs of a group's jobs, by index, and the words at its submission."""
     code, out, err = said(site, folder, "submit", "--parsable", "--wait", *words, stdin=stdin)
     assert code == 0, err
     (group,) = out.split()

@@ -1,4 +1,4 @@
-"""What a job gets is what its author wrote: values with their spelling in every notation, and the shell's braces."""
+"""A job gets what its author wrote: values with their spelling in every notation, and the shell's braces."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def column(text: str, format: str = "toml", options: Mapping[str, str] | None = 
 
 
 def ran(text: str, format: str = "toml") -> list[str]:
-    """What each job prints, run as a site runs it."""
+    """Return the output of each job, run as a site runs it."""
     parsed = parse(text, format)
     parameters = Parameters(parsed.spec.sweep)
     out = []

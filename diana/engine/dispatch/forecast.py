@@ -10,6 +10,7 @@ from diana.engine.dispatch import capacity, licences, maintenance
 from diana.engine.dispatch.capacity import PromisedCapacity
 from diana.engine.dispatch.predictions import Predictions
 from diana.engine.journal.state import CustodyKey
+from diana.engine.messages.binding import Reserve
 from diana.engine.messages.messages import ComingRoom, QuoteRequest
 from diana.engine.queue.entries import QueueEntry
 from diana.engine.queue.queues import Prospect, QueuePlace
@@ -228,8 +229,8 @@ def guessed_s(core: Context, asked: QuoteRequest) -> float:
     return (asked.work_s or settings.default_work_s) / settings.speed
 
 
-def holds_s(asked: QuoteRequest, run_s: float) -> float:
-    """Return how long before a window such jobs begin at the latest, which run `run_s`."""
+def holds_s(asked: QuoteRequest | Reserve, run_s: float) -> float:
+    """Return how many seconds before a window these jobs begin at the latest. `run_s`: the run time of one."""
     takes_s = asked.time_limit_s or run_s
     return min(takes_s, asked.begins_before_s or takes_s)
 

@@ -114,8 +114,8 @@ def begins_before_s(spec: GroupSpec) -> float:
 
 
 def open_s(core: Context, holds_s: float) -> float:
-    """Return for how many seconds from now jobs may begin here that begin so long before a window at the latest. inf:
-    none is planned; negative: none begins any more."""
+    """Return for how many seconds from now jobs may begin here that do not begin later than `holds_s` before a window.
+    inf: no window is planned; negative: none begins before it any more."""
     if not core.calendar.ahead():
         return inf
     return core.calendar.last_of(core.workers.names) - core.now - holds_s

@@ -297,8 +297,7 @@ def _due(core: Context, one: Reserved, entry: QueueEntry, slots: Slots, ahead: h
     too."""
     peer = core.view.peers.get(one.origin)
     # Nothing is called for that would have to wait here for the end of a window.
-    asked = _like(one.told)
-    open_s = maintenance.open_s(core, forecast.holds_s(asked, entry.run_s))
+    open_s = maintenance.open_s(core, forecast.holds_s(one.told, entry.run_s))
     if open_s < 0:
         return _Due(0, REST_S)
     until_s = min(open_s, horizon.seconds(one.told.stage_s, (peer.rtt_s or 0.0) if peer is not None else 0.0))
@@ -315,6 +314,7 @@ def _due(core: Context, one: Reserved, entry: QueueEntry, slots: Slots, ahead: h
         if drains_s > open_s or not horizon.is_worth_a_place(drains_s, core.now - one.told.submitted_s):
             return _Due(0, max(SOON_S, drains_s - until_s))
         jobs = 1
+    asked = _like(one.told)
     if not jobs or capacity.rejection(core, asked, for_peer=one.origin != core.site):
         return _Due(0, max(SOON_S, slots.starts_s(entry.processors, ahead.work_s) - until_s), fits=False)
     jobs = min(one.callable(), max(jobs, horizon.chunk(one.told.share, WHOLE)))

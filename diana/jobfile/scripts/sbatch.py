@@ -94,7 +94,7 @@ _PATTERN = {
     "%%": "%",
 }
 _UNKNOWN_YET = {"%N": "node", "%u": "user"}
-"""What is not known when a job is submitted, and the words that stand for it."""
+"""Patterns for what is not known when a job is submitted, and the words that stand for it."""
 _NULL = "/dev/null"
 _GROUP = re.compile(r"[A-Za-z0-9][\w.-]*-\d+\Z", re.ASCII)
 _LEAST_PREFIX = 5
@@ -102,7 +102,7 @@ _LEAST_PREFIX = 5
 
 
 class _Component:
-    """What a component, or the only one, needs; None: not said."""
+    """The needs of a component, or of the only one; None: not said."""
 
     def __init__(self) -> None:
         self.tasks: int | None = None
@@ -153,7 +153,7 @@ class Sbatch:
         self.there = False
         self._passed_over: dict[str, int] = {}
         self._files: dict[str, _Written] = {}
-        """Of `stdout` and `stderr`."""
+        """Key (`stdout`, `stderr`) -> its file."""
         self._signal: _Written | None = None
         self._line = 0
         self._now = _Component()
@@ -229,7 +229,7 @@ class Sbatch:
         return [{"cpus": each.ntasks * each.cpus, "gpus": each.gpus} for each in every]
 
     def _complete_resources(self) -> None:
-        """Of a job of several components: the limits that all of them share."""
+        """Add the needs of all tasks; of several components, the limits that all of them share."""
         every = [*self._before, self._now]
         memory = {each.memory for each in every}
         if len(memory) > 1:

@@ -15,7 +15,7 @@ _MOST_TOLD = 8
 
 
 class SlurmLines(NamedTuple):
-    """What a script's `#SBATCH` lines say that the spec does not."""
+    """The words of a script's `#SBATCH` lines that the spec does not hold."""
 
     name: str = ""
     """Name of the job by Slurm's rule: that of the file, if no other is given."""

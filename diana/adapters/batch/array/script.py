@@ -31,9 +31,9 @@ _OWN_WORDS = frozenset(
 )
 """Variables that `jobfile/scripts/variables.py` sets for scripts that know Slurm, and of which Slurm knows better."""
 _OF_MEMORY = frozenset({"SLURM_MEM_PER_CPU", "SLURM_MEM_PER_NODE", "SLURM_MEM_PER_GPU"})
-"""Of these, too; and its programs refuse to start where two of them are set."""
+"""Variables among these, too; and its programs refuse to start where two of them are set."""
 _OF_TASKS = frozenset({"SLURM_NTASKS", "SLURM_NPROCS", "SLURM_TASKS_PER_NODE", "SLURM_CPUS_PER_TASK"})
-"""Of these where it was told that a job is one of MPI; else a task of ours is a whole job to it."""
+"""Variables among these where it was told that a job is one of MPI; else a task of ours is a whole job to it."""
 END_OF_FILE = "."
 """Last line of an end: a file without it is still being written."""
 
