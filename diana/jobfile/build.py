@@ -29,6 +29,7 @@ from diana.jobfile.units import duration_s, size_bytes, split_command
 from diana.jobfile.urls import check_output_url, default_path, url_input
 from diana.model.ids import site_id
 from diana.model.job.checkpoint import FOLDER, LEAST_EVERY_S, MOST_PATHS, MOST_WAIT_S
+from diana.model.job.grace import LEAST_GRACE_S, MOST_GRACE_S
 from diana.model.job.licences import check as check_licences
 from diana.model.job.patterns import is_found
 from diana.model.job.spec import (
@@ -128,6 +129,7 @@ def build_spec(
         division=group.division,
         bind=group.bind,
         log_limit_bytes=_unit(size_bytes, group.log_limit, "group.log_limit"),
+        grace_s=_grace(group.grace),
         components=tuple(
             msgspec.structs.replace(each, argv=names.words(each.argv, f"components[{at}].command"))
             for at, each in enumerate(components(raw))
@@ -317,6 +319,13 @@ def _unit(read: Callable[[Any], N], value: str | float, key: str) -> N:
         return read(value)
     except ValueError as error:
         raise ValueError(f"{key}: {error}") from None
+
+
+def _grace(value: str | float) -> float:
+    grace_s = _unit(duration_s, value, "group.grace")
+    if not LEAST_GRACE_S <= grace_s <= MOST_GRACE_S:
+        raise ValueError(f"group.grace: {value!r}: want {LEAST_GRACE_S:g} s to {MOST_GRACE_S:g} s")
+    return grace_s
 
 
 def _inputs(raw: list[str | RawInput], files: Mapping[str, SentFile], names: AllowedNames) -> tuple[InputFile, ...]:

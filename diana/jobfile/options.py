@@ -32,6 +32,7 @@ SHORT = {
     "stdout": "group.stdout",
     "stderr": "group.stderr",
     "log_limit": "group.log_limit",
+    "grace": "group.grace",
     "array": "sweep.array",
     "from": "sweep.from",
     "cpus": "resources.cpus",

@@ -144,6 +144,13 @@ class RawGroup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     log_limit: Annotated[Size, Meta(description="Log bytes kept per job, half of its beginning, half of its end.")] = (
         "1M"
     )
+    grace: Annotated[
+        Duration,
+        Meta(
+            description="Time between SIGTERM and SIGKILL of a job that is cancelled or comes to its time limit, 1 s to"
+            " a day; a site may allow less."
+        ),
+    ] = "5s"
 
 
 _MEMORY = (

@@ -24,6 +24,7 @@ KEYS = {
     "on_site_lost": "group.on_site_lost",
     "class": "group.class",
     "log_limit": "group.log_limit",
+    "grace": "group.grace",
     "max_subgroup": "group.max_subgroup",
     "division": "group.division",
     "work": "resources.work",

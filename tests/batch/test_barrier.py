@@ -19,15 +19,22 @@ from diana.adapters.batch.array.folder import CANCELLED, RECALLED, ArrayFolder
 from diana.adapters.batch.array.live import LiveArray
 from diana.adapters.batch.array.script import Dialect, Surroundings, script
 from diana.adapters.batch.book import Book
-from diana.adapters.batch.orders import together
+from diana.adapters.batch.orders import Orders, together
 from diana.adapters.batch.settings import ClusterSettings
-from diana.adapters.batch.systems.system import Fate, Seen, Stage
+from diana.adapters.batch.systems.system import ClusterCapacity, Fate, Seen, Stage
+from diana.adapters.lrm.plans import Plans
+from diana.adapters.lrm.prepare import Preparer
+from diana.adapters.lrm.runas.accounts import Accounts
+from diana.adapters.lrm.software import NONE
 from diana.adapters.lrm.spawner.identity import wall_s
 from diana.adapters.lrm.spawner.protocol import Order
 from diana.engine.journal.effects import Start
 from diana.model.facts import Outcome
+from diana.model.ids import SiteId
 from diana.model.indexset import IndexSet
-from diana.model.job.spec import GroupSpec
+from diana.model.job.grace import GRACE_S
+from diana.model.job.spec import GroupSpec, Resources
+from diana.model.layout import DataDir
 from tests.batch.test_book_searched import PART, Rough, order
 from tests.batch.test_gates_kept import outcomes
 from tests.batch.test_rows import book
@@ -275,6 +282,30 @@ def test_the_batch_systems_time_limit_leaves_room_for_the_wait(tmp_path: Path, m
         monkeypatch.setattr(at._system, "submit", lambda array: asked.append(array.time_limit_s) or "1")
         list(at.submit())
     assert len(asked) == 1 and 60.0 + MANY_S - 60.0 < asked[0] <= 60.0 + MANY_S
+
+
+def test_a_task_has_the_grace_of_its_order_and_the_batch_systems_time_limit_leaves_room_for_it(tmp_path: Path) -> None:
+    given = msgspec.structs.replace(order([0]), time_limit_s=60.0, grace_s=90.0)
+    assert " timeout -k 90 60 " in script(given, str(tmp_path), str(tmp_path), AROUND).replace("(exec", "")
+    asked: list[float] = []
+    with book(tmp_path) as at:
+        at.give(given)
+        at._system.submit = lambda array: asked.append(array.time_limit_s) or "1"  # type: ignore[method-assign]
+        list(at.submit())
+    assert asked == [60.0 + 90.0 - GRACE_S]
+
+
+def test_a_task_whose_time_limit_and_grace_are_more_than_the_cluster_allows_is_refused(tmp_path: Path) -> None:
+    preparer = Preparer(DataDir(tmp_path), SiteId("alpha"), Accounts({}), most_grace_s=65.0)
+    orders = Orders(Plans(DataDir(tmp_path), NONE), preparer, "c")
+    spec = GroupSpec(argv=("x",), resources=Resources(time_limit_s=60.0), grace_s=3600.0)
+    start = Start(worker="c", session=1, subgroup=PART, epoch=1, owner="u@vo", spec=spec, indices=IndexSet.span(0, 1))
+    (given,), none = orders.of(start, [0], ClusterCapacity(version="1", slots=1, time_limit_s=120.0))
+    assert (given.grace_s, none) == (65.0, [])
+    none, (refused,) = orders.of(start, [0], ClusterCapacity(version="1", slots=1, time_limit_s=100.0))
+    assert none == [] and refused.text.endswith(
+        "on cluster c a job has at most 100 s, its time limit is 60 s with 60 s of grace more"
+    )
 
 
 def test_orders_of_one_part_with_other_deadlines_are_other_arrays() -> None:

@@ -27,6 +27,7 @@ from diana.engine.journal.events import AtBarrier, Event, JobsEnded, LrmLost, Lr
 from diana.model.facts import Outcome
 from diana.model.ids import SiteId, SubgroupId
 from diana.model.indexset import IndexSet
+from diana.model.job.grace import SITE_GRACE_S
 from diana.model.job.spec import Axis, CheckpointSpec, GroupSpec, Sweep
 from diana.model.kept_log import LiveLog
 from diana.model.layout import DataDir
@@ -306,8 +307,9 @@ class RealSite(LrmSite):
     gpus: tuple[str, ...] = ()
     """Names of its devices."""
 
-    def __init__(self, root: Path, slots: int = 2, gpus: int = 0) -> None:
+    def __init__(self, root: Path, slots: int = 2, gpus: int = 0, most_grace_s: float = SITE_GRACE_S) -> None:
         self.data = DataDir(root)
+        self.most_grace_s = most_grace_s
         for folder in (self.data.spawner, self.data.logs_root, root / "slots", root / "jobs"):
             folder.mkdir(parents=True, exist_ok=True)
         self.slots = slots
@@ -316,7 +318,15 @@ class RealSite(LrmSite):
         self.lrm = self._new()
 
     def _new(self) -> LocalLrm:
-        return LocalLrm(self.data, ALPHA, self.slots, self.events.append, time.monotonic, gpus=self.gpus)
+        return LocalLrm(
+            self.data,
+            ALPHA,
+            self.slots,
+            self.events.append,
+            time.monotonic,
+            gpus=self.gpus,
+            most_grace_s=self.most_grace_s,
+        )
 
     async def up(self) -> None:
         LocalLrm.launch(self.data)

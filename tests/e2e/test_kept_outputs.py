@@ -3,6 +3,7 @@ the place of what was there before."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -46,6 +47,20 @@ def test_what_a_job_left_at_its_time_limit_comes_home(alpha: Site, tmp_path: Pat
     group = submitted(alpha, "--time", "2s", "--collect", "c", "--", "sh", "-c", script, code=1)
     assert fetched(alpha, group, tmp_path) == {"0/c": "saved\n"}
     assert as_json(alpha, "results", group)["outcome"] == "TIMED_OUT"
+
+
+def test_what_a_job_writes_in_the_grace_it_asked_for_comes_home_when_it_is_cancelled(
+    alpha: Site, tmp_path: Path
+) -> None:
+    script = f'trap "sleep 6; echo saved > c; exit 1" TERM; touch {tmp_path}/begun; while :; do sleep .2; done'
+    group = diana(alpha, "submit", "--parsable", "--grace", "1m", "--collect", "c", "--", "sh", "-c", script).strip()
+    by_s = time.monotonic() + 60.0
+    while not (tmp_path / "begun").exists():
+        assert time.monotonic() < by_s
+        time.sleep(0.05)
+    diana(alpha, "cancel", group)
+    diana(alpha, "wait", group, code=1)
+    assert fetched(alpha, group, tmp_path / "got") == {"0/c": "saved\n"}
 
 
 def test_a_retry_replaces_what_the_first_attempt_left(alpha: Site, tmp_path: Path) -> None:

@@ -48,6 +48,8 @@ LINES: list[tuple[str, str]] = [
         OK + "preemptible = true\n[[components]]\ncount = 2",
         "job: group.preemptible: gangs are not ended for others; leave it out beside components",
     ),
+    (OK + "grace = '0s'", "job: group.grace: '0s': want 1 s to 86400 s"),
+    (OK + "grace = '2d'", "job: group.grace: '2d': want 1 s to 86400 s"),
     (OK + "container = ' a'", "job: group.container: ' a': want a name of at most 200 printable characters"),
     (OK + "container = '-v'", "job: group.container: '-v': want a name of at most 200 printable characters"),
     (OK + "modules = 'gcc'", "job: group.modules: want a list, got the text 'gcc'"),

@@ -21,7 +21,7 @@ from diana.adapters.batch.array.folder import CANCELLED, GIVEN_UP, RECALLED, Arr
 from diana.adapters.batch.array.judging import Judge
 from diana.adapters.batch.array.live import LiveArray, SubmittedPart
 from diana.adapters.batch.array.rows import open_rows
-from diana.adapters.batch.array.script import Surroundings
+from diana.adapters.batch.array.script import Surroundings, longer_grace_s
 from diana.adapters.batch.asking import Asking
 from diana.adapters.batch.ledger import Ledger, closing_on_fault
 from diana.adapters.batch.portions import NO_LIMIT, Limit, portion
@@ -303,8 +303,7 @@ class Book:
                 tasks=part.tasks,
                 processors=array.processors,
                 memory_bytes=order.memory_bytes,
-                # The batch system counts from when it starts the script, the script from when the command begins.
-                time_limit_s=order.time_limit_s + hold_s(order) if order.time_limit_s else 0.0,
+                time_limit_s=_limit_s(order),
                 gpus=order.gpus,
                 at_once=at_once,
                 licences=self._settings.licences_there(order.licences),
@@ -508,3 +507,11 @@ class Book:
             if each := self._arrays.get(number):
                 self.rows.publish(each.token, each.order)
             self._unmade.remove(number)
+
+
+def _limit_s(order: Order) -> float:
+    """Return the time limit of tasks: the batch system counts from when it starts the script, the script from when the
+    command begins."""
+    if not order.time_limit_s:
+        return 0.0
+    return order.time_limit_s + hold_s(order) + longer_grace_s(order.grace_s)

@@ -40,6 +40,7 @@ from diana.engine.journal.effects import Go, KillRuns, RecallRuns, RenewLease, S
 from diana.engine.journal.events import JobsEnded, LrmLost, LrmReady, LrmSized, Run, RunsSeen, StepsReported
 from diana.errors import DianaError, StoreFailed
 from diana.model.ids import SiteId, SubgroupId
+from diana.model.job.grace import SITE_GRACE_S
 from diana.model.job.software import BARRIER, CHECKPOINT, FOUND
 from diana.model.kept_log import UNKNOWN, LiveLog
 from diana.model.layout import DataDir
@@ -85,6 +86,7 @@ class ClusterLrm:
         before: Callable[[], str] = lambda: "",
         keep_failed_s: float = KEEP_FAILED_S,
         copy_bytes: int = COPY_BYTES,
+        most_grace_s: float = SITE_GRACE_S,
     ) -> None:
         """`software`: what the site offers; the cluster's settings may say otherwise for it. `before`: the `identity`
         under which it was ready when it was given what the site's journal shows there; empty: nothing is."""
@@ -99,7 +101,8 @@ class ClusterLrm:
         self._before = before
         nobody = Accounts({})
         self._software = software
-        self._orders = Orders(Plans(data, settings.offers(software)), Preparer(data, site, nobody, copy_bytes), name)
+        preparer = Preparer(data, site, nobody, copy_bytes, most_grace_s)
+        self._orders = Orders(Plans(data, settings.offers(software)), preparer, name)
         segments = LogSegments(data.logs_root, name, leader=leader)
         collector = OutputCollector(data, site, nobody.release, KeptFolders(data, keep_failed_s))
         self._ending = Ending(site, name, segments, collector, clock)

@@ -6,7 +6,7 @@ import logging
 
 from msgspec.structs import replace
 
-from diana.adapters.batch.array.script import varies
+from diana.adapters.batch.array.script import longer_grace_s, varies
 from diana.adapters.batch.systems.system import ClusterCapacity
 from diana.adapters.lrm.plans import Plans
 from diana.adapters.lrm.prepare import PreparedOrder, Preparer, Unready
@@ -39,10 +39,12 @@ class Orders:
         try:
             if why := self._too_much(start, has):
                 raise ValueError(why)
-            renderer = self._plans.renderer(start)
+            renderer, grace_s = self._plans.renderer(start), self._preparer.grace_s(start.spec)
             if not self._plans.needs_disk(start):
                 name = (start.subgroup, start.epoch)
-                whole = renderer.order(*name, indices, attempts, directory=start.directory, lease=start.lease)
+                whole = renderer.order(
+                    *name, indices, attempts, directory=start.directory, lease=start.lease, grace_s=grace_s
+                )
                 if not varies(whole):
                     return [_part(whole, at, most) for at in range(0, len(indices), most)], []
         except (ValueError, LookupError) as fault:
@@ -87,8 +89,11 @@ class Orders:
         for name, count in wants.licences:
             if there.get(name, 0) < count:
                 return f"{where} there are {there.get(name, 0)} licences of {name}, it wants {count}"
-        if 0 < has.time_limit_s < wants.time_limit_s:
-            return f"{where} a job has at most {has.time_limit_s:g} s, its time limit is {wants.time_limit_s:g} s"
+        longer_s = longer_grace_s(self._preparer.grace_s(start.spec))
+        if 0 < has.time_limit_s < wants.time_limit_s + longer_s:
+            with_grace = f" with {longer_s:g} s of grace more" if longer_s else ""
+            limit = f"its time limit is {wants.time_limit_s:g} s{with_grace}"
+            return f"{where} a job has at most {has.time_limit_s:g} s, {limit}"
         return ""
 
 

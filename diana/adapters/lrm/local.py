@@ -55,6 +55,7 @@ from diana.engine.journal.events import AtBarrier, JobsEnded, LrmLost, LrmReady,
 from diana.errors import DianaError
 from diana.model.ids import MAIN_MACHINE, SiteId, SubgroupId
 from diana.model.job import gang
+from diana.model.job.grace import SITE_GRACE_S
 from diana.model.job.software import BARRIER, CHECKPOINT, FOUND, SPARES, made_ready
 from diana.model.kept_log import RUNS, UNKNOWN, LiveLog
 from diana.model.layout import DataDir
@@ -104,10 +105,11 @@ class LocalLrm:
         pins: bool = False,
         keep_failed_s: float = KEEP_FAILED_S,
         copy_bytes: int = COPY_BYTES,
+        most_grace_s: float = SITE_GRACE_S,
     ) -> None:
         """`gpus`: devices of this machine that jobs are given, as CUDA names them. `pins`: a job runs on the processors
         of its slots alone. `keep_failed_s`: as `KeptFolders` takes it. `copy_bytes`: most bytes of one job's inputs
-        that are copied."""
+        that are copied. `most_grace_s`: as `Preparer` takes it."""
         # Jobs run elsewhere than this process: the paths they are told must be absolute.
         self._data = data = DataDir(data.root.resolve())
         self._site = site
@@ -120,7 +122,7 @@ class LocalLrm:
         self._term = self._greeted = term
         self._plans = Plans(data, software)
         self._accounts = accounts or Accounts({})
-        self._preparer = Preparer(data, site, self._accounts, copy_bytes)
+        self._preparer = Preparer(data, site, self._accounts, copy_bytes, most_grace_s)
         self._folders = KeptFolders(data, keep_failed_s)
         self._collector = OutputCollector(data, site, self._accounts.release, self._folders)
         # One thread, so that orders keep their order; outputs of large batches must not hold them up.
@@ -278,9 +280,15 @@ class LocalLrm:
             return
         try:
             renderer = self._plans.renderer(order)
+            grace_s = self._preparer.grace_s(order.spec)
             parts = [
                 renderer.order(
-                    *name, fresh[at : at + _ORDER_JOBS], attempts, directory=order.directory, lease=order.lease
+                    *name,
+                    fresh[at : at + _ORDER_JOBS],
+                    attempts,
+                    directory=order.directory,
+                    grace_s=grace_s,
+                    lease=order.lease,
                 )
                 for at in range(0, len(fresh), _ORDER_JOBS)
             ]

@@ -26,8 +26,9 @@ from diana.engine.journal.effects import Start
 from diana.model.facts import Outcome
 from diana.model.ids import SiteId, SubgroupId, group_of, job_id
 from diana.model.job.checkpoint import SavedFile, SavedJob
+from diana.model.job.grace import LEAST_GRACE_S, SITE_GRACE_S
 from diana.model.job.output_names import parts_below
-from diana.model.job.spec import build_path
+from diana.model.job.spec import GroupSpec, build_path
 from diana.model.job.urls import link_name
 from diana.model.layout import DataDir
 
@@ -73,13 +74,25 @@ _OUTCOMES = {_NoInput: Outcome.STAGING_FAILED, _NotSaved: Outcome.UNRESTORED}
 
 
 class Preparer:
-    def __init__(self, data: DataDir, site: SiteId, accounts: Accounts, copy_bytes: int = COPY_BYTES) -> None:
-        """`copy_bytes`: most bytes of one job's inputs that are copied."""
+    def __init__(
+        self,
+        data: DataDir,
+        site: SiteId,
+        accounts: Accounts,
+        copy_bytes: int = COPY_BYTES,
+        most_grace_s: float = SITE_GRACE_S,
+    ) -> None:
+        """`copy_bytes`: most bytes of one job's inputs that are copied. `most_grace_s`: most grace that jobs get."""
         self._data = data
         self._site = site
         self._accounts = accounts
         self._copy_bytes = copy_bytes
+        self._most_grace_s = most_grace_s
         self._ways_open = False
+
+    def grace_s(self, spec: GroupSpec) -> float:
+        """Return the grace that jobs have here. A peer's spec may say any number."""
+        return min(max(spec.grace_s, LEAST_GRACE_S), self._most_grace_s)
 
     def prepare(self, start: Start, renderer: Renderer, indices: list[int]) -> PreparedOrder:
         """Make directories for those of `indices` that can have one, and the order for them."""
@@ -132,6 +145,7 @@ class Preparer:
             program=program,
             account=account,
             lease=start.lease,
+            grace_s=self.grace_s(spec),
             saved=saved,
         )
         if mounted:

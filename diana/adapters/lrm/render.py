@@ -89,6 +89,7 @@ class Renderer:
         attempts: dict[int, int],
         *,
         directory: str,
+        grace_s: float,
         program: Sequence[str] = (),
         account: str = "",
         lease: str = "",
@@ -143,6 +144,7 @@ class Renderer:
             mpi=spec.mpi,
             reports=spec.reports,
             saves=own and spec.checkpoint is not None,
+            grace_s=grace_s,
             checkpoints=[_name(self._group, saved.get(index)) for index in indices] if saved else [],
         )
 

@@ -137,7 +137,8 @@ COMMANDS = {
     "cancel": Command(
         _cancel_options,
         _cancel,
-        "Jobs that run get TERM, some seconds, then KILL. Groups that wait for a cancelled one are held until it is\n"
+        "Jobs that run get SIGTERM and, when their grace is over (`grace` of the job file: 5 s, if it says nothing),\n"
+        "SIGKILL; outputs that are there by then come home. Groups that wait for a cancelled one are held until it is\n"
         "retried, unless --dependents cancels them too.",
         """
 diana cancel alpha-12

@@ -45,6 +45,7 @@ OPTIONS = (
     "collect",
     "to",
     "log_limit",
+    "grace",
     "on_crash",
     "on_site_lost",
     "preemptible",
@@ -127,6 +128,9 @@ def _add_job(parser: argparse.ArgumentParser) -> None:
     )
     over.add_argument(
         "--log-limit", metavar="SIZE", help="log kept per job, half of its beginning, half of its end: 64K, 10M"
+    )
+    over.add_argument(
+        "--grace", metavar="TIME", help="between SIGTERM and SIGKILL of a cancelled or late job: 90s, 5m (default: 5s)"
     )
     over.add_argument("--on-crash", choices=("hold", "rerun"), help="what becomes of a job whose machine crashed")
     over.add_argument("--on-site-lost", choices=("hold", "rerun"), help="what becomes of jobs at a site that is lost")

@@ -10,6 +10,7 @@ from typing import Literal
 
 import msgspec
 
+from diana.model.job.grace import GRACE_S
 from diana.model.job.patterns import is_found
 from diana.model.job.urls import is_url
 
@@ -259,6 +260,9 @@ class GroupSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     those that cannot start at once wait at the origin for their turn. Empty: as the origin's settings say."""
     log_limit_bytes: int = 1 << 20
     """Log bytes kept per job."""
+    grace_s: float = GRACE_S
+    """Seconds between SIGTERM and SIGKILL of a job that is cancelled, makes way or has come to its time limit; the site
+    may allow fewer. A site of an earlier release gives `GRACE_S`."""
     components: tuple[ComponentSpec, ...] = ()
     """Components of each job, which is a gang then; none: it is an ordinary one."""
     flexible: FlexibleSpec | None = None

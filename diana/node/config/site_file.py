@@ -24,6 +24,7 @@ from diana.adapters.lrm.software import Software, check
 from diana.adapters.staging.limits import StagingLimits
 from diana.bounds import MOST_TOML_BYTES, text_of, toml_of
 from diana.model.ids import SiteId, site_id
+from diana.model.job.grace import LEAST_GRACE_S, MOST_GRACE_S, SITE_GRACE_S
 from diana.model.job.urls import DEFAULT_ALLOWED, check_allowed
 from diana.model.layout import DataDir
 from diana.model.settings import MOST_BYTES_PER_S, Settings, following
@@ -114,6 +115,8 @@ class SiteConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Jobs run on the processors of their slots alone."""
     keep_failed_s: float = KEEP_FAILED_S
     """Seconds that directories of jobs stay of which an output is missing; 0: none stays."""
+    max_grace_s: float = SITE_GRACE_S
+    """Most seconds that a job has between SIGTERM and SIGKILL, whatever its job file asks for."""
     operators: tuple[str, ...] = ()
     """Local accounts that may act on every group here."""
     users: dict[str, str] = {}
@@ -444,6 +447,10 @@ def _check_names(values: dict[str, Any], name: str) -> None:
     keep_s = values.get("keep_failed_s", KEEP_FAILED_S)
     if not 0 <= keep_s <= MOST_KEEP_S:
         raise errors.UsageError(f"{name}:keep_failed_s: {keep_s:g} is out of range; want 0 to {MOST_KEEP_S:g}")
+    grace_s = values.get("max_grace_s", SITE_GRACE_S)
+    if not LEAST_GRACE_S <= grace_s <= MOST_GRACE_S:
+        want = f"{LEAST_GRACE_S:g} to {MOST_GRACE_S:g}"
+        raise errors.UsageError(f"{name}:max_grace_s: {grace_s:g} is out of range; want {want}")
     _check_run_as(values, name)
 
 

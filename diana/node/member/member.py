@@ -111,6 +111,7 @@ class MemberNode:
             pins=config.pin_cpus,
             keep_failed_s=config.keep_failed_s,
             copy_bytes=config.staging.copy_bytes,
+            most_grace_s=config.max_grace_s,
         )
         # Not the site's own name: what lies at the site is another place than here.
         self._here = SiteId(f"{config.site}.{config.machine}")

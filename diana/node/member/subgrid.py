@@ -86,6 +86,7 @@ class SubGrid:
             pins=config.pin_cpus,
             keep_failed_s=config.keep_failed_s,
             copy_bytes=config.staging.copy_bytes,
+            most_grace_s=config.max_grace_s,
         )
         self.lrm = SubGridLrm(
             paths,
@@ -134,6 +135,7 @@ class SubGrid:
             before=partial(self._holds_as, name),
             keep_failed_s=config.keep_failed_s,
             copy_bytes=config.staging.copy_bytes,
+            most_grace_s=config.max_grace_s,
         )
         self.clusters[name] = made
         return made

@@ -17,6 +17,7 @@ from diana.engine.journal.events import AtBarrier, JobsEnded, LrmLost, LrmReady,
 from diana.model.facts import Facts, JobError, Outcome, OutputFile
 from diana.model.ids import MAIN_MACHINE, GroupId, SiteId, group_of
 from diana.model.job.checkpoint import EXIT, folder_of
+from diana.model.job.grace import GRACE_S
 from diana.model.job.software import BARRIER, CHECKPOINT, FOUND, SPARES, lacking, made_ready
 from diana.model.job.spec import GroupSpec, Resources
 from diana.ports import Emit
@@ -36,8 +37,6 @@ RETELL_S = 30.0
 SPAWNER_RESTART_S = 1.0
 PORT = 29_500
 """Told as free to gangs; nothing listens in a simulation."""
-GRACE_S = 5.0
-"""Seconds from TERM to KILL of a job that runs when its lease is over."""
 NOT_FOUND_EXIT, TERM_EXIT, EXIT_UNKNOWN = 127, 143, -1
 """Exit codes of a job that could not be started, of one that was told to stop, and where nobody knows it."""
 

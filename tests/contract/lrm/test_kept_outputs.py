@@ -15,6 +15,7 @@ from diana.adapters.lrm import kept_folders as kept_folders_module
 from diana.engine.journal.events import JobsEnded
 from diana.model.facts import Outcome
 from diana.model.ids import group_of
+from diana.model.job.grace import GRACE_S
 from diana.model.job.output_names import OutputNames
 from diana.model.job.spec import Axis, GroupSpec, InputFile, Outputs, Resources, Sweep
 from tests.contract.lrm_builders import SUBGROUP, RealSite, Told, shell
@@ -42,6 +43,26 @@ def kept(site: RealSite, spec: GroupSpec) -> dict[str, str]:
                 assert file.name not in out
                 out[file.name] = (site.data.collected(SUBGROUP, 1) / file.name).read_text()
     return out
+
+
+async def ended_by_limit(site: RealSite, grace_s: float) -> tuple[Told, dict[str, str]]:
+    script = f'trap "sleep {GRACE_S + 1}; echo saved > c; exit 0" TERM; while :; do sleep .1; done'
+    spec = wants(script, "c", grace_s=grace_s, resources=Resources(time_limit_s=0.5))
+    return await one(site, spec), kept(site, spec)
+
+
+async def test_a_job_has_the_grace_that_its_user_asks_for(site: RealSite) -> None:
+    end, found = await ended_by_limit(site, 60.0)
+    assert (end.outcome, end.error) == (Outcome.TIMED_OUT, "")
+    assert found == {"0/c": "saved\n"}
+
+
+async def test_a_site_gives_no_more_grace_than_its_operator_says(tmp_path: Path) -> None:
+    site = RealSite(tmp_path / "data", most_grace_s=2.0)
+    await site.up()
+    end, found = await ended_by_limit(site, 60.0)
+    await site.down()
+    assert (end.outcome, found) == (Outcome.TIMED_OUT, {})
 
 
 async def one(site: RealSite, spec: GroupSpec, index: int = 0) -> Told:

@@ -16,14 +16,14 @@ from pathlib import Path
 import msgspec
 import pytest_asyncio
 
-from diana.adapters.lrm.spawner import runner
 from diana.adapters.lrm.spawner.claims import claimlog
 from diana.adapters.lrm.spawner.claims.records import Leased, Record
 from diana.engine.journal.effects import RenewLease, Start
 from diana.model.facts import Outcome
 from diana.model.ids import SiteId
 from diana.model.indexset import IndexSet
-from diana.model.job.spec import GroupSpec
+from diana.model.job.grace import GRACE_S
+from diana.model.job.spec import GroupSpec, Resources
 from diana.model.layout import DataDir
 from tests.contract.lrm_builders import SUBGROUP, RealSite, alive, shell
 from tests.contract.subgrid_builders import SubGridSite
@@ -121,6 +121,22 @@ async def test_a_successor_of_the_spawner_ends_what_runs_at_the_same_instant(sit
     assert end.outcome is Outcome.LEASE_OVER
 
 
+async def test_a_job_that_is_in_its_own_longer_grace_when_its_lease_ends_goes_with_that(
+    site: RealSite, tmp_path: Path
+) -> None:
+    """Its origin waits no longer than always before it begins the job elsewhere."""
+    lease(site, LEASE_S)
+    spec = marked(tmp_path, "trap '' TERM; while :; do sleep 600; done")
+    limit = Resources(time_limit_s=0.1)
+    start(site, msgspec.structs.replace(spec, grace_s=600.0, resources=limit), 0)
+    until_s = await running_under_lease(site, tmp_path / "0")
+    pid = await pid_of(site, tmp_path)
+    at_s = await died_s(site, pid)
+    assert until_s <= at_s and at_s < until_s + (GRACE_S + 2.0 if SOAK else ORIGIN_WAITS_S)
+    (end,) = await site.ended(1)
+    assert end.outcome is Outcome.TIMED_OUT
+
+
 async def test_a_successor_that_knows_of_no_lease_ends_what_ran_under_one_at_once(
     site: RealSite, tmp_path: Path
 ) -> None:
@@ -139,7 +155,7 @@ async def changed_behind_its_back(
 ) -> None:
     """The job would take its time at a TERM, less than the grace, which there is no more."""
     lease(site, 600.0)
-    late = f"sleep {runner.GRACE_S / 2}; touch {tmp_path}/late"
+    late = f"sleep {GRACE_S / 2}; touch {tmp_path}/late"
     start(site, marked(tmp_path, f"trap '{late}' TERM; sleep 600 & wait; wait; sleep 600"), 0)
     pid = await pid_of(site, tmp_path)
     await site.lrm.close()

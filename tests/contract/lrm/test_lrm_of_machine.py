@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from diana.adapters.lrm.spawner.runner import GRACE_S
 from diana.model.facts import Outcome
+from diana.model.job.grace import GRACE_S
 from diana.model.job.spec import Resources
 from tests.contract.lrm.test_lrm_conformance import TICK_S, TRUE, outcomes
 from tests.contract.lrm_builders import FOREVER, RealSite

@@ -49,6 +49,8 @@ _BAD = [
         'site = "alpha"\nvo = "lab"\nkeep_failed_s = -1',
         "site.toml:keep_failed_s: -1 is out of range; want 0 to 1e+09",
     ),
+    (_GOOD + "max_grace_s = 0", "site.toml:max_grace_s: 0 is out of range; want 1 to 86400"),
+    (_GOOD + "max_grace_s = nan", "site.toml:max_grace_s: nan is out of range; want 1 to 86400"),
     ("site = ?", "site.toml: not TOML: Invalid value (at line 1, column 8); mend that line"),
     ('vo = "lab"', 'site.toml:site: missing; add site = "NAME"'),
     ('site = "alpha"', 'site.toml:vo: missing; add vo = "NAME"'),
@@ -75,8 +77,8 @@ _BAD = [
     (
         _GOOD + "xyzzy = 4",
         "site.toml:xyzzy: unknown key; "
-        "known are advertise, clusters, gpus, keep_failed_s, listen, log_format, machine, maintenance, notify, "
-        "operators, peers, pin_cpus, role, root, root_jobs, run_as, run_as_program, settings, site, software, "
+        "known are advertise, clusters, gpus, keep_failed_s, listen, log_format, machine, maintenance, max_grace_s, "
+        "notify, operators, peers, pin_cpus, role, root, root_jobs, run_as, run_as_program, settings, site, software, "
         "staging, traces, trust, users, vo, web, witness, zeroconf",
     ),
     (

@@ -17,10 +17,9 @@ from diana.adapters.batch.array import barrier, saving
 from diana.adapters.lrm.spawner.processes import MARKER
 from diana.adapters.lrm.spawner.protocol import UNREADY_FILE, Order
 from diana.model.indexset import IndexSet
+from diana.model.job.grace import GRACE_S
 from diana.model.job.own_folder import HERE, SUBMIT_DIR
 
-GRACE_S = 5
-"""Seconds between TERM and KILL, as on the site's own machines."""
 LEASE_LOOK_S = 2
 _OWN_WORDS = frozenset(
     f"SLURM_{name}"
@@ -94,6 +93,11 @@ def script(order: Order, folder: str, jobs_folder: str, around: Surroundings, wa
 def _exit(said: Dialect) -> str:
     plain = 'exit "$1"'
     return f"case $1 in {'|'.join(map(str, said.reserved))}) exit 1;; esac; {plain}" if said.reserved else plain
+
+
+def longer_grace_s(grace_s: float) -> float:
+    """Return the seconds by which a grace is longer than what the limits of a batch system always leave room for."""
+    return max(0.0, grace_s - GRACE_S)
 
 
 def varies(order: Order) -> bool:
@@ -181,7 +185,7 @@ def _run(order: Order, folder: str) -> Iterable[str]:
     if order.stdouts or order.stderrs:
         yield 'for f in "$out" "$err"; do case $f in */*) mkdir -p "${f%/*}";; esac; done'
     streams = '</dev/null >>"${out:-$L}" 2>>"${err:-$L}"'
-    limit = f"timeout -k {GRACE_S} {order.time_limit_s:g} " if order.time_limit_s else ""
+    limit = f"timeout -k {order.grace_s:g} {order.time_limit_s:g} " if order.time_limit_s else ""
     limit += saving.before(order)
     yield from saving.watched(order)
     if order.lease:
@@ -206,7 +210,7 @@ def _leased(limit: str, streams: str, lease: str) -> Iterable[str]:
     yield "over && told 0 l"
     yield f'setsid {limit}"$@" {streams} &'
     yield "p=$!"
-    ends = f"kill -TERM -$p; sleep {GRACE_S}; kill -KILL -$p"
+    ends = f"kill -TERM -$p; sleep {GRACE_S:g}; kill -KILL -$p"
     yield f'(while sleep {LEASE_LOOK_S}; do over && {{ : > "$D/run/$k.over"; {ends}; exit; }}; done) 2>/dev/null &'
     yield "q=$!; wait $p; c=$?; kill $q"
     yield '[ ! -e "$D/run/$k.over" ] || n=l'

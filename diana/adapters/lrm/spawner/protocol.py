@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from diana.model.job.grace import GRACE_S
 from diana.model.run_columns import Runs
 
 VERSION = 1
@@ -108,6 +109,8 @@ class Order(_Message):
     """True if the runs report how far they are, in the file that DIANA_REPORT names."""
     saves: bool = False
     """True if the runs may be asked to save their state: a task of a cluster must know it beforehand."""
+    grace_s: float = GRACE_S
+    """Seconds between TERM and KILL of a run that is ended; where its lease is over, `GRACE_S`."""
 
 
 class LetGo(_Message):

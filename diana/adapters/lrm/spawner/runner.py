@@ -37,10 +37,9 @@ from diana.adapters.lrm.spawner.warm.parents import Parents, WarmChild
 from diana.model.facts import Outcome, out_of_memory
 from diana.model.indexset import IndexSet
 from diana.model.job.checkpoint import EXIT, SIGNALS
+from diana.model.job.grace import GRACE_S
 from diana.model.layout import DataDir
 
-GRACE_S = 5.0
-"""Seconds between TERM and KILL."""
 WATCH_S = 0.25
 """Seconds between two measures of the logs of running jobs."""
 _DRAIN_POLL_S = 0.005
@@ -496,6 +495,8 @@ class JobRunner:
                 self._leave(job, Outcome.LEASE_OVER)
             elif job.state is JobState.RUNNING:
                 self._stop(job, Outcome.LEASE_OVER)
+                # Its own grace, or what is left of it, may be longer than its origin waits.
+                self._at(boot_s() + GRACE_S, job, signal.SIGKILL)
                 if late:
                     self._signal(job, signal.SIGKILL)
 
@@ -532,7 +533,7 @@ class JobRunner:
             self._signal(job, signal.SIGTERM)
             # A stopped group would sleep through its grace.
             self._signal(job, signal.SIGCONT)
-            self._at(boot_s() + GRACE_S, job, signal.SIGKILL)
+            self._at(boot_s() + job.claim.record.grace_s, job, signal.SIGKILL)
 
     def _signal(self, job: Job, number: int) -> None:
         if job.claim.record.account and self.others.separate:

@@ -95,6 +95,7 @@ class ClaimTable:
             contained=order.contained,
             gpus=order.gpus,
             memory_bytes=0 if order.contained else order.memory_bytes,
+            grace_s=order.grace_s,
         )
         self.next_number += 1
         self.log.add(record)
@@ -263,6 +264,7 @@ def _claimed(jobs: list[Job]) -> Claimed:
         contained=head.contained,
         gpus=head.gpus,
         memory_bytes=head.memory_bytes,
+        grace_s=head.grace_s,
     )
 
 

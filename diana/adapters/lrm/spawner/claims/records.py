@@ -10,6 +10,7 @@ import msgspec
 from diana.adapters.lrm.spawner.identity import MachineIdentity
 from diana.adapters.lrm.spawner.protocol import Collected
 from diana.errors import of_newer
+from diana.model.job.grace import GRACE_S
 
 VERSION = 1
 EXIT_UNKNOWN = -1
@@ -63,6 +64,8 @@ class Claimed(_Record):
     gpus: int = 0
     memory_bytes: int = 0
     """Memory that each run may use with all its children; 0: no limit."""
+    grace_s: float = GRACE_S
+    """Seconds between TERM and KILL."""
 
 
 class Begin(msgspec.Struct, array_like=True):
