@@ -22,7 +22,7 @@ from tests.protocol.batch_recall import (
 from tests.protocol.search import explore, stuck
 
 FULL = os.environ.get("DIANA_FULL") == "1"
-pytestmark = [pytest.mark.timeout(900)] if FULL else []
+pytestmark = [pytest.mark.timeout(3600)] if FULL else []
 MODEL = BatchRecall(attempts=3 if FULL else 2)
 HARMFUL = (
     "task_makes_its_gate",

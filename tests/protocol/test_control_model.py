@@ -15,7 +15,7 @@ from tests.protocol.control_rules import HARMS, MUTANTS, Mutant, all_ended_or_vi
 from tests.protocol.search import explore, stuck
 
 FULL = os.environ.get("DIANA_FULL") == "1"
-pytestmark = [pytest.mark.timeout(900)] if FULL else []
+pytestmark = [pytest.mark.timeout(3600)] if FULL else []
 BOUNDS = [(2, 2), (3, 1)] if FULL else [(1, 2), (2, 1)]
 
 

@@ -17,7 +17,7 @@ from tests.protocol.dbloss_state import Side, State
 from tests.protocol.search import explore, stuck
 
 FULL = os.environ.get("DIANA_FULL") == "1"
-pytestmark = [pytest.mark.timeout(900)] if FULL else []
+pytestmark = [pytest.mark.timeout(3600)] if FULL else []
 SIDES: tuple[Side, ...] = ("destination", "origin")
 OF_DESTINATION = (
     "unreachable",

@@ -22,7 +22,7 @@ from tests.protocol.handover_state import State
 from tests.protocol.search import explore, stuck
 
 FULL = os.environ.get("DIANA_FULL") == "1"
-pytestmark = [pytest.mark.timeout(900)] if FULL else []
+pytestmark = [pytest.mark.timeout(3600)] if FULL else []
 BOUNDS = [(2, 2), (3, 1)] if FULL else [(1, 2), (2, 1)]
 STARTED_TWICE = (
     "epoch_rises",

@@ -11,7 +11,7 @@ from tests.protocol.holding_word import HARMS, HoldingWord, Rules
 from tests.protocol.search import explore
 
 FULL = os.environ.get("DIANA_FULL") == "1"
-pytestmark = [pytest.mark.timeout(900)] if FULL else []
+pytestmark = [pytest.mark.timeout(3600)] if FULL else []
 SWITCHES = [switch.name for switch in dataclasses.fields(Rules)]
 
 

@@ -18,7 +18,7 @@ from tests.protocol.lease import (
 from tests.protocol.search import explore, stuck
 
 FULL = os.environ.get("DIANA_FULL") == "1"
-pytestmark = [pytest.mark.timeout(900)] if FULL else []
+pytestmark = [pytest.mark.timeout(3600)] if FULL else []
 SENTENCES = tuple(switch.name for switch in dataclasses.fields(Rules))
 HARM = the_old_copy_is_dead_when_the_new_may_start
 

@@ -15,7 +15,7 @@ from tests.protocol.moves import HARMS, Job, Moves, Rules, State, all_done, noth
 from tests.protocol.search import explore, stuck
 
 FULL = os.environ.get("DIANA_FULL") == "1"
-pytestmark = [pytest.mark.timeout(900)] if FULL else []
+pytestmark = [pytest.mark.timeout(3600)] if FULL else []
 TWO = Moves(epochs=3, sites=(1, 2), drained=2)
 WORLDS = {"two sites": TWO, "three sites": Moves(epochs=2, drained=2)} if FULL else {"two sites": TWO}
 HARMFUL = ("recalls_first", "splits", "move_names_epoch", "mark_travels", "mark_outlives_pull_back")

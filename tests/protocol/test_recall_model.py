@@ -21,7 +21,7 @@ from tests.protocol.recall import (
 from tests.protocol.search import explore, stuck
 
 FULL = os.environ.get("DIANA_FULL") == "1"
-pytestmark = [pytest.mark.timeout(900)] if FULL else []
+pytestmark = [pytest.mark.timeout(3600)] if FULL else []
 HARMS = (nothing_is_started_twice, nothing_that_came_back_may_still_start_there)
 STARTED_TWICE = (
     "local_only_on_revoked",

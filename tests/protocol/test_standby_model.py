@@ -17,7 +17,7 @@ from tests.protocol.standby_setting import ALONE, CONFLICTS, JOURNAL, WORK, Sett
 from tests.protocol.standby_state import State
 
 FULL = os.environ.get("DIANA_FULL") == "1"
-pytestmark = [pytest.mark.timeout(900)] if FULL else []
+pytestmark = [pytest.mark.timeout(3600)] if FULL else []
 WORLDS = {
     "one record, a lost disk": JOURNAL if FULL else JOURNAL.with_terms(2),
     "two records": CONFLICTS if FULL else CONFLICTS.with_terms(2).writing_through(),

@@ -14,7 +14,7 @@ from tests.protocol.standby_rules import HARMS
 from tests.protocol.standby_setting import JOURNAL, Rules
 
 FULL = os.environ.get("DIANA_FULL") == "1"
-pytestmark = [pytest.mark.timeout(900)] if FULL else []
+pytestmark = [pytest.mark.timeout(3600)] if FULL else []
 
 
 @pytest.mark.wide

@@ -12,7 +12,7 @@ from tests.protocol.search import explore, stuck
 from tests.protocol.testimony import HARMS, JournalWord, Rules, State, started_or_held_as_older
 
 FULL = os.environ.get("DIANA_FULL") == "1"
-pytestmark = [pytest.mark.timeout(900)] if FULL else []
+pytestmark = [pytest.mark.timeout(3600)] if FULL else []
 HARMFUL = (
     "needs_evidence",
     "evidence_is_later",
