@@ -18,6 +18,8 @@ from typing import NamedTuple
 
 from diana.adapters.lrm.folders import parent
 from diana.adapters.lrm.runas.accounts import Ways
+from diana.model.job.output_names import parts_below
+from diana.model.job.urls import link_name
 
 COPY_BYTES = 64 << 20
 """Most bytes of one job's inputs that are copied."""
@@ -36,6 +38,15 @@ _HELD_BYTES = 16 << 20
 _RESERVE_SHARE = 0.05
 """Part of the file system that copies leave free; where there is less, inputs are links."""
 _NO_CLONE = frozenset({errno.EOPNOTSUPP, errno.EXDEV, errno.EINVAL, errno.ENOTTY, errno.ENOSYS, errno.EPERM})
+
+
+def staged_at(staged: Path, source: str) -> Path:
+    """Return where an input lies among what was staged for a subgroup. ValueError."""
+    scheme, _, rest = source.partition(":")
+    parts = (link_name(rest),) if scheme == "url" else parts_below(rest)
+    if scheme not in ("dataset", "blob", "url") or (scheme == "blob" and len(parts) != 1):
+        raise ValueError(f"input {source!r} is none of dataset:NAME[/FILE], blob:SHA256 and url:URL")
+    return staged.joinpath(scheme, *parts)
 
 
 class InputChanged(Exception):
