@@ -237,6 +237,9 @@ class Preparer:
             except OSError as fault:
                 if fault.errno in (errno.EEXIST, errno.ELOOP, errno.ENOTDIR):
                     raise _meets(each) from None
+                if fault.errno == errno.EACCES:
+                    why = f"input {each.source}: {fault.filename} may not be read; let the node's account read it"
+                    raise _NoInput(why) from None
                 known = isinstance(fault.filename, str) and fault.filename.startswith("/")
                 where = fault.filename if known else f"{made.path}/{each.path}"
                 raise OSError(fault.errno, fault.strerror, where) from None

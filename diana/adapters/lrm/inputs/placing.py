@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from diana.adapters.lrm.finding import MOST_DEEP
 from diana.adapters.lrm.folders import parent
 from diana.adapters.lrm.runas.accounts import Ways
 from diana.model.job.output_names import parts_below
@@ -168,6 +169,8 @@ class Placer:
             for each in self._walk(fd, path, (), ours):
                 if isinstance(each, Item):
                     items.append(each)
+                elif len(each) > MOST_DEEP:
+                    return None
                 else:
                     folders.append(each)
                 if (len(items) + len(folders)) * LEAST_BYTES > self._copy_bytes:
