@@ -31,6 +31,7 @@ from diana.model.ids import site_id
 from diana.model.job.checkpoint import FOLDER, LEAST_EVERY_S, MOST_PATHS, MOST_WAIT_S
 from diana.model.job.grace import LEAST_GRACE_S, MOST_GRACE_S
 from diana.model.job.licences import check as check_licences
+from diana.model.job.output_names import OWN_NAMES
 from diana.model.job.patterns import is_found
 from diana.model.job.spec import (
     CheckpointSpec,
@@ -245,6 +246,8 @@ def _path(text: str, key: str, names: AllowedNames) -> str:
         raise ValueError(f"{shown}: leaves the job's directory; write a path below it")
     if any(part in ("", ".") for part in parts) or not text.isprintable():
         raise ValueError(f"{shown}: no plain path of a file; write names between single slashes")
+    if any(part.startswith(OWN_NAMES) for part in parts):
+        raise ValueError(f"{shown}: names that begin with {OWN_NAMES} are diana's own; write another")
     return "/".join(parts)
 
 

@@ -104,6 +104,8 @@ def test_every_verb_has_help_with_an_example_and_json(verb: str, capsys: pytest.
         (["status", "--address", "127.0.0.1:1"], "credential"),
         (["status", "--data", "d", "--credential", "c"], "give either"),
         (["restore", "/nowhere"], "/nowhere"),
+        (["submit", "--collect", "", "--", "true"], "--collect '': names nothing; name something or leave it out"),
+        (["submit", "--sites", " ,", "--", "true"], "--sites ' ,': names nothing"),
     ],
 )
 def test_a_users_mistake_is_one_line_and_exit_code_2(
@@ -268,6 +270,35 @@ def test_a_key_of_the_job_file_without_an_option_of_its_own_is_pointed_to_set(
 def test_gpus_are_asked_for_beside_processors_and_memory() -> None:
     args = parsing.parse("submit", "x", work.COMMANDS["submit"], ["--cpus", "2", "--gpus", "1", "--", "true"])
     assert work._job_of(args)["options"] == {"cpus": "2", "gpus": "1"}
+
+
+def test_an_option_of_several_names_that_is_given_again_adds_to_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DIANA_NOTIFY", "mail:from@the.environment")
+    words = ["--collect", "a.csv", "--collect", "b.csv,plots/", "--sites", "alpha", "--sites", "beta"]
+    words += [
+        "--not-sites",
+        "x",
+        "--not-sites",
+        "y",
+        "--after",
+        "a-1",
+        "--after",
+        "a-2",
+        "--modules",
+        "m",
+        "--modules",
+        "n",
+    ]
+    words += ["--notify", "mail:a@x", "--notify", "mail:b@x", "--", "true"]
+    args = parsing.parse("submit", "x", work.COMMANDS["submit"], words)
+    assert work._job_of(args)["options"] == {
+        "collect": "a.csv,b.csv,plots/",
+        "sites": "alpha,beta",
+        "not_sites": "x,y",
+        "after": "a-1,a-2",
+        "modules": "m,n",
+        "notify": "mail:a@x,mail:b@x",
+    }
 
 
 @pytest.mark.parametrize(

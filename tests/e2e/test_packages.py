@@ -22,7 +22,7 @@ command = "./greet {n}"
 [sweep]
 n = [1, 2, 3]
 [outputs]
-collect = "said-{n}.txt"
+collect = ["said-{n}.txt", "*"]
 [package.builds]
 OWN = "own.sh"
 vax = "other.sh"
@@ -49,6 +49,7 @@ def test_each_job_runs_the_build_of_its_machine(grid: Grid, tmp_path: Path, monk
     job.write_text(JOB.replace("OWN", os.uname().machine))
     done = grid.run(alpha, "submit", "--data", str(alpha.data), "--wait", str(job))
     assert done.returncode == 0, done.stderr
+    assert "passed over" not in done.stdout + done.stderr, "the link to the build is no output"
     folder = alpha.paths.gathered(GroupId("alpha-1"))
     assert sorted(path.read_text() for path in folder.rglob("said-*.txt")) == ["own 1\n", "own 2\n", "own 3\n"]
     modelled = tmp_path / "modelled.toml"

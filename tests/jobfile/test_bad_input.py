@@ -220,6 +220,13 @@ LINES: list[tuple[str, str]] = [
         OK + "[outputs]\ncollect = '*/../x'",
         "job: outputs.collect: '*/../x': leaves the job's directory; write a path below it",
     ),
+    *(
+        (
+            OK + f"[outputs]\ncollect = '{name}'",
+            f"job: outputs.collect: '{name}': names that begin with .diana- are diana's own; write another",
+        )
+        for name in (".diana-part-1", "out/.diana-part-{index}", ".diana-report", ".diana-*")
+    ),
     (
         OK + "[outputs]\ncollect = 'out//'",
         "job: outputs.collect: 'out/': no plain path of a file; write names between single slashes",

@@ -62,7 +62,9 @@ def test_what_is_found_lies_in_the_jobs_folder_and_matches_what_its_group_named(
     names = OutputNames(spec("hist-{index}.npz", "{mass}-*.csv", "out/", "log", stdout="o", kept=True))
     honest = ["hist-4.npz", "4/a/b-1.csv", "4/a/b-2.csv", "4/out/.x", "4/out/y/z", "4/log", "4/o"]
     for outcome in (Outcome.DONE, Outcome.STAGING_FAILED, Outcome.FAILED, Outcome.TIMED_OUT, Outcome.CANCELLED):
-        for some in (honest, honest[1:], honest[::2], honest[3:]):
+        # A job that ran well has left what its group names plainly.
+        whole = (honest, [honest[0], *honest[3:]], ["hist-4.npz", "4/log"])
+        for some in whole if outcome is Outcome.DONE else (*whole, honest[1:], honest[::2], honest[3:]):
             assert names.strange(GROUP, told(*((4, name) for name in some), outcome=outcome)) == ""
     for lie in (
         *(
@@ -78,11 +80,30 @@ def test_what_is_found_lies_in_the_jobs_folder_and_matches_what_its_group_named(
         *("4/a/b-.txt", "4/a/.b-1.csv", "4/x-1.csv", ".bashrc", "4/", "4/out/a\0b"),
     ):
         assert names.strange(GROUP, told((4, "hist-4.npz"), (4, lie))) == lie
-    assert names.strange(GROUP, told((4, "4/out/b"), (4, "4/out/a"))) == "4/out/a", "in the order of their names"
-    assert names.strange(GROUP, told((4, "4/out/a"), (4, "4/out/a"))) == "4/out/a"
+    assert names.strange(GROUP, told((4, honest[0]), (4, "4/out/b"), (4, "4/out/a"))) == "4/out/a", "not in order"
+    assert names.strange(GROUP, told((4, honest[0]), (4, "4/out/a"), (4, "4/out/a"))) == "4/out/a"
     for begun in (Outcome.NOT_STARTED, Outcome.MADE_WAY, Outcome.UNKNOWN):
         assert names.strange(GROUP, told((4, "4/out/a"), outcome=begun)) == "4/out/a"
         assert names.strange(GROUP, told((4, "4/o"), outcome=begun)) == ""
+
+
+def test_a_plain_name_that_is_passed_over_is_told_in_another_place_or_its_job_did_not_run_well() -> None:
+    names = OutputNames(spec("a", "b-{index}", "*.csv", "c", kept=True))
+    whole = ["4/a", "b-4", "4/x.csv", "4/c"]
+    assert names.strange(GROUP, told(*((4, name) for name in whole))) == ""
+    assert names.strange(GROUP, told(*((4, name) for name in whole if name != "4/x.csv"))) == ""
+    for lacking in ("4/a", "b-4"):
+        some = [name for name in whole if name != lacking]
+        after = whole[whole.index(lacking) + 1]
+        assert names.strange(GROUP, told(*((4, name) for name in some))) == after
+        for outcome in (Outcome.STAGING_FAILED, Outcome.FAILED, Outcome.TIMED_OUT, Outcome.CANCELLED):
+            assert names.strange(GROUP, told(*((4, name) for name in some), outcome=outcome)) == ""
+    overlapping = OutputNames(spec("out", "out/a", "b", kept=True))
+    for honest in (["4/out/a", "4/b"], ["4/out/.x", "4/out/a", "4/b"], ["4/out/x", "4/out/a", "4/b"]):
+        assert overlapping.strange(GROUP, told(*((4, name) for name in honest))) == ""
+    assert overlapping.strange(GROUP, told((4, "4/b"))) == "4/b"
+    with_own = OutputNames(spec("out", "b", stdout="out/log", kept=True))
+    assert with_own.strange(GROUP, told((4, "4/b"))) == "", "it removed its own stdout, all that the folder held"
 
 
 def test_a_name_may_turn_out_to_be_a_folder_and_of_an_older_group_it_may_not() -> None:

@@ -16,9 +16,10 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from diana.adapters.file_names import parts_of
+from diana.adapters.file_names import PART_PREFIX, parts_of
 from diana.adapters.lrm.finding import FoundFiles, TooMuch, find
 from diana.adapters.lrm.folders import parent, sync_folder
+from diana.adapters.lrm.inputs.given import GivenFiles
 from diana.adapters.lrm.inputs.links import InputWatch
 from diana.adapters.lrm.kept_folders import KeptFolders
 from diana.adapters.lrm.spawner.processes import remove
@@ -33,6 +34,8 @@ from diana.model.job.patterns import MOST_FOUND, MOST_NAME_BYTES, escaped, patte
 from diana.model.layout import DataDir
 
 _CHUNK_BYTES = 1 << 20
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_MAKE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
 _SAVED = f"{FOLDER}/"
 _KEEP_DIRECTORY = frozenset({Outcome.UNKNOWN, Outcome.INTERRUPTED, Outcome.UNBEGUN})
 """Outcomes whose directory is kept. A person judges what became of UNKNOWN and INTERRUPTED jobs, and may want to
@@ -40,6 +43,10 @@ look. An UNBEGUN job may be told a second time, when a later attempt uses the di
 subgroup."""
 
 _RESULTS = frozenset({Outcome.DONE, Outcome.CHECKPOINTED})
+_OF_THE_SITE = frozenset(
+    {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.ESTALE, errno.EMFILE, errno.ENFILE, errno.ENOMEM}
+)
+"""Faults that are none of the job's: its end waits until they are over, and its outputs with it."""
 
 
 class CollectedBatch(NamedTuple):
@@ -96,8 +103,14 @@ class OutputCollector:
         for at, index in enumerate(batch.indices):
             outcome = batch.outcomes[at]
             listed = _wanted(batch.collects[at] if batch.collects else [], outcome)
-            places = [home.job(subgroup, batch.epoch, index), *earlier]
-            job = _JobOutputs(index, batch.attempts[at], places, to, listed, may_lack=keeps_all(outcome))
+            folder = home.job(subgroup, batch.epoch, index)
+            if home.root == self._data.root and not folder.is_dir():
+                # Told before: what stayed of it is as it was.
+                folder = self._folders.path(f"{job_id(group_of(subgroup), index)}.{batch.attempts[at]}")
+            given = GivenFiles({each.place: each.source for each in listed if each.given}, home.staged(subgroup))
+            job = _JobOutputs(
+                index, batch.attempts[at], [folder, *earlier], to, listed, given, may_lack=keeps_all(outcome)
+            )
             if listed and not home.root.is_dir():
                 job.faults.append(f"its outputs lie in {home.root}, which this machine does not see; submit it again")
             else:
@@ -161,7 +174,15 @@ class _JobOutputs:
     moved to already. `may_lack`: no output has to be there."""
 
     def __init__(
-        self, index: int, attempt: int, places: list[Path], to: Path, listed: list[WantedOutput], *, may_lack: bool
+        self,
+        index: int,
+        attempt: int,
+        places: list[Path],
+        to: Path,
+        listed: list[WantedOutput],
+        given: GivenFiles,
+        *,
+        may_lack: bool,
     ) -> None:
         self._index = index
         self._attempt = attempt
@@ -169,9 +190,10 @@ class _JobOutputs:
         self._to = to
         self._listed = listed
         self._may_lack = may_lack
-        self._named = {each.path for each in listed if not each.found}
-        self.given = {each.path for each in listed if each.given}
+        self._given = given
+        self.given = {each.place for each in listed if each.given}
         self._plain = [each.path for each in listed if not (each.found or each.given)]
+        self._named = frozenset(self._plain)
         self._told: set[str] = set()
         self._files_left, self._bytes_left = MOST_FOUND, MOST_NAME_BYTES
         self.kept: list[OutputFile] = []
@@ -187,19 +209,23 @@ class _JobOutputs:
             if each.given:
                 continue
             # The fault of one output is no reason to lose the others.
-            with self._faults_told():
+            with self._faults_told(each.path):
                 (self._keep_found if each.found else self._keep)(each)
 
     @contextmanager
-    def _faults_told(self) -> Iterator[None]:
+    def _faults_told(self, path: str) -> Iterator[None]:
+        """OSError for a fault of the site's."""
         try:
             yield
-        except (_Bad, TooMuch, ValueError, UsageError, OSError) as fault:
-            what = f"{fault.filename}: {fault.strerror}" if isinstance(fault, OSError) else str(fault)
-            self.faults.append(one_line(what))
+        except OSError as fault:
+            if fault.errno in _OF_THE_SITE:
+                raise
+            self.faults.append(one_line(f"output {path}: {fault.strerror}"))
+        except (_Bad, TooMuch, ValueError, UsageError) as fault:
+            self.faults.append(one_line(str(fault)))
 
     def _keep(self, each: WantedOutput) -> None:
-        target = parts_below(each.name)
+        target = parts_of(each.name)
         if each.name in self._told:
             return
         self._to.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -219,19 +245,26 @@ class _JobOutputs:
 
     def _keep_folder(self, each: WantedOutput) -> None:
         """Keep all that lies in a folder which goes by the name of an output."""
-        found = self._find(escaped(each.path), self._named - {each.path})
+        found = self._find(escaped(each.path), each)
         cut = len(each.path) + 1
         self._keep_files(each, f"{each.name}/", {path[cut:]: path for path in found.paths}, found.others)
 
     def _keep_found(self, each: WantedOutput) -> None:
-        found = self._find(each.path, self._named)
+        found = self._find(each.path, each)
         self._keep_files(each, each.name, {path: path for path in found.paths}, found.others)
 
-    def _find(self, path: str, without: set[str]) -> FoundFiles:
+    def _find(self, path: str, each: WantedOutput) -> FoundFiles:
+        named = self._named - {each.path}
+        # An input that goes by an output's own name is kept as it is.
+        looks = each.found or each.path not in self.given
+
+        def passed_over(there: str, entry: os.DirEntry[str]) -> bool:
+            return there in named or (looks and self._given.passed_over(there, entry))
+
         try:
-            found = find(self._places[0], pattern(path), self._files_left, without)
+            found = find(self._places[0], pattern(path), self._files_left, passed_over)
         except FileNotFoundError:
-            return FoundFiles([], [])
+            return FoundFiles([], [], [])
         except TooMuch as much:
             raise _Bad(
                 f"output {path}: more than {much} lie there; pack them into one, for instance with tar"
@@ -239,18 +272,19 @@ class _JobOutputs:
         if found.others:
             more = f" and {len(found.others) - 1} others are" if len(found.others) > 1 else " is"
             self.notes.append(f"{found.others[0]!a}{more} passed over, as no regular file")
+        self.faults.extend(f"output {path}: {folder!a} may not be read, and stays" for folder in found.shut)
         return found
 
     def _keep_files(self, each: WantedOutput, prefix: str, files: Mapping[str, str], others: Sequence[str]) -> None:
         """Keep `files` (path below `prefix` -> path below the job's directory), and those that were moved already.
         `others`: what was found beside them and is no regular file."""
         within = pattern(each.path if each.found else escaped(each.path))
-        moved, without = (within, self._named) if each.found else (whole_folder(), ())
+        moved, without = (within, self._named) if each.found else (whole_folder(), frozenset[str]())
         sources = {f"{prefix}{rest}": (self._places[0], path) for rest, path in files.items()}
         below = parts_below(prefix)
         for place in (*self._places[1:], self._to):
             with suppress(FileNotFoundError, NotADirectoryError):
-                for rest in find(place.joinpath(*below), moved, MOST_FOUND, without).paths:
+                for rest in find(place.joinpath(*below), moved, MOST_FOUND, lambda path, _: path in without).paths:
                     sources.setdefault(f"{prefix}{rest}", (place, f"{prefix}{rest}"))
         named = any(within.matches(path.split("/")) for path in self._plain if path != each.path)
         if not (sources or named or self._may_lack):
@@ -264,7 +298,7 @@ class _JobOutputs:
             most = f"{MOST_FOUND} files or {MOST_NAME_BYTES} bytes of names"
             raise _Bad(f"output {each.path}: more than {most} lie there; pack them into one, for instance with tar")
         for name, (place, path) in sorted(sources.items()):
-            with self._faults_told():
+            with self._faults_told(path):
                 target = parts_of(name)
                 if place != self._to:
                     self._to.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -298,7 +332,7 @@ class _JobOutputs:
                 apart = os.fstat(at).st_dev != os.fstat(there).st_dev
                 if apart or status.st_nlink > 1 or status.st_uid != os.geteuid():
                     # Another name of the file lies elsewhere, or another account could change it later.
-                    _copy(at, parts[-1], there, target[-1])
+                    self._copy(at, parts[-1], there, target[-1])
                 else:
                     os.rename(parts[-1], target[-1], src_dir_fd=at, dst_dir_fd=there)
                 return True
@@ -308,6 +342,24 @@ class _JobOutputs:
             if fault.errno in (errno.ELOOP, errno.ENOTDIR):
                 raise _Bad(f"output {path} lies behind a link; collect files of the job's own directory") from None
             raise
+
+    def _copy(self, at: int, name: str, there: int, new_name: str) -> None:
+        """Copy a file and remove it. What is not whole lies under a name that no output has, and goes if it fails."""
+        part = str(self._to / f"{PART_PREFIX}{self._index}")
+        try:
+            with _reading(name, at) as source:
+                target = os.open(part, _MAKE, 0o600)
+                try:
+                    while os.sendfile(target, source, None, _CHUNK_BYTES):
+                        pass
+                finally:
+                    os.close(target)
+            os.rename(part, new_name, dst_dir_fd=there)
+        except OSError:
+            with suppress(OSError):
+                os.unlink(part)
+            raise
+        os.unlink(name, dir_fd=at)
 
 
 def _told(said: Sequence[str]) -> str:
@@ -324,33 +376,26 @@ def _exists(name: str, at: int) -> bool:
     return True
 
 
-def _copy(at: int, name: str, there: int, new_name: str) -> None:
-    source = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=at)
+@contextmanager
+def _reading(name: str, at: int) -> Iterator[int]:
+    """A descriptor of a regular file. OSError, also for what is none by now: whoever outlives the job may have put it
+    there, and a pipe would wait for ever."""
+    fd = os.open(name, _READ, dir_fd=at)
     try:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-        target = os.open(new_name + ".part", flags, 0o600, dir_fd=there)
-        try:
-            while os.sendfile(target, source, None, _CHUNK_BYTES):
-                pass
-        finally:
-            os.close(target)
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise OSError(errno.EINVAL, "no regular file; collect regular files only", name)
+        yield fd
     finally:
-        os.close(source)
-    os.rename(new_name + ".part", new_name, src_dir_fd=there, dst_dir_fd=there)
-    os.unlink(name, dir_fd=at)
+        os.close(fd)
 
 
 def _hashed(root: Path, parts: tuple[str, ...]) -> tuple[int, str]:
     """Return size and SHA-256 of a file, made durable. FileNotFoundError."""
-    with parent(root, parts, create=False) as at:
-        fd = os.open(parts[-1], os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=at)
-    try:
-        digest = hashlib.sha256()
-        size_bytes = 0
+    digest = hashlib.sha256()
+    size_bytes = 0
+    with parent(root, parts, create=False) as at, _reading(parts[-1], at) as fd:
         while chunk := os.read(fd, _CHUNK_BYTES):
             digest.update(chunk)
             size_bytes += len(chunk)
         os.fsync(fd)
-    finally:
-        os.close(fd)
     return size_bytes, digest.hexdigest()

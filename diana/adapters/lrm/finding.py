@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Container, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,15 +27,21 @@ class FoundFiles(NamedTuple):
     """Regular files, below the folder that was searched."""
     others: list[str]
     """Links, sockets, pipes and devices."""
+    shut: list[str]
+    """Folders that could not be read."""
+
+
+PassedOver = Callable[[str, os.DirEntry[str]], bool]
+"""True for a path that is not found, and is not searched if it is a folder."""
 
 
 class _Search:
-    def __init__(self, pattern: Pattern, most: int, without: Container[str]) -> None:
+    def __init__(self, pattern: Pattern, most: int, passed_over: PassedOver) -> None:
         self._pattern = pattern
         self._most = most
-        self._without = without
+        self._passed_over = passed_over
         self._seen = 0
-        self.found = FoundFiles([], [])
+        self.found = FoundFiles([], [], [])
 
     def walk(self, at: int, above: str, state: State, depth: int) -> None:
         if depth > MOST_DEEP:
@@ -46,13 +52,24 @@ class _Search:
                 if self._seen > MOST_SEEN:
                     raise TooMuch(f"{MOST_SEEN} files and folders")
                 below, path = self._pattern.step(state, entry.name), f"{above}{entry.name}"
-                if not below or path in self._without:
-                    continue
-                if entry.is_dir(follow_symlinks=False):
-                    with _opened(at, entry.name) as folder:
-                        self.walk(folder, f"{path}/", below, depth + 1)
-                elif self._pattern.finds(below):
-                    self._add(path, entry)
+                # What goes while it is looked at is not there: whoever outlives the job may still be at work on it.
+                with suppress(FileNotFoundError, NotADirectoryError):
+                    if below and not self._passed_over(path, entry):
+                        self._look(at, path, entry, below, depth)
+
+    def _look(self, at: int, path: str, entry: os.DirEntry[str], below: State, depth: int) -> None:
+        if entry.is_dir(follow_symlinks=False):
+            try:
+                folder = os.open(entry.name, _FOLDER, dir_fd=at)
+            except PermissionError:
+                self.found.shut.append(path)
+                return
+            try:
+                self.walk(folder, f"{path}/", below, depth + 1)
+            finally:
+                os.close(folder)
+        elif self._pattern.finds(below):
+            self._add(path, entry)
 
     def _add(self, path: str, entry: os.DirEntry[str]) -> None:
         is_file = stat.S_ISREG(entry.stat(follow_symlinks=False).st_mode)
@@ -61,19 +78,14 @@ class _Search:
             raise TooMuch(f"{self._most} files")
 
 
-@contextmanager
-def _opened(at: int, name: str) -> Iterator[int]:
-    folder = os.open(name, _FOLDER, dir_fd=at)
-    try:
-        yield folder
-    finally:
-        os.close(folder)
+def _all(path: str, entry: os.DirEntry[str]) -> bool:
+    return False
 
 
-def find(root: Path, pattern: Pattern, most: int, without: Container[str] = ()) -> FoundFiles:
-    """Return what the pattern finds below `root`, sorted, but for these paths and what lies below them. TooMuch,
-    OSError; FileNotFoundError: there is no `root`."""
-    search = _Search(pattern, most, without)
+def find(root: Path, pattern: Pattern, most: int, passed_over: PassedOver = _all) -> FoundFiles:
+    """Return what the pattern finds below `root`, sorted, but for what is passed over. TooMuch, OSError;
+    FileNotFoundError: there is no `root`."""
+    search = _Search(pattern, most, passed_over)
     at = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         search.walk(at, "", pattern.start(), 0)

@@ -33,19 +33,34 @@ class KeptFolders:
 
     def keep(self, folder: Path, name: str, without: Collection[str] = ()) -> str:
         """Have a job's directory stay under this name; return what lies in it but for the paths `without`, and where it
-        is, in one line. Empty: it has to go."""
-        path = self._root / name
-        if not path.is_dir():
-            if not self._keep_s or self._is_full() or len(self._by_age()) >= MOST_KEPT:
-                return ""
+        is or why it has to go, in one line. Empty: there is none."""
+        path = self.path(name)
+        lay = _lay(path if path.is_dir() else folder, without)
+        if lay is None:
+            return ""
+        why = "" if path.is_dir() else self._has_to_go()
+        if not why and not path.is_dir():
             try:
                 self._root.mkdir(mode=0o700, exist_ok=True)
                 os.utime(folder)
                 os.rename(folder, path)
-            except OSError:
-                return ""
-        lay = _lay(path, without) or "nothing else"
-        return f"there lay {lay}; its directory stays for {seconds(self._keep_s)}: {path}"
+            except OSError as fault:
+                why = fault.strerror or "it could not be moved"
+        stays = f"its directory had to go: {why}" if why else f"its directory stays for {seconds(self._keep_s)}: {path}"
+        return f"there lay {lay or 'nothing else'}; {stays}"
+
+    def _has_to_go(self) -> str:
+        """Return why no further directory may stay; empty: it may."""
+        if not self._keep_s:
+            return "keep_failed_s is 0"
+        if self._is_full():
+            return f"more than {MOST_FULL:.0%} of its disk is in use"
+        if len(self._by_age()) >= MOST_KEPT:
+            return f"{MOST_KEPT} others stay"
+        return ""
+
+    def path(self, name: str) -> Path:
+        return self._root / name
 
     def look(self) -> None:
         """Remove those whose time is over, and while the disk is full the oldest."""
@@ -65,7 +80,8 @@ class KeptFolders:
         return disk.f_blocks > 0 and disk.f_bavail < (1.0 - MOST_FULL) * disk.f_blocks
 
 
-def _lay(folder: Path, without: Collection[str]) -> str:
+def _lay(folder: Path, without: Collection[str]) -> str | None:
+    """Return some names of what lies in a folder; None: it is not there."""
     try:
         with os.scandir(folder) as entries:
             names = sorted(
@@ -74,7 +90,7 @@ def _lay(folder: Path, without: Collection[str]) -> str:
                 if entry.name not in without
             )
     except OSError:
-        return ""
+        return None
     shown = ", ".join(name if name.isprintable() else ascii(name) for name in names[:MOST_NAMED])
     left = len(names) - MOST_NAMED
     more = f"more than {_MOST_READ - MOST_NAMED}" if len(names) > _MOST_READ else str(left)

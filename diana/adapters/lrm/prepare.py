@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from diana.adapters.lrm.folders import parent
 from diana.adapters.lrm.inputs import links, mounts
-from diana.adapters.lrm.inputs.placing import COPY_BYTES, InputChanged, Placer
+from diana.adapters.lrm.inputs.placing import COPY_BYTES, InputChanged, Placer, staged_at
 from diana.adapters.lrm.render import Input, Renderer
 from diana.adapters.lrm.runas.accounts import Accounts, NoAccount, Ways, open_ways, uid_of
 from diana.adapters.lrm.spawner.processes import remove
@@ -29,7 +29,6 @@ from diana.model.job.checkpoint import SavedFile, SavedJob
 from diana.model.job.grace import LEAST_GRACE_S, SITE_GRACE_S
 from diana.model.job.output_names import parts_below
 from diana.model.job.spec import GroupSpec, build_path
-from diana.model.job.urls import link_name
 from diana.model.layout import DataDir
 
 
@@ -252,6 +251,9 @@ class Preparer:
             except OSError as fault:
                 if fault.errno in (errno.EEXIST, errno.ELOOP, errno.ENOTDIR):
                     raise _meets(each) from None
+                if fault.errno == errno.EACCES:
+                    why = f"input {each.source}: {fault.filename} may not be read; let the node's account read it"
+                    raise _NoInput(why) from None
                 known = isinstance(fault.filename, str) and fault.filename.startswith("/")
                 where = fault.filename if known else f"{made.path}/{each.path}"
                 raise OSError(fault.errno, fault.strerror, where) from None
@@ -285,11 +287,7 @@ class Preparer:
             raise _NotSaved(f"its checkpoint's {file.path} was changed since it was saved")
 
     def _staged(self, subgroup: SubgroupId, each: Input) -> Path:
-        scheme, _, rest = each.source.partition(":")
-        parts = (link_name(rest),) if scheme == "url" else parts_below(rest)
-        if scheme not in ("dataset", "blob", "url") or (scheme == "blob" and len(parts) != 1):
-            raise ValueError(f"input {each.source!r} is none of dataset:NAME[/FILE], blob:SHA256 and url:URL")
-        return self._data.staged(subgroup).joinpath(scheme, *parts)
+        return staged_at(self._data.staged(subgroup), each.source)
 
     def _found(self, subgroup: SubgroupId, each: Input) -> Path:
         staged = self._staged(subgroup, each)

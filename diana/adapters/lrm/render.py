@@ -76,10 +76,13 @@ class Renderer:
         )
 
     def _given(self, params: Mapping[str, str]) -> list[Collected]:
-        """What no pattern finds."""
+        """What no pattern finds: inputs, and the link to the build of the machine."""
         if not self.spec.outputs.finds:
             return []
-        return [given("/".join(parts_below(path.render(params)))) for _, path, _ in self._inputs]
+        inputs = [
+            given("/".join(parts_below(path.render(params))), source.render(params)) for source, path, _ in self._inputs
+        ]
+        return [*inputs, given(self.spec.program)] if self.spec.builds else inputs
 
     def order(
         self,

@@ -2,7 +2,7 @@
 
 Spawners and clusters of an older release hand the texts through as they are, so what is new stands in the texts: a path
 behind `./` is kept whatever became of the job, a name that ends in a slash is the folder of files that are found, and
-no name stands for a file of the user's, which is not found.
+no name stands for an input, which is not found as long as it is what was given.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from diana.adapters.lrm.spawner.protocol import Collected
 from diana.model.job.output_names import LeftFile
 
 _KEPT = "./"
+_FROM = "\0"
+"""Stands between the path of an input and its source, which neither can hold."""
 
 
 class WantedOutput(NamedTuple):
@@ -33,13 +35,23 @@ class WantedOutput(NamedTuple):
         """True if it is no output, but an input, which no pattern finds."""
         return not self.name
 
+    @property
+    def source(self) -> str:
+        """Where an input comes from; empty: it is made by its machine."""
+        return self.path.partition(_FROM)[2]
+
+    @property
+    def place(self) -> str:
+        """Path of an input, a job's own file or an output."""
+        return self.path.partition(_FROM)[0]
+
 
 def told(left: LeftFile) -> Collected:
     return f"{_KEPT}{left.path}" if left.kept else left.path, left.name, left.always
 
 
-def given(path: str) -> Collected:
-    return path, "", True
+def given(path: str, source: str = "") -> Collected:
+    return f"{path}{_FROM}{source}" if source else path, "", True
 
 
 def wanted(told: Collected) -> WantedOutput:

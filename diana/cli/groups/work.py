@@ -53,6 +53,18 @@ OPTIONS = (
 """Command-line options that travel under the job file's names and go over what stands there."""
 
 
+class _Listed(argparse.Action):
+    """An option of several names with commas between; given again, it has those too."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option_string: Any = None
+    ) -> None:
+        if not values.strip(" ,"):
+            parser.error(f"{option_string} {values!r}: names nothing; name something or leave it out")
+        before = getattr(namespace, self.dest)
+        setattr(namespace, self.dest, values if before is self.default else f"{before},{values}")
+
+
 def _add_job(parser: argparse.ArgumentParser) -> None:
     parser.usage = f"{parser.prog} [options] FILE | - | -- COMMAND [::: VALUES ...]"
     parser.add_argument(
@@ -63,7 +75,9 @@ def _add_job(parser: argparse.ArgumentParser) -> None:
     )
     over = parser.add_argument_group("instead of what the job file says")
     over.add_argument("--name", help="the group's name")
-    over.add_argument("--after", metavar="GROUPS", help="start when these groups are done: alpha-12,alpha-13")
+    over.add_argument(
+        "--after", action=_Listed, metavar="GROUPS", help="start when these groups are done: alpha-12,alpha-13"
+    )
     over.add_argument("--array", metavar="RANGE", help="1-100, 0-99:3 or 1,5,9; %%N behind it: at most N at once")
     over.add_argument("--max-parallel", type=at_least(1), metavar="N", help="at most N jobs at once")
     over.add_argument(
@@ -74,6 +88,7 @@ def _add_job(parser: argparse.ArgumentParser) -> None:
     )
     over.add_argument(
         "--notify",
+        action=_Listed,
         metavar="WHOM",
         default=os.environ.get("DIANA_NOTIFY") or None,
         help="told when it is over: https://HOST/PATH or mail:NAME@HOST, several by commas (default: DIANA_NOTIFY)",
@@ -89,8 +104,8 @@ def _add_job(parser: argparse.ArgumentParser) -> None:
     over.add_argument("--memory", metavar="SIZE", help="per job: 500M, 8G")
     over.add_argument("--gpus", metavar="N", help="GPUs per job, which it has for itself")
     over.add_argument("--time", metavar="TIME", help="limit per job: 90s, 30m, 2h")
-    over.add_argument("--sites", metavar="A,B", help="only these sites")
-    over.add_argument("--not-sites", metavar="A,B", help="not these sites")
+    over.add_argument("--sites", action=_Listed, metavar="A,B", help="only these sites")
+    over.add_argument("--not-sites", action=_Listed, metavar="A,B", help="not these sites")
     over.add_argument(
         "--require",
         action="append",
@@ -99,7 +114,7 @@ def _add_job(parser: argparse.ArgumentParser) -> None:
     )
     over.add_argument("--rank", metavar="EXPR", help="sites where it is highest come first: site.speed")
     over.add_argument("--container", metavar="IMAGE", help="the image each job runs in")
-    over.add_argument("--modules", metavar="A,B", help="what the sites make ready before each job")
+    over.add_argument("--modules", action=_Listed, metavar="A,B", help="what the sites make ready before each job")
     over.add_argument(
         "--mpi", action="store_const", const="true", help="start each job once per processor, as one MPI job"
     )
@@ -121,7 +136,13 @@ def _add_job(parser: argparse.ArgumentParser) -> None:
     over.add_argument(
         "--export", metavar="ALL|NONE|NAMES", help="variables of this shell that each job has (default: NONE)"
     )
-    over.add_argument("--collect", metavar="A,B", help="outputs to bring back, paths below the job's directory")
+    over.add_argument(
+        "--collect",
+        action=_Listed,
+        metavar="A,B",
+        help="outputs to bring back, below the job's directory: files, patterns ('*.csv'), folders (plots/); may be"
+        " repeated",
+    )
     over.add_argument("--to", metavar="DIR", help="where the node gathers the outputs")
     over.add_argument(
         "--cwd", metavar="DIR", help="begin in this folder, which is the same at the sites; without inputs and outputs"

@@ -7,7 +7,8 @@ The site that runs a job makes them by this rule, and the origin holds what anot
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import groupby
 from operator import attrgetter
@@ -25,6 +26,8 @@ from diana.model.job.template import Template, compile_template
 
 _ANY = "\ue000"
 """Stands in a name for a value of a table."""
+OWN_NAMES = ".diana-"
+"""Begins the names of diana's own files in a job's directory, and of files that are not complete yet."""
 MOST_PASSED = 200_000
 """Lacking files that one message may pass over: more than fit into it (`MAX_MESSAGE_BYTES`)."""
 _LEFT_WHATEVER = frozenset({Outcome.FAILED, Outcome.TIMED_OUT, Outcome.CANCELLED})
@@ -76,6 +79,7 @@ class OutputNames:
         self.stdout, self.stderr = compile_template(spec.stdout), compile_template(spec.stderr)
         self._collect = [compile_template(text) for text in spec.outputs.collect]
         self._kept = spec.outputs.kept
+        self._own_in_folder = "/" in spec.stdout + spec.stderr
         self._saved = [compile_template(text) for text in (spec.checkpoint.paths if spec.checkpoint else ())]
         columns = spec.sweep.table.columns if spec.sweep.table else ()
         self._varying = frozenset({"index"}).union(columns, (axis.name for axis in spec.sweep.axes))
@@ -105,16 +109,17 @@ class OutputNames:
     def strange(self, group: GroupId, facts: Facts) -> str:
         """Name of the first file among `facts.outputs` that its job cannot have left; empty: all can be. A job that ran
         well leaves all files, one of which some were lost any of them, each other only its own stdout and stderr, and
-        all in their order. With `Outputs.kept` any may be lacking, as one file may be found in several ways; what is
-        found in one way comes in the order of its names. Values of a table, whose rows are not at hand here, may be
-        any.
+        all in their order. With `Outputs.kept` a file may be found in several ways and is told once, so what is found
+        may be lacking, and a plain name where it, or a file below it, is told in another place; what is found in one
+        way comes in the order of its names. Values of a table, whose rows are not at hand here, may be any.
 
         Costs by the files that are named and at most `MOST_PASSED` others, however many the group collects.
         """
         outcomes = dict(zip(facts.indices, facts.outcomes, strict=True))
         attempts = dict(zip(facts.indices, facts.attempts, strict=True))
         passed = 0
-        for index, outputs in groupby(facts.outputs, key=attrgetter("index")):
+        for index, told in groupby(facts.outputs, key=attrgetter("index")):
+            outputs, in_order = list(told), list[str]()
             outcome = outcomes.get(index)
             names = self._names(group, index, outcome, attempts.get(index, 0))
             whole = outcome in (Outcome.DONE, Outcome.CHECKPOINTED)
@@ -123,7 +128,9 @@ class OutputNames:
             for output in outputs:
                 while left is not None and not _leaves(left, output.name, before):
                     passed += not before
-                    if (whole and not (before or left.always or left.kept)) or passed > MOST_PASSED:
+                    in_order = in_order or sorted(each.name for each in outputs)
+                    lost = whole and not (before or left.always or self._may_lack(left, in_order))
+                    if lost or passed > MOST_PASSED:
                         return str(output.name)
                     left, before = next(names, None), ""
                 if left is None:
@@ -134,6 +141,16 @@ class OutputNames:
                     if found > MOST_FOUND or found_bytes > MOST_NAME_BYTES:
                         return str(output.name)
         return ""
+
+    def _may_lack(self, left: LeftFile, told: Sequence[str]) -> bool:
+        """True if a job that ran well may have left this and told nothing in its place; `told`: all that it told, in
+        order. A folder may have held no more than its own stdout, which it removed."""
+        if not left.kept or left.found or _ANY in left.name or self._own_in_folder:
+            return left.kept
+        at, below = bisect_left(told, left.name), bisect_left(told, f"{left.name}/")
+        return left.name in told[at : at + 1] or any(
+            name.startswith(f"{left.name}/") for name in told[below : below + 1]
+        )
 
     def _names(self, group: GroupId, index: int, outcome: int | None, attempt: int) -> Iterator[LeftFile]:
         """`outcome`: None for a job that nothing is told of."""

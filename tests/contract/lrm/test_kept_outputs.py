@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import errno
 import os
+import shutil
+import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -17,6 +21,7 @@ from diana.model.facts import Outcome
 from diana.model.ids import group_of
 from diana.model.job.grace import GRACE_S
 from diana.model.job.output_names import OutputNames
+from diana.model.job.patterns import pattern
 from diana.model.job.spec import Axis, GroupSpec, InputFile, Outputs, Resources, Sweep
 from tests.contract.lrm_builders import SUBGROUP, RealSite, Told, shell
 
@@ -273,6 +278,163 @@ async def test_a_name_that_nobody_could_write_elsewhere_is_named_and_the_others_
     assert end.outcome is Outcome.STAGING_FAILED
     assert "control character" in end.error and "not UTF-8" in end.error and "\n" not in end.error
     assert kept(site, spec) == {"0/good.csv": "1\n"}
+
+
+@pytest.mark.parametrize("names", [("a.part", "a", "b"), ("b", "a", "a.part"), ("*",), ("[ab]", "*.part")])
+async def test_an_output_is_never_written_over_another_on_its_way(site: RealSite, names: tuple[str, ...]) -> None:
+    # A file of two names is copied.
+    script = "echo A > a; echo PART > a.part; echo B > b; for f in a a.part b; do ln $f .$f.too; done"
+    end = await one(site, spec := wants(script, *names))
+    assert (end.outcome, end.error) == (Outcome.DONE, "")
+    assert kept(site, spec) == {"0/a": "A\n", "0/a.part": "PART\n", "0/b": "B\n"}
+
+
+async def test_the_longest_name_of_a_file_system_is_kept(site: RealSite) -> None:
+    name = "x" * 251 + ".csv"
+    end = await one(site, spec := wants(f"echo 1 > {name}; ln {name} y", "*.csv"))
+    assert (end.outcome, end.error) == (Outcome.DONE, "")
+    assert kept(site, spec) == {f"0/{name}": "1\n"}
+
+
+async def test_a_plain_name_that_nobody_could_write_elsewhere_is_named(site: RealSite) -> None:
+    sweep = Sweep(axes=(Axis(name="x", values=("a\nb", ".diana-part-1")),))
+    spec = wants(
+        'echo 1 > "$(printf "a\\nb.txt")"; echo 1 > .diana-part-1.txt; echo 2 > good', "{x}.txt", "good", sweep=sweep
+    )
+    site.start(spec, 0, 1)
+    ends = {end.run.index: end for end in await site.ended(2)}
+    assert {end.outcome for end in ends.values()} == {Outcome.STAGING_FAILED}
+    assert "control character" in ends[0].error and "unfinished files" in ends[1].error
+    assert kept(site, spec) == {"0/good": "2\n", "1/good": "2\n"}
+
+
+async def test_a_name_that_stays_is_named_again_after_a_crash_of_the_node(site: RealSite) -> None:
+    spec = wants(r"""touch "$(printf 'bad\377.csv')"; ln -s x l.csv; echo 1 > good.csv""", "*.csv", stdout="o")
+    first = await one(site, spec)
+    assert first.outcome is Outcome.STAGING_FAILED
+    site.events.clear()
+    await site.restart_node()
+    (again,) = await site.ended(1)
+    assert (again.outcome, again.error) == (first.outcome, first.error)
+    assert kept(site, spec) == {"0/good.csv": "1\n", "0/o": ""}
+
+
+async def test_an_end_waits_with_its_outputs_until_the_disk_takes_them(
+    site: RealSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried = []
+
+    def full(*args: object, **more: object) -> int:
+        tried.append(args)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    spec = wants("echo 1 > a; ln a b; echo 2 > c", "a", "*")
+    with monkeypatch.context() as disk:
+        disk.setattr(os, "sendfile", full)
+        site.start(spec, 0)
+        await site.until(lambda: bool(tried))
+        await asyncio.sleep(site.quiet_s)
+    assert site.ends() == [] and site.data.job(SUBGROUP, 1, 0).is_dir()
+    assert not list(site.data.collected(SUBGROUP, 1).rglob(".diana-part-*")), "what is not whole takes no room"
+    await site.restart_node()
+    (end,) = await site.ended(1)
+    assert (end.outcome, end.error) == (Outcome.DONE, "")
+    assert kept(site, spec) == {"0/a": "1\n", "0/b": "1\n", "0/c": "2\n"}
+
+
+async def test_a_pipe_that_takes_the_place_of_an_output_is_not_waited_for(
+    site: RealSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rename = os.rename
+
+    def swapped(source: str, target: str, *, src_dir_fd: int | None = None, dst_dir_fd: int | None = None) -> None:
+        if source == "a":
+            os.unlink(source, dir_fd=src_dir_fd)
+            os.mkfifo(source, dir_fd=src_dir_fd)
+        rename(source, target, src_dir_fd=src_dir_fd, dst_dir_fd=dst_dir_fd)
+
+    monkeypatch.setattr(os, "rename", swapped)
+    end = await one(site, spec := wants("echo 1 > a; echo 2 > b", "*"))
+    assert end.outcome is Outcome.STAGING_FAILED and "output a: no regular file" in end.error
+    assert kept(site, spec) == {"0/b": "2\n"}
+
+
+def test_what_goes_or_changes_while_it_is_looked_at_costs_no_other_output(tmp_path: Path) -> None:
+    for name in ("a", "b", "gone", "folder/x", "shut/y", "swapped/z"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+
+    def meanwhile(path: str, entry: os.DirEntry[str]) -> bool:
+        if path == "gone":
+            os.unlink(entry.path if os.path.isabs(entry.path) else tmp_path / path)
+        elif path == "folder":
+            shutil.rmtree(tmp_path / path)
+        elif path == "swapped":
+            shutil.rmtree(tmp_path / path)
+            (tmp_path / path).symlink_to("/etc")
+        return False
+
+    assert finding.find(tmp_path, pattern("**"), 100, meanwhile).paths == ["a", "b", "shut/y"]
+
+
+def test_a_folder_that_may_not_be_read_is_named_and_the_others_are_found(tmp_path: Path) -> None:
+    # Under pytest's own folder another account finds nothing.
+    with tempfile.TemporaryDirectory() as name:
+        top = Path(name)
+        top.chmod(0o755)
+        for below in ("a", "shut/x"):
+            (top / below).parent.mkdir(exist_ok=True)
+            (top / below).touch()
+        (top / "shut").chmod(0)
+        user = os.geteuid()
+        try:
+            if not user:
+                os.seteuid(65534)
+            found = finding.find(top, pattern("**"), 100)
+        finally:
+            os.seteuid(user)
+            (top / "shut").chmod(0o700)
+    assert (found.paths, found.shut) == (["a"], ["shut"])
+
+
+async def test_why_a_directory_did_not_stay_is_told(site: RealSite, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept_folders_module, "MOST_KEPT", 1)
+    site.start(wants("touch y", "x"), 0)
+    site.start(wants("touch y", "x"), 1)
+    last = (await site.ended(2))[1]
+    assert last.error.endswith("; there lay y; its directory had to go: 1 others stay")
+
+
+MADE = {"0/case/r.out": "r\n", "0/case/log": "oldmore\n", "0/case/t/u": "t\n"}
+
+
+@pytest.mark.parametrize(
+    ("names", "found"),
+    [
+        (("case/*.out", "case/t/"), {"0/case/r.out": "r\n", "0/case/t/u": "t\n"}),
+        (("case/",), MADE),
+        (("*",), {**MADE, "0/sums.csv": "oldmore\n"}),
+        (("case",), {**MADE, "0/case/mesh": "given"}),
+    ],
+)
+async def test_what_a_job_made_of_its_inputs_or_among_them_is_found(
+    site: RealSite, names: tuple[str, ...], found: dict[str, str]
+) -> None:
+    path = site.data.staged(SUBGROUP) / "dataset" / "case"
+    path.mkdir(parents=True)
+    (path / "mesh").write_text("given")
+    (path / "log").write_text("old")
+    inputs = (InputFile(source="dataset:case", path="case"), InputFile(source="dataset:case/log", path="sums.csv"))
+    script = "echo r > case/r.out; echo more >> case/log; echo more >> sums.csv; mkdir case/t; echo t > case/t/u"
+    end = await one(site, spec := wants(script, *names, inputs=inputs))
+    assert (end.outcome, end.error) == (Outcome.DONE, "")
+    assert kept(site, spec) == found
+
+
+async def test_nothing_of_dianas_own_is_found(site: RealSite) -> None:
+    end = await one(site, spec := wants("echo 1 > .a; : > .diana-unready; : > .diana-roster; : > .diana-report", ".*"))
+    assert (end.outcome, end.error) == (Outcome.DONE, "")
+    assert kept(site, spec) == {"0/.a": "1\n"}
 
 
 async def test_inputs_are_not_found(site: RealSite) -> None:

@@ -3,6 +3,7 @@ large for that is a link, which is watched."""
 
 from __future__ import annotations
 
+import errno
 import gzip
 import hashlib
 import os
@@ -12,7 +13,7 @@ import stat
 import subprocess
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -547,3 +548,34 @@ def test_a_data_directory_behind_a_link_of_its_operators_gives_copies(tmp_path: 
     placer.put(found, at, "copy", False, None)
     os.close(at)
     assert (tmp_path / "copy").read_bytes() == b"kept"
+
+
+def test_a_folder_deeper_than_anybody_looks_is_no_copy(tmp_path: Path) -> None:
+    top = tmp_path / "staged" / "dataset" / "deep"
+    for depth, copied in ((50, True), (150, False)):
+        top.joinpath(*["d"] * depth).mkdir(parents=True)
+        placer = placing.Placer(tmp_path, tmp_path / "staged", placing.COPY_BYTES)
+        placer.begin()
+        at = os.open(tmp_path, os.O_RDONLY)
+        try:
+            assert (placer.copies(at, top) is not None) == copied
+        finally:
+            os.close(at)
+
+
+async def test_an_input_that_may_not_be_read_is_named_with_the_mend(
+    site: BoundedSite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = registered(site, written(tmp_path / "mine" / "a", b"x", 0), "a")
+    open_below = placing._open_below
+
+    def refused(root: Path, parts: Sequence[str]) -> int:
+        if parts[-1] == "a":
+            # Who runs the tests may read everything.
+            raise PermissionError(errno.EACCES, "Permission denied", "a")
+        return open_below(root, parts)
+
+    monkeypatch.setattr(placing, "_open_below", refused)
+    (end,) = await run(site, "true", made)
+    assert end.outcome is Outcome.STAGING_FAILED
+    assert f"input dataset:a: {tmp_path}/mine/a may not be read; let the node's account read it" in end.error

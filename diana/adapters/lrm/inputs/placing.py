@@ -16,8 +16,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from diana.adapters.lrm.finding import MOST_DEEP
 from diana.adapters.lrm.folders import parent
 from diana.adapters.lrm.runas.accounts import Ways
+from diana.model.job.output_names import parts_below
+from diana.model.job.urls import link_name
 
 COPY_BYTES = 64 << 20
 """Most bytes of one job's inputs that are copied."""
@@ -36,6 +39,15 @@ _HELD_BYTES = 16 << 20
 _RESERVE_SHARE = 0.05
 """Part of the file system that copies leave free; where there is less, inputs are links."""
 _NO_CLONE = frozenset({errno.EOPNOTSUPP, errno.EXDEV, errno.EINVAL, errno.ENOTTY, errno.ENOSYS, errno.EPERM})
+
+
+def staged_at(staged: Path, source: str) -> Path:
+    """Return where an input lies among what was staged for a subgroup. ValueError."""
+    scheme, _, rest = source.partition(":")
+    parts = (link_name(rest),) if scheme == "url" else parts_below(rest)
+    if scheme not in ("dataset", "blob", "url") or (scheme == "blob" and len(parts) != 1):
+        raise ValueError(f"input {source!r} is none of dataset:NAME[/FILE], blob:SHA256 and url:URL")
+    return staged.joinpath(scheme, *parts)
 
 
 class InputChanged(Exception):
@@ -157,6 +169,8 @@ class Placer:
             for each in self._walk(fd, path, (), ours):
                 if isinstance(each, Item):
                     items.append(each)
+                elif len(each) > MOST_DEEP:
+                    return None
                 else:
                     folders.append(each)
                 if (len(items) + len(folders)) * LEAST_BYTES > self._copy_bytes:
