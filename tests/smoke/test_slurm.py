@@ -7,8 +7,8 @@ from pathlib import Path
 
 from tests.clusters.conftest import Clustered
 from tests.clusters.slurm_site import SlurmSite
-from tests.clusters.test_gets_and_keeps import WAITS, fetched, given, outcome, submitted
 from tests.clusters.test_one_array import goes_through
+from tests.e2e.gets_and_keeps import WAITS, fetched, given, outcome, submitted
 from tests.e2e.grid import Grid, Starts, until
 
 SCRIPT = """#!/bin/sh\r
