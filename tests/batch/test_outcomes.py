@@ -1,12 +1,23 @@
-"""How an attempt ended, by what its script told and by the file system's times."""
+"""What its script does around an attempt, and how that ended, by what it told and by the file system's times."""
 
 from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import msgspec
 import pytest
 
-from diana.adapters.batch.array.folder import TaskEnd
+from diana.adapters.batch.array.folder import ArrayFolder, TaskEnd
 from diana.adapters.batch.array.live import outcome_of
+from diana.adapters.batch.array.script import Dialect, Surroundings, cases, script
+from diana.adapters.lrm.spawner.identity import wall_s
+from diana.adapters.lrm.spawner.protocol import Order
 from diana.model.facts import Outcome
 from tests.batch.test_book_searched import order
 
@@ -29,3 +40,84 @@ def test_a_run_is_over_its_time_if_its_limit_ended_it_and_it_lasted_as_long(
 ) -> None:
     end = TaskEnd(exit_code, "-", 1000.0, 1000.0 + ran_s, 0.0, "n1")
     assert outcome_of(end, msgspec.structs.replace(order([0]), time_limit_s=2.0), cancelled=False) == (outcome, "")
+
+
+@contextmanager
+def task(root: Path, given: Order, shell: str = "sh", **of_dialect: bool) -> Iterator[tuple[ArrayFolder, int]]:
+    """The only task of an array as a batch system starts it; the pid of its script, which leads a session."""
+    folder = ArrayFolder(root / "array")
+    said = Dialect(task="K", first=0, job="J", machine="M", **of_dialect)  # type: ignore[arg-type]
+    around = Surroundings(site="alpha", cluster="c", dialect=said)
+    folder.make(script(given, str(folder.root), str(root), around), cases(given))
+    (root / f"lease.{given.lease}").write_text(f"{int(wall_s()) + 600}\n")
+    told = {**os.environ, "K": "0", "J": "7", "M": "n1", "TMPDIR": str(root), "ROOT": str(root)}
+    process = subprocess.Popen([shell, folder.script], env=told, start_new_session=True)
+    try:
+        yield folder, process.pid
+        process.wait(60)
+    finally:
+        for pid in session(process.pid):
+            os.kill(pid, signal.SIGKILL)
+        process.wait()
+
+
+def session(of: int) -> list[int]:
+    """All processes of a task, whose commands may have sessions of their own."""
+    parents: dict[int, int] = {}
+    for name in os.listdir("/proc"):
+        with suppress(OSError):
+            if name.isdecimal():
+                parents[int(name)] = int(Path(f"/proc/{name}/stat").read_text().rpartition(")")[2].split()[1])
+    found = [of] if of in parents else []
+    for pid in found:
+        found += [child for child, parent in parents.items() if parent == pid]
+    return found
+
+
+def appears(path: Path) -> None:
+    by_s = time.monotonic() + 60
+    while not path.exists():
+        assert time.monotonic() < by_s, f"{path} does not appear"
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("more", [{}, {"lease": "beta"}, {"time_limit_s": 600.0}, {"lease": "beta", "saves": True}])
+def test_a_task_that_is_told_to_end_waits_for_its_command_and_leaves_it_to_others_how_it_ended(
+    tmp_path: Path, more: Mapping[str, object]
+) -> None:
+    """As Slurm does it: TERM to all of its processes, and KILL once the script is gone."""
+    words = """trap 'sleep 1; echo x > "$ROOT/saved"; exit 0' TERM; : > "$ROOT/up"; while :; do sleep .1; done"""
+    given = msgspec.structs.replace(order([0]), argv=["sh", "-c", words], **more)
+    with task(tmp_path, given, warns=True) as (folder, pid):
+        if given.saves:
+            folder.saving.make(given)
+        appears(tmp_path / "up")
+        for each in session(pid):
+            with suppress(ProcessLookupError):
+                os.kill(each, signal.SIGTERM)
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+        assert (tmp_path / "saved").exists()
+    assert folder.end(0) is None
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith("diana-")] == []
+
+
+NAMES = [*"DHGLacdefhiklmnopqrstuwxyz", "gone", "out", "err", "IFS", "OPTIND", "UID", "RANDOM", "PLAIN"]
+
+
+@pytest.mark.parametrize("shell", ["sh", "bash"])
+@pytest.mark.parametrize("more", [{}, {"lease": "beta", "saves": True, "time_limit_s": 600.0}])
+@pytest.mark.parametrize("varies", [False, True])
+def test_a_job_has_its_variables_whatever_its_script_calls_its_own(
+    tmp_path: Path, shell: str, more: Mapping[str, object], varies: bool
+) -> None:
+    rows = [(name, f"my {name}") for name in NAMES]
+    rows = {"environments": [rows]} if varies else {"environment": rows}  # type: ignore[assignment]
+    argv = ["cp", "/proc/self/environ", str(tmp_path / "env")]
+    given = msgspec.structs.replace(order([0]), argv=argv, **more, **rows)
+    with task(tmp_path, given, shell) as (folder, _):
+        pass
+    end = folder.end(0)
+    assert end is not None and (end.exit_code, end.flag) == (0, "-")
+    found = (tmp_path / "env").read_text().split("\0")
+    assert {f"{name}=my {name}" for name in NAMES} <= set(found), found
+    assert "DIANA_INDEX=0" in found

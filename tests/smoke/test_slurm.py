@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 from tests.clusters.conftest import Clustered
 from tests.clusters.slurm_site import SlurmSite
 from tests.clusters.test_one_array import goes_through
-from tests.e2e.grid import Grid, Starts
+from tests.e2e.gets_and_keeps import WAITS, fetched, given, outcome, submitted
+from tests.e2e.grid import Grid, Starts, until
 
 SCRIPT = """#!/bin/sh\r
 #SBATCH --output=%x-%a.out --ntasks=2\r
@@ -44,3 +46,20 @@ def test_a_script_for_slurm_does_over_slurm_what_it_did(
         made = {f"made-{n}": "x\n" for n in range(1, 5)}
         said = {f"fit-{n}.out": "fit 2 1\n2\n" for n in range(1, 5)}
         assert found == made | said
+
+
+def test_a_job_on_slurm_that_is_cancelled_has_the_time_to_write_what_it_has_beside_inputs_of_its_own(
+    grid: Grid, clustered: Clustered, slurm: SlurmSite, tmp_path: Path
+) -> None:
+    beta = clustered("beta", slurm)
+    grid.start()
+    script = f"trap 'sleep 4; cat a.txt > late.csv; exit 0' TERM; echo more >> a.txt; echo $k > up.csv; {WAITS}"
+    with beta.client() as client:
+        files = given(grid, client)
+        more = {"inputs": ["dataset:small/a.txt"], "group": {"environment": {"k": "mine"}}}
+        group = submitted(client, script, ["*.csv"], **more)
+        until(lambda: list(beta.paths.root.glob(f"jobs/{group}_*/*/0/up.csv")), lambda: f"it runs {beta.story()}")
+        grid.run(beta, "cancel", "--data", str(beta.data), group)
+        assert outcome(client, group) == ("CANCELLED", "")
+        assert fetched(client, group, tmp_path) == {"0/up.csv": "mine\n", "0/late.csv": "given\nmore\n"}
+    assert {path.read_bytes() == content for path, content in files.items()} == {True}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import time
+from pathlib import Path
 from typing import Any
 
 from diana.adapters.trust import certificates
@@ -12,6 +13,7 @@ from diana.client import Client
 from diana.node.config.site_file import load_config
 from diana.wire.pb import data_pb2, data_pb2_grpc
 from diana.wire.tls import load_credentials, open_channel
+from tests.e2e.gets_and_keeps import copies_little, gets_and_keeps
 from tests.e2e.grid import Grid, Site, Starts, outcomes, until
 from tests.real.members import Machine, add_member
 
@@ -57,6 +59,17 @@ def test_members_run_a_group_with_inputs_and_its_outputs_and_logs_come_home(grid
     assert {line for text in logs for line in text.splitlines()} == {f"ran on m{k}" for k in (1, 2, 3)}
     assert sum(text.count("ran on") for text in logs) == 30
     until(lambda: not any(leftovers(member) for member in members), "the members' disks are clean again", 10.0)
+
+
+def test_a_job_on_a_member_gets_inputs_of_its_own_and_what_it_made_is_kept(grid: Grid, tmp_path: Path) -> None:
+    """What it left where an output is missing stays on the machine where it ran."""
+    root = grid.add("alpha", slots=0)
+    grid.join()
+    root.start()
+    member = add_member(grid, root, "m1")
+    copies_little(member).start()
+    gets_and_keeps(grid, root, tmp_path, at=member)
+    assert [path.parent.name for path in member.paths.kept.rglob("results.txt")] != [] and not root.paths.kept.exists()
 
 
 def test_a_members_certificate_is_renewed_by_itself_and_opens_nothing_but_its_work(grid: Grid) -> None:

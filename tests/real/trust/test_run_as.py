@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 
 from diana.adapters.lrm.spawner.others import OtherAccounts
+from tests.e2e.gets_and_keeps import copies_little, gets_and_keeps
 from tests.e2e.grid import Grid, Site, outcomes, timely, until
 from tests.real.accounts import accounts, map_accounts, processes_of
 
@@ -37,7 +38,7 @@ def people() -> Iterator[Made]:
 def site(grid: Grid, people: Made) -> Site:
     """Root's jobs run as ann-t, ann-t's too, bob-t's as bob-t, nobody else's at all."""
     grid.root.chmod(0o755)
-    alpha = grid.add("alpha", slots=2)
+    alpha = copies_little(grid.add("alpha", slots=2))
     names = {"root@alpha-vo": "ann-t", "bob-t@alpha-vo": "bob-t"}
     map_accounts(grid.root / "libexec", alpha.data, names, allow={"max_processes": 200})
     grid.join()
@@ -88,6 +89,12 @@ def test_outputs_inputs_and_scratch_work_though_the_account_shuts_others_out(sit
     assert len(kept) == 3 and all(path.read_text() == "hello" and path.stat().st_uid == 0 for path in kept)
     until(lambda: not list(site.data.glob("slots/*/*")), "scratch is empty", 10.0)
     assert all(path.stat().st_uid == 0 for path in site.data.glob("slots/*"))
+
+
+def test_a_job_of_another_account_gets_inputs_of_its_own_and_what_it_made_is_kept(
+    site: Site, grid: Grid, tmp_path: Path
+) -> None:
+    gets_and_keeps(grid, site, tmp_path)
 
 
 def test_one_account_sees_nothing_of_the_nodes_nor_of_anothers(site: Site, people: Made) -> None:

@@ -9,6 +9,7 @@ times are those files' own, so that a task costs no process but the job's.
 from __future__ import annotations
 
 import shlex
+import string
 from collections.abc import Iterable, Sequence
 
 import msgspec
@@ -33,6 +34,15 @@ _OF_MEMORY = frozenset({"SLURM_MEM_PER_CPU", "SLURM_MEM_PER_NODE", "SLURM_MEM_PE
 """Variables among these, too; and its programs refuse to start where two of them are set."""
 _OF_TASKS = frozenset({"SLURM_NTASKS", "SLURM_NPROCS", "SLURM_TASKS_PER_NODE", "SLURM_CPUS_PER_TASK"})
 """Variables among these where it was told that a job is one of MPI; else a task of ours is a whole job to it."""
+_SHELLS = frozenset(
+    {
+        *(*string.ascii_letters, "gone", "out", "err"),
+        *("IFS", "OPTIND", "LINENO", "PPID", "UID", "EUID", "RANDOM", "SECONDS"),
+        *("BASHOPTS", "SHELLOPTS", "BASH_VERSINFO"),
+    }
+)
+"""Variables that the script, also those of other modules here, or a shell has for itself: a job that has one of these
+gets it when its command begins."""
 END_OF_FILE = "."
 """Last line of an end: a file without it is still being written."""
 
@@ -49,6 +59,8 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     """The variable of the machine where the task runs."""
     reserved: tuple[int, ...] = ()
     """Exit codes by which a task would order it to do something: only the node is told them."""
+    warns: bool = False
+    """True if it sends all processes of a task TERM, and KILL once the script has ended, or some time later."""
 
 
 class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,7 +97,7 @@ def script(order: Order, folder: str, jobs_folder: str, around: Surroundings, wa
         *([f'set -- {_words(order.before)} "$@"'] if order.before else []),
         *_folder(order, jobs_folder, folder),
         *(barrier.lines(order, wait_s, around.address) if order.barrier_s else []),
-        *_run(order, folder),
+        *_run(order, folder, around.dialect),
     ]
     return "\n".join(lines) + "\n"
 
@@ -111,9 +123,8 @@ def cases(order: Order) -> str:
     for at, index in enumerate(order.indices):
         part = [f"set -- {_words(order.argvs[at])}"] if order.argvs else []
         if order.environments:
-            part += [
-                _set(name, value, order) for name, value in order.environments[at] if not name.startswith("DIANA_")
-            ]
+            part += _variables(order.environments[at], order)
+            part += _last([*order.environment, *order.environments[at]], order)
         if any(order.checkpoints) and order.checkpoints[at]:
             part.append(_export("DIANA_CHECKPOINT", order.checkpoints[at]))
         if order.stdouts:
@@ -147,7 +158,10 @@ def _attempt(order: Order) -> Iterable[str]:
 
 def _environment(order: Order, around: Surroundings) -> Iterable[str]:
     """Yield the environment; diana's variables come last: a spec cannot forge them."""
-    yield from (_set(name, value, order) for name, value in order.environment if not name.startswith("DIANA_"))
+    yield from _variables(order.environment, order)
+    # `exec`, for a command that is called like one of the shell's own is none.
+    yield f'begin() {{ exec {_beginning(order)}"$@"; }}'
+    yield from _last(order.environment, order)
     for name, value in (
         ("GROUP", order.group),
         ("SITE", around.site),
@@ -180,40 +194,64 @@ def _folder(order: Order, jobs_folder: str, folder: str) -> Iterable[str]:
         yield f'[ "${SUBMIT_DIR}" != {HERE} ] || export {SUBMIT_DIR}="$PWD"'
 
 
-def _run(order: Order, folder: str) -> Iterable[str]:
+def _run(order: Order, folder: str, said: Dialect) -> Iterable[str]:
     yield 'L="$D/out/$k"'
     if order.stdouts or order.stderrs:
         yield 'for f in "$out" "$err"; do case $f in */*) mkdir -p "${f%/*}";; esac; done'
     streams = '</dev/null >>"${out:-$L}" 2>>"${err:-$L}"'
-    limit = f"timeout -k {order.grace_s:g} {order.time_limit_s:g} " if order.time_limit_s else ""
-    limit += saving.before(order)
     yield from saving.watched(order)
+    if said.warns:
+        # A script that died of it would take from the command the time to write what it has.
+        yield "t=; trap t=1 TERM"
     if order.lease:
-        yield from _leased(limit, streams, f"{folder}/../lease.{order.lease}")
+        yield from _leased(f'(begin "$@") {streams}', f"{folder}/../lease.{order.lease}", said)
     else:
-        # `exec`, for a command that is called like one of the shell's own is none.
-        yield f'(exec {limit}"$@") {streams}'
+        yield f'(begin "$@") {streams}'
         yield "c=$?"
     yield 'case $c in 126|127) command -v -- "$1" >/dev/null || n=n;; esac'
     yield from saving.unwatched(order)
     if order.before:
         yield f'rm "${{TMPDIR:-$PWD}}/{UNREADY_FILE}.$DIANA_JOB.$a" 2>/dev/null && n=u'
     yield '[ -z "$gone" ] || { cd /; rm -rf "$gone"; }'
+    if said.warns:
+        # How it ended is the batch system's to say, which ended it.
+        yield '[ -z "$t" ] || { trap - TERM; kill -TERM $$; }'
     yield 'told "$c" "${n:--}"'
 
 
-def _leased(limit: str, streams: str, lease: str) -> Iterable[str]:
+def _leased(command: str, lease: str, said: Dialect) -> Iterable[str]:
     """Yield the lines that run the command in a session of its own, so that all of it can be ended from here,
     whatever became of the node."""
     over = f'[ "$(date +%s)" -ge "$(cat {_word(lease)} 2>/dev/null || echo 0)" ]'
     yield f"over() {{ {over}; }}"
     yield "over && told 0 l"
-    yield f'setsid {limit}"$@" {streams} &'
+    yield f"{command} &"
     yield "p=$!"
     ends = f"kill -TERM -$p; sleep {GRACE_S:g}; kill -KILL -$p"
     yield f'(while sleep {LEASE_LOOK_S}; do over && {{ : > "$D/run/$k.over"; {ends}; exit; }}; done) 2>/dev/null &'
-    yield "q=$!; wait $p; c=$?; kill $q"
+    yield "q=$!; wait $p; c=$?"
+    if said.warns:
+        # TERM ends the waiting alone.
+        yield 'until [ -z "$t" ] || ! kill -0 $p 2>/dev/null; do wait $p; c=$?; done'
+    yield "kill $q"
     yield '[ ! -e "$D/run/$k.over" ] || n=l'
+
+
+def _variables(rows: Iterable[tuple[str, str]], order: Order) -> list[str]:
+    """Return the words that set a job's variables, but for those that come last."""
+    return [_set(name, value, order) for name, value in rows if not name.startswith("DIANA_") and name not in _SHELLS]
+
+
+def _last(rows: Iterable[tuple[str, str]], order: Order) -> list[str]:
+    """Return the words that make `begin` start the command with those variables that come last."""
+    there = [_word(f"{name}={value}") for name, value in rows if name in _SHELLS]
+    return [f'begin() {{ exec {_beginning(order)}env {" ".join(there)} "$@"; }}'] if there else []
+
+
+def _beginning(order: Order) -> str:
+    """Return the words before the command that serve its time limit and its end."""
+    limit = f"timeout -k {order.grace_s:g} {order.time_limit_s:g} " if order.time_limit_s else ""
+    return ("setsid " if order.lease else "") + limit + saving.before(order)
 
 
 def _export(name: str, value: str) -> str:

@@ -57,7 +57,9 @@ class Slurm:
     account may read it."""
 
     kind = "slurm"
-    dialect = Dialect(task="SLURM_ARRAY_TASK_ID", first=0, job="SLURM_ARRAY_JOB_ID", machine="SLURMD_NODENAME")
+    dialect = Dialect(
+        task="SLURM_ARRAY_TASK_ID", first=0, job="SLURM_ARRAY_JOB_ID", machine="SLURMD_NODENAME", warns=True
+    )
 
     def __init__(self, settings: ClusterSettings) -> None:
         self._settings = settings

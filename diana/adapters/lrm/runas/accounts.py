@@ -232,7 +232,9 @@ class Ways:
 
     def own(self, fd: int, *, executable: bool = False) -> None:
         """Let the account read and write a file of the node's that is its job's, and execute it."""
-        acl.grant(fd, self._uid, acl.ALL if executable else acl.READ | acl.WRITE)
+        rights = acl.ALL if executable else acl.READ | acl.WRITE
+        # Programs that copy it copy its mode, too.
+        acl.grant(fd, self._uid, rights, owner=rights)
 
     def lend(self, folder: Path) -> None:
         """Open the folder in which a merge command runs if it is the node's own. One that its owner named is the

@@ -22,21 +22,23 @@ READ, WRITE, ENTER = 4, 2, 1
 ALL = READ | WRITE | ENTER
 
 
-def _list(users: dict[int, int], owner: int) -> bytes:
+def _list(users: dict[int, int], most: int) -> bytes:
+    """`most`: what its owner may do, and all that anybody may. It is what the file's mode shows."""
     entries = [
-        (_OWNER, owner, _NOBODY),
+        (_OWNER, most, _NOBODY),
         *((_USER, users[uid], uid) for uid in sorted(users)),
         (_GROUP, 0, _NOBODY),
-        (_MASK, ALL, _NOBODY),
+        (_MASK, most, _NOBODY),
         (_OTHER, 0, _NOBODY),
     ]
     return struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)
 
 
-def grant(what: Path | str | int, uid: int, rights: int) -> None:
-    """Give `uid` alone, besides the owner, `rights` to a file or folder (or an open descriptor of it). OSError."""
+def grant(what: Path | str | int, uid: int, rights: int, owner: int = ALL) -> None:
+    """Give `uid` alone, besides the owner, `rights` to a file or folder (or an open descriptor of it). `owner`: the
+    owner's, which are no fewer. OSError."""
     try:
-        os.setxattr(what, _ACCESS, _list({uid: rights}, ALL))
+        os.setxattr(what, _ACCESS, _list({uid: rights}, owner))
     except OSError as fault:
         if fault.errno == errno.EOPNOTSUPP:
             fault.strerror = "the file system keeps no access control lists, which run_as needs; mount it with them"
