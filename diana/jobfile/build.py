@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from diana.jobfile import package
-from diana.jobfile.collect import clash, meets_found
+from diana.jobfile.collect import as_kept, clash, meets_found
 from diana.jobfile.gang import (
     check_gang_saves,
     components,
@@ -389,7 +389,7 @@ def _outputs(raw: RawJob, sweep: Sweep, parameters: Parameters | None, names: Al
     if collect and parameters is not None:
         found = next(filter(is_found, collect), "")
         plain = [compile_template(text) for text in collect if not is_found(text)]
-        line = clash(plain, sweep, parameters)
+        line = clash([as_kept(template) for template in plain], sweep, parameters)
         if not line and found:
             own = [compile_template(text) for text in (raw.group.stdout, raw.group.stderr) if text]
             line = meets_found([*plain, *own], found, parameters)

@@ -12,11 +12,16 @@ from collections.abc import Iterable
 
 from diana.model.job.spec import Sweep
 from diana.model.job.sweep import Parameters, axis_size
-from diana.model.job.template import Template
+from diana.model.job.template import Template, compile_template
 
 MOST_RENDERED = 200_000
 
 _PIECE = re.compile(r"\{\{|\}\}|\{(\w+)\}|([^{}]+)")
+
+
+def as_kept(template: Template) -> Template:
+    """Return the template of the name that an output is kept by: one that all jobs share lies in a folder of each."""
+    return template if template.names - {"group"} else compile_template(f"{{index}}/{template.text}")
 
 
 def clash(templates: list[Template], sweep: Sweep, parameters: Parameters) -> str | None:
@@ -26,9 +31,6 @@ def clash(templates: list[Template], sweep: Sweep, parameters: Parameters) -> st
     unproved = [t for t in templates if not _distinct(t, sweep, parameters.size)]
     if alone and not unproved:
         return None
-    for template in unproved:
-        if parameters.size > 1 and not template.names - {"group"}:
-            return f"{template.text!r} is the same file for all {parameters.size} jobs; put {{index}} into its name"
     chosen = templates if not alone else unproved
     if parameters.size * len(chosen) > MOST_RENDERED:
         return f"{chosen[0].text!r} may be the same file for several jobs; end its name in '-{{index}}'"

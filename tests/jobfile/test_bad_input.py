@@ -186,8 +186,8 @@ LINES: list[tuple[str, str]] = [
         "job: inputs[1].path: 'x' is that of inputs[0] too; give it another path",
     ),
     (
-        AXIS + "outputs.collect = 'out.csv'",
-        "job: outputs.collect: 'out.csv' is the same file for all 2 jobs; put {index} into its name",
+        AXIS + "outputs.collect = ['out.csv', '{index}/out.csv']",
+        "job: outputs.collect: '{index}/out.csv' is twice the same file (0/out.csv); put {index} into its name",
     ),
     (
         AXIS + "sweep.y = [1, 2]\noutputs.collect = 'out-{x}.csv'",

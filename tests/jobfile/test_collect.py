@@ -10,6 +10,7 @@ from diana.jobfile.collect import clash, meets_found
 from diana.model.job.spec import Axis, Sweep
 from diana.model.job.sweep import Parameters
 from diana.model.job.template import compile_template
+from tests.jobfile.builders import parse
 
 VALUES = st.lists(st.sampled_from(["1", "11", "a", "a-1", "-", ""]), min_size=1, max_size=3)
 PIECES = st.lists(st.sampled_from(["{x}", "{n}", "{index}", "{group}", "-", "1", "a", "{{"]), min_size=1, max_size=5)
@@ -37,6 +38,12 @@ def test_the_usual_names_are_proved_for_any_number_of_jobs(text: str) -> None:
         axes = (Axis(name="word", values=("a", "a")), axes[1])
     sweep = Sweep(axes=axes)
     assert clash([compile_template(text)], sweep, Parameters(sweep)) is None
+
+
+@pytest.mark.parametrize("text", ["out.csv", "d/out-{group}.csv"])
+def test_a_name_that_all_jobs_share_is_kept_in_a_folder_of_each(text: str) -> None:
+    job = f'group.command = "make {{n}}"\nsweep.n = "1-100000000"\noutputs.collect = "{text}"\n'
+    assert parse(job).spec.outputs.collect == (text,)
 
 
 @given(VALUES, st.integers(1, 12), st.lists(st.one_of(PIECES, st.just(["/"])), min_size=1, max_size=3))

@@ -12,7 +12,7 @@ from diana.engine.journal.events import Run
 from diana.model.facts import Facts, Outcome, OutputFile
 from diana.model.ids import GroupId, SiteId, SubgroupId
 from diana.model.job import output_names
-from diana.model.job.output_names import OutputNames, parts_below
+from diana.model.job.output_names import OutputNames, most_told, parts_below
 from diana.model.job.spec import Axis, GroupSpec, Outputs, Sweep, Table
 from diana.model.job.sweep import Parameters
 from diana.model.job.template import Template
@@ -195,6 +195,18 @@ def test_a_message_of_lies_costs_by_the_files_that_it_names(outcome: Outcome, mo
     found = names.strange(GROUP, told(*files, (0, "lie"), outcome=outcome))
     assert found == ("err-0" if outcome is Outcome.STAGING_FAILED else "lie")
     assert rendered <= 3 * len(files)
+
+
+@pytest.mark.parametrize("outcome", [Outcome.FAILED, Outcome.STAGING_FAILED])
+def test_as_many_jobs_as_may_be_told_of_together_leave_the_last_of_their_outputs_and_are_believed(
+    outcome: Outcome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(output_names, "MOST_PASSED", 5000)
+    many = [f"{number}-{{index}}" for number in range(300)]
+    given = spec(*many, sweep=Sweep(axes=(Axis(name="n", stop=1000),)), stdout="out-{index}", kept=True)
+    jobs = range(most_told(given))
+    assert len(jobs) > 10
+    assert OutputNames(given).strange(GROUP, told(*((job, f"out-{job}") for job in jobs), outcome=outcome)) == ""
 
 
 TEXT = st.text(st.sampled_from("ab./-{}"), max_size=6)

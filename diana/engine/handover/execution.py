@@ -33,6 +33,7 @@ from diana.model.facts import Facts, JobError, Outcome, impossible
 from diana.model.ids import MAIN_MACHINE, group_of
 from diana.model.indexset import IndexSet
 from diana.model.job.checkpoint import readers
+from diana.model.job.output_names import most_told
 
 _BATCH_BYTES = 3 << 20
 """Of results that go to their origin together: they fit into one message."""
@@ -300,7 +301,7 @@ def flush(core: Context, key: CustodyKey) -> None:
     facts = columns.join(buffer.facts)
     buffer.facts, buffer.indices, buffer.flushed_s = [], set(), core.now
     core.timers.cancel(CustodyTimer("flush", *key))
-    parts = columns.pieces(facts, _BATCH_BYTES)
+    parts = columns.pieces(facts, _BATCH_BYTES, most_told(custody.spec))
     for rows in parts:
         part = facts if len(parts) == 1 else columns.pick(facts, rows)
         runs = _runs(key, part)

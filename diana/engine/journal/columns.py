@@ -46,9 +46,9 @@ _ROW_BYTES, _OUTPUT_BYTES = 100, 110
 """At most what a job's columns take in a message, and what an output or an error does beside its text."""
 
 
-def pieces(facts: Facts, most_bytes: int) -> list[range]:
-    """Return ranges of rows; in a message each takes at most so many bytes with its outputs and errors, or is of one
-    row."""
+def pieces(facts: Facts, most_bytes: int, most_rows: int = 1 << 62) -> list[range]:
+    """Return ranges of at most so many rows; in a message each takes at most so many bytes with its outputs and errors,
+    or is of one row."""
     of_row = dict.fromkeys(facts.indices, _ROW_BYTES)
     for output in facts.outputs:
         of_row[output.index] = of_row.get(output.index, 0) + _OUTPUT_BYTES + len(output.name.encode(errors="replace"))
@@ -56,7 +56,7 @@ def pieces(facts: Facts, most_bytes: int) -> list[range]:
         of_row[error.index] = of_row.get(error.index, 0) + _OUTPUT_BYTES + len(error.text.encode(errors="replace"))
     out, first, size_bytes = [], 0, 0
     for at, index in enumerate(facts.indices):
-        if at > first and size_bytes + of_row[index] > most_bytes:
+        if at > first and (size_bytes + of_row[index] > most_bytes or at - first >= most_rows):
             out.append(range(first, at))
             first, size_bytes = at, 0
         size_bytes += of_row[index]

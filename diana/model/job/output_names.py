@@ -29,7 +29,7 @@ _ANY = "\ue000"
 OWN_NAMES = ".diana-"
 """Begins the names of diana's own files in a job's directory, and of files that are not complete yet."""
 MOST_PASSED = 200_000
-"""Lacking files that one message may pass over: more than fit into it (`MAX_MESSAGE_BYTES`)."""
+"""Lacking files that one message may pass over (`most_told`)."""
 _LEFT_WHATEVER = frozenset({Outcome.FAILED, Outcome.TIMED_OUT, Outcome.CANCELLED})
 """Ends of jobs that may have left some of their outputs."""
 
@@ -55,6 +55,12 @@ class LeftFile(NamedTuple):
 def keeps_all(outcome: int) -> bool:
     """True for the end of a job that may have left any of its outputs, and need not."""
     return outcome in _LEFT_WHATEVER
+
+
+def most_told(spec: GroupSpec) -> int:
+    """Return the most jobs whose ends may stand in one message: its reader looks for the names that each may leave."""
+    saved = len(spec.checkpoint.paths) if spec.checkpoint else 0
+    return max(1, MOST_PASSED // max(len(spec.outputs.collect) + 2, saved))
 
 
 def parts_below(text: str) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from diana.engine.messages import messages as ms
 from diana.model.facts import Outcome, OutputFile
 from diana.model.ids import SiteId, SubgroupId
 from diana.model.indexset import IndexSet
+from diana.model.job import output_names
 from diana.model.settings import Settings
 from diana.model.views.views import GroupView
 from diana.wire.peer_codec import encode_message
@@ -241,6 +242,16 @@ def test_ends_with_many_files_leave_in_batches_that_fit_a_message() -> None:
         told = ms.Result(subgroup=SubgroupId("alpha-1/0"), epoch=1, batch=0, facts=part, cancelled=IndexSet())
         assert len(encode_message(told)) < 3 << 20
     assert columns.pieces(columns.empty(SiteId("alpha")), 1) == [range(0)]
+
+
+def test_ends_of_jobs_with_many_declared_outputs_leave_in_batches_that_their_origin_looks_through(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(output_names, "MOST_PASSED", 40)
+    site = single(10, slots=10, collect=tuple(f"{n}-{{index}}" for n in range(8)))
+    assert site.end() == 10
+    site.grid.pass_time(1.0)
+    assert [len(record.ended) for record in site.records(r.RunsEnded)] == [4, 4, 2]
 
 
 def test_ends_that_were_not_durable_are_told_again_after_a_crash() -> None:
