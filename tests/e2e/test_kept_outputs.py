@@ -42,6 +42,11 @@ def test_what_a_pattern_finds_and_a_folder_holds_comes_home(alpha: Site, tmp_pat
     assert [path.name for path in (tmp_path / "some").rglob("*.csv")] == ["a.csv"]
 
 
+def test_a_file_that_each_job_calls_the_same_is_kept_of_each(alpha: Site, tmp_path: Path) -> None:
+    group = submitted(alpha, "--collect", "out.csv", "--", "sh", "-c", "echo {x} > out.csv", ":::", "a", "b")
+    assert fetched(alpha, group, tmp_path) == {"0/out.csv": "a\n", "1/out.csv": "b\n"}
+
+
 def test_what_a_job_left_at_its_time_limit_comes_home(alpha: Site, tmp_path: Path) -> None:
     script = 'trap "echo saved > c; exit 0" TERM; while :; do sleep .2; done'
     group = submitted(alpha, "--time", "2s", "--collect", "c", "--", "sh", "-c", script, code=1)
