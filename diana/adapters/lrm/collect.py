@@ -44,9 +44,10 @@ subgroup."""
 
 _RESULTS = frozenset({Outcome.DONE, Outcome.CHECKPOINTED})
 _OF_THE_SITE = frozenset(
-    {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.ESTALE, errno.EMFILE, errno.ENFILE, errno.ENOMEM}
+    {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.ESTALE, errno.EMFILE, errno.ENFILE, errno.ENOMEM}
 )
-"""Faults that are none of the job's: its end waits until they are over, and its outputs with it."""
+"""Faults that are none of the job's, and pass: its end waits until they are over, and its outputs with it. A file that
+cannot be read (EIO) may never be."""
 
 
 class CollectedBatch(NamedTuple):
