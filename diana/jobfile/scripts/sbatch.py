@@ -1,85 +1,22 @@
-"""`#SBATCH` lines: what each option means here.
+"""`#SBATCH` lines: what each option means here, alone and beside others.
 
-An option that says nothing of what a job needs or of what it does (a partition, an account, mail) is passed over, which
-is said. One is refused only where passing over it would change what comes out or lose what a job has: a job that would
-begin before what it depends on, or without its standard input. A line `#SBATCH hetjob` begins the next component of a
-job of several: each runs the script, with processors and GPUs of its own.
+A line `#SBATCH hetjob` begins the next component of a job of several: each runs the script, with processors and GPUs of
+its own.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 from diana.jobfile.scripts.variables import SlurmLines
+from diana.jobfile.scripts.words import LineWords, option_names
 from diana.jobfile.units import size_bytes, slurm_time_s
 
-
-def _names(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-_SHORT = {
-    "-a": "--array",
-    "-J": "--job-name",
-    "-D": "--chdir",
-    "-c": "--cpus-per-task",
-    "-n": "--ntasks",
-    "-N": "--nodes",
-    "-t": "--time",
-    "-G": "--gpus",
-    "-o": "--output",
-    "-e": "--error",
-    "-p": "--partition",
-    "-A": "--account",
-    "-q": "--qos",
-    "-L": "--licenses",
-    "-d": "--dependency",
-    "-b": "--begin",
-    "-i": "--input",
-    "-C": "--constraint",
-    "-w": "--nodelist",
-    "-x": "--exclude",
-    "-F": "--nodefile",
-    "-M": "--clusters",
-    "-m": "--distribution",
-    "-B": "--extra-node-info",
-    "-S": "--core-spec",
-}
-_SHORT_FLAGS = {
-    "-H": "--hold",
-    "-k": "--no-kill",
-    "-O": "--overcommit",
-    "-Q": "--quiet",
-    "-s": "--oversubscribe",
-    "-v": "--verbose",
-    "-W": "--wait",
-}
-_PASSED_OVER = _names(
-    "--partition --account --qos --mail-type --mail-user --comment --wckey --constraint --cluster-constraint --prefer"
-    " --nodelist --exclude --nodefile --reservation --clusters --priority --open-mode --distribution --hint --cpu-bind"
-    " --mem-bind --cpu-freq --gpu-bind --gpu-freq --gres-flags --accel-bind --switches --sockets-per-node"
-    " --cores-per-socket --threads-per-core --extra-node-info --ntasks-per-socket --ntasks-per-core --core-spec"
-    " --thread-spec --power --profile --acctg-freq --delay-boot --deadline --time-min --mincpus --mcs-label --network"
-    " --kill-on-invalid-dep --tres-bind"
-)
-"""Options of a cluster's own that change where and when a job runs, not what comes out."""
-_FLAGS_PASSED_OVER = _names(
-    "--requeue --no-requeue --parsable --verbose --quiet --exclusive --oversubscribe --share --overcommit --no-kill"
-    " --contiguous --spread-job --use-min-nodes --ignore-pbs --propagate --get-user-env --nice --reboot --wait"
-)
-"""The same, of options without a value, or with one only behind an equals sign."""
-_REFUSED = {
-    "--hold": "its jobs would begin at once; remove it, and submit when they may",
-    "--test-only": "nothing would be run; say diana plan",
-    "--export-file": "variables of a file do not travel; write --export=NAME=VALUE",
-    "--input": "jobs have nothing on standard input; give the file with --input, and let the command read it: < FILE",
-}
 _SEPARATORS = frozenset({"hetjob", "packjob"})
 """Lines between the components of a job; the latter is Slurm's older word."""
-_OF_COMPONENTS = _names(
+_OF_COMPONENTS = option_names(
     "--ntasks --ntasks-per-node --cpus-per-task --cpus-per-gpu --nodes --gpus --gpus-per-node --gpus-per-task --gres"
     " --mem --mem-per-cpu --mem-per-gpu"
 )
@@ -97,8 +34,6 @@ _UNKNOWN_YET = {"%N": "node", "%u": "user"}
 """Patterns for what is not known when a job is submitted, and the words that stand for it."""
 _NULL = "/dev/null"
 _GROUP = re.compile(r"[A-Za-z0-9][\w.-]*-\d+\Z", re.ASCII)
-_LEAST_PREFIX = 5
-"""Characters of an option's name that is cut short, with its dashes."""
 
 
 class _Component:
@@ -169,34 +104,12 @@ class Sbatch:
             self._before.append(self._now)
             self._now = _Component()
             return
-        waiting = list(words)
-        while waiting:
-            word = waiting.pop(0)
-            name, equals, value = word.partition("=")
-            if word in _SHORT_FLAGS:
-                name = _SHORT_FLAGS[word]
-            elif not word.startswith("--") and word[:2] in _SHORT:
-                name, equals, value = _SHORT[word[:2]], word[2:], word[2:]
-            name = _whole(name)
-            if not name.startswith("-"):
-                raise ValueError(f"#SBATCH: {name!r} belongs to no option; put quotes around a value of several words")
-            if name in _REFUSED:
-                raise ValueError(f"#SBATCH {name}: {_REFUSED[name]}")
-            if name in _FLAGS_PASSED_OVER:
+        for name, value in _READ.options(words):
+            if (act := _ACTS.get(name)) is None:
                 self._passed_over[name] = line
                 continue
-            act = _ACTS.get(name)
-            if act is None and name not in _PASSED_OVER:
-                raise ValueError(f"#SBATCH {name}: not understood; {_mend(name)}")
-            if act is not None and self._before and name not in _OF_COMPONENTS:
+            if self._before and name not in _OF_COMPONENTS:
                 raise ValueError(f"#SBATCH {name}: is of the whole job; move it above the first #SBATCH hetjob")
-            if not equals:
-                if not waiting:
-                    raise ValueError(f"#SBATCH {name}: has no value; write {name}=VALUE")
-                value = waiting.pop(0)
-            if act is None:
-                self._passed_over[name] = line
-                continue
             try:
                 act(self, value)
             except ValueError as error:
@@ -437,21 +350,7 @@ _ACTS: dict[str, Callable[[Sbatch, str], None]] = {
     "--time": Sbatch._time,
     "--tmp": Sbatch._tmp,
 }
-_KNOWN = frozenset({*_ACTS, *_PASSED_OVER, *_FLAGS_PASSED_OVER, *_REFUSED})
-
-
-def _whole(name: str) -> str:
-    """Return the option that a name cut short means, as sbatch does; any other name as it is."""
-    if name in _KNOWN or not name.startswith("--") or len(name) < _LEAST_PREFIX:
-        return name
-    meant = [each for each in _KNOWN if each.startswith(name)]
-    return meant[0] if len(meant) == 1 else name
-
-
-def _mend(name: str) -> str:
-    if near := get_close_matches(name, sorted(_KNOWN), 1, cutoff=0.75):
-        return f"did you mean {near[0]}?"
-    return f"remove it or give a #DIANA line (understood: {', '.join(_ACTS)})"
+_READ = LineWords(_ACTS)
 
 
 def _escaped(text: str) -> str:
