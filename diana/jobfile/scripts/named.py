@@ -33,7 +33,7 @@ def script_of(
         return ScriptText("", 0, ())
     if own is not None and name == own.data["group"]["script"]:
         # The notes on it were made when it was read.
-        where, script = "group.script", ScriptText(name, own.skipped, ())
+        where, script = "group.script", ScriptText(name, 0, ())
     elif is_text(name):
         where, script = "group.script", runnable(name)
     elif (sent := files.get(name)) is None:

@@ -1,4 +1,4 @@
-"""`#SBATCH` lines: what each option means here, alone and beside others.
+"""`#SBATCH` lines: what each option means here, alone and beside others. What would change results is refused.
 
 A line `#SBATCH hetjob` begins the next component of a job of several: each runs the script, with processors and GPUs of
 its own.
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from diana.jobfile.scripts.variables import SlurmLines
 from diana.jobfile.scripts.words import LineWords, option_names
-from diana.jobfile.units import size_bytes, slurm_time_s
+from diana.jobfile.units import duration_s, size_bytes, slurm_time_s
 
 _SEPARATORS = frozenset({"hetjob", "packjob"})
 """Lines between the components of a job; the latter is Slurm's older word."""
@@ -37,16 +37,16 @@ _GROUP = re.compile(r"[A-Za-z0-9][\w.-]*-\d+\Z", re.ASCII)
 
 
 class _Component:
-    """The needs of a component, or of the only one; None: not said."""
+    """The needs of a component, or of the only one; 0: not said."""
 
     def __init__(self) -> None:
-        self.tasks: int | None = None
-        self.tasks_per_node: int | None = None
-        self.cpus_per_task: int | None = None
+        self.tasks = 0
+        self.tasks_per_node = 0
+        self.cpus_per_task = 0
         self.cpus_per_gpu = 0
-        self.all_gpus: int | None = None
+        self.all_gpus = 0
         self.gpus_per_task = 0
-        self.all_memory: int | None = None
+        self.all_memory = 0
         self.memory_per_cpu = 0
         self.memory_per_gpu = 0
 
@@ -56,7 +56,7 @@ class _Component:
 
     @property
     def gpus(self) -> int:
-        return self.all_gpus if self.all_gpus is not None else self.gpus_per_task * self.ntasks
+        return self.all_gpus or self.gpus_per_task * self.ntasks
 
     @property
     def cpus(self) -> int:
@@ -65,9 +65,7 @@ class _Component:
 
     @property
     def memory(self) -> int:
-        if self.all_memory is not None:
-            return self.all_memory
-        return self.memory_per_cpu * self.ntasks * self.cpus or self.memory_per_gpu * self.gpus
+        return self.all_memory or self.memory_per_cpu * self.ntasks * self.cpus or self.memory_per_gpu * self.gpus
 
 
 class _Written(NamedTuple):
@@ -116,22 +114,21 @@ class Sbatch:
                 raise ValueError(f"#SBATCH {name}: {error}") from None
 
     def finish(self, options: Mapping[str, str], file_name: str) -> SlurmLines:
-        """Complete `group`, `resources` and `notes`, under the options that go over the lines. ValueError as `take`."""
-        given = self.group.get("name", file_name)
-        name = options.get("group.name") or options.get("name") or given
+        """Complete `group`, `resources` and `notes`, under the options that go over the lines, by their full names.
+        ValueError as `take`."""
+        name = options.get("group.name") or self.group.get("name", file_name)
         if self._files:
             self._own_files(options, name)
         if self._signal is not None:
-            limit = options.get("resources.time") or options.get("time") or self.resources.get("time")
-            if limit and limit != "0":
+            if self._limited(options):
                 raise ValueError(
                     f"line {self._signal.line}: #SBATCH --signal: no job is told before its time limit; have it save"
                     " when it gets TERM, which comes at the limit, and remove this, or leave the limit out"
                 )
             self._passed_over["--signal"] = self._signal.line
-        passed = ", ".join(f"{option} (line {line})" for option, line in self._passed_over.items())
-        if passed:
-            self.notes.insert(0, f"passed over, as it means nothing here: #SBATCH {passed}")
+        if self._passed_over:
+            passed = ", ".join(f"{option} (line {line})" for option, line in self._passed_over.items())
+            self.notes.append(f"passed over, as it means nothing here: #SBATCH {passed}")
         self._complete_resources()
         now = self._now
         return SlurmLines(name, now.ntasks, now.cpus, now.memory_per_cpu, self.there)
@@ -140,6 +137,15 @@ class Sbatch:
         """Return the components that separators made; none: it is an ordinary job."""
         every = [*self._before, self._now] if self._before else []
         return [{"cpus": each.ntasks * each.cpus, "gpus": each.gpus} for each in every]
+
+    def _limited(self, options: Mapping[str, str]) -> bool:
+        if (text := options.get("resources.time")) is None:
+            return bool(self.resources.get("time"))
+        try:
+            return duration_s(text) > 0
+        except ValueError:
+            # It is refused by its key, later.
+            return False
 
     def _complete_resources(self) -> None:
         """Add the needs of all tasks; of several components, the limits that all of them share."""
@@ -167,14 +173,13 @@ class Sbatch:
                 option = "--output" if key == "stdout" else "--error"
                 raise ValueError(f"line {written.line}: #SBATCH {option}: {error}") from None
         if "stderr" not in self._files:
-            out = [text for key in ("stdout", "group.stdout") if (text := options.get(key)) is not None]
-            self.group["stderr"] = out[-1] if out else self.group["stdout"]
+            self.group["stderr"] = options.get("group.stdout", self.group["stdout"])
         null = [key for key in ("stdout", "stderr") if self.group.get(key) == _NULL]
         for key in null:
             del self.group[key]
         if null:
             self.group["log_limit"] = 0
-        if null and not {"log_limit", "group.log_limit"} & options.keys():
+        if null and "group.log_limit" not in options:
             lines = sorted({each.line for each in self._files.values() if each.value == _NULL})
             where = f"line {', '.join(map(str, lines))}"
             self.notes.append(f"what goes to {_NULL} ({where}) is not kept; --log-limit 1M keeps it for diana logs")
@@ -187,7 +192,7 @@ class Sbatch:
         if value.startswith("/") or ".." in value.split("/"):
             below = value.rpartition("/")[2] or "out.txt"
             raise ValueError(f"{value!r}: jobs have directories of their own; write a path below, such as {below}")
-        has_array = "array" in options or "sweep.array" in options
+        has_array = "sweep.array" in options
 
         def one(found: re.Match[str]) -> str:
             pattern = found[0]
@@ -258,7 +263,7 @@ class Sbatch:
         gpus: int | None = None
         for each in value.split(","):
             kind, _, rest = each.removeprefix("gres/").partition(":")
-            if kind in ("", "none"):
+            if kind == "none":
                 continue
             if kind != "gpu":
                 self._passed_over[f"--gres={each}"] = self._line
@@ -289,7 +294,7 @@ class Sbatch:
         """Groups of diana's may be waited for; a job of Slurm's is none of them."""
         kind, _, names = value.partition(":")
         after = names.split(":")
-        if kind != "afterok" or "," in value or "?" in value or not all(map(_GROUP.match, after)):
+        if kind != "afterok" or not all(map(_GROUP.match, after)):
             raise ValueError(
                 f"{value!r}: its jobs would not wait for that; name groups as submit tells them, such as"
                 " --dependency=afterok:alpha-12, or remove it and say submit --after alpha-12"

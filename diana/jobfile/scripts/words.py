@@ -109,7 +109,7 @@ class LineWords:
 
     def _whole(self, name: str) -> str:
         """Return the option that a name cut short means, as sbatch does; any other name as it is."""
-        if name in self._known or not name.startswith("--") or len(name) < _LEAST_PREFIX:
+        if not name.startswith("--") or len(name) < _LEAST_PREFIX:
             return name
         meant = [each for each in self._known if each.startswith(name)]
         return meant[0] if len(meant) == 1 else name
