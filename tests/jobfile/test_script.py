@@ -294,6 +294,25 @@ def test_inputs_of_lines_and_of_the_command_line_stand_beside_each_other() -> No
     assert len(spec.requirements) == 2
 
 
+@pytest.mark.parametrize(
+    ("array", "said"),
+    [
+        ("5,1-3", ["1", "5", "4"]),
+        ("0-6:4", ["0", "4", "2"]),
+        ("1-15000,20001", ["1", "20001", "15001"]),
+    ],
+)
+def test_each_task_of_an_array_finds_its_number_however_long_the_array(array: str, said: list[str]) -> None:
+    spec, notes = noted(f"#!/bin/sh\n#SBATCH -a {array}\necho $SLURM_ARRAY_TASK_ID\n")
+    environment = dict(spec.environment)
+    assert environment["DIANA_ARRAY_TASK_ID"] == environment["SLURM_ARRAY_TASK_ID"] == "{array}" and not notes
+    assert [environment[f"SLURM_ARRAY_TASK_{name}"] for name in ("MIN", "MAX", "COUNT")] == said
+
+
+def test_words_named_array_are_no_numbers_of_tasks() -> None:
+    assert parse('group.script = "#!/bin/sh\\n"\nsweep.array = ["a", "b"]').spec.environment == ()
+
+
 def test_an_array_of_several_ranges_and_memory_per_processor() -> None:
     spec = parse("#!/bin/sh\n#SBATCH -a 1,5-6 --mem-per-cpu=1G -c 2\n", "script").spec
     assert spec.sweep.axes == (Axis(name="array", values=("1", "5", "6")),)
@@ -431,11 +450,16 @@ def test_an_option_that_names_the_output_file_has_errors_beside_it() -> None:
 
 @pytest.mark.parametrize(
     ("word", "limit_s"),
-    [("UNLIMITED", 0), ("infinite", 0), ("0", 0), ("90", 5400), ("90:00", 5400), ("48:00:00", 172_800),
-     ("1-23:59:59", 172_799), ("2-0", 172_800)],
+    [("UNLIMITED", 0), ("infinite", 0), ("-1", 0), ("0", 0), ("90", 5400), ("90:00", 5400), ("48:00:00", 172_800),
+     ("1-23:59:59", 172_799), ("2-0", 172_800), ("1-02:30", 95_400)],
 )  # fmt: skip
 def test_times_are_slurms(word: str, limit_s: float) -> None:
     assert noted(f"#!/bin/sh\n#SBATCH --time={word}\nrun\n")[0].resources.time_limit_s == limit_s
+
+
+def test_a_time_of_no_end_of_digits_is_none() -> None:
+    with pytest.raises(UsageError, match=r"line 2: #SBATCH --time: '9*' is no time; write MINUTES"):
+        noted(f"#!/bin/sh\n#SBATCH --time={'9' * 41}\nrun\n")
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from diana.model.facts import Facts, Outcome, OutputFile
 from diana.model.ids import GroupId, SiteId, SubgroupId
 from diana.model.job import output_names
 from diana.model.job.output_names import OutputNames, parts_below
+from diana.model.job.patterns import pattern
 from diana.model.job.spec import Axis, GroupSpec, Outputs, Sweep, Table
 from diana.model.job.sweep import Parameters
 from diana.model.job.template import Template
@@ -108,6 +109,23 @@ def test_values_in_a_pattern_are_no_wildcards_and_those_of_a_table_may_be_any() 
     assert names.strange(GROUP, told((3, "3/ann/b.csv"), (3, "d-ann/x"), (3, "d-ann/y"))) == ""
     for lie in ("4/ann/b.csv", "3/ann/b.txt", "ann/b.csv", "3/../b.csv", "d-ann/../x"):
         assert names.strange(GROUP, told((3, lie))) == lie
+
+
+@pytest.mark.parametrize(
+    ("text", "found", "passed_over"),
+    [
+        ("**/*.csv", "a.csv x/a.csv x/y/a.csv", ".x/a.csv x/.a.csv x/.y/a.csv a.txt"),
+        ("**/**/a", "a x/a x/y/a a/b", "b x/b"),
+        ("x/**", "x/a x/y/a x/.a", "y/a"),
+        (".*/a", ".x/a", "x/a a"),
+        ("[]a]", "] a", "b"),
+        ("[!]a]", "b", "] a"),
+        ("out", "out out/a out/.b/c", "outer x/out"),
+    ],
+)
+def test_a_pattern_finds_what_a_shell_would(text: str, found: str, passed_over: str) -> None:
+    for path in f"{found} {passed_over}".split():
+        assert pattern(text).matches(path.split("/")) == (path in found.split())
 
 
 def test_no_job_is_believed_more_files_than_it_may_leave(monkeypatch: pytest.MonkeyPatch) -> None:
