@@ -173,7 +173,7 @@ def test_a_checkpoint_is_all_of_its_files_and_nothing_else() -> None:
 @pytest.mark.parametrize(
     ("text", "may"),
     [
-        *(("log", True), ("{group}.txt", True), ("{x}", True), ("4{x}/a", True), ("./{x}", True), ("{index}/a", True)),
+        *(("log", True), ("out-{group}", True), ("{x}", True), ("4{x}/a", True), ("./{x}", True), ("{index}/a", True)),
         *(("out-{x}", False), ("out/{x}", False), ("4a{x}", False)),
     ],
 )
