@@ -80,26 +80,11 @@ def test_words_that_yaml_reads_otherwise_arrive_as_they_are_spelt() -> None:
     assert swept(rows, "yaml") == [{"x": "no", "y": "007"}, {"x": "yes", "y": "1.50"}]
 
 
-NUMBERS = [
-    "3.10",
-    "1e6",
-    "1_000",
-    "-1_000",
-    "+5",
-    "-0",
-    "-7",
-    "0x1F",
-    "0o17",
-    "0b01",
-    "1_0.5_0",
-    "inf",
-    "-nan",
-    "2024-01-02",
-]
+NUMBERS = ["3.10", "1e6", "1_000", "+5", "-0", "-7", "0x1F", "0o17", "0b01", "1_0.5_0", "inf", "-nan", "2024-01-02"]
 
 
 def test_numbers_and_dates_of_toml_arrive_as_they_are_spelt() -> None:
-    more = [*NUMBERS, "1979-05-27 07:32:00", "1979-05-27t07:32:00.50z", "07:32:00", "true"]
+    more = [*NUMBERS, "-1_000", "2024-12-31", "1979-05-27 07:32:00", "1979-05-27t07:32:00.50z", "07:32:00", "true"]
     assert column(f"group.command = 'e {{x}}'\nsweep.x = [{', '.join(more)}]") == more
     for number in more:
         assert column(f"group.command = 'e {{x}}'\nsweep.x = [{number}]") == [number], "beside no other"
