@@ -105,6 +105,18 @@ def apply(data: dict[str, Any], options: Mapping[str, str]) -> dict[str, Any]:
     return out
 
 
+def joined(*sources: Mapping[str, str]) -> dict[str, str]:
+    """Return the options of all sources by the full names of their keys: of one key the last one stands, but for those
+    that are added to what is there."""
+    out: dict[str, str] = {}
+    for source in sources:
+        for name, text in source.items():
+            key = SHORT.get(name, name)
+            before = out.pop(key, "")
+            out[key] = f"{before}\n{text}" if before and key in (INPUT, REQUIRE) else text
+    return out
+
+
 def _rules(text: str) -> dict[str, Any]:
     """`failed=1,out_of_memory=2,factor=1.5,pause=30s` as a table; what does not fit is left for the check."""
     table: dict[str, Any] = {}

@@ -21,7 +21,7 @@ from diana.jobfile.read import FORMATS, read_data, read_text
 from diana.jobfile.scripts.named import check_program, is_text, known_to_slurm, script_of
 from diana.jobfile.scripts.reading import ReadScript, read_script
 from diana.jobfile.scripts.variables import array_environment
-from diana.jobfile.sweeps import BuiltSweep, array_bounds, build_sweep, text_of, with_ranks
+from diana.jobfile.sweeps import BuiltSweep, build_sweep, text_of, with_ranks
 from diana.jobfile.urls import check_count
 from diana.model.job.notices import checked_targets
 from diana.model.job.spec import GroupSpec
@@ -197,10 +197,7 @@ def _built_sweep(raw: RawJob, files: Mapping[str, SentFile], read_blob: Callable
 
 
 def _array_variables(raw: RawJob, built: BuiltSweep) -> dict[str, str]:
-    bounds = array_bounds(built.sweep)
-    if bounds is None or not raw.group.script:
-        return {}
-    return array_environment(*bounds)
+    return array_environment(*built.array) if built.array and raw.group.script else {}
 
 
 def _default_name(source: str) -> str:

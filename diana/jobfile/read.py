@@ -226,7 +226,7 @@ class _Loader(yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader):  
 
 def _as_key(node: Any) -> Any:
     # Another node, as an alias may name this one as a value.
-    spelt = isinstance(node, yaml.ScalarNode) and node.tag in _SPELT
+    spelt = isinstance(node, yaml.ScalarNode)
     return yaml.ScalarNode(_TEXT, node.value, node.start_mark, node.end_mark) if spelt else node
 
 

@@ -13,7 +13,7 @@ import msgspec
 from diana.jobfile.units import MOST_LISTED, MOST_LISTED_FIRST, listed, spans
 from diana.model.job.gang import COMPONENT
 from diana.model.job.spec import Axis, ComponentSpec, FlexibleSpec, Sweep, Table
-from diana.model.job.sweep import Rows, axis_size, encode_rows, sweep_names, sweep_size
+from diana.model.job.sweep import Rows, encode_rows, sweep_names, sweep_size
 from diana.model.job.template import GIVEN, is_name
 
 MOST_JOBS = 1_000_000_000
@@ -30,6 +30,8 @@ class BuiltSweep(msgspec.Struct, frozen=True, kw_only=True):
     """Content of the table's blob; the caller keeps it once everything else is in order."""
     max_parallel: int = 0
     """Limit of jobs at once from `array = "1-100%10"`; 0: none given."""
+    array: tuple[int, int, int] | None = None
+    """(first, last, count) of the values named `array`; None without such, or where they are no numbers."""
     notes: tuple[str, ...] = ()
     """Notes to the author, a line each."""
 
@@ -58,6 +60,7 @@ def build_sweep(raw: Mapping[str, object], csv_text: str | None, csv_name: str) 
                 value, parallel = _array(value)
             is_first = not axes and not raw.keys() & {"from", "rows"}
             axes.append(_axis(name, value, MOST_LISTED_FIRST if is_first else MOST_LISTED))
+    array = _array_bounds(axes)
     if rows is None and "from" not in raw and axes and _is_long(axes[0]):
         columns, rows = (axes[0].name,), [[text] for text in axes.pop(0).values]
     _check_apart(columns, axes)
@@ -70,7 +73,7 @@ def build_sweep(raw: Mapping[str, object], csv_text: str | None, csv_name: str) 
     sweep = Sweep(axes=tuple(axes), table=table)
     if sweep_size(sweep) > MOST_JOBS:
         raise ValueError(f"sweep: {sweep_size(sweep)} jobs; at most {MOST_JOBS} make one group, submit it in pieces")
-    return BuiltSweep(sweep=sweep, rows=rows, content=content, max_parallel=parallel, notes=tuple(notes))
+    return BuiltSweep(sweep=sweep, rows=rows, content=content, max_parallel=parallel, array=array, notes=tuple(notes))
 
 
 def with_ranks(
@@ -105,7 +108,7 @@ def _axis(name: str, value: object, most: int) -> Axis:
             parts = spans(value)
             if len(parts) == 1 and not parts[0].digits:
                 return Axis(name=name, start=parts[0].start, stop=parts[0].stop, step=parts[0].step)
-            return Axis(name=name, values=tuple(listed(parts, most if len(parts) == 1 else MOST_LISTED)))
+            return Axis(name=name, values=tuple(listed(parts, most)))
         except ValueError as error:
             raise ValueError(f"sweep.{name}: {error}") from None
     if not isinstance(value, list) or not value:
@@ -124,6 +127,18 @@ def _array(text: str) -> tuple[str, int]:
     if percent and (not limit.strip().isdecimal() or int(limit) < 1):
         raise ValueError(f"sweep.array: {limit!r} after % is no number of jobs at once; write one of at least 1")
     return text, int(limit or 0)
+
+
+def _array_bounds(axes: Sequence[Axis]) -> tuple[int, int, int] | None:
+    for axis in axes:
+        if axis.name == "array":
+            if not axis.values:
+                numbers = range(axis.start, axis.stop, axis.step)
+                return numbers[0], numbers[-1], len(numbers)
+            if all(value.isdecimal() for value in axis.values):
+                members = [int(value) for value in axis.values]
+                return min(members), max(members), len(members)
+    return None
 
 
 def _is_long(axis: Axis) -> bool:
@@ -202,11 +217,7 @@ def _kept(lines: Iterable[str], kept: list[str]) -> Iterator[str]:
 
 def _other_delimiter(head: str) -> str:
     """The character between the names of a table's head, where it is another one; empty: it is not."""
-    for other in ";|":
-        names = [part.strip().strip('"') for part in head.split(other)]
-        if len(names) > 1 and (all(map(is_name, names)) or not ("," in head or "\t" in head)):
-            return other
-    return ""
+    return "" if "," in head or "\t" in head else next((other for other in ";|" if other in head), "")
 
 
 def _from_rows(value: object) -> tuple[tuple[str, ...], Rows]:
@@ -245,16 +256,3 @@ def _check_rows(rows: Rows, where: str) -> None:
         raise ValueError(f"{where}: {len(rows)} rows; at most {MOST_ROWS} make one group")
     if any("\0" in cell for row in rows for cell in row):
         raise ValueError(f"{where}: a value holds a NUL character; remove it")
-
-
-def array_bounds(sweep: Sweep) -> tuple[int, int, int] | None:
-    """(first, last, count) of the axis named `array`; None without one of numbers."""
-    for axis in sweep.axes:
-        if axis.name == "array":
-            if not axis.values:
-                numbers = range(axis.start, axis.stop, axis.step)
-                return numbers[0], numbers[-1], axis_size(axis)
-            if all(value.isdecimal() for value in axis.values):
-                members = [int(value) for value in axis.values]
-                return min(members), max(members), len(members)
-    return None

@@ -21,7 +21,7 @@ _SHELL = frozenset({"|", "||", "&", "&&", ">", ">>", "<", "2>", "2>&1", "&>"})
 MOST_BYTES = 1 << 60
 LONGEST_S = 1e9
 MOST_LISTED = 100_000
-"""Most indices of a list of several ranges; a single range may have any number."""
+"""Most indices of several ranges, or of one with zeros in front; any other may have any number."""
 MOST_LISTED_FIRST = 1_000_000
 """The same of the first swept name, whose values travel once, apart from the group."""
 
@@ -137,7 +137,7 @@ def _digits(first: str, last: str) -> int:
     return len(first)
 
 
-def listed(parts: list[IndexRange], most: int = MOST_LISTED) -> list[str]:
+def listed(parts: list[IndexRange], most: int) -> list[str]:
     """The members of several ranges as they are written, in the order written, once each."""
     if sum(len(part.numbers) for part in parts) > most:
         raise ValueError(

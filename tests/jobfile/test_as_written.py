@@ -55,7 +55,23 @@ def told(text: str, format: str = "toml", files: Mapping[str, bytes] | None = No
     return parsed.notes
 
 
-PLAIN = ["no", "010", "1:30", "3.10", "1e6", "1_000", "+5", "0x1F", "~", "null", "2024-01-02", "2024-13-45", "=", "0x_"]
+PLAIN = [
+    "no",
+    "010",
+    "1:30",
+    "3.10",
+    "1e6",
+    "1_000",
+    "+5",
+    "0x1F",
+    "~",
+    "null",
+    "2024-01-02",
+    "2024-13-45",
+    "=",
+    "<<",
+    "0x_",
+]
 
 
 def test_words_that_yaml_reads_otherwise_arrive_as_they_are_spelt() -> None:
@@ -68,16 +84,19 @@ NUMBERS = ["3.10", "1e6", "1_000", "+5", "-0", "-7", "0x1F", "0o17", "0b01", "1_
 
 
 def test_numbers_and_dates_of_toml_arrive_as_they_are_spelt() -> None:
-    more = [*NUMBERS, "1979-05-27 07:32:00", "1979-05-27t07:32:00.50z", "07:32:00", "true"]
+    more = [*NUMBERS, "-1_000", "2024-12-31", "1979-05-27 07:32:00", "1979-05-27t07:32:00.50z", "07:32:00", "true"]
     assert column(f"group.command = 'e {{x}}'\nsweep.x = [{', '.join(more)}]") == more
+    for number in more:
+        assert column(f"group.command = 'e {{x}}'\nsweep.x = [{number}]") == [number], "beside no other"
     rows = "group.command = 'e {x}{y}'\nsweep.rows = [{x = 1.0, y = +1}, {y = 1_0, x = 'no'}]"
     assert swept(rows) == [{"x": "1.0", "y": "+1"}, {"x": "no", "y": "1_0"}]
 
 
 def test_numbers_of_json_arrive_as_they_are_spelt() -> None:
     numbers = ["3.10", "1e6", "1E+2", "-0", "-0.0", "12345678901234567890", "7", "true"]
-    job = f'{{"group": {{"command": ["e", "{{x}}"]}}, "sweep": {{"x": [{", ".join(numbers)}]}}}}'
-    assert column(job, "json") == numbers
+    for some in [numbers, *([number] for number in numbers)]:
+        job = f'{{"group": {{"command": ["e", "{{x}}"]}}, "sweep": {{"x": [{", ".join(some)}]}}}}'
+        assert column(job, "json") == some
 
 
 ARGUMENTS = [
@@ -147,6 +166,7 @@ def test_elsewhere_a_number_is_a_number() -> None:
         ("08-10", ["08", "09", "10"]),
         ("000-010:005", ["000", "005", "010"]),
         ("1,01,007-008", ["1", "01", "007", "008"]),
+        ("1-3,2,02", ["1", "2", "3", "02"]),
         ("099-101", ["099", "100", "101"]),
         ("001-1000", [f"{k:03d}" for k in range(1, 1001)]),
         ("0-2", ["0", "1", "2"]),
@@ -171,7 +191,12 @@ def test_many_numbers_with_zeros_travel_apart_from_the_group() -> None:
     parsed = parse("group.command = 'e {x}'\nsweep.x = '0000001-0200000'")
     assert parsed.jobs == 200_000
     assert parsed.spec.sweep.axes == ()
-    for text in ("sweep.x = '0000000-1000000'", "sweep.a = [1]\nsweep.x = '000001-100001'"):
+    assert parse("group.command = 'e {x}'\nsweep.x = '1-200000,300000'").jobs == 200_001
+    for text in (
+        "sweep.x = '0000000-1000000'",
+        "sweep.a = [1]\nsweep.x = '000001-100001'",
+        "sweep.rows = [{a = 1}]\nsweep.x = '000001-100001'",
+    ):
         with pytest.raises(UsageError, match="with zeros in front; write one range without, or list the rows"):
             parse(f"group.command = 'e {{x}}'\n{text}")
 
@@ -244,6 +269,11 @@ def test_who_may_have_meant_the_value_is_told() -> None:
     assert told("[group]\ncommand = 'e ${HOME} {x}'\n[sweep]\nx = [5]") == ()
 
 
+def test_a_refusal_leaves_the_shells_braces_as_they_are_written() -> None:
+    with pytest.raises(UsageError, match=r"write '\${HOME}/{{sed}}' for the text itself"):
+        parse("group.command = ['e', '${HOME}/{sed}']")
+
+
 def test_all_that_is_a_template_leaves_the_shells_braces() -> None:
     text = """
         inputs = [{url = "dataset:d/${a}", path = "${x}-{x}"}]
@@ -301,13 +331,14 @@ def test_such_a_name_without_its_doubled_braces_is_refused_with_them() -> None:
 
 
 CSV = b"""\
-sample , "depth"\r
+sample , "depth "\r
 A, 10\r
 ,\r
  B b ,"20 "\r
 "C, c" , ""\r
   ,\r
 "",""\r
+\r
 """
 
 
@@ -316,6 +347,14 @@ def test_a_table_is_read_as_spreadsheets_write_it() -> None:
     rows = [tuple(values.values()) for values in swept(text, files={"t.csv": CSV})]
     assert rows == [("A", "10"), ("B b", "20 "), ("C, c", ""), ("", "")]
     assert told(text, files={"t.csv": CSV}) == ("job: t.csv: passed over 2 rows without a value (line 3, 6)",)
+    (note,) = told(text, files={"t.csv": CSV + b",\r\n" * 4})
+    assert note == "job: t.csv: passed over 6 rows without a value (line 3, 6, 9, 10, 11, ...)"
+
+
+def test_a_table_is_asked_for_beside_a_long_list() -> None:
+    text = "group.command = 'e {a} {x}'\nsweep.from = 't'\nsweep.x = '00001-20000'"
+    assert parse(text).needs_files == ("t",)
+    assert parse(text, files={"t": b"a\n1\n2\n"}).jobs == 40_000
 
 
 def test_a_table_of_tabs_and_one_of_quoted_lines_are_read_alike() -> None:

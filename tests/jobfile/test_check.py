@@ -60,6 +60,8 @@ def test_a_command_line_in_quotes_is_told_how_a_shell_runs_it(first: str, apart:
 def test_a_program_whose_path_has_a_blank_is_one(tmp_path: Path) -> None:
     (tmp_path / "my tool").touch(mode=0o755)
     (tmp_path / "my {own} tool").touch(mode=0o755)
+    (tmp_path / "R&D {own} tool").touch(mode=0o755)
+    assert shell_command(GroupSpec(argv=(f"{tmp_path}/R&D {{{{own}}}} tool",)), "/usr/bin:/bin") is None
     for first in (f"{tmp_path}/my tool", f"{tmp_path}/my {{tool}}", f"{tmp_path}/my {{{{own}}}} tool", "./my tool"):
         assert shell_command(GroupSpec(argv=(first,)), "/usr/bin:/bin") is None
         assert missing(first, inputs=("my tool",)) is None

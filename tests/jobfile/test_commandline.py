@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shlex
 import subprocess
@@ -10,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from diana.bounds import MOST_JOB_FILE_BYTES
+from diana.jobfile import commandline
 from diana.jobfile.commandline import from_words
 from diana.model.job.sweep import Parameters, decode_rows
 from diana.model.job.template import compile_template
@@ -22,7 +25,10 @@ def commands(line: str) -> list[str]:
     table = parsed.spec.sweep.table
     parameters = Parameters(parsed.spec.sweep, decode_rows(blobs.kept[table.blob]) if table else None)
     words = [compile_template(word) for word in parsed.spec.argv]
-    return [" ".join(word.render({**parameters.of(k), "index": str(k)}) for word in words) for k in range(parsed.jobs)]
+    return [
+        " ".join(word.render({**parameters.of(k), "index": str(k), "group": "g"}) for word in words)
+        for k in range(parsed.jobs)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -38,6 +44,9 @@ def commands(line: str) -> list[str]:
         ("echo {2}-{1} ::: a ::: 1 2", ["echo 1-a", "echo 2-a"]),
         ("echo ::: a b ::: c", ["echo a c", "echo b c"]),
         ("echo {index} {x} ::: a b", ["echo 0 a", "echo 1 b"]),
+        ("echo {group} {x} ::: a", ["echo g a"]),
+        ("echo {group} {} ::: a", ["echo g a"]),
+        ("echo {02}{1} ::: a ::: b", ["echo ba"]),
         ("echo {{x}} {y} ::: a", ["echo {x} a"]),
         ("echo {{}} {} ::: a", ["echo {} a"]),
         ("echo '${}' '${1}' {1} ::: a", ["echo ${} ${1} a"]),
@@ -67,6 +76,8 @@ def test_words_become_the_commands_they_say(line: str, wanted: list[str]) -> Non
         ("echo {x} :::", "list 1 after ::: is empty; write at least one value"),
         ("echo {x} {y} ::: 1", "1 lists after ::: but 2 placeholders ({x}, {y}); give each its list"),
         ("echo {3} ::: 1 ::: 2", "placeholder {3}: want {} or {1} to {2}, or names only"),
+        ("echo {0} ::: 1", "placeholder {0}: want {} or {1} to {1}, or names only"),
+        ("echo {%} ::: 1", "{%} of GNU parallel is not known here; leave it out"),
         ("echo :::+ 1", ":::+ links a list to the one before, and there is none; begin with :::"),
         ("echo ::: 1 ::::", "no file after ::::; name one whose lines are values"),
         ("echo :::: /no/such", ":::: /no/such: No such file or directory; mend its name"),
@@ -90,6 +101,8 @@ def test_lines_of_files_are_values_each_file_a_list_of_its_own(tmp_path: Path) -
     assert commands(f"echo :::: {two} {dos}") == ["echo 1 x", "echo 1 y", "echo 2 x", "echo 2 y"]
     assert commands(f"echo :::: {two} ::::+ {dos} ::: Z") == ["echo 1 x Z", "echo 2 y Z"]
     assert commands(f"echo ::: 7 8 ::::+ {two}") == ["echo 7 1", "echo 8 2"]
+    one.write_text("a\u2028b\n\n")
+    assert commands(f"echo :::: {one}") == ["echo a\u2028b", "echo "]
     one.write_text("")
     with pytest.raises(ValueError, match="list 1 after ::: is empty"):
         from_words(["echo", "::::", str(one)])
@@ -98,6 +111,15 @@ def test_lines_of_files_are_values_each_file_a_list_of_its_own(tmp_path: Path) -
         from_words(["echo", "::::", str(one)])
     with pytest.raises(ValueError, match="Is a directory; mend its name"):
         from_words(["echo", "::::", str(tmp_path)])
+    with one.open("wb") as file:
+        file.truncate(MOST_JOB_FILE_BYTES + 1)
+    with pytest.raises(ValueError, match="MiB; put the values into a CSV file named by --set from="):
+        from_words(["echo", "::::", str(one)])
+
+
+def test_a_hyphen_stands_for_the_lines_of_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a b\nno\n")))
+    assert commands("echo :::: - ::: 1") == ["echo a b 1", "echo no 1"]
 
 
 def test_of_linked_lists_the_shortest_decides_and_that_is_told() -> None:
@@ -113,6 +135,14 @@ def test_linked_lists_behind_a_large_product_are_to_be_written_first() -> None:
         from_words(["echo", ":::", *many, ":::", *many, ":::", "a", "b", ":::+", "1", "2"])
     first = from_words(["echo", ":::", "a", "b", ":::+", "1", "2", ":::", *many, ":::", *many])
     assert parse(json.dumps(first), "json").jobs == 2 * 1001 * 1001
+
+
+def test_combinations_are_bounded_and_what_is_linked_alone_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commandline, "MOST_ROWS", 4)
+    assert len(commands("echo ::: 1 2 3 4 5 :::+ a b c d e")) == 5
+    assert len(commands("echo ::: 1 2 ::: a b :::+ c d")) == 4
+    with pytest.raises(ValueError, match="6 combinations up to the last linked list"):
+        commands("echo ::: 1 2 3 ::: a b :::+ c d")
 
 
 def test_the_command_line_part_loads_no_reader() -> None:

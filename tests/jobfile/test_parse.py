@@ -103,6 +103,12 @@ work = "1h"
     )
 
 
+@pytest.mark.parametrize(("written", "size"), [("2GB", 2 * 10**9), ("2GiB", 2 << 30), ("1.5K", 1536)])
+def test_a_unit_of_bytes_counts_by_thousands_and_others_by_1024(written: str, size: int) -> None:
+    text = f"group.command = 'e'\nresources.memory = '{written}'"
+    assert parse(text).spec.resources.memory_bytes == size
+
+
 def test_executable_and_arguments_are_taken_as_they_are() -> None:
     spec = parse('[group]\nexecutable = "/bin/echo"\narguments = ["a b", 3, true, "{index}"]').spec
     assert spec.argv == ("/bin/echo", "a b", "3", "true", "{index}")

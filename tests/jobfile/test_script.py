@@ -26,7 +26,7 @@ def noted(
 
 def test_diana_lines_set_keys_and_the_array_reaches_the_environment() -> None:
     script = (
-        "#!/bin/sh\n#DIANA name=scan\n#DIANA --array=1-10%3 --cpus 2\n# a comment\n\n"
+        "#!/bin/sh\n#DIANA name=scan\n#DIANAS name=no\n#DIANA --array=1-10%3 --cpus 2\n# a comment\n\n"
         "#DIANA group.environment.MODE=fast\n"
         "echo $DIANA_ARRAY_TASK_ID {}\n#DIANA name=late\n"
     )
@@ -40,6 +40,7 @@ def test_diana_lines_set_keys_and_the_array_reaches_the_environment() -> None:
     assert environment["DIANA_ARRAY_TASK_ID"] == environment["SLURM_ARRAY_TASK_ID"] == "{array}"
     assert (environment["SLURM_ARRAY_TASK_MIN"], environment["SLURM_ARRAY_TASK_MAX"]) == ("1", "10")
     assert (environment["SLURM_ARRAY_TASK_COUNT"], environment["MODE"]) == ("10", "fast")
+    assert environment["SLURM_ARRAY_JOB_ID"] == "{group}"
 
 
 def test_the_sbatch_subset_means_what_slurm_means_by_it() -> None:
@@ -87,6 +88,7 @@ def test_sbatch_lines_that_mean_nothing_here_are_passed_over_and_said() -> None:
         ("--signal=B:USR1@60", "--signal"), ("-M other", "--clusters"), ("--deadline=now+1hour", "--deadline"),
         ("--gres=lscratch:50", "--gres=lscratch:50"), ("--constr=avx512", "--constraint"),
         ("--threads-per-core=1", "--threads-per-core"), ("--profile none", "--profile"), ("--time-min=5", "--time-min"),
+        ("-W", "--wait"), ("-S 2", "--core-spec"), ("--comment=", "--comment"),
     ],
 )  # fmt: skip
 def test_options_of_a_cluster_that_change_no_result_are_passed_over(line: str, name: str) -> None:
@@ -104,6 +106,14 @@ def test_options_of_a_cluster_that_change_no_result_are_passed_over(line: str, n
         ("--gres=gpu:2 --cpus-per-gpu=4 --mem-per-gpu=1G", Resources(processors=8, gpus=2, memory_bytes=2 << 30)),
         ("-N 1 --ntasks-per-node=4 -c 2", Resources(processors=8)),
         ("-n 2 --ntasks-per-node=4", Resources(processors=2)),
+        ("-n 2 --gpus=1 --cpus-per-gpu=3", Resources(processors=4, gpus=1)),
+        ("-n 2 -G 2", Resources(processors=2, gpus=2)),
+        ("--gres=gpu:a100:1,gpu:v100:2", Resources(gpus=3)), ("--gres=gres/gpu:2", Resources(gpus=2)),
+        ("-n 2 -c 3 --mem-per-cpu=100", Resources(processors=6, memory_bytes=600 << 20)),
+        ("--tmp=2000", Resources(scratch_bytes=2000 << 20)),
+        ("--gpus=2 --mem-per-gpu=100", Resources(gpus=2, memory_bytes=200 << 20)), ("--gpus=0", Resources()),
+        ("--comment= -n 2", Resources(processors=2)), ("--export=NONE -n 2", Resources(processors=2)),
+        ("--licenses=matlab=2", Resources(licences=(("matlab", 2),))),
         ("-N 1-4", Resources()), ("--tmp=10G", Resources(scratch_bytes=10 << 30)),
         ("--licenses=matlab:2,mdcs@flex", Resources(licences=(("matlab", 2), ("mdcs@flex", 1)))),
     ],
@@ -121,10 +131,15 @@ def test_options_that_say_what_a_job_needs_are_taken(lines: str, resources: Reso
         ("--begin=16:00", "--begin: '16:00': its jobs would begin at once; remove it and submit them then, with at or"),
         ("-d afterok:4711", "--dependency: 'afterok:4711': its jobs would not wait for that; name groups as submit"),
         ("-d singleton", "--dependency: 'singleton': its jobs would not wait for that"),
+        ("-d afterany:alpha-1", "--dependency: 'afterany:alpha-1': its jobs would not wait for that"),
+        ("-d afterok:alpha-1,afterok:alpha-2", "afterok:alpha-2': its jobs would not wait for that"),
         ("--dependency=afterok:alpha-1?afterok:alpha-2", "its jobs would not wait for that"),
         ("--test-only", "--test-only: nothing would be run; say diana plan"),
         ("--time=10 --signal=USR1@60", "--signal: no job is told before its time limit; have it save when it gets"),
         ("--licenses=a|b", "one or another licence cannot be wanted; name the one"),
+        ("--mem-per=1G", "--mem-per: not understood; did you mean --mem-per-"),
+        ("-n 1234567890123456789", "--ntasks: '1234567890123456789': want a whole number of at least 1"),
+        ("-o ../x.out", "--output: '../x.out': jobs have directories of their own; write a path below, such as x.out"),
         ("--cpu-per-task=4", "--cpu-per-task: not understood; did you mean --cpus-per-task?"),
     ],
 )
@@ -150,12 +165,35 @@ def test_a_script_finds_slurms_variables_as_its_lines_and_options_say_them() -> 
     assert (other["SLURM_NTASKS"], other["SLURM_CPUS_PER_TASK"], other["SLURM_JOB_NAME"]) == ("2", "2", "x")
     assert other["SLURM_MEM_PER_NODE"] == "1024"
     tasks = dict(noted("#!/bin/sh\n#SBATCH -n 4 --mem-per-cpu=1G\nrun\n", {"cpus": "6"})[0].environment)
-    assert (tasks["SLURM_NTASKS"], tasks["SLURM_CPUS_PER_TASK"]) == ("6", "1")
+    assert (tasks["SLURM_NTASKS"], tasks["SLURM_CPUS_PER_TASK"], tasks["SLURM_MEM_PER_NODE"]) == ("6", "1", "4096")
     per_cpu = dict(noted("#!/bin/sh\n#SBATCH -n 4 --mem-per-cpu=1G\nrun\n")[0].environment)
     assert per_cpu["SLURM_MEM_PER_CPU"] == "1024" and "SLURM_MEM_PER_NODE" not in per_cpu
     assert dict(noted("#!/bin/sh\n: $SLURM_JOB_NAME\n", source="/a/b/c.sbatch")[0].environment)["SLURM_JOB_NAME"] == (
         "c.sbatch"
     )
+
+
+@pytest.mark.parametrize(
+    ("lines", "options", "said"),
+    [
+        ("#SBATCH -n 2 -c 3", {"cpus": "5"}, {"NTASKS": "1", "CPUS_PER_TASK": "5"}),
+        ("#SBATCH -n 2 -c 3", {"mpi": "true"}, {"NTASKS": "6", "CPUS_PER_TASK": "1"}),
+        ("#SBATCH -n 2", {"group.environment.SLURM_NTASKS": "9"}, {"NTASKS": "9", "CPUS_PER_TASK": "1"}),
+        ("#SBATCH -J x", {"flexible": "6"}, {}),
+        ("#SBATCH -J x", {"components": "3x2", "gang.spares": "2"}, {"HET_SIZE": "3"}),
+    ],
+)
+def test_numbers_of_slurms_are_those_of_the_job_that_runs(
+    lines: str, options: Mapping[str, str], said: dict[str, str]
+) -> None:
+    environment = dict(noted(f"#!/bin/sh\n{lines}\nrun\n", options)[0].environment)
+    names = ("NTASKS", "CPUS_PER_TASK", "HET_SIZE")
+    assert {name: environment[f"SLURM_{name}"] for name in names if f"SLURM_{name}" in environment} == said
+
+
+def test_a_file_whose_name_cannot_be_shown_names_no_job() -> None:
+    environment = dict(noted("#!/bin/sh\n: $SLURM_JOB_NAME\n", source="/a/b\n.sh")[0].environment)
+    assert environment["SLURM_JOB_NAME"] == "script"
 
 
 def test_variables_that_only_a_slurm_sets_are_told_by_line() -> None:
@@ -173,9 +211,30 @@ def test_variables_that_only_a_slurm_sets_are_told_by_line() -> None:
     ]
     _, notes = noted(text, {"array": "1-3", "group.environment.SLURM_JOB_NODELIST": "n1", "cwd": "/scratch"})
     assert notes == ["set nowhere but in jobs of a real Slurm: SLURM_TOPOLOGY_ADDR (line 8); write what is meant"]
-    many = "".join(f": $SLURM_X{n}\n" for n in range(100))
-    (note,) = noted(f"#!/bin/sh\n{many}")[1]
+    many = [f": $SLURM_X{n}\n" for n in range(100)]
+    (note,) = noted(f"#!/bin/sh\n{''.join(many)}")[1]
     assert note.endswith("SLURM_X7 (line 9) and 92 more; write what is meant")
+    (note,) = noted(f"#!/bin/sh\n{''.join(many[:8])}")[1]
+    assert note.endswith("SLURM_X7 (line 9); write what is meant")
+    (note,) = noted("#!/bin/sh\ncd $SLURM_SUBMIT_DIR\n", submitted_in="/a\nb")[1]
+    assert note.startswith("SLURM_SUBMIT_DIR (line 2) is each job's own directory here: name files")
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ("hostname > $SLURMD_NODENAME", "SLURMD_NODENAME"),
+        ("if (( SLURM_NODEADDR==0 )); then", "SLURM_NODEADDR"),
+        ("run --partition=$SLURM_JOB_PARTITION=x", "SLURM_JOB_PARTITION"),
+        ("echo $SLURM_GPUS", "SLURM_GPUS"),
+        ("  # unlike $SLURM_JOB_QOS", ""),
+        ("SLURM_JOB_QOS=x run", ""),
+    ],
+)
+def test_a_line_reads_a_variable_unless_it_sets_it_or_says_nothing(line: str, name: str) -> None:
+    _, notes = noted(f"#!/bin/sh\n{line}\n")
+    told = f"set nowhere but in jobs of a real Slurm: {name} (line 2); write what is meant"
+    assert notes == ([told] if name else [])
 
 
 def test_a_script_that_a_job_file_names_has_the_variables_too_and_its_lines_are_told_unread() -> None:
@@ -187,6 +246,7 @@ def test_a_script_that_a_job_file_names_has_the_variables_too_and_its_lines_are_
     assert parsed.spec.script == script.decode().replace("\r", "")
     assert parsed.notes[0] == "run.sh: its lines end in CR LF, as on Windows: LF is written instead"
     assert parsed.notes[1].startswith("run.sh: its #SBATCH and #DIANA lines, such as line 2, are not read beside a job")
+    assert "such as line 3," in parse(text, files={"run.sh": b"\n" + script}).notes[2]
 
 
 def test_a_script_without_sbatch_lines_has_no_variables_of_slurms() -> None:
@@ -214,10 +274,52 @@ def test_lines_override_sbatch_and_the_command_line_overrides_both() -> None:
     assert spec.resources.processors == 4
 
 
+def test_an_option_of_the_command_line_wins_by_whatever_name_the_lines_call_it() -> None:
+    lines = "#DIANA group.name=old group.stdout=old.txt resources.cpus=2 processors=3 sweep.array=1-5"
+    script = f"#!/bin/sh\n#SBATCH -J older -o %x.out -e %x.err\n{lines}\n"
+    given = {"name": "new", "stdout": "new.txt", "cpus": "4", "array": "1-6"}
+    for options in given, {"group.name": "new", "group.stdout": "new.txt", "resources.cpus": "4", "sweep.array": "1-6"}:
+        parsed = parse(script, "script", options=options)
+        assert (parsed.jobs, parsed.spec.name, parsed.spec.resources.processors) == (6, "new", 4)
+        assert (parsed.spec.stdout, parsed.spec.stderr) == ("new.txt", "new.err")
+    spec = parse("#!/bin/sh\n#SBATCH -o a\n#DIANA group.stdout=b\n", "script", options={"stdout": "c"}).spec
+    assert (spec.stdout, spec.stderr) == ("c", "c")
+
+
+def test_inputs_of_lines_and_of_the_command_line_stand_beside_each_other() -> None:
+    script = "#!/bin/sh\n#DIANA --input dataset:a/x\n#DIANA input=dataset:b/y\ntrue\n"
+    spec = parse(script, "script", options={"input": "dataset:c/z"}).spec
+    assert [item.path for item in spec.inputs] == ["x", "y", "z"]
+    spec = parse("#!/bin/sh\n#DIANA require=site.slots>1\ntrue\n", "script", options={"require": "site.speed > 1"}).spec
+    assert len(spec.requirements) == 2
+
+
+@pytest.mark.parametrize(
+    ("array", "said"),
+    [
+        ("5,1-3", ["1", "5", "4"]),
+        ("0-6:4", ["0", "4", "2"]),
+        ("1-15000,20001", ["1", "20001", "15001"]),
+    ],
+)
+def test_each_task_of_an_array_finds_its_number_however_long_the_array(array: str, said: list[str]) -> None:
+    spec, notes = noted(f"#!/bin/sh\n#SBATCH -a {array}\necho $SLURM_ARRAY_TASK_ID\n")
+    environment = dict(spec.environment)
+    assert environment["DIANA_ARRAY_TASK_ID"] == environment["SLURM_ARRAY_TASK_ID"] == "{array}" and not notes
+    assert [environment[f"SLURM_ARRAY_TASK_{name}"] for name in ("MIN", "MAX", "COUNT")] == said
+
+
+def test_words_named_array_are_no_numbers_of_tasks() -> None:
+    assert parse('group.script = "#!/bin/sh\\n"\nsweep.array = ["a", "b"]').spec.environment == ()
+
+
 def test_an_array_of_several_ranges_and_memory_per_processor() -> None:
     spec = parse("#!/bin/sh\n#SBATCH -a 1,5-6 --mem-per-cpu=1G -c 2\n", "script").spec
     assert spec.sweep.axes == (Axis(name="array", values=("1", "5", "6")),)
     assert spec.resources.memory_bytes == 2 << 30
+    assert parse("#!/bin/sh\n#SBATCH -a 0100-1010\n", "script").spec.sweep.axes == (
+        Axis(name="array", start=100, stop=1011),
+    )
 
 
 @pytest.mark.parametrize(
@@ -237,8 +339,8 @@ def test_an_array_of_several_ranges_and_memory_per_processor() -> None:
         ),
         ("#!/bin/sh\n#SBATCH -c x\n", "job: line 2: #SBATCH --cpus-per-task: 'x': want a whole number of at least 1"),
         (
-            "#!/bin/sh\n#SBATCH -N 2\n",
-            "job: line 2: #SBATCH --nodes: '2': a job runs on one machine; write 1 or remove it",
+            "#!/bin/sh\n#SBATCH -N 12\n",
+            "job: line 2: #SBATCH --nodes: '12': a job runs on one machine; write 1 or remove it",
         ),
         (
             "#!/bin/sh\n#SBATCH -t soon\n",
@@ -263,6 +365,16 @@ def test_an_array_of_several_ranges_and_memory_per_processor() -> None:
             "job: line 2: #SBATCH --export: 'HOME': the submitter's variables do not travel; write HOME=VALUE",
         ),
         ("#!/bin/sh\n#DIANA name\n", "job: line 2: 'name' has no value; write #DIANA key=value"),
+        ("#!/bin/sh\n#DIANA name fit\n", "job: line 2: 'name' has no value; write #DIANA key=value"),
+        (
+            "#!/bin/sh\n#DIANA sweep.my-x=1-3\n",
+            "job: sweep.my-x: no name; want letters, digits and underscores, a letter first",
+        ),
+        (
+            "#!/bin/sh\n#DIANA group.environment.MY-V=1\n",
+            "job: group.environment.MY-V: no variable's name; want letters, digits and underscores",
+        ),
+        ("#!/bin/sh\n\0\n", "job: group.script: holds a NUL character; remove it"),
         ("#!/bin/sh\n#DIANA 'name\n", "job: line 2: No closing quotation"),
         ("#!/bin/sh\n#DIANA nme=x\n", "option nme: unknown; did you mean 'name'?"),
         (
@@ -287,6 +399,10 @@ def test_a_mistake_in_a_script_names_its_line(script: str, line: str) -> None:
         ("#SBATCH -e err-%j.txt", ("", "err-{group}.{index}.txt")),
         ("#SBATCH -o slurm.%N.%j.out", ("slurm.node.{group}.{index}.out",) * 2),
         ("#SBATCH -o %%x-{y}.out", ("%x-{{y}}.out",) * 2),
+        ("#SBATCH -o %J-%n%t.out", ("{group}.{index}-00.out",) * 2),
+        ("#SBATCH -o %x.out -J fit{1}", ("fit{{1}}.out",) * 2),
+        ("#SBATCH -o=run..out", ("=run..out",) * 2),
+        ("#DIANA sweep.array=1-3\n#SBATCH -o %a.out", ("{array}.out",) * 2),
         ("#SBATCH -o a.out -e /dev/null", ("a.out", "")),
         ("#SBATCH -o /dev/null -e err.txt", ("", "err.txt")),
     ],
@@ -296,6 +412,27 @@ def test_own_files_are_slurms(lines: str, files: tuple[str, str]) -> None:
     assert (spec.stdout, spec.stderr) == files
 
 
+def test_a_kind_of_gpu_is_told_to_count_for_nothing() -> None:
+    note = "a100 (line 2) is no kind of GPU that is told apart here: any is taken"
+    assert noted("#!/bin/sh\n#SBATCH --gres=gpu:a100\nrun\n")[1] == [note]
+
+
+def test_the_folder_of_a_job_is_the_one_that_its_lines_name() -> None:
+    spec, notes = noted("#!/bin/sh\n#SBATCH -D /data\ncd $SLURM_SUBMIT_DIR\n")
+    assert (spec.cwd, notes) == ("/data", [])
+
+
+def test_a_job_is_told_nothing_before_a_time_limit_wherever_that_is_written() -> None:
+    text = "#!/bin/sh\n#SBATCH --signal=USR1@60\n"
+    for lines, options in ("#DIANA time=1h", {}), ("", {"time": "10m"}), ("#SBATCH -t 5", {"resources.time": "10m"}):
+        with pytest.raises(UsageError, match=r"run\.sh: line 2: #SBATCH --signal: no job is told before its time"):
+            noted(f"{text}{lines}\nrun\n", options)
+    for lines, options in ("#SBATCH -t 0", {}), ("#SBATCH -t 5", {"time": "0"}), ("#DIANA time=5m", {"time": "0s"}):
+        assert "--signal (line 2)" in noted(f"{text}{lines}\nrun\n", options)[1][0]
+    with pytest.raises(UsageError, match=r"resources\.time: 'soon' is no duration"):
+        noted(text, {"time": "soon"})
+
+
 def test_what_goes_to_dev_null_is_kept_nowhere_unless_it_is_wanted() -> None:
     text = "#!/bin/sh\n#SBATCH --output=/dev/null\nrun\n"
     spec, notes = noted(text)
@@ -303,6 +440,7 @@ def test_what_goes_to_dev_null_is_kept_nowhere_unless_it_is_wanted() -> None:
     assert notes == ["what goes to /dev/null (line 2) is not kept; --log-limit 1M keeps it for diana logs"]
     spec, notes = noted(text, {"log_limit": "2M"})
     assert (spec.log_limit_bytes, notes) == (2 << 20, [])
+    assert noted("#!/bin/sh\n#DIANA group.log_limit=2M\n#SBATCH -o /dev/null\n")[1] == []
 
 
 def test_an_option_that_names_the_output_file_has_errors_beside_it() -> None:
@@ -312,11 +450,16 @@ def test_an_option_that_names_the_output_file_has_errors_beside_it() -> None:
 
 @pytest.mark.parametrize(
     ("word", "limit_s"),
-    [("UNLIMITED", 0), ("infinite", 0), ("0", 0), ("90", 5400), ("90:00", 5400), ("48:00:00", 172_800),
-     ("1-23:59:59", 172_799), ("2-0", 172_800)],
+    [("UNLIMITED", 0), ("infinite", 0), ("-1", 0), ("0", 0), ("90", 5400), ("90:00", 5400), ("48:00:00", 172_800),
+     ("1-23:59:59", 172_799), ("2-0", 172_800), ("1-02:30", 95_400)],
 )  # fmt: skip
 def test_times_are_slurms(word: str, limit_s: float) -> None:
     assert noted(f"#!/bin/sh\n#SBATCH --time={word}\nrun\n")[0].resources.time_limit_s == limit_s
+
+
+def test_a_time_of_no_end_of_digits_is_none() -> None:
+    with pytest.raises(UsageError, match=r"line 2: #SBATCH --time: '9*' is no time; write MINUTES"):
+        noted(f"#!/bin/sh\n#SBATCH --time={'9' * 41}\nrun\n")
 
 
 @pytest.mark.parametrize(
@@ -385,6 +528,28 @@ def test_a_program_of_ones_own_that_no_machine_can_run_is_told_at_submission() -
         assert submitted("bash go.sh", content).notes[0].startswith(f"bin/go.sh: line 1: {told}")
         assert not submitted("python3 go.sh", content).notes
     assert not submitted("./go.sh", b"#!/bin/sh\nls\r\n").notes
+    assert not submitted("./go.sh", b"\x7fELF\r\n").notes, "a program of another kind"
+    assert not submitted("bash other.sh go.sh", windows).notes
+    assert not submitted("bash go.sh", windows + b"#" * (1 << 20)).notes, "large files are not read for this"
+    text = 'inputs = [{url = "bin/go.sh", path = "own/run.sh"}]\n[group]\ncommand = "./own/run.sh"\n'
+    with pytest.raises(UsageError, match=r"job: bin/go\.sh: line 1: its first line ends in CR LF"):
+        parse(text, files={"bin/go.sh": windows})
+    assert submitted("bash go.sh", b"\xef\xbb\xbfls\n").notes[0].startswith("bin/go.sh: line 1: begins with a byte")
+
+
+def test_a_script_is_bounded_in_bytes_wherever_it_comes_from() -> None:
+    script = f"#!/bin/sh\n# {'é' * (1 << 19)}"
+    with pytest.raises(UsageError, match="job: a script of more than 1 MiB; put its data into files named by inputs"):
+        parse(script, "script")
+    with pytest.raises(UsageError, match=r"job: run\.sh: a script of more than 1 MiB"):
+        parse("group.script = 'run.sh'", files={"run.sh": script.encode()})
+
+
+def test_an_option_may_name_another_script() -> None:
+    other = "#!/bin/sh\necho other\n"
+    given = {"group.script": "other.sh"}
+    assert parse("#!/bin/sh\n", "script", options=given).needs_files == ("other.sh",)
+    assert parse("#!/bin/sh\n", "script", options=given, files={"other.sh": other.encode()}).spec.script == other
 
 
 def test_a_job_file_may_name_a_local_script() -> None:
@@ -410,6 +575,10 @@ def test_lines_between_two_hetjobs_make_components_of_different_widths() -> None
     environment = dict(spec.environment)
     assert environment["SLURM_HET_SIZE"] == "3" and not {"SLURM_NTASKS", "SLURM_CPUS_PER_TASK"} & environment.keys()
     assert parse(HETJOB, "script", options={"components": "2x8"}).spec.components[0].count == 2
+    more = HETJOB.replace("--gpus=1", "--gpus=1 --partition=gpu")
+    spec, notes = noted(more)
+    assert len(spec.components) == 3
+    assert notes == ["passed over, as it means nothing here: #SBATCH --partition (line 4)"]
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,8 +13,10 @@ from diana.engine.journal.events import Run
 from diana.model.facts import Facts, Outcome, OutputFile
 from diana.model.ids import GroupId, SiteId, SubgroupId
 from diana.model.job import output_names
-from diana.model.job.output_names import OutputNames, most_told, parts_below
-from diana.model.job.spec import Axis, GroupSpec, Outputs, Sweep, Table
+from diana.model.job.checkpoint import folder_of
+from diana.model.job.output_names import OutputNames, may_begin_with_index, most_told, parts_below
+from diana.model.job.patterns import pattern
+from diana.model.job.spec import Axis, CheckpointSpec, GroupSpec, Outputs, Sweep, Table
 from diana.model.job.sweep import Parameters
 from diana.model.job.template import Template
 from tests.engine.builders import facts_of
@@ -110,6 +113,8 @@ def test_a_name_may_turn_out_to_be_a_folder_and_of_an_older_group_it_may_not() -
     inside = told((4, "out-4/a"), (4, "out-4/b/.c"), (4, "4/log"))
     assert OutputNames(spec("out-{index}", "log", kept=True)).strange(GROUP, inside) == ""
     assert OutputNames(spec("out-{index}", "log")).strange(GROUP, inside) == "out-4/a"
+    assert OutputNames(spec("out-{index}", kept=True)).strange(GROUP, told((4, "out-4"), (4, "out-4/a"))) == "out-4/a"
+    assert OutputNames(spec("o-{index}", kept=True)).strange(GROUP, told((4, "o-4/b"), (4, "o-4/a"))) == "o-4/a"
     for lie in ("out-4", "out-5/a", "out-4/../x", "out-4x/a"):
         lies = told((4, "out-4/a"), (4, lie))
         assert OutputNames(spec("out-{index}", "log", kept=True)).strange(GROUP, lies) == lie
@@ -127,8 +132,27 @@ def test_values_in_a_pattern_are_no_wildcards_and_those_of_a_table_may_be_any() 
     table = Table(blob="0" * 64, rows=5, columns=("who",), size_bytes=0)
     names = OutputNames(spec("{who}/*.csv", "d-{who}", sweep=Sweep(table=table), kept=True))
     assert names.strange(GROUP, told((3, "3/ann/b.csv"), (3, "d-ann/x"), (3, "d-ann/y"))) == ""
+    names_of_set = OutputNames(spec("{who}-[]a].csv", sweep=Sweep(table=table), kept=True))
+    assert names_of_set.strange(GROUP, told((3, "3/ann-].csv"))) == ""
     for lie in ("4/ann/b.csv", "3/ann/b.txt", "ann/b.csv", "3/../b.csv", "d-ann/../x"):
         assert names.strange(GROUP, told((3, lie))) == lie
+
+
+@pytest.mark.parametrize(
+    ("text", "found", "passed_over"),
+    [
+        ("**/*.csv", "a.csv x/a.csv x/y/a.csv", ".x/a.csv x/.a.csv x/.y/a.csv a.txt"),
+        ("**/**/a", "a x/a x/y/a a/b", "b x/b"),
+        ("x/**", "x/a x/y/a x/.a", "y/a"),
+        (".*/a", ".x/a", "x/a a"),
+        ("[]a]", "] a", "b"),
+        ("[!]a]", "b", "] a"),
+        ("out", "out out/a out/.b/c", "outer x/out"),
+    ],
+)
+def test_a_pattern_finds_what_a_shell_would(text: str, found: str, passed_over: str) -> None:
+    for path in f"{found} {passed_over}".split():
+        assert pattern(text).matches(path.split("/")) == (path in found.split())
 
 
 def test_no_job_is_believed_more_files_than_it_may_leave(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,8 +161,45 @@ def test_no_job_is_believed_more_files_than_it_may_leave(monkeypatch: pytest.Mon
     many = [f"0/{letter}-{number:02}" for letter in "ab" for number in range(10)]
     assert names.strange(GROUP, told(*((0, name) for name in many), (0, "0/c"))) == ""
     assert names.strange(GROUP, told(*((0, name) for name in many), (0, "0/b-10"))) == "0/b-10"
+    folder = [f"0/c/{number:02}" for number in range(21)]
+    assert names.strange(GROUP, told(*((0, name) for name in folder))) == "0/c/20"
     monkeypatch.setattr(output_names, "MOST_NAME_BYTES", 100)
     assert names.strange(GROUP, told(*((0, name) for name in many))) == many[16]
+
+
+def test_files_that_came_are_not_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(output_names, "MOST_PASSED", 1)
+    names = OutputNames(spec("a", "b", "c", "d", kept=True))
+    assert names.strange(GROUP, told(*((0, f"0/{name}") for name in "abcd"))) == ""
+    assert names.strange(GROUP, told((0, "0/a"), (0, "0/d"))) == "0/d"
+
+
+def test_a_file_that_is_named_twice_is_left_once() -> None:
+    params = {"index": "0", "group": GROUP}
+    for names in OutputNames(spec("log", stdout="log")), OutputNames(spec(stdout="log", stderr="./log")):
+        assert [left.name for left in names.of(params, 0)] == ["0/log"]
+
+
+def test_a_checkpoint_is_all_of_its_files_and_nothing_else() -> None:
+    saves = msgspec.structs.replace(spec("out", stdout="o"), checkpoint=CheckpointSpec(paths=("a-{run}", "b")))
+    names = OutputNames(saves)
+    folder = folder_of(4, 1)
+    ends = Outcome.CHECKPOINTED
+    assert names.strange(GROUP, told((4, f"{folder}/a-2"), (4, f"{folder}/b"), outcome=ends)) == ""
+    assert names.strange(GROUP, told((4, f"{folder}/b"), outcome=ends)) == f"{folder}/b", "one is lacking"
+    for lie in (f"{folder_of(4, 2)}/a-2", f"{folder_of(3, 1)}/a-2", f"{folder}/c", "4/out", "4/o"):
+        assert names.strange(GROUP, told((4, lie), outcome=ends)) == lie
+
+
+@pytest.mark.parametrize(
+    ("text", "may"),
+    [
+        *(("log", True), ("out-{group}", True), ("{x}", True), ("4{x}/a", True), ("./{x}", True), ("{index}/a", True)),
+        *(("out-{x}", False), ("out/{x}", False), ("4a{x}", False)),
+    ],
+)
+def test_an_output_may_lie_in_a_folder_named_by_an_index(text: str, may: bool) -> None:
+    assert may_begin_with_index(text) == may
 
 
 def test_a_file_of_a_job_that_nothing_is_told_of_is_strange() -> None:
@@ -161,6 +222,14 @@ def test_values_of_a_table_may_be_any_and_the_rest_of_the_name_may_not() -> None
         assert names.strange(GROUP, told((4, honest))) == ""
     for lie in ("out/ann-x-3.txt", "ann-x-2.txt", "out/ann.txt", ".bashrc"):
         assert names.strange(GROUP, told((4, lie))) == lie
+
+
+def test_the_fixed_pieces_of_a_name_with_values_of_a_table_are_all_there() -> None:
+    table = Table(blob="0" * 64, rows=5, columns=("a", "b", "c"), size_bytes=0)
+    for text, honest, lie in (("ab{a}ba", "abba", "aba"), ("{a}-x-{b}-x-{c}", "1-x-2-x-3", "1-x-3")):
+        names = OutputNames(spec(text, sweep=Sweep(table=table)))
+        assert names.strange(GROUP, told((0, honest))) == ""
+        assert names.strange(GROUP, told((0, lie))) == lie
 
 
 def test_two_names_that_differ_by_columns_of_a_table_alone_are_two() -> None:

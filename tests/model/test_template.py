@@ -70,6 +70,7 @@ def test_an_unknown_name_gets_the_nearest_known_one() -> None:
         ("${{x}} $x $$ ${#x} ${x%.*}", "${x} $x $$ ${#x} ${x%.*}"),
         ("${{{x}}}", "${1}"),
         ("{{ ${x} }}", "{ ${x} }"),
+        ("${a//{{/b} {x}}}", "${a//{/b} 1}"),
         ("$(({x} + 1)) ${", "$((1 + 1)) ${"),
         ("awk '{{print ${x}}}'", "awk '{print ${x}}'"),
     ],
@@ -90,6 +91,7 @@ def test_a_brace_after_a_dollar_is_the_shells(written: str, rendered: str) -> No
         ("say 'a}' ", "{{ and }} for braces, {name} for a value"),
         ("don't {0}", '"don\'t {{0}}"'),
         ("${a//{/b} {}", "'${a//{{/b}} {{}}'"),
+        ("\x07{0}", "{{ and }} for braces, {name} for a value"),
         ("{" * 301, "{{ and }} for braces, {name} for a value"),
     ],
 )
@@ -100,6 +102,11 @@ def test_a_refusal_says_the_whole_word_to_paste(written: str, mend: str) -> None
     if not mend.startswith("{"):
         (pasted,) = shlex.split(mend)
         assert written_template(pasted).render({"x": "{x}"}) == written
+
+
+def test_a_brace_too_many_behind_the_shells_is_no_pair_with_its_last() -> None:
+    with pytest.raises(ValueError, match="a lone '}' at character 11"):
+        written_template("${a{{b}} }}")
 
 
 @given(st.text(alphabet="${} x", max_size=12))

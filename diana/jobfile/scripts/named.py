@@ -12,7 +12,7 @@ from diana.jobfile.raw import RawJob
 from diana.jobfile.read import read_text
 from diana.jobfile.scripts.reading import ReadScript, lines_unread
 from diana.jobfile.scripts.text import BEGIN, MOST_HEAD, MOST_SCRIPT_BYTES, ScriptText, runnable, why_not_run
-from diana.jobfile.scripts.variables import SlurmLines, environment, named, told
+from diana.jobfile.scripts.variables import SlurmLines, environment, told, variables_read
 from diana.model.job.spec import GroupSpec
 
 _SHELLS = frozenset({"sh", "bash", "dash", "ksh", "zsh"})
@@ -33,7 +33,7 @@ def script_of(
         return ScriptText("", 0, ())
     if own is not None and name == own.data["group"]["script"]:
         # The notes on it were made when it was read.
-        where, script = "group.script", ScriptText(name, own.skipped, ())
+        where, script = "group.script", ScriptText(name, 0, ())
     elif is_text(name):
         where, script = "group.script", runnable(name)
     elif (sent := files.get(name)) is None:
@@ -59,7 +59,7 @@ def script_of(
 def known_to_slurm(spec: GroupSpec, own: ReadScript | None, submitted_in: str) -> tuple[GroupSpec, list[str]]:
     """Return the spec with Slurm's variables, if its script looks at any or has lines for Slurm, and notes. `own`: the
     script that the job file itself is."""
-    read = named(spec.script, own.skipped if own else 0)
+    read = variables_read(spec.script, own.skipped if own else 0)
     lines = own.slurm if own else SlurmLines()
     if not read and not lines.there:
         return spec, []

@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from diana.jobfile.options import joined
 from diana.jobfile.scripts.sbatch import Sbatch
 from diana.jobfile.scripts.text import BEGIN, MOST_SCRIPT_BYTES, runnable
 from diana.jobfile.scripts.variables import SlurmLines
@@ -20,7 +21,7 @@ class ReadScript(NamedTuple):
     data: dict[str, Any]
     """The job file's data."""
     options: dict[str, str]
-    """Options of its lines, under those of the command line."""
+    """Options of its lines, under those of the command line, by the full names of their keys."""
     notes: tuple[str, ...]
     skipped: int
     """Blank lines that stood above its first one."""
@@ -41,12 +42,12 @@ def read_script(text: str, arguments: Mapping[str, str], file_name: str) -> Read
         try:
             words = shlex.split(rest, comments=True)
             if kind == "DIANA":
-                options.update(_diana(words))
+                options = joined(options, _diana(words))
             else:
                 slurm.take(words, number)
         except ValueError as error:
             raise ValueError(f"line {number}: {error}") from None
-    options = {**slurm.options, **options, **arguments}
+    options = joined(slurm.options, options, arguments)
     said = slurm.finish(options, file_name)
     group = {"script": script.text, **slurm.group}
     data: dict[str, Any] = {"group": group, "resources": slurm.resources}
@@ -65,7 +66,7 @@ def _lines(text: str, skipped: int) -> Iterator[tuple[int, str, str]]:
     for number, line in enumerate(text.split("\n"), 1 + skipped):
         if line.strip() and not line.startswith("#"):
             return
-        if found := _LINE.match(line.rstrip()):
+        if found := _LINE.match(line):
             yield number, found[1], found[2] or ""
 
 

@@ -1,85 +1,22 @@
-"""`#SBATCH` lines: what each option means here.
+"""`#SBATCH` lines: what each option means here, alone and beside others. What would change results is refused.
 
-An option that says nothing of what a job needs or of what it does (a partition, an account, mail) is passed over, which
-is said. One is refused only where passing over it would change what comes out or lose what a job has: a job that would
-begin before what it depends on, or without its standard input. A line `#SBATCH hetjob` begins the next component of a
-job of several: each runs the script, with processors and GPUs of its own.
+A line `#SBATCH hetjob` begins the next component of a job of several: each runs the script, with processors and GPUs of
+its own.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 from diana.jobfile.scripts.variables import SlurmLines
-from diana.jobfile.units import size_bytes, slurm_time_s
+from diana.jobfile.scripts.words import LineWords, option_names
+from diana.jobfile.units import duration_s, size_bytes, slurm_time_s
 
-
-def _names(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-_SHORT = {
-    "-a": "--array",
-    "-J": "--job-name",
-    "-D": "--chdir",
-    "-c": "--cpus-per-task",
-    "-n": "--ntasks",
-    "-N": "--nodes",
-    "-t": "--time",
-    "-G": "--gpus",
-    "-o": "--output",
-    "-e": "--error",
-    "-p": "--partition",
-    "-A": "--account",
-    "-q": "--qos",
-    "-L": "--licenses",
-    "-d": "--dependency",
-    "-b": "--begin",
-    "-i": "--input",
-    "-C": "--constraint",
-    "-w": "--nodelist",
-    "-x": "--exclude",
-    "-F": "--nodefile",
-    "-M": "--clusters",
-    "-m": "--distribution",
-    "-B": "--extra-node-info",
-    "-S": "--core-spec",
-}
-_SHORT_FLAGS = {
-    "-H": "--hold",
-    "-k": "--no-kill",
-    "-O": "--overcommit",
-    "-Q": "--quiet",
-    "-s": "--oversubscribe",
-    "-v": "--verbose",
-    "-W": "--wait",
-}
-_PASSED_OVER = _names(
-    "--partition --account --qos --mail-type --mail-user --comment --wckey --constraint --cluster-constraint --prefer"
-    " --nodelist --exclude --nodefile --reservation --clusters --priority --open-mode --distribution --hint --cpu-bind"
-    " --mem-bind --cpu-freq --gpu-bind --gpu-freq --gres-flags --accel-bind --switches --sockets-per-node"
-    " --cores-per-socket --threads-per-core --extra-node-info --ntasks-per-socket --ntasks-per-core --core-spec"
-    " --thread-spec --power --profile --acctg-freq --delay-boot --deadline --time-min --mincpus --mcs-label --network"
-    " --kill-on-invalid-dep --tres-bind"
-)
-"""Options of a cluster's own that change where and when a job runs, not what comes out."""
-_FLAGS_PASSED_OVER = _names(
-    "--requeue --no-requeue --parsable --verbose --quiet --exclusive --oversubscribe --share --overcommit --no-kill"
-    " --contiguous --spread-job --use-min-nodes --ignore-pbs --propagate --get-user-env --nice --reboot --wait"
-)
-"""The same, of options without a value, or with one only behind an equals sign."""
-_REFUSED = {
-    "--hold": "its jobs would begin at once; remove it, and submit when they may",
-    "--test-only": "nothing would be run; say diana plan",
-    "--export-file": "variables of a file do not travel; write --export=NAME=VALUE",
-    "--input": "jobs have nothing on standard input; give the file with --input, and let the command read it: < FILE",
-}
 _SEPARATORS = frozenset({"hetjob", "packjob"})
 """Lines between the components of a job; the latter is Slurm's older word."""
-_OF_COMPONENTS = _names(
+_OF_COMPONENTS = option_names(
     "--ntasks --ntasks-per-node --cpus-per-task --cpus-per-gpu --nodes --gpus --gpus-per-node --gpus-per-task --gres"
     " --mem --mem-per-cpu --mem-per-gpu"
 )
@@ -97,21 +34,19 @@ _UNKNOWN_YET = {"%N": "node", "%u": "user"}
 """Patterns for what is not known when a job is submitted, and the words that stand for it."""
 _NULL = "/dev/null"
 _GROUP = re.compile(r"[A-Za-z0-9][\w.-]*-\d+\Z", re.ASCII)
-_LEAST_PREFIX = 5
-"""Characters of an option's name that is cut short, with its dashes."""
 
 
 class _Component:
-    """The needs of a component, or of the only one; None: not said."""
+    """The needs of a component, or of the only one; 0: not said."""
 
     def __init__(self) -> None:
-        self.tasks: int | None = None
-        self.tasks_per_node: int | None = None
-        self.cpus_per_task: int | None = None
+        self.tasks = 0
+        self.tasks_per_node = 0
+        self.cpus_per_task = 0
         self.cpus_per_gpu = 0
-        self.all_gpus: int | None = None
+        self.all_gpus = 0
         self.gpus_per_task = 0
-        self.all_memory: int | None = None
+        self.all_memory = 0
         self.memory_per_cpu = 0
         self.memory_per_gpu = 0
 
@@ -121,7 +56,7 @@ class _Component:
 
     @property
     def gpus(self) -> int:
-        return self.all_gpus if self.all_gpus is not None else self.gpus_per_task * self.ntasks
+        return self.all_gpus or self.gpus_per_task * self.ntasks
 
     @property
     def cpus(self) -> int:
@@ -130,9 +65,7 @@ class _Component:
 
     @property
     def memory(self) -> int:
-        if self.all_memory is not None:
-            return self.all_memory
-        return self.memory_per_cpu * self.ntasks * self.cpus or self.memory_per_gpu * self.gpus
+        return self.all_memory or self.memory_per_cpu * self.ntasks * self.cpus or self.memory_per_gpu * self.gpus
 
 
 class _Written(NamedTuple):
@@ -169,56 +102,33 @@ class Sbatch:
             self._before.append(self._now)
             self._now = _Component()
             return
-        waiting = list(words)
-        while waiting:
-            word = waiting.pop(0)
-            name, equals, value = word.partition("=")
-            if word in _SHORT_FLAGS:
-                name = _SHORT_FLAGS[word]
-            elif not word.startswith("--") and word[:2] in _SHORT:
-                name, equals, value = _SHORT[word[:2]], word[2:], word[2:]
-            name = _whole(name)
-            if not name.startswith("-"):
-                raise ValueError(f"#SBATCH: {name!r} belongs to no option; put quotes around a value of several words")
-            if name in _REFUSED:
-                raise ValueError(f"#SBATCH {name}: {_REFUSED[name]}")
-            if name in _FLAGS_PASSED_OVER:
+        for name, value in _READ.options(words):
+            if (act := _ACTS.get(name)) is None:
                 self._passed_over[name] = line
                 continue
-            act = _ACTS.get(name)
-            if act is None and name not in _PASSED_OVER:
-                raise ValueError(f"#SBATCH {name}: not understood; {_mend(name)}")
-            if act is not None and self._before and name not in _OF_COMPONENTS:
+            if self._before and name not in _OF_COMPONENTS:
                 raise ValueError(f"#SBATCH {name}: is of the whole job; move it above the first #SBATCH hetjob")
-            if not equals:
-                if not waiting:
-                    raise ValueError(f"#SBATCH {name}: has no value; write {name}=VALUE")
-                value = waiting.pop(0)
-            if act is None:
-                self._passed_over[name] = line
-                continue
             try:
                 act(self, value)
             except ValueError as error:
                 raise ValueError(f"#SBATCH {name}: {error}") from None
 
     def finish(self, options: Mapping[str, str], file_name: str) -> SlurmLines:
-        """Complete `group`, `resources` and `notes`, under the options that go over the lines. ValueError as `take`."""
-        given = self.group.get("name", file_name)
-        name = options.get("group.name") or options.get("name") or given
+        """Complete `group`, `resources` and `notes`, under the options that go over the lines, by their full names.
+        ValueError as `take`."""
+        name = options.get("group.name") or self.group.get("name", file_name)
         if self._files:
             self._own_files(options, name)
         if self._signal is not None:
-            limit = options.get("resources.time") or options.get("time") or self.resources.get("time")
-            if limit and limit != "0":
+            if self._limited(options):
                 raise ValueError(
                     f"line {self._signal.line}: #SBATCH --signal: no job is told before its time limit; have it save"
                     " when it gets TERM, which comes at the limit, and remove this, or leave the limit out"
                 )
             self._passed_over["--signal"] = self._signal.line
-        passed = ", ".join(f"{option} (line {line})" for option, line in self._passed_over.items())
-        if passed:
-            self.notes.insert(0, f"passed over, as it means nothing here: #SBATCH {passed}")
+        if self._passed_over:
+            passed = ", ".join(f"{option} (line {line})" for option, line in self._passed_over.items())
+            self.notes.append(f"passed over, as it means nothing here: #SBATCH {passed}")
         self._complete_resources()
         now = self._now
         return SlurmLines(name, now.ntasks, now.cpus, now.memory_per_cpu, self.there)
@@ -227,6 +137,15 @@ class Sbatch:
         """Return the components that separators made; none: it is an ordinary job."""
         every = [*self._before, self._now] if self._before else []
         return [{"cpus": each.ntasks * each.cpus, "gpus": each.gpus} for each in every]
+
+    def _limited(self, options: Mapping[str, str]) -> bool:
+        if (text := options.get("resources.time")) is None:
+            return bool(self.resources.get("time"))
+        try:
+            return duration_s(text) > 0
+        except ValueError:
+            # It is refused by its key, later.
+            return False
 
     def _complete_resources(self) -> None:
         """Add the needs of all tasks; of several components, the limits that all of them share."""
@@ -254,14 +173,13 @@ class Sbatch:
                 option = "--output" if key == "stdout" else "--error"
                 raise ValueError(f"line {written.line}: #SBATCH {option}: {error}") from None
         if "stderr" not in self._files:
-            out = [text for key in ("stdout", "group.stdout") if (text := options.get(key)) is not None]
-            self.group["stderr"] = out[-1] if out else self.group["stdout"]
+            self.group["stderr"] = options.get("group.stdout", self.group["stdout"])
         null = [key for key in ("stdout", "stderr") if self.group.get(key) == _NULL]
         for key in null:
             del self.group[key]
         if null:
             self.group["log_limit"] = 0
-        if null and not {"log_limit", "group.log_limit"} & options.keys():
+        if null and "group.log_limit" not in options:
             lines = sorted({each.line for each in self._files.values() if each.value == _NULL})
             where = f"line {', '.join(map(str, lines))}"
             self.notes.append(f"what goes to {_NULL} ({where}) is not kept; --log-limit 1M keeps it for diana logs")
@@ -274,7 +192,7 @@ class Sbatch:
         if value.startswith("/") or ".." in value.split("/"):
             below = value.rpartition("/")[2] or "out.txt"
             raise ValueError(f"{value!r}: jobs have directories of their own; write a path below, such as {below}")
-        has_array = "array" in options or "sweep.array" in options
+        has_array = "sweep.array" in options
 
         def one(found: re.Match[str]) -> str:
             pattern = found[0]
@@ -345,7 +263,7 @@ class Sbatch:
         gpus: int | None = None
         for each in value.split(","):
             kind, _, rest = each.removeprefix("gres/").partition(":")
-            if kind in ("", "none"):
+            if kind == "none":
                 continue
             if kind != "gpu":
                 self._passed_over[f"--gres={each}"] = self._line
@@ -376,7 +294,7 @@ class Sbatch:
         """Groups of diana's may be waited for; a job of Slurm's is none of them."""
         kind, _, names = value.partition(":")
         after = names.split(":")
-        if kind != "afterok" or "," in value or "?" in value or not all(map(_GROUP.match, after)):
+        if kind != "afterok" or not all(map(_GROUP.match, after)):
             raise ValueError(
                 f"{value!r}: its jobs would not wait for that; name groups as submit tells them, such as"
                 " --dependency=afterok:alpha-12, or remove it and say submit --after alpha-12"
@@ -437,21 +355,7 @@ _ACTS: dict[str, Callable[[Sbatch, str], None]] = {
     "--time": Sbatch._time,
     "--tmp": Sbatch._tmp,
 }
-_KNOWN = frozenset({*_ACTS, *_PASSED_OVER, *_FLAGS_PASSED_OVER, *_REFUSED})
-
-
-def _whole(name: str) -> str:
-    """Return the option that a name cut short means, as sbatch does; any other name as it is."""
-    if name in _KNOWN or not name.startswith("--") or len(name) < _LEAST_PREFIX:
-        return name
-    meant = [each for each in _KNOWN if each.startswith(name)]
-    return meant[0] if len(meant) == 1 else name
-
-
-def _mend(name: str) -> str:
-    if near := get_close_matches(name, sorted(_KNOWN), 1, cutoff=0.75):
-        return f"did you mean {near[0]}?"
-    return f"remove it or give a #DIANA line (understood: {', '.join(_ACTS)})"
+_READ = LineWords(_ACTS)
 
 
 def _escaped(text: str) -> str:

@@ -25,18 +25,18 @@ class ScriptText(NamedTuple):
 
 def runnable(text: str) -> ScriptText:
     """Return the script without blank lines above its first, with line ends of Unix where that line has others: no
-    machine finds its interpreter so. Text that is no script stays as it is."""
+    machine finds its interpreter so. Whether it is one, callers see by its first line."""
     notes = []
     if "\n" not in text and "\r" in text:
         text = text.replace("\r", "\n")
         notes.append("its lines end in CR: LF is written instead, which is the end of a line here")
     skipped = 0
-    if (blank := _BLANK.match(text)) and text.startswith("#!", blank.end()):
+    if blank := _BLANK.match(text):
         skipped = blank[0].count("\n")
         lines = "line 1 is" if skipped == 1 else f"lines 1 to {skipped} are"
         notes.append(f"{lines} blank and left out: #! comes first")
         text = text[blank.end() :]
-    if not text.startswith("#!") or "\r\n" not in text:
+    if "\r\n" not in text:
         return ScriptText(text, skipped, tuple(notes))
     if text.partition("\n")[0].endswith("\r"):
         text = text.replace("\r\n", "\n")
@@ -50,7 +50,7 @@ def runnable(text: str) -> ScriptText:
 
 def why_not_run(head: bytes) -> str:
     """Say why no machine runs a file as a script, by its first `MOST_HEAD` bytes; empty: it is none, or can be run."""
-    if head.startswith(_MARK + b"#!"):
+    if head.startswith(_MARK):
         return "begins with a byte order mark, so that no machine runs it; save it without one"
     if head.startswith(b"#!") and head.partition(b"\n")[0].endswith(b"\r"):
         return "its first line ends in CR LF, so that no machine finds its interpreter; save it with line ends of Unix"

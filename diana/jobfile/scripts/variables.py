@@ -40,7 +40,7 @@ def array_environment(first: int, last: int, count: int) -> dict[str, str]:
     }
 
 
-def named(script: str, skipped: int = 0) -> dict[str, int]:
+def variables_read(script: str, skipped: int = 0) -> dict[str, int]:
     """Return Slurm's variables that lines of the script read, and the first line of each; `skipped` lines stood above
     it. Comments read none, and a variable that the script sets itself is its own."""
     found: dict[str, int] = {}

@@ -88,7 +88,7 @@ class Pattern:
 
     def _closed(self, places: set[int]) -> State:
         """`**` stands for no folder, too."""
-        for at in sorted(places):
+        for at in tuple(places):
             while at < self._end and self._components[at] is None:
                 at += 1
                 places.add(at)

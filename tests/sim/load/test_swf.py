@@ -59,6 +59,16 @@ def test_columns_hold_what_the_lines_say(tmp_path: Path) -> None:
     assert log.noticed() == {}
 
 
+@pytest.mark.parametrize(
+    ("header", "processors"),
+    [("; MaxNodes: 8\n; MaxProcs: 64\n", 64), ("; MaxProcs: 0\n; MaxNodes: 8\n", 8), ("; MaxProcs: many\n", 0)],
+)
+def test_the_size_of_the_machine_is_its_processors_or_else_its_nodes(
+    tmp_path: Path, header: str, processors: int
+) -> None:
+    assert swf.read(written(tmp_path, header + job(1))).max_processors() == processors
+
+
 def test_gzip_is_known_by_its_bytes_and_not_by_the_name(tmp_path: Path) -> None:
     text = HEADER + job(1)
     packed = swf.read(written(tmp_path, gzip.compress(text.encode()), "log.swf"))
