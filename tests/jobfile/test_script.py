@@ -309,6 +309,24 @@ def test_each_task_of_an_array_finds_its_number_however_long_the_array(array: st
     assert [environment[f"SLURM_ARRAY_TASK_{name}"] for name in ("MIN", "MAX", "COUNT")] == said
 
 
+@pytest.mark.parametrize(
+    ("lines", "options"),
+    [
+        ("-D /data -o out-%j.txt", {}),
+        ("-o out-%j.txt -e /dev/null", {"cwd": "/data"}),
+        ("--chdir=/elsewhere -o out-%j.txt", {"group.cwd": "/data"}),
+    ],
+)
+def test_a_script_that_runs_in_a_folder_of_the_sites_has_what_it_prints_in_its_log(
+    lines: str, options: dict[str, str]
+) -> None:
+    spec, notes = noted(f"#!/bin/sh\n#SBATCH {lines}\ntrue\n", options)
+    assert (spec.cwd, spec.stdout, spec.stderr, spec.log_limit_bytes) == ("/data", "", "", 1 << 20)
+    assert notes == [
+        "jobs that begin in a folder of the sites' write their log, not out-%j.txt (line 2); see diana logs"
+    ]
+
+
 def test_words_named_array_are_no_numbers_of_tasks() -> None:
     assert parse('group.script = "#!/bin/sh\\n"\nsweep.array = ["a", "b"]').spec.environment == ()
 

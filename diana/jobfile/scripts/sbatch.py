@@ -165,18 +165,26 @@ class Sbatch:
 
     def _own_files(self, options: Mapping[str, str], name: str) -> None:
         """Without `--error` both go to one file, as there. What goes to /dev/null is kept in no file, and no log has
-        room for it, unless an option gives it some."""
+        room for it, unless an option gives it some. Jobs in a folder of the sites' have no files of their own."""
+        in_log = self._files if options.get("group.cwd", self.group.get("cwd")) else {}
+        if in_log := {key: each for key, each in in_log.items() if each.value != _NULL}:
+            files = ", ".join(f"{each.value} (line {each.line})" for each in in_log.values())
+            self.notes.append(f"jobs that begin in a folder of the sites' write their log, not {files}; see diana logs")
         for key, written in self._files.items():
+            if key in in_log:
+                continue
             try:
                 self.group[key] = self._file(written, options, name)
             except ValueError as error:
                 option = "--output" if key == "stdout" else "--error"
                 raise ValueError(f"line {written.line}: #SBATCH {option}: {error}") from None
-        if "stderr" not in self._files:
+        if "stderr" not in self._files and not in_log:
             self.group["stderr"] = options.get("group.stdout", self.group["stdout"])
         null = [key for key in ("stdout", "stderr") if self.group.get(key) == _NULL]
         for key in null:
             del self.group[key]
+        if in_log:
+            return
         if null:
             self.group["log_limit"] = 0
         if null and "group.log_limit" not in options:
