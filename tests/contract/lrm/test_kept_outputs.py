@@ -23,7 +23,7 @@ from diana.model.job.grace import GRACE_S
 from diana.model.job.output_names import OutputNames
 from diana.model.job.patterns import pattern
 from diana.model.job.spec import Axis, GroupSpec, InputFile, Outputs, Resources, Sweep
-from tests.contract.lrm_builders import SUBGROUP, RealSite, Told, shell
+from tests.contract.lrm_builders import SUBGROUP, RealSite, Told, alive, shell
 
 
 @pytest_asyncio.fixture
@@ -60,6 +60,31 @@ async def test_a_job_has_the_grace_that_its_user_asks_for(site: RealSite) -> Non
     end, found = await ended_by_limit(site, 60.0)
     assert (end.outcome, end.error) == (Outcome.TIMED_OUT, "")
     assert found == {"0/c": "saved\n"}
+
+
+async def test_what_a_shell_started_has_the_grace_that_the_shell_does_not_wait_for(
+    site: RealSite, tmp_path: Path
+) -> None:
+    """A shell without a trap dies of SIGTERM at once, and its child would be killed with it."""
+    child = f"trap 'sleep 1; echo saved > c; exit 0' TERM; touch {tmp_path}/up; while :; do sleep .1; done"
+    spec = wants(f'/bin/sh -c "{child}"; echo never', "c", grace_s=60.0)
+    site.start(spec, 0)
+    await site.until((tmp_path / "up").exists)
+    site.kill(0)
+    (end,) = await site.ended(1)
+    assert (end.outcome, end.exit_code) == (Outcome.CANCELLED, 143)
+    assert kept(site, spec) == {"0/c": "saved\n"}
+    assert end.ended_s - end.started_s >= 1.0
+
+
+async def test_what_outlives_its_shell_goes_when_the_grace_is_over(site: RealSite, tmp_path: Path) -> None:
+    child = f"trap '' TERM; echo \\$\\$ > {tmp_path}/pid; mv {tmp_path}/pid {tmp_path}/up; while :; do sleep .1; done"
+    site.start(wants(f'/bin/sh -c "{child}"; echo never', grace_s=1.0), 0)
+    await site.until((tmp_path / "up").exists)
+    site.kill(0)
+    (end,) = await site.ended(1)
+    assert (end.outcome, end.exit_code) == (Outcome.CANCELLED, 143)
+    assert not alive(int((tmp_path / "up").read_text()))
 
 
 async def test_a_site_gives_no_more_grace_than_its_operator_says(tmp_path: Path) -> None:

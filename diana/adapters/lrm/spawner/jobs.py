@@ -23,7 +23,7 @@ class JobState(IntEnum):
     QUEUED = 1
     RUNNING = 2
     DRAINING = 3
-    """The job's own process is gone, something it left behind is being killed."""
+    """The job's own process is gone; something it left behind has the rest of its grace, or is being killed."""
     ENDED = 4
     HELD = 5
     """It has its slots and waits to be let go."""
@@ -73,6 +73,7 @@ class Job:
         "environment",
         "gpus",
         "index",
+        "kill_at_s",
         "killed_at_s",
         "log_offset",
         "met",
@@ -132,6 +133,8 @@ class Job:
         """Signal that asks it to save its state and stop; 0: it was not asked."""
         self.asked_by_s = 0.0
         """Time until which the signal is to be sent, once the job heeds it; 0: it was sent, or is no more."""
+        self.kill_at_s = 0.0
+        """CLOCK_BOOTTIME at which what is left of it is killed, once it was told to stop; 0: as soon as it ends."""
         self.killed_at_s = 0.0
         self.end: End | None = None
         self.told_s = 0.0

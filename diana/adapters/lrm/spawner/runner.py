@@ -43,6 +43,7 @@ from diana.model.layout import DataDir
 WATCH_S = 0.25
 """Seconds between two measures of the logs of running jobs."""
 _DRAIN_POLL_S = 0.005
+_GRACE_POLL_S = 0.05
 _LAST_ROUNDS = 10
 _RETRY_S = 0.2
 
@@ -346,7 +347,8 @@ class JobRunner:
             os.close(pidfd)
             outcome, code, cpu_s, rss = job.verdict or Outcome.UNKNOWN, EXIT_UNKNOWN, 0.0, 0
         else:
-            processes.signal_group(job.pid, signal.SIGKILL)
+            if now >= job.kill_at_s:
+                processes.signal_group(job.pid, signal.SIGKILL)
             _, status, used = os.wait4(job.pid, 0)
             os.close(pidfd)
             self._pids.discard(job.pid)
@@ -391,13 +393,17 @@ class JobRunner:
     def _settle(self) -> None:
         if not self._draining:
             return
-        jobs = [job for job, _ in self._draining]
-        live = [*self.running.values(), *self.warm.jobs()]
+        spared = self._in_grace()
+        jobs = [job for job, _ in self._draining if job not in spared]
+        live = [*self.running.values(), *self.warm.jobs(), *spared]
         held_up = self._strays.kill(self._pids | self.others.helpers() | self.warm.pids, jobs, live)
         contained = [job for job in jobs if job.claim.record.contained and not job.adopted]
         held_up.update(self._contained.left(contained))
         left = []
         for job, end in self._draining:
+            if job in spared:
+                left.append((job, end))
+                continue
             if job.claim.record.account and self.others.separate:
                 alive = job in held_up or (not job.adopted and processes.group_alive(job.pid))
                 if alive:
@@ -406,11 +412,24 @@ class JobRunner:
                 alive = processes.kill_family(0, self._launcher.marker(job), signal.SIGKILL)
             else:
                 alive = job in held_up or processes.group_alive(job.pid)
+                if alive and job.kill_at_s:
+                    processes.signal_group(job.pid, signal.SIGKILL)
             if alive:
                 left.append((job, end))
             else:
                 self._complete(job, end)
         self._draining = left
+
+    def _in_grace(self) -> set[Job]:
+        """Return the jobs that were told to stop and whose leader is gone, as a shell that does not wait, while others of
+        its session have the rest of the grace. Note how long they took."""
+        now = boot_s()
+        found = set()
+        for job, end in self._draining:
+            if now < job.kill_at_s and processes.group_alive(job.pid):
+                found.add(job)
+                end.ended_s = now
+        return found
 
     def _complete(self, job: Job, end: End) -> None:
         segment = job.segment
@@ -493,12 +512,12 @@ class JobRunner:
                 self._end_unstarted(job, Outcome.LEASE_OVER, 0, "")
             elif job.state in (JobState.HELD, JobState.WARMING):
                 self._leave(job, Outcome.LEASE_OVER)
-            elif job.state is JobState.RUNNING:
-                self._stop(job, Outcome.LEASE_OVER)
+            elif job.state in (JobState.RUNNING, JobState.DRAINING):
+                if job.state is JobState.RUNNING:
+                    self._stop(job, Outcome.LEASE_OVER)
                 # Its own grace, or what is left of it, may be longer than its origin waits.
-                self._at(boot_s() + GRACE_S, job, signal.SIGKILL)
-                if late:
-                    self._signal(job, signal.SIGKILL)
+                job.kill_at_s = min(job.kill_at_s, boot_s() + (0.0 if late else GRACE_S))
+                self._at(job.kill_at_s, job, signal.SIGKILL)
 
     def end_last(self) -> None:
         """Write down the ends there are when the directory was moved, also of jobs that left something behind to
@@ -506,6 +525,8 @@ class JobRunner:
         for fd, _ in self._epoll.poll(0):
             if fd in self.running:
                 self.exited(fd)
+        for job, _ in self._draining:
+            job.kill_at_s = 0.0
         for _ in range(_LAST_ROUNDS):
             self._contained.hurry()
             self._settle()
@@ -533,7 +554,8 @@ class JobRunner:
             self._signal(job, signal.SIGTERM)
             # A stopped group would sleep through its grace.
             self._signal(job, signal.SIGCONT)
-            self._at(boot_s() + job.claim.record.grace_s, job, signal.SIGKILL)
+            job.kill_at_s = boot_s() + job.claim.record.grace_s
+            self._at(job.kill_at_s, job, signal.SIGKILL)
 
     def _signal(self, job: Job, number: int) -> None:
         if job.claim.record.account and self.others.separate:
@@ -555,7 +577,9 @@ class JobRunner:
     def deadline_s(self) -> float:
         """Return the time at which `on_time` has something to do at the latest; infinite: never."""
         if self._draining:
-            return boot_s() + _DRAIN_POLL_S
+            now = boot_s()
+            in_grace = all(now < job.kill_at_s for job, _ in self._draining)
+            return now + (_GRACE_POLL_S if in_grace else _DRAIN_POLL_S)
         at = self._next_watch_s if self.running else float("inf")
         if self._timers:
             at = min(at, self._timers[0][0])
