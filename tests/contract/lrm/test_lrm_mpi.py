@@ -3,6 +3,7 @@ that puts each process into a session of its own, as launchers do. `tests/cluste
 
 from __future__ import annotations
 
+import os
 import subprocess
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -63,10 +64,12 @@ async def test_all_its_processes_share_its_directory_and_its_result_is_one(site:
 
 async def test_killing_it_ends_all_its_processes(site: Site, tmp_path: Path) -> None:
     at = await site()
-    at.start(parallel(f"trap '' TERM; : > {tmp_path}/rank-$RANK; sleep 16180.3; true"), 0)
+    # Nobody else's on this machine.
+    rank = f"sleep 16180.{os.getpid()}"
+    at.start(parallel(f"trap '' TERM; : > {tmp_path}/rank-$RANK; {rank}; true"), 0)
     await at.until(lambda: len(list(tmp_path.glob("rank-*"))) == 3)
     at.kill(0)
     (end,) = await at.ended(1)
     assert end.outcome is Outcome.CANCELLED
-    found = subprocess.run(["pgrep", "-f", "^sleep 16180.3"], capture_output=True, check=False)
+    found = subprocess.run(["pgrep", "-f", f"^{rank}"], capture_output=True, check=False)
     assert found.returncode == 1

@@ -111,16 +111,22 @@ class Children:
     def strays(self, known: Collection[int]) -> dict[int, bytes]:
         """Return the living children not among `known` (a superset of none but running jobs), each with its marker,
         empty if it has none. Zombies among them are reaped on the way."""
-        out: dict[int, bytes] = {}
-        for pid in self._pids(len(known)):
-            if pid in known:
-                continue
-            try:
-                done, _ = os.waitpid(pid, os.WNOHANG)
-            except ChildProcessError:
-                continue
-            if done == 0:
-                out[pid] = marker_of(pid)
+        reaped = True
+        while reaped:
+            out: dict[int, bytes] = {}
+            reaped = False
+            for pid in self._pids(len(known)):
+                if pid in known:
+                    continue
+                try:
+                    done, _ = os.waitpid(pid, os.WNOHANG)
+                except ChildProcessError:
+                    continue
+                if done:
+                    # Its own children became ours, perhaps since these were listed.
+                    reaped = True
+                else:
+                    out[pid] = marker_of(pid)
         return out
 
     def _pids(self, known: int) -> list[int]:

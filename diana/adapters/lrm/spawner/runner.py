@@ -421,8 +421,8 @@ class JobRunner:
         self._draining = left
 
     def _in_grace(self) -> set[Job]:
-        """Return the jobs that were told to stop and whose leader is gone, as a shell that does not wait, while others of
-        its session have the rest of the grace. Note how long they took."""
+        """Return the jobs that were told to stop and whose leader is gone, as a shell that does not wait, while others
+        of its group have the rest of the grace. Note how long they took."""
         now = boot_s()
         found = set()
         for job, end in self._draining:
