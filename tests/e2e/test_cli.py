@@ -429,7 +429,7 @@ def test_what_a_job_writes_to_its_linked_upload_no_other_group_and_no_retry_find
     first = diana(alpha, "submit", "--parsable", "job.toml", cwd=tmp_path).strip()
     until(changed.exists, "the job has changed its input")
     other = submitted(alpha, "--input", "in.txt", "--", "cat", "in.txt", cwd=tmp_path)
-    assert diana(alpha, "logs", other) == "given\n"
+    assert diana(alpha, "logs", f"{other}.0") == "given\n"
     done.touch()
     diana(alpha, "wait", first, code=1)
     again.touch()
