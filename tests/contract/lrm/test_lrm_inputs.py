@@ -24,6 +24,7 @@ from diana.adapters.lrm.inputs import links, mounts, placing
 from diana.adapters.lrm.local import LocalLrm
 from diana.engine.journal.effects import Start
 from diana.model.facts import Outcome
+from diana.model.ids import GroupId
 from diana.model.indexset import IndexSet
 from diana.model.job.checkpoint import SavedFile, SavedJob
 from diana.model.job.spec import CheckpointSpec, GroupSpec, InputFile, Outputs, Sweep
@@ -542,6 +543,12 @@ async def test_what_a_job_writes_to_a_link_to_a_brought_dataset_reaches_no_other
     await overtaken(site, tmp_path, "chmod u+w set/deep/a; echo x >> set/deep/a", linked, copied)
     (again,) = await run(site, "cat set/deep/a", linked, attempt=2)
     assert (again.outcome, site.log(again)) == (Outcome.DONE, "given\n")
+
+
+async def test_gathered_outputs_that_were_registered_are_not_thrown_away(site: BoundedSite, full: None) -> None:
+    gathered = written(site.data.gathered(GroupId("alpha-9")) / "a", b"given\n", 0o666)
+    (end,) = await run(site, "echo x >> in", registered(site, gathered, "in", link=True))
+    assert end.outcome is Outcome.FAILED and gathered.exists()
 
 
 async def test_jobs_of_a_subgroup_share_one_copy(site: BoundedSite) -> None:
