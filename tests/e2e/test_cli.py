@@ -415,3 +415,24 @@ def test_backup_restore_and_stop_go_round(alpha: Site, tmp_path: Path) -> None:
         assert copy.process is not None and copy.process.wait(60) == 0
     finally:
         made.close()
+
+
+def test_what_a_job_writes_to_its_linked_upload_no_other_group_and_no_retry_finds(alpha: Site, tmp_path: Path) -> None:
+    changed, done, again = (tmp_path / name for name in ("changed", "done", "again"))
+    (tmp_path / "in.txt").write_text("given\n")
+    script = (
+        f"cat in.txt; [ -e {again} ] && exit; chmod u+w in.txt; echo CORRUPT >> in.txt; touch {changed};"
+        f" while [ ! -e {done} ]; do sleep 0.05; done"
+    )
+    job = f"inputs = [{{url = 'in.txt', mode = 'link'}}]\n[group]\ncommand = ['sh', '-c', {json.dumps(script)}]\n"
+    (tmp_path / "job.toml").write_text(job)
+    first = diana(alpha, "submit", "--parsable", "job.toml", cwd=tmp_path).strip()
+    until(changed.exists, "the job has changed its input")
+    other = submitted(alpha, "--input", "in.txt", "--", "cat", "in.txt", cwd=tmp_path)
+    assert diana(alpha, "logs", f"{other}.0") == "given\n"
+    done.touch()
+    diana(alpha, "wait", first, code=1)
+    again.touch()
+    diana(alpha, "retry", first)
+    diana(alpha, "wait", first)
+    assert diana(alpha, "logs", f"{first}.0") == "given\n"

@@ -8,7 +8,6 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
-import shutil
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from typing import NamedTuple
 
 from diana.adapters.lrm.folders import parent
 from diana.adapters.lrm.inputs import links, mounts
+from diana.adapters.lrm.inputs.apart import CopiesApart
 from diana.adapters.lrm.inputs.placing import COPY_BYTES, InputChanged, Placer, staged_at
 from diana.adapters.lrm.render import Input, Renderer
 from diana.adapters.lrm.runas.accounts import Accounts, NoAccount, Ways, open_ways, uid_of
@@ -60,6 +60,9 @@ class _Made(NamedTuple):
 
     path: Path
     placer: Placer
+    apart: CopiesApart
+    mountable: bool
+    """False: no input of these jobs will be a mount."""
     ways: Ways | None
     found: dict[str, Path]
     """Source -> where it is staged."""
@@ -88,6 +91,8 @@ class Preparer:
         self._copy_bytes = copy_bytes
         self._most_grace_s = most_grace_s
         self._ways_open = False
+        self._mounts: dict[tuple[str, str], bool] = {}
+        """Account and PATH -> whether its jobs can make mounts here."""
 
     def grace_s(self, spec: GroupSpec) -> float:
         """Return the grace that jobs have here. A peer's spec may say any number."""
@@ -104,12 +109,15 @@ class Preparer:
             account, ways = self._account(start)
             if spec.script:
                 program = [self._script(start.subgroup, spec.script)]
-            placer = Placer(self._data.root, self._data.staged(start.subgroup), self._copy_bytes)
+            staged = self._data.staged(start.subgroup)
+            placer = Placer(self._data.root, staged, self._copy_bytes)
         except NoAccount as refusal:
             return self.refuse(start, indices, str(refusal))
         except OSError as fault:
             return PreparedOrder(None, [self._no_disk(start, index, attempts, fault) for index in indices])
         own = spec.needs_directory() and not start.directory
+        apart = CopiesApart(self._data, staged)
+        mountable = own and bool(spec.inputs) and self._mountable(spec, account)
         found: dict[str, Path] = {}
         marks: dict[str, str] = {}
         mounted: list[int] = []
@@ -121,9 +129,8 @@ class Preparer:
                     renderer.text(index)
                 if own:
                     inputs = self._here(start, renderer, index)
-                    made = _Made(
-                        self._data.job(start.subgroup, start.epoch, index), placer, ways, found, marks, mounted
-                    )
+                    at = self._data.job(start.subgroup, start.epoch, index)
+                    made = _Made(at, placer, apart, mountable, ways, found, marks, mounted)
                     self._make_directory(start.subgroup, start.epoch, index, inputs, made, saved.get(index))
             except (ValueError, LookupError, _NoInput, _NotSaved) as fault:
                 outcome = _OUTCOMES.get(type(fault), Outcome.NOT_STARTED)
@@ -168,6 +175,15 @@ class Preparer:
         if start.directory:
             ways.lend(Path(start.directory))
         return account, ways
+
+    def _mountable(self, spec: GroupSpec, account: str) -> bool:
+        """Return whether inputs may be read-only mounts, as far as this machine knows."""
+        if not mounts.before(spec):
+            return False
+        key = account, dict(spec.environment).get("PATH", os.environ.get("PATH", os.defpath))
+        if key not in self._mounts:
+            self._mounts[key] = mounts.possible(uid_of(account) if account else None, key[1])
+        return self._mounts[key]
 
     def _here(self, start: Start, renderer: Renderer, index: int) -> list[Input]:
         """Return the inputs of a job, without the builds that were not brought since no machine here can use them."""
@@ -240,10 +256,7 @@ class Preparer:
                     if content is not None:
                         made.placer.put(content, at, parts[-1], each.executable, made.ways)
                         continue
-                    target = self._shared(subgroup, staged) if each.executable else staged
-                    if made.ways is not None:
-                        made.ways.content(target)
-                    real = str(target if each.executable else made.placer.lead(staged))
+                    real = self._target(staged, each, made)
                     os.symlink(real, parts[-1], dir_fd=at)
             except InputChanged:
                 why = f"input {each.source} is another than was staged; see who changes it and submit again"
@@ -260,6 +273,21 @@ class Preparer:
             if real not in made.marks:
                 made.marks[real] = links.mark_of(real)
             yield links.InputLink(each.path, each.source, real, made.marks[real], not each.link)
+
+    def _target(self, staged: Path, each: Input, made: _Made) -> str:
+        """Return where the link of an input leads: to what the site itself keeps if it will be a read-only mount, or
+        if there is no room. OSError, InputChanged."""
+        own = None
+        if each.executable:
+            own = made.apart.program(staged, made.ways)
+        elif each.link or not made.mountable:
+            own = made.apart.linked(staged, made.ways)
+        if own is not None:
+            made.marks[own.path] = own.mark
+            return own.path
+        if made.ways is not None:
+            made.ways.content(staged)
+        return str(made.placer.lead(staged))
 
     def _put_back(self, subgroup: SubgroupId, path: Path, file: SavedFile, ways: Ways | None) -> None:
         """Copy a file of a checkpoint to where it was saved: the job writes the next one over it. What home has is read
@@ -292,28 +320,20 @@ class Preparer:
     def _found(self, subgroup: SubgroupId, each: Input) -> Path:
         staged = self._staged(subgroup, each)
         if not staged.exists():
+            if each.source.startswith("blob:"):
+                # Uploads come with a submission alone: a retry brings none.
+                raise _NoInput(
+                    f"input {each.path} ({each.source}) is not there: the site lost its copy of what was uploaded; "
+                    "submit the job file again, which uploads it"
+                )
             raise _NoInput(f"input {each.source} is not there; see that the site still has it and submit again")
         return staged
-
-    def _shared(self, subgroup: SubgroupId, staged: Path) -> Path:
-        """Return the one copy, for all jobs here, of a program that is too large for one each."""
-        copy = self._data.jobs(subgroup) / "bin" / staged.name
-        if not copy.exists():
-            self._copy_executable(staged, copy)
-        return copy
 
     def _put_executable(self, path: Path, content: bytes) -> None:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         spare = path.with_name(path.name + ".new")
         spare.write_bytes(content)
         spare.chmod(0o755)
-        os.replace(spare, path)
-
-    def _copy_executable(self, source: Path, path: Path) -> None:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        spare = path.with_name(path.name + ".new")
-        shutil.copyfile(source, spare)
-        spare.chmod(0o555)
         os.replace(spare, path)
 
 

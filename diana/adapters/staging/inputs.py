@@ -134,7 +134,10 @@ class Inputs:
             else:
                 # The catalogue's word on this content, if any, is wrong: the next look-up is not to find it here.
                 self._catalogue.forget_cached([each.sha256])
-                raise NotHeld(trouble or f"{each.ref}: not at site {self._site}, and no other site has it", each.ref)
+                # Uploads come with a submission alone.
+                mend = "; submit the job file again, which uploads it" if each.ref.startswith("blob:") else ""
+                why = trouble or f"{each.ref}: not at site {self._site}, and no other site has it{mend}"
+                raise NotHeld(why, each.ref)
         self._catalogue.keep_cached(hits, time.time(), refs)
         return found
 

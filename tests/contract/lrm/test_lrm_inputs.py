@@ -24,6 +24,7 @@ from diana.adapters.lrm.inputs import links, mounts, placing
 from diana.adapters.lrm.local import LocalLrm
 from diana.engine.journal.effects import Start
 from diana.model.facts import Outcome
+from diana.model.ids import GroupId
 from diana.model.indexset import IndexSet
 from diana.model.job.checkpoint import SavedFile, SavedJob
 from diana.model.job.spec import CheckpointSpec, GroupSpec, InputFile, Outputs, Sweep
@@ -260,6 +261,13 @@ def without(tmp_path: Path) -> dict[str, str]:
     return {"PATH": str(tmp_path / "tools")}
 
 
+@pytest.fixture
+def full(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk that has no room for a copy."""
+    monkeypatch.setattr(placing, "_RESERVE_SHARE", 2.0)
+    monkeypatch.setattr(placing, "_clones", lambda source, at: False)
+
+
 def allowed(user: int | None = None) -> bool:
     """Whether this machine allows mounts in a namespace."""
     words = ["unshare", "--user", "--map-root-user", "--mount", "unshare", "--user", "--map-user=1", "true"]
@@ -388,13 +396,17 @@ async def test_a_job_that_changes_a_linked_input_fails_and_names_it(
     assert file.exists(), "what a user registered is the user's"
 
 
-async def test_what_the_site_keeps_is_thrown_away_once_a_job_changed_it(site: BoundedSite) -> None:
-    big = uploaded(site, BIG, "big", link=True)
-    (end,) = await run(site, "chmod u+w big; echo x >> big", big)
-    assert end.outcome is Outcome.FAILED and "input big (blob:" in end.error
+async def test_without_room_for_a_copy_what_the_site_keeps_is_thrown_away_once_a_job_changed_it(
+    site: BoundedSite, full: None
+) -> None:
+    big = uploaded(site, BIG, "in/big", link=True)
+    (end,) = await run(site, "chmod u+w in/big; echo x >> in/big", big)
+    assert end.outcome is Outcome.FAILED and "input in/big (blob:" in end.error
     assert not site.data.blob(big.source.partition(":")[2]).exists()
-    (again,) = await run(site, "cat big", big, attempt=2)
-    assert again.outcome is Outcome.STAGING_FAILED and "is not there" in again.error
+    (again,) = await run(site, "cat in/big", big, attempt=2)
+    assert again.outcome is Outcome.STAGING_FAILED
+    told = f"input in/big ({big.source}) is not there: the site lost its copy of what was uploaded; submit the job file"
+    assert told in again.error, again.error
 
 
 async def test_a_change_in_a_linked_folder_is_noticed(site: BoundedSite, tmp_path: Path) -> None:
@@ -440,7 +452,9 @@ async def test_a_change_that_keeps_size_and_time_of_writing_is_noticed(site: Bou
     assert end.outcome is Outcome.FAILED, end
 
 
-async def test_changed_content_is_thrown_away_under_all_names_that_the_site_has_for_it(site: BoundedSite) -> None:
+async def test_changed_content_is_thrown_away_under_all_names_that_the_site_has_for_it(
+    site: BoundedSite, full: None
+) -> None:
     big = uploaded(site, BIG, "big", link=True)
     blob = site.data.blob(big.source.partition(":")[2])
     other, apart = site.data.replica("ab" * 32) / "deep" / "x", written(site.data.cached("cd" * 32), b"apart")
@@ -470,6 +484,94 @@ async def test_a_small_input_is_a_link_where_its_user_says_so_and_watched(site: 
     )
     assert [site.log(end) for end in ends] == ["./a\n"] * 2
     assert [end.outcome for end in ends] == [Outcome.DONE, Outcome.FAILED]
+
+
+# --- what the site keeps is behind no link --------------------------------------------------------------
+
+
+async def overtaken(site: BoundedSite, tmp_path: Path, change: str, linked: InputFile, *others: InputFile) -> None:
+    """While a job that changed its link runs, start one for each of the others, which shows what it has as `in`."""
+    done = tmp_path / "done"
+    wait = f"touch {tmp_path}/changed; while [ ! -e {done} ]; do sleep 0.05; done"
+    site.start(shell(f"{change}; {wait}", inputs=(linked,)), 0)
+    await site.until(lambda: (tmp_path / "changed").exists())
+    for at, other in enumerate(others, 1):
+        site.start(shell("cat in", inputs=(other,)), at)
+        await site.ended(at)
+    assert [(end.outcome, site.log(end)) for end in site.ends()] == [(Outcome.DONE, "given\n")] * len(others)
+    done.touch()
+    (first,) = [end for end in await site.ended(len(others) + 1) if end.run.index == 0]
+    assert first.outcome is Outcome.FAILED and "was changed while this one ran" in first.error, first
+
+
+CHANGE = "chmod u+w in; echo x >> in"
+
+
+@pytest.mark.parametrize("change", [CHANGE, "chmod u+w in; : > in", "touch in", "rm -f $(readlink in)"])
+async def test_whatever_a_job_does_to_its_link_others_and_the_next_attempt_find_the_upload(
+    site: BoundedSite, tmp_path: Path, change: str
+) -> None:
+    linked = uploaded(site, b"given\n", "in", link=True)
+    copied = InputFile(source=linked.source, path="in")
+    await overtaken(site, tmp_path, change, linked, copied, linked)
+    (again,) = await run(site, "test -L in; cat in", linked, attempt=2)
+    assert (again.outcome, site.log(again)) == (Outcome.DONE, "given\n")
+    assert site.data.blob(linked.source.partition(":")[2]).read_bytes() == b"given\n"
+
+
+async def test_a_changed_program_is_no_other_jobs(site: BoundedSite, tmp_path: Path) -> None:
+    program = uploaded(site, b"given\n", "in", executable=True, link=True)
+    await overtaken(site, tmp_path, CHANGE, program, program)
+
+
+@pytest.mark.parametrize("whole", [True, False])
+async def test_what_a_job_writes_to_a_link_to_a_brought_dataset_reaches_no_other(
+    site: BoundedSite, tmp_path: Path, whole: bool
+) -> None:
+    # The files of a brought dataset are other names of uploads with the same content.
+    copied = uploaded(site, b"given\n", "in")
+    blob, kept = site.data.blob(copied.source.partition(":")[2]), site.data.replica("ab" * 32)
+    (kept / "deep").mkdir(parents=True)
+    os.link(blob, kept / "deep" / "a")
+    if whole:
+        linked = registered(site, kept, "set", link=True)
+    else:
+        at = site.data.staged(SUBGROUP) / "dataset" / "set" / "deep" / "a"
+        at.parent.mkdir(parents=True)
+        at.symlink_to(kept / "deep" / "a")
+        linked = InputFile(source="dataset:set", path="set", link=True)
+    await overtaken(site, tmp_path, "chmod u+w set/deep/a; echo x >> set/deep/a", linked, copied)
+    (again,) = await run(site, "cat set/deep/a", linked, attempt=2)
+    assert (again.outcome, site.log(again)) == (Outcome.DONE, "given\n")
+
+
+async def test_gathered_outputs_that_were_registered_are_not_thrown_away(site: BoundedSite, full: None) -> None:
+    gathered = written(site.data.gathered(GroupId("alpha-9")) / "a", b"given\n", 0o666)
+    (end,) = await run(site, "echo x >> in", registered(site, gathered, "in", link=True))
+    assert end.outcome is Outcome.FAILED and gathered.exists()
+
+
+async def test_jobs_of_a_subgroup_share_one_copy(site: BoundedSite) -> None:
+    linked = uploaded(site, b"given\n", "in", link=True)
+    ends = await run(site, "readlink in; stat -c '%i %a' $(readlink in)", linked, jobs=3)
+    (log,) = {site.log(end) for end in ends}
+    assert log.startswith(f"{site.data.staged(SUBGROUP)}/") and log.endswith(" 444\n")
+    assert [end.outcome for end in ends] == [Outcome.DONE] * 3
+
+
+async def test_without_namespaces_a_large_upload_is_a_link_to_a_copy(
+    site: BoundedSite, without: dict[str, str]
+) -> None:
+    big = uploaded(site, BIG, "big")
+    (end,) = await run(site, "find . -type l; echo x >> big", big, environment=without)
+    assert site.log(end).startswith("./big\n")
+    assert site.data.blob(big.source.partition(":")[2]).read_bytes() == BIG
+
+
+async def test_what_a_user_registered_is_linked_where_it_lies(site: BoundedSite, tmp_path: Path) -> None:
+    file = written(tmp_path / "a", b"given\n")
+    (end,) = await run(site, "readlink in", registered(site, file, "in", link=True))
+    assert site.log(end) == f"{file}\n"
 
 
 # --- the disk ------------------------------------------------------------------------------------------

@@ -1,8 +1,8 @@
 """Inputs that are links: shared with other jobs, so each is looked at before a job begins and when it has ended.
 
-A job that changed such an input fails, and so does whoever read it meanwhile; what this site keeps of it is thrown
-away, so that the next attempt is brought the original. What a user registered where it lies is the user's and stays;
-the catalogue notices that it is another.
+A job that changed such an input fails, and so does whoever read it meanwhile; the copy that it changed (`apart.py`; in
+its stead, without room for one, what this site keeps) is thrown away, so that the next attempt has the original. What a
+user registered where it lies is the user's and stays; the catalogue notices that it is another.
 """
 
 from __future__ import annotations
@@ -25,6 +25,9 @@ from diana.model.layout import DataDir
 MOST_FILES = 100_000
 """Most files of a folder that are looked at, twice for each batch of jobs; a larger one is not watched."""
 _FOLDER = "links"
+_STORES = ("cache", "blobs")
+_OWN = (*_STORES, "staged", "jobs")
+"""Folders of the data directory with copies that this site made for itself."""
 _CLOCK_STEP_NS = 1_000_000_000
 """Most nanoseconds by which a file system's times may be coarse."""
 
@@ -145,13 +148,14 @@ class InputWatch:
     def _throw_away(self, target: str, noted_ns: int) -> None:
         root = self._data.root.resolve()
         real = Path(target).resolve()
-        if root in real.parents:
+        # Gathered outputs that were registered where they lie are a user's, too.
+        if any(root / name in real.parents for name in _OWN):
             shared = _changed_of_several_names(str(real), noted_ns)
             with suppress(OSError):
                 remove(str(real))
             if shared:
                 # The same content stands in the site's store under other names: of datasets that have it, too.
-                stores = [str(root / name) for name in ("cache", "blobs") if (root / name).is_dir()]
+                stores = [str(root / name) for name in _STORES if (root / name).is_dir()]
                 for path in chain.from_iterable(map(_files, stores)):
                     with suppress(OSError):
                         status = os.lstat(path)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -61,6 +62,34 @@ def before(spec: GroupSpec) -> list[str]:
     if spec.container or spec.mpi or spec.runner == "mpi" or (WISH, "1") in spec.environment:
         return []
     return ["/bin/sh", "-c", _WORDS, _AS_ROOT, _AS_USER]
+
+
+def possible(user: int | None, path: str) -> bool:
+    """Return whether such mounts can be made on this machine with the rights of a user (None: ours), by the programs
+    that this PATH has. Another machine of the site may be another in this."""
+    own = os.geteuid() if user is None else user
+    mounting = _MOUNTING.split()
+    words = ["unshare", *mounting, "true"]
+    if own:
+        words = ["unshare", "--user", "--map-root-user", *mounting]
+        words += ["unshare", "--user", f"--map-user={own}", "true"]
+    # Only root can try it as somebody else.
+    other = own != os.geteuid() == 0
+    try:
+        tried = subprocess.run(
+            words,
+            env={"PATH": path},
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            user=own if other else None,
+            extra_groups=[] if other else None,
+            check=False,
+        )
+    except OSError:
+        return False
+    return tried.returncode == 0
 
 
 def listed(rows: Iterable[tuple[str, str]]) -> str:

@@ -11,6 +11,7 @@ import errno
 import fcntl
 import os
 import stat
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -81,12 +82,13 @@ class InputContent(NamedTuple):
 class Placer:
     """Serves one order, so that an input that many jobs read is looked at once. Not safe for several threads."""
 
-    def __init__(self, root: Path, staged: Path, copy_bytes: int) -> None:
+    def __init__(self, root: Path, staged: Path, copy_bytes: int, most_files: int = sys.maxsize) -> None:
         """`root`: the data directory, which exists. `staged`: the subgroup's links to its inputs. `copy_bytes`: the
-        bound for one job. OSError."""
+        bound for one job. `most_files`: most files and folders of an input that are looked at. OSError."""
         self._root = root
         self._staged = staged
         self._copy_bytes = copy_bytes
+        self._most_files = min(most_files, copy_bytes // LEAST_BYTES)
         disk = os.statvfs(root)
         self._room_bytes = int((disk.f_bavail - disk.f_blocks * _RESERVE_SHARE) * disk.f_frsize)
         self._contents: dict[str, InputContent | None] = {}
@@ -103,7 +105,7 @@ class Placer:
     def copies(self, at: int, target: Path) -> InputContent | None:
         """Return all of an input if the job whose directory `at` is may have it as files of its own, and take the room;
         None: it is too large. OSError, InputChanged."""
-        content = self._content(target)
+        content = self.content(target)
         if content is None:
             return None
         cloned = self._can_clone(content, at)
@@ -149,7 +151,8 @@ class Placer:
                 return Path(os.readlink(at)).joinpath(*parts[done:])
         return at
 
-    def _content(self, target: Path) -> InputContent | None:
+    def content(self, target: Path) -> InputContent | None:
+        """Return all of an input; None: its files are too many. OSError, InputChanged."""
         key = str(target)
         if key not in self._contents:
             real = self.lead(target)
@@ -173,7 +176,7 @@ class Placer:
                     return None
                 else:
                     folders.append(each)
-                if (len(items) + len(folders)) * LEAST_BYTES > self._copy_bytes:
+                if len(items) + len(folders) > self._most_files:
                     return None
             return _summed(True, folders, items)
         finally:
