@@ -210,6 +210,9 @@ def test_a_job_begins_in_the_folder_that_was_named_or_not_at_all(alpha: Site, tm
     script = f"#!/bin/sh\n#DIANA cwd={str(folder)!r}\npwd\n"
     group = diana(alpha, "submit", "--parsable", "--wait", "-", stdin=script).strip()
     assert diana(alpha, "logs", f"{group}.0") == f"{folder}\n"
+    (folder / "job.slurm").write_text('#!/bin/sh\n#SBATCH -J fit\ncd /\ncd "$SLURM_SUBMIT_DIR"\ncat data.txt; pwd\n')
+    group = submitted(alpha, "--cwd", ".", "job.slurm", cwd=folder)
+    assert diana(alpha, "logs", f"{group}.0") == f"found\n{folder}\n"
     lost = submitted(alpha, "--cwd", str(tmp_path / "gone"), "--", "true", code=1)
     (row,) = [json.loads(line) for line in diana(alpha, "results", "--json", lost).splitlines()]
     assert row["outcome"] == "NOT_STARTED" and "the folder (cwd) it needs" in row["error"]
