@@ -311,3 +311,43 @@ def test_an_option_of_several_names_that_is_given_again_adds_to_them(monkeypatch
 )
 def test_a_command_that_is_printed_asks_the_node_that_was_asked(words: list[str], given: str) -> None:
     assert parsing.node_given(parsing.parse("wait", "x", follow.COMMANDS["wait"], [*words, "alpha-1"])) == given
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("-- python3 main.py {t} ::: 1 2 3", "main.py: a file here that does not travel with the jobs; send it with"),
+        ("-- python3 ./main.py", "--input ./main.py, or write --cwd . if the sites have this folder"),
+        ("-- cat {x} ::: a.txt b.txt c.txt", "a.txt, b.txt and 1 more: files here that do not travel with the jobs"),
+        ("-- cat ::: a.txt gone.txt", "a.txt: a file here"),
+        ("-- cat {x} {y} ::: a.txt :::+ b.txt", "a.txt and b.txt: files here"),
+        ("--input a.txt -- cat {} ::: a.txt b.txt", "--input b.txt, or"),
+        ("-- python3 run/deep.py", "--input run/deep.py (jobs find run/deep.py as deep.py), or"),
+        ("--input run/deep.py -- python3 run/deep.py", "(jobs find run/deep.py as deep.py)"),
+        # They are brought, made, at the sites, or none.
+        ("--input main.py -- python3 main.py {t} ::: 1 2 3", ""),
+        ("--input run/deep.py -- python3 ./deep.py", ""),
+        ("--input dataset:events/{x} -- cat {x} ::: a.txt b.txt", ""),
+        ("--input dataset:run -- cat run/deep.py", ""),
+        ("--cwd . -- python3 main.py", ""),
+        ("--set cwd=/data -- python3 main.py", ""),
+        ("--set group.cwd=/data -- python3 main.py", ""),
+        ("--collect a.txt,b.*,run/ -- ./main.py a.txt b.txt run/deep.py", ""),
+        ("--no-check-command -- python3 main.py", ""),
+        ("-- python3 {x}.py run gone.txt 1 -o --in=a.txt ::: main", ""),
+        ("-- python3 {t} {x} ::: 1 2 :::+ run other", ""),
+        ("-- ./main.py main.py", ""),
+        ("-- python3 /etc/passwd", ""),
+        ("main.toml", ""),
+    ],
+)
+def test_files_of_a_command_that_stay_here_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str, says: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "run").mkdir()
+    for name in ("main.py", "a.txt", "b.txt", "c.txt", "run/deep.py", "1", "-o", "main.toml"):
+        (tmp_path / name).touch()
+    args = parsing.parse("submit", "x", work.COMMANDS["submit"], words.split())
+    told = list(work._left_here(args, work._job_of(args)))
+    assert len(told) == bool(says) and all(says in line for line in told)

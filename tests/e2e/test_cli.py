@@ -339,6 +339,19 @@ def test_a_program_named_by_a_relative_path_travels_with_the_group(alpha: Site, 
     assert diana(alpha, "logs", f"{group}.0") == "hello you\n"
 
 
+def test_a_file_that_stays_here_is_told_at_submission_and_the_group_accepted(alpha: Site, tmp_path: Path) -> None:
+    (tmp_path / "main.py").write_text("print(1)\n")
+    command = [*DIANA, "submit", "--data", str(alpha.data), "--parsable", "--", sys.executable, "main.py"]
+    ended = subprocess.run(
+        command, capture_output=True, text=True, timeout=60, check=True, cwd=tmp_path, env=alpha.environment()
+    )
+    assert ended.stderr == (
+        "diana: main.py: a file here that does not travel with the jobs; send it with --input main.py, or write"
+        " --cwd . if the sites have this folder\n"
+    )
+    diana(alpha, "wait", ended.stdout.strip(), code=1)
+
+
 def test_outputs_are_fetched_whole_or_by_pattern(alpha: Site, tmp_path: Path) -> None:
     words = ("--collect", "out-{x}.txt", "--", "sh", "-c", "echo {x} > out-{x}.txt", ":::", "a", "b")
     group = submitted(alpha, *words)

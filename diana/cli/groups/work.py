@@ -6,6 +6,7 @@ import argparse
 import os
 import re
 import sys
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from diana.cli.shared import output
@@ -296,6 +297,15 @@ def _job_of_command(words: list[str], carried: str | None = None) -> dict[str, o
     return job
 
 
+def _left_here(args: argparse.Namespace, job: dict[str, Any]) -> Iterator[str]:
+    """Yield a note on files that the command takes for its jobs' and that stay here."""
+    if args.command and not args.no_check_command:
+        from diana.cli.groups.left_here import note
+
+        if line := note(job["job"], job["options"]):
+            yield line
+
+
 def guessed_format(content: bytes) -> str:
     """Format of a job file that came without a name, by its first line that says something."""
     from diana.client.steps import begins_as_script
@@ -315,8 +325,9 @@ def _submit(args: argparse.Namespace) -> int:
     if args.timeout is not None and not args.wait:
         raise UsageError("--timeout: limits the waiting of --wait; add --wait, or take --time for a limit per job")
     with client(args) as node:
-        accepted = node.submit(key=args.key, **_job_of(args))
-        for note in accepted.notes:
+        job = _job_of(args)
+        accepted = node.submit(key=args.key, **job)
+        for note in [*accepted.notes, *_left_here(args, job)]:
             complain(note)
         if args.wait:
             from diana.cli.groups.follow import follow_all
@@ -367,9 +378,10 @@ def _plan(args: argparse.Namespace) -> int:
     if args.look_ahead and args.json:
         raise UsageError("--look-ahead: tells people what comes out, and has no JSON; leave one of the two out")
     with client(args) as node:
-        planned = node.planned(**_job_of(args))
+        job = _job_of(args)
+        planned = node.planned(**job)
         home = next((site.site for site in node.sites() if site.home), "") if args.look_ahead else ""
-    for note in planned.notes:
+    for note in [*planned.notes, *_left_here(args, job)]:
         complain(note)
     from diana.wire.client.messages import PlannedGroup
 
