@@ -17,6 +17,7 @@ from diana import errors
 from diana.cli import main as cli
 from diana.cli.groups import follow, work
 from diana.cli.shared import faults, parsing
+from diana.client import steps
 
 WITHOUT_JSON = ("node", "top", "completion", "report")
 """Verbs that run until they are stopped, that need a terminal, that are for a shell, that say nothing."""
@@ -351,3 +352,48 @@ def test_files_of_a_command_that_stay_here_are_told(
     args = parsing.parse("submit", "x", work.COMMANDS["submit"], words.split())
     told = list(work._left_here(args, work._job_of(args)))
     assert len(told) == bool(says) and all(says in line for line in told)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("main.py", b"import numpy\ngroup = 1\n", "diana submit --input main.py -- python3 main.py"),
+        ("my sub/main.py", b"import numpy\n", "diana submit --input 'my sub/main.py' -- python3 main.py"),
+        ("fit.R", b"x <- 1\n", "diana submit --input fit.R -- PROGRAM fit.R"),
+        ("a.out", b"\x7fELF\xff\n", "diana submit -- ./a.out"),
+        ("large.csv", b"1,2,3\n" * 200_000, "diana submit --input large.csv -- PROGRAM large.csv"),
+        # Their own mistakes are told.
+        ("sweep", b"[group]\ncommand = ls\n", ""),
+        ("sweep.job", b"group:\n  command: ls\n", ""),
+        ("empty", b"", ""),
+        ("gruop", b"[gruop]\ncommand = 'ls'\n", ""),
+        ("bad.toml", b"import numpy\n", ""),
+        ("run", b"\n#!/bin/sh\nls\n", ""),
+        ("bad.yaml", b"import numpy\n", ""),
+    ],
+)
+@pytest.mark.parametrize("verb", ["submit", "plan"])
+def test_a_file_that_is_no_job_is_told_so_with_the_line_that_runs_it(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    verb: str,
+    name: str,
+    content: bytes,
+    says: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DIANA_DATA", str(tmp_path))
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_bytes(content)
+    code = cli.main([verb, name])
+    told = one_line(capsys.readouterr().err)
+    if says:
+        assert (code, told) == (2, f"diana: {name}: no job file and no script (#!); to run it, write: {says}\n")
+    else:
+        assert "no job file" not in told
+
+
+def test_a_file_of_any_name_that_is_said_to_be_toml_is_read_as_that(tmp_path: Path) -> None:
+    (tmp_path / "main.py").write_bytes(b"import numpy\n")
+    assert steps.prepare(tmp_path / "main.py", "", {}, "toml", None).request.format == "toml"
