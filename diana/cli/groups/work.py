@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 from diana.cli.shared import output
 from diana.cli.shared.faults import complain
-from diana.cli.shared.parsing import Command, add_json, add_node, at_least, client, duration_s, node_given
+from diana.cli.shared.parsing import (
+    Command,
+    add_json,
+    add_node,
+    at_least,
+    behind_dashes,
+    client,
+    duration_s,
+    is_program,
+    node_given,
+)
 from diana.errors import UsageError
 
 if TYPE_CHECKING:
@@ -241,6 +251,7 @@ def _here(name: str, given: str) -> str:
 
 
 def _content(args: argparse.Namespace) -> dict[str, Any]:
+    verb = "submit" if hasattr(args, "wait") else "plan"
     if args.command:
         if args.job is not None:
             raise UsageError(f"a job file ({args.job}) and a command after --; give either")
@@ -254,9 +265,14 @@ def _content(args: argparse.Namespace) -> dict[str, Any]:
             raise UsageError(f"command {args.command[0]}: no such file here; mend its name, or name it with --input")
         return {"job": _job_of_command(args.command, _carried(args)), "format": "json"}
     if args.job is None and args.input:
+        taken = args.input[-1]
+        if at := next((at for at, word in enumerate(taken) if is_program(word)), 0):
+            raise UsageError(behind_dashes("submit", ["--input", *taken], at + 1))
         raise UsageError("--input: takes all words up to the next option as files; name the job file before it")
     if args.job is None:
         raise UsageError("nothing to submit; name a job file, a script, or a command after --")
+    if args.job != "-" and is_program(args.job):
+        raise UsageError(f"{args.job}: no such file here; {behind_dashes(verb, [args.job], 0)}")
     if args.job != "-":
         return {"job": args.job, "format": args.format}
     content = sys.stdin.buffer.read()
