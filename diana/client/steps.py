@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -92,6 +93,8 @@ def prepare(
         except OSError as error:
             raise UsageError(f"job file {name}: {error.strerror}") from None
         kind = _format_of(name, content)
+        if format is None and kind == "toml" and not name.lower().endswith(".toml"):
+            _check_is_job_file(name, content)
     request = SubmitRequest(
         content=content,
         format=format or kind,
@@ -124,6 +127,36 @@ def _format_of(name: str, content: bytes) -> str:
     known = {".toml": "toml", ".yaml": "yaml", ".yml": "yaml", ".json": "json"}
     known |= dict.fromkeys((".sh", ".bash", ".slurm", ".sbatch"), "script")
     return known.get(suffix) or ("script" if begins_as_script(content) else "toml")
+
+
+_SAYS_GROUP = re.compile(rb"""^(?:\xef\xbb\xbf)?[-{\[ \t]*["']?group["']?[ \t]*[\].:={]""", re.MULTILINE)
+"""What a job file of any kind has, and hardly another file."""
+_MOST_PARSED = 1 << 20
+"""Bytes of a file that is parsed here to see what it is."""
+
+
+def _check_is_job_file(name: str, content: bytes) -> None:
+    """UsageError for a file whose name does not say that it is TOML, and which is none: most likely a program."""
+    if not name.endswith(".py") and _SAYS_GROUP.search(content):
+        return
+    # Few files have no suffix of a job file's.
+    import shlex
+    import tomllib
+
+    from diana.bounds import deep_key
+
+    try:
+        if len(content) <= _MOST_PARSED and not deep_key(text := content.decode("utf-8-sig")):
+            tomllib.loads(text)
+            return
+    except (ValueError, RecursionError):
+        # A job file needs no such depth either.
+        pass
+    path, inside = shlex.quote(name), shlex.quote(os.path.basename(name))
+    run = f"--input {path} -- {'python3' if name.endswith('.py') else 'PROGRAM'} {inside}"
+    if content.startswith(b"\x7fELF"):
+        run = f"-- {path if '/' in name else f'./{path}'}"
+    raise UsageError(f"{name}: no job file and no script (#!); to run it, write: diana submit {run}")
 
 
 def begins_as_script(content: bytes) -> bool:

@@ -17,6 +17,7 @@ from diana import errors
 from diana.cli import main as cli
 from diana.cli.groups import follow, work
 from diana.cli.shared import faults, parsing
+from diana.client import steps
 
 WITHOUT_JSON = ("node", "top", "completion", "report")
 """Verbs that run until they are stopped, that need a terminal, that are for a shell, that say nothing."""
@@ -74,7 +75,20 @@ def test_every_verb_has_help_with_an_example_and_json(verb: str, capsys: pytest.
         (["sumbit"], "did you mean submit?"),
         (["--json", "status"], "options come after the verb"),
         (["submit"], "nothing to submit"),
-        (["submit", "echo", "hi"], "a command goes after --"),
+        (["submit", "echo", "hi"], "diana: submit: a command stands behind --: diana submit -- echo hi\n"),
+        (
+            ["plan", "--cpus", "2", "sh", "main.py", "{t}", "--time=9", ":::", "a b"],
+            "behind --: diana plan --cpus 2 -- sh main.py {t} --time=9 ::: 'a b'\n",
+        ),
+        (["submit", "sh", "-c", "ls"], "diana submit -- sh -c ls\n"),
+        (["submit", "sh"], "sh: no such file here; a command stands behind --: diana submit -- sh\n"),
+        (
+            ["submit", "--input", "a", "b", "sh", "main.py"],
+            "diana: a command stands behind --: diana submit --input a b -- sh main.py\n",
+        ),
+        (["plan", "sh"], "a command stands behind --: diana plan -- sh\n"),
+        (["submit", "--input", "a", "b"], "--input: takes all words up to the next option as files"),
+        (["submit", "x.toml", "-q"], "does not take -q; see diana submit --help"),
         (["submit", "--arra", "1-3", "x.sh"], "did you mean --array?"),
         (["submit", "--"], "no command after --"),
         (["submit", "--timeout", "3s", "--", "true"], "--timeout: limits the waiting of --wait; add --wait"),
@@ -311,3 +325,88 @@ def test_an_option_of_several_names_that_is_given_again_adds_to_them(monkeypatch
 )
 def test_a_command_that_is_printed_asks_the_node_that_was_asked(words: list[str], given: str) -> None:
     assert parsing.node_given(parsing.parse("wait", "x", follow.COMMANDS["wait"], [*words, "alpha-1"])) == given
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("-- python3 main.py {t} ::: 1 2 3", "main.py: a file here that does not travel with the jobs; send it with"),
+        ("-- python3 ./main.py", "--input ./main.py, or write --cwd . if the sites have this folder"),
+        ("-- cat {x} ::: a.txt b.txt c.txt", "a.txt, b.txt and 1 more: files here that do not travel with the jobs"),
+        ("-- cat ::: a.txt gone.txt", "a.txt: a file here"),
+        ("-- cat {x} {y} ::: a.txt :::+ b.txt", "a.txt and b.txt: files here"),
+        ("--input a.txt -- cat {} ::: a.txt b.txt", "--input b.txt, or"),
+        ("-- python3 run/deep.py", "--input run/deep.py (jobs find run/deep.py as deep.py), or"),
+        ("--input run/deep.py -- python3 run/deep.py", "(jobs find run/deep.py as deep.py)"),
+        # They are brought, made, at the sites, or none.
+        ("--input main.py -- python3 main.py {t} ::: 1 2 3", ""),
+        ("--input run/deep.py -- python3 ./deep.py", ""),
+        ("--input dataset:events/{x} -- cat {x} ::: a.txt b.txt", ""),
+        ("--input dataset:run -- cat run/deep.py", ""),
+        ("--cwd . -- python3 main.py", ""),
+        ("--set cwd=/data -- python3 main.py", ""),
+        ("--set group.cwd=/data -- python3 main.py", ""),
+        ("--collect a.txt,b.*,run/ -- ./main.py a.txt b.txt run/deep.py", ""),
+        ("--no-check-command -- python3 main.py", ""),
+        ("-- python3 {x}.py run gone.txt 1 -o --in=a.txt ::: main", ""),
+        ("-- python3 {t} {x} ::: 1 2 :::+ run other", ""),
+        ("-- ./main.py main.py", ""),
+        ("-- python3 /etc/passwd", ""),
+        ("main.toml", ""),
+    ],
+)
+def test_files_of_a_command_that_stay_here_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str, says: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "run").mkdir()
+    for name in ("main.py", "a.txt", "b.txt", "c.txt", "run/deep.py", "1", "-o", "main.toml"):
+        (tmp_path / name).touch()
+    args = parsing.parse("submit", "x", work.COMMANDS["submit"], words.split())
+    told = list(work._left_here(args, work._job_of(args)))
+    assert len(told) == bool(says) and all(says in line for line in told)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("main.py", b"import numpy\ngroup = 1\n", "diana submit --input main.py -- python3 main.py"),
+        ("my sub/main.py", b"import numpy\n", "diana submit --input 'my sub/main.py' -- python3 main.py"),
+        ("fit.R", b"x <- 1\n", "diana submit --input fit.R -- PROGRAM fit.R"),
+        ("a.out", b"\x7fELF\xff\n", "diana submit -- ./a.out"),
+        ("large.csv", b"1,2,3\n" * 200_000, "diana submit --input large.csv -- PROGRAM large.csv"),
+        # Their own mistakes are told.
+        ("sweep", b"[group]\ncommand = ls\n", ""),
+        ("sweep.job", b"group:\n  command: ls\n", ""),
+        ("empty", b"", ""),
+        ("gruop", b"[gruop]\ncommand = 'ls'\n", ""),
+        ("bad.toml", b"import numpy\n", ""),
+        ("run", b"\n#!/bin/sh\nls\n", ""),
+        ("bad.yaml", b"import numpy\n", ""),
+    ],
+)
+@pytest.mark.parametrize("verb", ["submit", "plan"])
+def test_a_file_that_is_no_job_is_told_so_with_the_line_that_runs_it(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    verb: str,
+    name: str,
+    content: bytes,
+    says: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DIANA_DATA", str(tmp_path))
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_bytes(content)
+    code = cli.main([verb, name])
+    told = one_line(capsys.readouterr().err)
+    if says:
+        assert (code, told) == (2, f"diana: {name}: no job file and no script (#!); to run it, write: {says}\n")
+    else:
+        assert "no job file" not in told
+
+
+def test_a_file_of_any_name_that_is_said_to_be_toml_is_read_as_that(tmp_path: Path) -> None:
+    (tmp_path / "main.py").write_bytes(b"import numpy\n")
+    assert steps.prepare(tmp_path / "main.py", "", {}, "toml", None).request.format == "toml"

@@ -210,6 +210,9 @@ def test_a_job_begins_in_the_folder_that_was_named_or_not_at_all(alpha: Site, tm
     script = f"#!/bin/sh\n#DIANA cwd={str(folder)!r}\npwd\n"
     group = diana(alpha, "submit", "--parsable", "--wait", "-", stdin=script).strip()
     assert diana(alpha, "logs", f"{group}.0") == f"{folder}\n"
+    (folder / "job.slurm").write_text('#!/bin/sh\n#SBATCH -J fit\ncd /\ncd "$SLURM_SUBMIT_DIR"\ncat data.txt; pwd\n')
+    group = submitted(alpha, "--cwd", ".", "job.slurm", cwd=folder)
+    assert diana(alpha, "logs", f"{group}.0") == f"found\n{folder}\n"
     lost = submitted(alpha, "--cwd", str(tmp_path / "gone"), "--", "true", code=1)
     (row,) = [json.loads(line) for line in diana(alpha, "results", "--json", lost).splitlines()]
     assert row["outcome"] == "NOT_STARTED" and "the folder (cwd) it needs" in row["error"]
@@ -334,6 +337,19 @@ def test_a_program_named_by_a_relative_path_travels_with_the_group(alpha: Site, 
     program.chmod(0o755)
     group = submitted(alpha, "--", "bin/greet", "{x}", ":::", "you", cwd=tmp_path)
     assert diana(alpha, "logs", f"{group}.0") == "hello you\n"
+
+
+def test_a_file_that_stays_here_is_told_at_submission_and_the_group_accepted(alpha: Site, tmp_path: Path) -> None:
+    (tmp_path / "main.py").write_text("print(1)\n")
+    command = [*DIANA, "submit", "--data", str(alpha.data), "--parsable", "--", sys.executable, "main.py"]
+    ended = subprocess.run(
+        command, capture_output=True, text=True, timeout=60, check=True, cwd=tmp_path, env=alpha.environment()
+    )
+    assert ended.stderr == (
+        "diana: main.py: a file here that does not travel with the jobs; send it with --input main.py, or write"
+        " --cwd . if the sites have this folder\n"
+    )
+    diana(alpha, "wait", ended.stdout.strip(), code=1)
 
 
 def test_outputs_are_fetched_whole_or_by_pattern(alpha: Site, tmp_path: Path) -> None:

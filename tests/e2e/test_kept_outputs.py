@@ -3,6 +3,7 @@ the place of what was there before."""
 
 from __future__ import annotations
 
+import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.grid import Grid, Site
-from tests.e2e.test_cli import as_json, diana, submitted
+from tests.e2e.test_cli import DIANA, as_json, diana, submitted
 
 pytestmark = pytest.mark.e2e
 
@@ -83,3 +84,30 @@ def test_a_retry_replaces_what_the_first_attempt_left(alpha: Site, tmp_path: Pat
     assert fetched(alpha, group, tmp_path / "got") == two
     two["1/mine.csv"] = "the user's own\n"
     assert {str(path.relative_to(to)): path.read_text() for path in to.rglob("*.csv")} == two
+
+
+def test_fetch_tells_how_many_jobs_did_not_end_well_and_where_they_are_named(alpha: Site, tmp_path: Path) -> None:
+    words = ("--collect", "out.csv", "--", "sh", "-c", "echo {x} > out.csv; exit {x}", ":::")
+    for group, code, clause in (
+        (submitted(alpha, *words, "0", "1", "2", code=1), 1, "; 2 failed of 3 jobs, whose files may be among these: "),
+        (submitted(alpha, *words, "0"), 0, ""),
+    ):
+        for way in ((), ("--follow",)):
+            to = tmp_path / f"{group}{len(way)}"
+            said = diana(alpha, "fetch", *way, group, "--to", str(to))
+            mend = f"diana results {group} --outcome failed --data {alpha.data}" if code else ""
+            assert said == f"{group}: {3 if code else 1} file{'s' * code} in {to}, {6 if code else 2} B{clause}{mend}\n"
+
+
+def test_fetch_of_a_group_that_left_nothing_says_which_of_two_reasons_it_has(alpha: Site, tmp_path: Path) -> None:
+    script = "mkdir plot; while :; do sleep .2; done"
+    left = diana(alpha, "submit", "--parsable", "--collect", "out.csv", "--", "sh", "-c", script).strip()
+    diana(alpha, "cancel", left)
+    diana(alpha, "wait", left, code=1)
+    for group, says in (
+        (left, ": its jobs left none of what they were to leave; 1 job of it cancelled"),
+        (submitted(alpha, "--", "false", code=1), "; a job file names them under outputs.collect"),
+    ):
+        command = [*DIANA, "fetch", "--data", str(alpha.data), group]
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, cwd=tmp_path)
+        assert ended.returncode == 2 and ended.stderr.startswith(f"diana: group {group}: no outputs{says}"), ended

@@ -436,8 +436,11 @@ def test_a_kind_of_gpu_is_told_to_count_for_nothing() -> None:
 
 
 def test_the_folder_of_a_job_is_the_one_that_its_lines_name() -> None:
-    spec, notes = noted("#!/bin/sh\n#SBATCH -D /data\ncd $SLURM_SUBMIT_DIR\n")
-    assert (spec.cwd, notes) == ("/data", [])
+    for options, folder in ({}, "/data/{a}"), ({"cwd": "/elsewhere"}, "/elsewhere"):
+        spec, notes = noted("#!/bin/sh\n#SBATCH -D /data/{a}\ncd $SLURM_SUBMIT_DIR\n", options)
+        assert (spec.cwd, notes) == (folder, [])
+        # The values of variables are templates.
+        assert dict(spec.environment)["SLURM_SUBMIT_DIR"] == folder.replace("{", "{{").replace("}", "}}")
 
 
 def test_a_job_is_told_nothing_before_a_time_limit_wherever_that_is_written() -> None:

@@ -30,7 +30,7 @@ from diana.model.facts import JobError, Outcome, OutputFile
 from diana.model.ids import SiteId, SubgroupId, group_of, job_id
 from diana.model.job.checkpoint import FOLDER
 from diana.model.job.output_names import keeps_all, parts_below
-from diana.model.job.patterns import MOST_FOUND, MOST_NAME_BYTES, escaped, pattern, whole_folder
+from diana.model.job.patterns import MOST_FOUND, MOST_NAME_BYTES, escaped, is_pattern, pattern, whole_folder
 from diana.model.layout import DataDir
 
 _CHUNK_BYTES = 1 << 20
@@ -289,8 +289,9 @@ class _JobOutputs:
                     sources.setdefault(f"{prefix}{rest}", (place, f"{prefix}{rest}"))
         named = any(within.matches(path.split("/")) for path in self._plain if path != each.path)
         if not (sources or named or self._may_lack):
+            what = self._nothing_of(each)
             only = f" but what is no regular file: {self.notes[-1]}" if others else ""
-            raise _Bad(f"output {each.path} finds nothing{only}; see that the command writes it in its directory")
+            raise _Bad(f"output {what}{only}; see that the command writes it in its directory")
         for name in self._told & sources.keys():
             del sources[name]
         self._files_left -= len(sources)
@@ -305,6 +306,12 @@ class _JobOutputs:
                     self._to.mkdir(mode=0o700, parents=True, exist_ok=True)
                     self._move(place, tuple(path.split("/")), target, name)
                 self._add(name, target)
+
+    def _nothing_of(self, each: WantedOutput) -> str:
+        if each.found and is_pattern(each.path):
+            return f"{each.path} finds nothing"
+        there = os.path.lexists(self._places[0] / each.path)
+        return f"{each.path}/: {'nothing is in it' if there else 'nothing is there by that name'}"
 
     def _add(self, name: str, target: tuple[str, ...]) -> bool:
         """Tell of a file that was moved; False: there is none."""

@@ -328,11 +328,13 @@ def _fetch(args: argparse.Namespace) -> int:
     with client(args) as node:
         patience = NodePatience()
         # What is not there is told at once; of a node that is there, a restart is waited for.
-        insisting(patience, lambda: node.status([args.group]))
+        status = insisting(patience, lambda: node.status([args.group]))[0]
         paths = insisting(patience, lambda: node.fetch(args.group, folder, args.pattern, follow=args.follow))
         if args.follow and not paths and not args.json:
             # Without --follow the node says by itself that there are none, and where they might be.
             paths = insisting(patience, lambda: node.fetch(args.group, folder, args.pattern))
+        if args.follow and not args.json:
+            status = insisting(patience, lambda: node.status([args.group]))[0]
     if args.json:
         from diana.cli.shared.shapes import Fetched
 
@@ -340,8 +342,23 @@ def _fetch(args: argparse.Namespace) -> int:
         return 0
     moved = sum(path.stat().st_size for path in paths)
     fitting = f" that fit {args.pattern}" if args.pattern else ""
-    print(f"{args.group}: {output.counted(len(paths), 'file')}{fitting} in {folder}, {output.size(moved)}")
+    line = f"{args.group}: {output.counted(len(paths), 'file')}{fitting} in {folder}, {output.size(moved)}"
+    print(f"{line}{_not_well(status, node_given(args))}")
     return 0
+
+
+def _not_well(status: GroupStatus, given: str) -> str:
+    """A clause on jobs that did not end well: what they left lies beside what the others did."""
+    # Jobs that wait until they are released are among the held ones, too.
+    ends = ("failed", "cancelled", "held") if status.final else ("failed", "cancelled")
+    parts = output.fields(status, *ends)
+    if not parts:
+        return ""
+    outcome = next(name for name in ends if getattr(status, name))
+    return (
+        f"; {', '.join(parts)} of {output.counted(status.jobs, 'job')}, whose files may be among these: diana results"
+        f" {status.group} --outcome {outcome}{given}"
+    )
 
 
 COMMANDS = {

@@ -6,11 +6,22 @@ import argparse
 import os
 import re
 import sys
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from diana.cli.shared import output
 from diana.cli.shared.faults import complain
-from diana.cli.shared.parsing import Command, add_json, add_node, at_least, client, duration_s, node_given
+from diana.cli.shared.parsing import (
+    Command,
+    add_json,
+    add_node,
+    at_least,
+    behind_dashes,
+    client,
+    duration_s,
+    is_program,
+    node_given,
+)
 from diana.errors import UsageError
 
 if TYPE_CHECKING:
@@ -240,6 +251,7 @@ def _here(name: str, given: str) -> str:
 
 
 def _content(args: argparse.Namespace) -> dict[str, Any]:
+    verb = "submit" if hasattr(args, "wait") else "plan"
     if args.command:
         if args.job is not None:
             raise UsageError(f"a job file ({args.job}) and a command after --; give either")
@@ -253,9 +265,14 @@ def _content(args: argparse.Namespace) -> dict[str, Any]:
             raise UsageError(f"command {args.command[0]}: no such file here; mend its name, or name it with --input")
         return {"job": _job_of_command(args.command, _carried(args)), "format": "json"}
     if args.job is None and args.input:
+        taken = args.input[-1]
+        if at := next((at for at, word in enumerate(taken) if is_program(word)), 0):
+            raise UsageError(behind_dashes("submit", ["--input", *taken], at + 1))
         raise UsageError("--input: takes all words up to the next option as files; name the job file before it")
     if args.job is None:
         raise UsageError("nothing to submit; name a job file, a script, or a command after --")
+    if args.job != "-" and is_program(args.job):
+        raise UsageError(f"{args.job}: no such file here; {behind_dashes(verb, [args.job], 0)}")
     if args.job != "-":
         return {"job": args.job, "format": args.format}
     content = sys.stdin.buffer.read()
@@ -296,6 +313,15 @@ def _job_of_command(words: list[str], carried: str | None = None) -> dict[str, o
     return job
 
 
+def _left_here(args: argparse.Namespace, job: dict[str, Any]) -> Iterator[str]:
+    """Yield a note on files that the command takes for its jobs' and that stay here."""
+    if args.command and not args.no_check_command:
+        from diana.cli.groups.left_here import note
+
+        if line := note(job["job"], job["options"]):
+            yield line
+
+
 def guessed_format(content: bytes) -> str:
     """Format of a job file that came without a name, by its first line that says something."""
     from diana.client.steps import begins_as_script
@@ -315,8 +341,9 @@ def _submit(args: argparse.Namespace) -> int:
     if args.timeout is not None and not args.wait:
         raise UsageError("--timeout: limits the waiting of --wait; add --wait, or take --time for a limit per job")
     with client(args) as node:
-        accepted = node.submit(key=args.key, **_job_of(args))
-        for note in accepted.notes:
+        job = _job_of(args)
+        accepted = node.submit(key=args.key, **job)
+        for note in [*accepted.notes, *_left_here(args, job)]:
             complain(note)
         if args.wait:
             from diana.cli.groups.follow import follow_all
@@ -367,9 +394,10 @@ def _plan(args: argparse.Namespace) -> int:
     if args.look_ahead and args.json:
         raise UsageError("--look-ahead: tells people what comes out, and has no JSON; leave one of the two out")
     with client(args) as node:
-        planned = node.planned(**_job_of(args))
+        job = _job_of(args)
+        planned = node.planned(**job)
         home = next((site.site for site in node.sites() if site.home), "") if args.look_ahead else ""
-    for note in planned.notes:
+    for note in [*planned.notes, *_left_here(args, job)]:
         complain(note)
     from diana.wire.client.messages import PlannedGroup
 

@@ -34,8 +34,6 @@ class Parser(argparse.ArgumentParser):
             known = [option for action in self._actions for option in action.option_strings]
             word = words.split()[0]
             mend = nearest(word, known) if word.startswith("--") else f"see diana {verb} --help"
-            if verb in ("submit", "plan") and not word.startswith("-"):
-                mend = f"a command goes after --: diana {verb} -- COMMAND; see diana {verb} --help"
             if verb in ("submit", "plan") and (key := _key(word)):
                 mend = f"write --set {key}=VALUE"
             message = f"does not take {word}; {mend.replace('diana --help', f'diana {verb} --help')}"
@@ -108,12 +106,54 @@ def parse(verb: str, summary: str, command: Command, words: Sequence[str]) -> ar
             raise UsageError(f"{verb}: no command after --; write one, such as -- ./sim --seed {{x}} ::: 1 2 3")
     # Options may stand between names (`datasets add --data DIR NAME PATH`); help of such a pass would lack the names.
     whole = not {"-h", "--help"}.isdisjoint(words)
-    args = parser.parse_args(list(words)) if whole else parser.parse_intermixed_args(list(words))
+    if whole:
+        args = parser.parse_args(list(words))
+    else:
+        args, rest = parser.parse_known_intermixed_args(list(words))
+        if rest:
+            if command.takes_command and (at := _command_at(words, args.job, rest[0])) >= 0:
+                raise UsageError(f"{verb}: {behind_dashes(verb, words, at)}")
+            parser.error(f"unrecognized arguments: {' '.join(rest)}")
     args.command = command_words
     if args.no_color:
         # What other libraries print on the terminal heeds it too.
         os.environ["NO_COLOR"] = "1"
     return args
+
+
+_MOST_TYPED = 200
+"""Characters of words that are shown again."""
+
+
+def _command_at(words: Sequence[str], job: str | None, foreign: str) -> int:
+    """Where a command begins that lacks the `--` before it; -1: there is none. `job`: what was taken for the job file;
+    `foreign`: the first word that no verb takes."""
+    before = list(words[: words.index(foreign)]) if foreign in words else []
+    if job is None or job not in before or (foreign.startswith("-") and not is_program(job)):
+        return -1
+    return len(before) - 1 - before[::-1].index(job)
+
+
+def is_program(word: str) -> bool:
+    """True for a word that is no file here and one that PATH leads to."""
+    import shutil
+
+    return not os.path.exists(word) and shutil.which(word) is not None
+
+
+def behind_dashes(verb: str, words: Sequence[str], at: int) -> str:
+    """A line that shows these words with the command, which begins at `at`, behind `--`."""
+    shown = " ".join([*map(_typed, words[:at]), "--", *map(_typed, words[at:])])
+    if len(shown) > _MOST_TYPED:
+        shown = "-- COMMAND"
+    return f"a command stands behind --: diana {verb} {shown}"
+
+
+def _typed(word: str) -> str:
+    """The word as a shell takes it; braces of a placeholder need no quotes."""
+    import shlex
+
+    return word if re.fullmatch(r"[\w@%+=:./-]*\{\w*\}[\w@%+=:./-]*", word) else shlex.quote(word)
 
 
 def _indented(text: str) -> str:

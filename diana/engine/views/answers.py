@@ -233,6 +233,7 @@ def group_view(core: Context, group: Group) -> views.GroupView:
         expected_high_s=expected.high_s,
         durability=1,
         outputs_to=group.spec.outputs.to,
+        leaves=bool(group.spec.outputs.collect or group.spec.stdout or group.spec.stderr),
         superseded=tuple((part, s.superseded) for part, s in sorted(group.subgroups.items()) if s.superseded),
         on_their_way=tuple(group.gathers),
     )

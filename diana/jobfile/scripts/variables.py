@@ -67,8 +67,8 @@ def environment(spec: GroupSpec, lines: SlurmLines, read: Container[str]) -> dic
     name = lines.name or spec.name
     out = {
         "SLURM_JOB_ID": "{group}.{index}",
-        "SLURM_JOB_NAME": (name if name.isprintable() else spec.name).replace("{", "{{").replace("}", "}}"),
-        SUBMIT_DIR: HERE,
+        "SLURM_JOB_NAME": _literal(name if name.isprintable() else spec.name),
+        SUBMIT_DIR: _literal(spec.cwd) or HERE,
         "SLURM_JOB_NUM_NODES": "1",
         "SLURM_NNODES": "1",
     }
@@ -89,6 +89,11 @@ def environment(spec: GroupSpec, lines: SlurmLines, read: Container[str]) -> dic
         if needs.gpus:
             at_need |= dict.fromkeys(("SLURM_GPUS", "SLURM_GPUS_ON_NODE"), str(needs.gpus))
     return out | {name: text for name, text in at_need.items() if name in read}
+
+
+def _literal(text: str) -> str:
+    """Return a template of `text` itself."""
+    return text.replace("{", "{{").replace("}", "}}")
 
 
 def _divided(processors: int, lines: SlurmLines) -> tuple[int, int]:

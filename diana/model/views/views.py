@@ -28,6 +28,8 @@ class GroupView(GroupStatus, frozen=True):
 
     outputs_to: str = ""
     """`Outputs.to` of the spec; empty: the group's own folder."""
+    leaves: bool = False
+    """True if its jobs are to leave any files."""
     superseded: tuple[tuple[SubgroupId, IndexSet], ...] = ()
     """Subgroups whose results of these jobs count no more, because the jobs were retried."""
     on_their_way: tuple[FactsKey, ...] = ()

@@ -77,13 +77,16 @@ async def late(
 
 def _nothing(request: wire.FetchRequest, view: GroupView) -> str:
     which = f" that match {request.pattern!r}" if request.pattern else ""
-    mend = "; a job file names them under outputs.collect; diana logs has what jobs printed"
     if not view.final:
         mend = " yet; `diana wait` for it first"
+    elif not view.leaves:
+        mend = "; a job file names them under outputs.collect; diana logs has what jobs printed"
     elif view.failed:
-        mend = f"; {counted(view.failed, 'job')} of it failed: diana logs --failed {request.group}"
-    elif request.pattern:
-        mend = ""
+        jobs = f"{counted(view.failed, 'job')} of it failed: diana logs --failed {request.group}"
+        mend = f"; {jobs}" if request.pattern else f": its jobs left none of what they were to leave; {jobs}"
+    else:
+        mend = "" if request.pattern else ": its jobs left none of what they were to leave"
+        mend += f"; {counted(view.cancelled, 'job')} of it cancelled" if view.cancelled else ""
     return f"group {request.group}: no outputs{which}{mend}"
 
 

@@ -197,6 +197,24 @@ async def test_a_pattern_that_finds_nothing_is_named(site: RealSite, script: str
     assert kept(site, spec) == {}
 
 
+@pytest.mark.parametrize(
+    ("script", "wanted", "said"),
+    [
+        ("touch a.txt", "plot/", "output plot/: nothing is there by that name; see that the command writes it in its"),
+        ("mkdir plot", "plot/", "output plot/: nothing is in it; see that"),
+        ("mkdir plot", "plot", "output plot/: nothing is in it; see that"),
+        ("mkdir plot; mkfifo plot/x", "plot/", "output plot/: nothing is in it but what is no regular file: 'plot/x'"),
+        ("mkdir plot", "p*/", "output p* finds nothing; see that"),
+    ],
+)
+async def test_a_folder_that_is_not_there_is_named_as_it_was_written(
+    site: RealSite, script: str, wanted: str, said: str
+) -> None:
+    end = await one(site, spec := wants(script, wanted))
+    assert end.outcome is Outcome.STAGING_FAILED and said in end.error and "\n" not in end.error
+    assert kept(site, spec) == {}
+
+
 def kept_folders(site: RealSite) -> list[str]:
     return sorted(path.name for path in site.data.kept.iterdir()) if site.data.kept.exists() else []
 

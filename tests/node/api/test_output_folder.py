@@ -70,18 +70,29 @@ def test_a_folder_that_became_a_link_is_not_read_for_whoever_fetches(tmp_path: P
 @pytest.mark.parametrize(
     ("view", "pattern", "line"),
     [
-        ({"final": True}, "", "; a job file names them under outputs.collect; diana logs has what jobs printed"),
-        ({"final": True, "failed": 1}, "", "; 1 job of it failed: diana logs --failed alpha-1"),
+        ({}, "", "; a job file names them under outputs.collect; diana logs has what jobs printed"),
+        ({"failed": 1}, "", "; a job file names them under outputs.collect; diana logs has what jobs printed"),
+        ({"leaves": True}, "", ": its jobs left none of what they were to leave"),
         (
-            {"final": True, "failed": 2},
+            {"leaves": True, "failed": 1},
+            "",
+            ": its jobs left none of what they were to leave; 1 job of it failed: diana logs --failed alpha-1",
+        ),
+        (
+            {"leaves": True, "cancelled": 2},
+            "",
+            ": its jobs left none of what they were to leave; 2 jobs of it cancelled",
+        ),
+        (
+            {"leaves": True, "failed": 2},
             "*.csv",
             " that match '*.csv'; 2 jobs of it failed: diana logs --failed alpha-1",
         ),
-        ({"final": True}, "*.csv", " that match '*.csv'"),
+        ({"leaves": True}, "*.csv", " that match '*.csv'"),
         ({"final": False, "failed": 1}, "", " yet; `diana wait` for it first"),
     ],
 )
 def test_a_group_without_outputs_says_where_they_might_be(view: dict[str, Any], pattern: str, line: str) -> None:
-    shown: Any = SimpleNamespace(**{"failed": 0, **view})
+    shown: Any = SimpleNamespace(**{"final": True, "leaves": False, "failed": 0, "cancelled": 0, **view})
     request = wire.FetchRequest(group="alpha-1", pattern=pattern)
     assert fetch._nothing(request, shown) == f"group alpha-1: no outputs{line}"
