@@ -1,8 +1,8 @@
 """Copies of what the site keeps, one for all jobs of a subgroup that have it as a link or as a program.
 
 A job may write through a link as long as it runs, and other groups are given the same content meanwhile; of an upload
-the site may have the only one there is. So a link leads to the site's own content in no case where a copy has room:
-what was changed and is thrown away then (`links.py`) is the copy, and the next job or attempt gets a new one.
+the site may have the only one there is. So a link leads to the site's own content only where a copy has no room or is too
+large: what was changed and is thrown away then (`links.py`) is the copy, and the next job or attempt gets a new one.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import errno
 import hashlib
 import os
 import stat
-import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -24,6 +23,8 @@ from diana.adapters.lrm.runas.accounts import Ways
 from diana.adapters.lrm.spawner.processes import remove
 from diana.model.layout import DataDir
 
+MOST_BYTES = 4 << 30
+"""Bytes of a subgroup's inputs that are copied so, in each order: other orders wait for it."""
 _FOLDER = "apart"
 _MADE = "made"
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
@@ -60,8 +61,8 @@ class CopiesApart:
         self._found: dict[tuple[Path, bool], Apart | None] = {}
 
     def linked(self, target: Path, ways: Ways | None) -> Apart | None:
-        """Return the copy of a staged input that is the site's own, or holds files that are; None: it is a user's, has
-        too many files, or the disk has no room for it. OSError, InputChanged."""
+        """Return the copy of a staged input that is the site's own, or holds files that are; None: it is a user's, is
+        too much (`MOST_BYTES`, `links.MOST_FILES`), or the disk has no room for it. OSError, InputChanged."""
         return self._once(target, ways, program=False)
 
     def program(self, target: Path, ways: Ways | None) -> Apart:
@@ -78,7 +79,7 @@ class CopiesApart:
 
     def _copy(self, target: Path, ways: Ways | None, program: bool) -> Apart | None:
         if self._placer is None:
-            self._placer = Placer(self._root, self._staged, sys.maxsize, links.MOST_FILES)
+            self._placer = Placer(self._root, self._staged, MOST_BYTES, links.MOST_FILES)
             self._placer.begin()
         placer = self._placer
         if not program and not self._ours(placer, target):
