@@ -149,6 +149,14 @@ def test_aliases_and_merged_maps_of_yaml_keep_the_spelling() -> None:
     assert parse(text, "yaml").spec.environment == (("A", "off"), ("B", "1.50"), ("no", "010"))
 
 
+@pytest.mark.parametrize("value", ["010", "no"])
+def test_what_a_format_does_not_have_is_its_own_error_until_it_is_quoted(value: str) -> None:
+    for format, text in ("toml", "[sweep]\nx = [{}]\n"), ("json", '{{"sweep": {{"x": [{}]}}}}'):
+        with pytest.raises(UsageError, match="line"):
+            read_data(text.format(value).encode(), format, "job")
+        assert read_data(text.format(f'"{value}"').encode(), format, "job") == {"sweep": {"x": [value]}}
+
+
 def test_elsewhere_a_number_is_a_number() -> None:
     text = "group: {command: e, mpi: yes}\nresources: {cpus: 0x4, time: 1:30:00, work: 1.5e+1}"
     spec = parse(text, "yaml").spec
