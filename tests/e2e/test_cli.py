@@ -415,24 +415,6 @@ def test_a_terminal_of_60_columns_gets_tables_that_fit(alpha: Site) -> None:
         assert all(len(line) <= 60 or ": " in line for line in rows), terminal.text()
 
 
-def test_backup_restore_and_stop_go_round(alpha: Site, tmp_path: Path) -> None:
-    group = submitted(alpha, "--", "true")
-    assert as_json(alpha, "backup", "--keys", str(tmp_path / "kept"))["files"] > 3
-    made = Grid()
-    try:
-        copy = Site("copy", made.root / "copy", 1, made.mark)
-        made.sites["copy"] = copy
-        restored = [*DIANA, "restore", str(tmp_path / "kept"), "--data", str(copy.data)]
-        subprocess.run(restored, check=True, capture_output=True, timeout=60)
-        alpha.terminate()
-        copy.start()
-        assert as_json(copy, "status", group)["groups"][0]["done"] == 1
-        assert diana(copy, "stop").startswith("alpha: stopping")
-        assert copy.process is not None and copy.process.wait(60) == 0
-    finally:
-        made.close()
-
-
 def test_what_a_job_writes_to_its_linked_upload_no_other_group_and_no_retry_finds(alpha: Site, tmp_path: Path) -> None:
     changed, done, again = (tmp_path / name for name in ("changed", "done", "again"))
     (tmp_path / "in.txt").write_text("given\n")
@@ -452,3 +434,21 @@ def test_what_a_job_writes_to_its_linked_upload_no_other_group_and_no_retry_find
     diana(alpha, "retry", first)
     diana(alpha, "wait", first)
     assert diana(alpha, "logs", f"{first}.0") == "given\n"
+
+
+def test_backup_restore_and_stop_go_round(alpha: Site, tmp_path: Path) -> None:
+    group = submitted(alpha, "--", "true")
+    assert as_json(alpha, "backup", "--keys", str(tmp_path / "kept"))["files"] > 3
+    made = Grid()
+    try:
+        copy = Site("copy", made.root / "copy", 1, made.mark)
+        made.sites["copy"] = copy
+        restored = [*DIANA, "restore", str(tmp_path / "kept"), "--data", str(copy.data)]
+        subprocess.run(restored, check=True, capture_output=True, timeout=60)
+        alpha.terminate()
+        copy.start()
+        assert as_json(copy, "status", group)["groups"][0]["done"] == 1
+        assert diana(copy, "stop").startswith("alpha: stopping")
+        assert copy.process is not None and copy.process.wait(60) == 0
+    finally:
+        made.close()

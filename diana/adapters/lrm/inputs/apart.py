@@ -2,7 +2,7 @@
 
 A job may write through a link as long as it runs, and other groups are given the same content meanwhile; of an upload
 the site may have the only one there is. So a link leads to the site's own content only where a copy has no room or is
-too large: what was changed and is thrown away then (`links.py`) is the copy, and the next job or attempt gets a new one.
+too large. What was changed and is thrown away then (`links.py`) is the copy; the next job or attempt gets a new one.
 """
 
 from __future__ import annotations
