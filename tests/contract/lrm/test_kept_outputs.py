@@ -442,7 +442,7 @@ def test_a_folder_that_may_not_be_read_is_named_and_the_others_are_found(tmp_pat
 
 async def test_why_a_directory_did_not_stay_is_told(site: RealSite, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kept_folders_module, "MOST_KEPT", 1)
-    site.start(wants("touch y", "x"), 0)
+    await one(site, wants("touch y", "x"))
     site.start(wants("touch y", "x"), 1)
     last = (await site.ended(2))[1]
     assert last.error.endswith("; there lay y; its directory had to go: 1 others stay")
