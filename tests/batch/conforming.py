@@ -162,7 +162,8 @@ async def test_what_has_not_begun_is_given_back_and_never_runs_and_what_has_runs
     at = await site(slots=1)
     ran = tmp_path / "ran"
     at.start(shell(f"echo $DIANA_INDEX >> {ran}; while [ ! -e {tmp_path}/go ]; do sleep 0.1; done"), 0, 1, 2, 3)
-    await at.until(ran.exists, 60.0)
+    # The file is there before its content.
+    await at.until(lambda: ran.exists() and ran.read_text().endswith("\n"), 60.0)
     (first,) = ran.read_text().split()
     at.recall(0, 1, 2, 3)
     ends = await at.ended(3, 60.0)
