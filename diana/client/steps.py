@@ -130,7 +130,7 @@ def _format_of(name: str, content: bytes) -> str:
 
 
 _SAYS_GROUP = re.compile(rb"""^(?:\xef\xbb\xbf)?[-{\[ \t]*["']?group["']?[ \t]*[\].:={]""", re.MULTILINE)
-"""What a job file of any kind has, and hardly another file."""
+"""Line of a job file of any kind that hardly another file has."""
 _MOST_PARSED = 1 << 20
 """Bytes of a file that is parsed here to see what it is."""
 

@@ -1,4 +1,4 @@
-"""What a job on a real cluster gets is its own, and what it made is kept, as on plain machines."""
+"""A job on a real cluster gets inputs of its own, and what it made is kept, as on plain machines."""
 
 from __future__ import annotations
 

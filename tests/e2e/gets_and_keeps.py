@@ -1,4 +1,4 @@
-"""What a job gets is its own, and what it made is kept: a user's groups that show it, wherever their jobs run."""
+"""Groups of a user's that show, wherever their jobs run, that a job gets inputs of its own and what it made is kept."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MAKES = (
 
 
 def copies_little(site: Site) -> Site:
-    """Of a job's inputs it copies 1 MiB."""
+    """Have the site copy 1 MiB of each job's inputs."""
     config = load_config(site.paths.config)
     staging = msgspec.structs.replace(config.staging, copy_bytes=1 << 20)
     write_config(site.paths.config, msgspec.structs.replace(config, staging=staging))
@@ -35,7 +35,7 @@ def copies_little(site: Site) -> Site:
 
 
 def given(grid: Grid, client: Client) -> dict[Path, bytes]:
-    """What the datasets small, big and shared hold, by their files, which everybody may write to; two local files."""
+    """Make two local files and the datasets small, big and shared; return content by file, which all may write to."""
     made = {}
     for path, content in (("small/a.txt", b"given\n"), ("big/b.bin", BIG), ("shared/c.txt", b"given\n")):
         file = grid.root / path

@@ -76,7 +76,7 @@ class Renderer:
         )
 
     def _given(self, params: Mapping[str, str]) -> list[Collected]:
-        """What no pattern finds: inputs, and the link to the build of the machine."""
+        """Return the inputs and the link to the machine's build: no pattern finds them."""
         if not self.spec.outputs.finds:
             return []
         inputs = [

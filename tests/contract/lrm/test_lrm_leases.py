@@ -18,6 +18,7 @@ import pytest_asyncio
 
 from diana.adapters.lrm.spawner.claims import claimlog
 from diana.adapters.lrm.spawner.claims.records import Leased, Record
+from diana.adapters.lrm.spawner.processes import group_alive
 from diana.engine.journal.effects import RenewLease, Start
 from diana.model.facts import Outcome
 from diana.model.ids import SiteId
@@ -135,6 +136,18 @@ async def test_a_job_that_is_in_its_own_longer_grace_when_its_lease_ends_goes_wi
     assert until_s <= at_s and at_s < until_s + (GRACE_S + 2.0 if SOAK else ORIGIN_WAITS_S)
     (end,) = await site.ended(1)
     assert end.outcome is Outcome.TIMED_OUT
+
+
+async def test_what_outlives_its_shell_in_a_longer_grace_goes_with_the_lease(site: RealSite, tmp_path: Path) -> None:
+    lease(site, LEASE_S)
+    child = "trap '' TERM; exec sleep 600"
+    spec = marked(tmp_path, f'/bin/sh -c "{child}"; echo never')
+    limit = Resources(time_limit_s=0.5)
+    start(site, msgspec.structs.replace(spec, grace_s=300.0, resources=limit), 0)
+    await running_under_lease(site, tmp_path / "0")
+    shell_pid = await pid_of(site, tmp_path)
+    (end,) = await site.ended(1)
+    assert end.outcome is Outcome.TIMED_OUT and not group_alive(shell_pid)
 
 
 async def test_a_successor_that_knows_of_no_lease_ends_what_ran_under_one_at_once(

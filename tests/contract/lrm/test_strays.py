@@ -1,4 +1,4 @@
-"""What a job left outside its session is found, at whatever moment its parent dies."""
+"""Processes that a job left outside its session are found, at whatever moment their parent dies."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class Apart(NamedTuple):
 
 
 class _Made(msgspec.Struct, frozen=True, array_like=True):
-    """What is written once a copy is whole."""
+    """Record of a copy, written once that is whole."""
 
     number: int
     mark: str
