@@ -91,8 +91,8 @@ class Preparer:
         self._copy_bytes = copy_bytes
         self._most_grace_s = most_grace_s
         self._ways_open = False
-        self._mounts: dict[tuple[str, str], bool] = {}
-        """Account and PATH -> whether its jobs can make mounts here."""
+        self._mounts: dict[str, bool] = {}
+        """Account -> whether its jobs can make mounts here."""
 
     def grace_s(self, spec: GroupSpec) -> float:
         """Return the grace that jobs have here. A peer's spec may say any number."""
@@ -178,12 +178,12 @@ class Preparer:
 
     def _mountable(self, spec: GroupSpec, account: str) -> bool:
         """Return whether inputs may be read-only mounts, as far as this machine knows."""
-        if not mounts.before(spec):
+        # Programs of a PATH that somebody else wrote are not this process's to run.
+        if not mounts.before(spec) or "PATH" in dict(spec.environment):
             return False
-        key = account, dict(spec.environment).get("PATH", os.environ.get("PATH", os.defpath))
-        if key not in self._mounts:
-            self._mounts[key] = mounts.possible(uid_of(account) if account else None, key[1])
-        return self._mounts[key]
+        if account not in self._mounts:
+            self._mounts[account] = mounts.possible(uid_of(account) if account else None)
+        return self._mounts[account]
 
     def _here(self, start: Start, renderer: Renderer, index: int) -> list[Input]:
         """Return the inputs of a job, without the builds that were not brought since no machine here can use them."""

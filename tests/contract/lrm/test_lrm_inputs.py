@@ -559,6 +559,18 @@ async def test_jobs_of_a_subgroup_share_one_copy(site: BoundedSite) -> None:
     assert [end.outcome for end in ends] == [Outcome.DONE] * 3
 
 
+async def test_the_node_itself_runs_no_program_of_a_jobs_own_path(site: BoundedSite, tmp_path: Path) -> None:
+    """Only a job's environment says which job it is."""
+    tool, ran = tmp_path / "tools" / "unshare", tmp_path / "ran"
+    tool.parent.mkdir()
+    tool.write_text(f'#!/bin/sh\necho "job:$DIANA_JOB" >> {ran}\nexit 1\n')
+    tool.chmod(0o755)
+    environment = {"PATH": f"{tool.parent}:{os.environ['PATH']}"}
+    (end,) = await run(site, "unshare; cmp big big", uploaded(site, BIG, "big"), environment=environment)
+    assert end.outcome is Outcome.DONE
+    assert "job:" not in ran.read_text().split()
+
+
 async def test_without_namespaces_a_large_upload_is_a_link_to_a_copy(
     site: BoundedSite, without: dict[str, str]
 ) -> None:

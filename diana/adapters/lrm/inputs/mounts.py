@@ -19,6 +19,8 @@ from diana.adapters.lrm.spawner.jobs import WISH
 from diana.model.job.output_names import parts_below
 from diana.model.job.spec import GroupSpec
 
+_TRY_S = 10.0
+"""Seconds that a trial of mounts may take; orders wait for it."""
 _LIST = "../links/$DIANA_INDEX.paths"
 # A folder is never removed with what is in it: it may be the mount.
 _MOUNTS = r"""
@@ -64,9 +66,9 @@ def before(spec: GroupSpec) -> list[str]:
     return ["/bin/sh", "-c", _WORDS, _AS_ROOT, _AS_USER]
 
 
-def possible(user: int | None, path: str) -> bool:
-    """Return whether such mounts can be made on this machine with the rights of a user (None: ours), by the programs
-    that this PATH has. Another machine of the site may be another in this."""
+def possible(user: int | None) -> bool:
+    """Return whether such mounts can be made on this machine with the rights of a user (None: ours). Another machine of
+    the site may be another in this."""
     own = os.geteuid() if user is None else user
     mounting = _MOUNTING.split()
     words = ["unshare", *mounting, "true"]
@@ -78,7 +80,7 @@ def possible(user: int | None, path: str) -> bool:
     try:
         tried = subprocess.run(
             words,
-            env={"PATH": path},
+            env={"PATH": os.environ.get("PATH", os.defpath)},
             cwd="/",
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -86,8 +88,9 @@ def possible(user: int | None, path: str) -> bool:
             user=own if other else None,
             extra_groups=[] if other else None,
             check=False,
+            timeout=_TRY_S,
         )
-    except OSError:
+    except (OSError, subprocess.TimeoutExpired):
         return False
     return tried.returncode == 0
 
