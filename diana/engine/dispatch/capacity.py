@@ -236,12 +236,21 @@ class Obstacle(NamedTuple):
     """The condition in words, with its figures."""
     mend: str
     """The change to the jobs that would meet it; empty: it is not about them."""
+    passes: bool = False
+    """True if it may be gone in a moment, with the same machines and settings."""
 
 
 def rejection(core: Context, asked: QuoteRequest, *, for_peer: bool = True) -> str:
     """Return why this site takes no such jobs: the first condition that fails. Empty: it takes them."""
     found = obstacles(core, asked, for_peer=for_peer)
     return found[0].why if found else ""
+
+
+def never(core: Context, asked: QuoteRequest, *, for_peer: bool = True) -> str:
+    """Return why this site takes no such jobs with its machines and settings as they are, however little stands here.
+    Empty: it may take them, now or later."""
+    found = obstacles(core, asked, for_peer=for_peer)
+    return next((one.why for one in found if not one.passes), "")
 
 
 def room(core: Context, asked: QuoteRequest) -> int:
@@ -262,12 +271,12 @@ def obstacles(core: Context, asked: QuoteRequest, *, for_peer: bool = True, in_p
     widest, memory_bytes = core.workers.widest(asked.software, asked.gpus), core.workers.memory_bytes()
     if widest == 0:
         trouble = core.workers.trouble()
-        return [Obstacle(f"has no slots ({trouble})" if trouble else "has no slots", "")]
+        return [Obstacle(f"has no slots ({trouble})" if trouble else "has no slots", "", passes=True)]
     found = []
     if drained := core.drained():
-        found.append(Obstacle(f"{core.site} is drained: {drained}", ""))
+        found.append(Obstacle(f"{core.site} is drained: {drained}", "", passes=True))
     if core.low_room:
-        found.append(Obstacle(core.low_room, ""))
+        found.append(Obstacle(core.low_room, "", passes=True))
     if asked.processors > widest:
         why = f"has {widest} of the {asked.processors} processors a job needs"
         found.append(Obstacle(why, f"processors <= {widest}"))
@@ -307,16 +316,13 @@ def obstacles(core: Context, asked: QuoteRequest, *, for_peer: bool = True, in_p
         return found
     free = max(0, settings.max_queued_jobs - queued_jobs(core))
     if asked.jobs > free:
-        found.append(
-            Obstacle(
-                f"holds its limit of {counted(settings.max_queued_jobs, 'job')}", f"jobs <= {free}" if free else ""
-            )
-        )
+        why = f"holds its limit of {counted(settings.max_queued_jobs, 'job')}"
+        found.append(Obstacle(why, f"jobs <= {free}" if free else "", passes=True))
     waiting = queued_of(core, asked.owner) if settings.user_max_queued else 0
     why = limits.queued(settings, asked.jobs, waiting)
     if why:
         left = max(0, settings.user_max_queued - waiting)
-        found.append(Obstacle(why, f"jobs <= {left}" if left else ""))
+        found.append(Obstacle(why, f"jobs <= {left}" if left else "", passes=True))
     return found
 
 

@@ -6,6 +6,7 @@ Volatile: a call is a request and no promise, and an origin tells a site that re
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from itertools import islice
 from math import inf, isfinite
 from typing import NamedTuple
@@ -17,6 +18,7 @@ from diana.engine.journal.state import Custody, CustodyKey
 from diana.engine.machines.requirements import PLAIN, Needs, about
 from diana.engine.messages.binding import Reserve, TurnCall
 from diana.engine.messages.messages import QuoteRequest
+from diana.engine.messages.weighing import weight_bytes
 from diana.engine.queue.entries import WHOLE, QueueEntry
 from diana.engine.site.context import Context
 from diana.engine.site.timers import SiteTimer
@@ -35,19 +37,27 @@ LAND_S = 10.0
 MOST_UNANSWERED = 3
 """Calls in a row without an answer, after which the reservation is dropped."""
 MOST_VAIN = 3
-"""Calls in a row for which an origin kept its reservation and offered nothing, after which no room is kept for what it
-is called for, and it is called once in `LAND_S`: others are not held up by one that lies or is broken. Also the calls
-of one group that may be on their way at a time."""
+"""Calls that an origin left open though it kept its reservation, after which no room is kept for what it is called for,
+and it is called once in `LAND_S`: others are not held up by one that lies or is broken. It is over once the origin
+offered `ANSWERED` of what it was called for. Also the calls of one group that may be on their way at a time."""
+ANSWERED = 1 / 2
 MOST_OF_ONE = 10_000
-"""Groups for which one origin may wait here at a time; more are not taken in."""
+MOST_BYTES_OF_ONE = 32 << 20
+"""Groups for which one origin may wait here at a time, and their weight in memory; more are not taken in."""
+BACKDATED_S = 3600.0
+"""Seconds before the first word of a group from which its waiting may count here: a peer's word alone ages nothing
+further."""
 MOST_JOBS = 10**12
 MOST_PROCESSORS = 1_000_000
+MOST_BYTES = 1 << 62
 MOST_S = 1e9
-"""Bounds of what a peer may say of a group (`MOST_JOBS`, `MOST_PROCESSORS`, `MOST_S`)."""
+"""Bounds of what a peer may say of a group (`MOST_JOBS`, `MOST_PROCESSORS`, `MOST_BYTES`, `MOST_S`)."""
 LOOKS = 64
 """Reservations looked at after each event, best first."""
 MISSES = 8
 """Reservations met whose turn is not yet, after which no more are looked at."""
+TURN_ORIGINS, TURN_GROUPS = 2, 2
+"""Origins, and groups of each, that are looked at beyond these bounds, in turn: no origin can hide the others."""
 SOON_S = 0.25
 REST_S = 5.0
 """Least and most seconds until the next look while nothing happens."""
@@ -56,9 +66,13 @@ REST_S = 5.0
 class Reserved:
     """One group's reservation here."""
 
-    def __init__(self, origin: SiteId, told: Reserve) -> None:
+    def __init__(self, origin: SiteId, told: Reserve, heard_s: float) -> None:
         self.origin = origin
         self.told = told
+        self.heard_s = heard_s
+        """Site time of the first word of it."""
+        self.weight = 0
+        """Bytes that the word takes."""
         self.calling = 0
         """Jobs of calls that were not answered."""
         self.called_s = -inf
@@ -71,6 +85,28 @@ class Reserved:
 
     def callable(self) -> int:
         return max(0, self.told.jobs - self.calling)
+
+
+class OriginsPart:
+    """The reservations of one origin."""
+
+    def __init__(self) -> None:
+        self.groups: dict[GroupId, None] = {}
+        """In the order in which they are looked at in turn."""
+        self.weight = 0
+        """Bytes that its words take."""
+
+
+class OriginsAnswers:
+    """What an origin made of the calls since it last answered well."""
+
+    def __init__(self) -> None:
+        self.called = self.offered = 0
+        """Processors of the jobs."""
+        self.vain = 0
+        """Calls that it left open, though it still reserved."""
+        self.called_s = -inf
+        """When it was called last."""
 
 
 class ComingJobs(NamedTuple):
@@ -87,7 +123,8 @@ class Turns:
 
     def __init__(self) -> None:
         self.reserved: dict[GroupId, Reserved] = {}
-        self.of_origin: dict[SiteId, set[GroupId]] = {}
+        self.of_origin: dict[SiteId, OriginsPart] = {}
+        """In the order in which origins are looked at in turn."""
         self.calling: dict[GroupId, None] = {}
         """Groups that were called for and whose origin has not answered."""
         self.coming: dict[GroupId, list[ComingJobs]] = {}
@@ -98,13 +135,15 @@ class Turns:
         """Group -> work of it that was offered here since the boot; what is over goes now and then."""
         self.taken_most = 64
         """Groups in `taken` at which what is over goes."""
+        self.unfit: set[GroupId] = set()
+        """Groups whose jobs this site would never take, with the machines of `offers`: they stand in no queue."""
+        self.offers = 0
+        """Version of what the machines offer, with which `unfit` was found."""
         self.changed: set[GroupId] = set()
         """Groups whose entry in the queues is renewed when the event at hand is through: until then others may look at
         the order as it was settled."""
-        self.vain: dict[SiteId, int] = {}
-        """Origin -> calls in a row that brought no offer, though it still reserved."""
-        self.vain_call_s: dict[SiteId, float] = {}
-        """When such an origin was called last."""
+        self.answers: dict[SiteId, OriginsAnswers] = {}
+        """Of the origins that have not offered what they were called for."""
         self.calls = 0
         self.changes = 0
         """Version counter: rises when a reservation comes, changes or goes."""
@@ -129,15 +168,17 @@ def on_reserve(core: Context, sender: SiteId, told: Reserve) -> None:
     if not told.jobs:
         drop(core, told.group)
         return
+    weight = weight_bytes(told)
+    if full := _full(book, sender, old, weight):
+        core.warn(f"{sender} waits here {full}: no more are taken in")
+        return
+    some = book.of_origin.setdefault(sender, OriginsPart())
     if old is None:
-        some = book.of_origin.setdefault(sender, set())
-        if len(some) >= MOST_OF_ONE:
-            core.warn(f"{sender} waits here for {MOST_OF_ONE} groups: no more are taken in")
-            return
-        some.add(told.group)
+        some.groups[told.group] = None
         core.parties.awaits(sender, told.group)
-        old = book.reserved[told.group] = Reserved(sender, told)
-    old.told = told
+        old = book.reserved[told.group] = Reserved(sender, told, core.now)
+    some.weight += weight - old.weight
+    old.told, old.weight = told, weight
     if told.called >= old.last_call:
         # All that was called is on its way, and is counted as coming.
         old.calling, old.unanswered = 0, 0
@@ -145,13 +186,27 @@ def on_reserve(core: Context, sender: SiteId, told: Reserve) -> None:
     book.changed.add(told.group)
 
 
+def _full(book: Turns, sender: SiteId, old: Reserved | None, weight: int) -> str:
+    """Say with how much the origin waits here if this word would be too much; empty: it may be taken in."""
+    some = book.of_origin.get(sender)
+    if some is None:
+        return ""
+    if old is None and len(some.groups) >= MOST_OF_ONE:
+        return f"for {MOST_OF_ONE:,} groups"
+    more = weight - (old.weight if old is not None else 0)
+    if more > 0 and some.weight + more > MOST_BYTES_OF_ONE:
+        return f"with words of {MOST_BYTES_OF_ONE >> 20} MiB"
+    return ""
+
+
 def _sane(told: Reserve) -> bool:
     """True if no field is beyond what a group can have: sums over the queues stay finite, whatever a peer says."""
     counts = 0 <= told.jobs <= MOST_JOBS and 0 <= told.share <= WHOLE * told.jobs
     sizes = 1 <= told.processors <= MOST_PROCESSORS and 0 <= told.gpus <= MOST_PROCESSORS
-    sizes = sizes and min(told.memory_bytes, told.scratch_bytes) >= 0
-    times = (told.stage_s, told.work_s, told.begins_before_s)
-    return counts and sizes and all(0 <= some_s <= MOST_S for some_s in times)
+    sizes = sizes and all(0 <= some <= MOST_BYTES for some in (told.memory_bytes, told.scratch_bytes, told.group_bytes))
+    times = (told.stage_s, told.work_s, told.begins_before_s, told.time_limit_s)
+    sums = isfinite(told.submitted_s) and 0 <= told.group_work_s < inf
+    return counts and sizes and sums and all(0 <= some_s <= MOST_S for some_s in times)
 
 
 def drop(core: Context, group: GroupId) -> None:
@@ -161,7 +216,12 @@ def drop(core: Context, group: GroupId) -> None:
         return
     book.changes += 1
     book.calling.pop(group, None)
-    book.of_origin[one.origin].discard(group)
+    book.unfit.discard(group)
+    some = book.of_origin[one.origin]
+    del some.groups[group]
+    some.weight -= one.weight
+    if not some.groups:
+        del book.of_origin[one.origin]
     core.parties.awaits_no_more(one.origin, group)
     core.queues.remove(one.key)
 
@@ -169,17 +229,18 @@ def drop(core: Context, group: GroupId) -> None:
 def parted(core: Context, site: SiteId) -> None:
     """Drop the reservations of a site that is out of touch: nobody would answer a call. It tells again when it is
     back."""
-    for group in sorted(core.book(Turns).of_origin.get(site, ())):
+    some = core.book(Turns).of_origin.get(site)
+    for group in sorted(some.groups) if some is not None else ():
         drop(core, group)
 
 
 def _stand(core: Context, one: Reserved) -> None:
     """Put a reservation into the queues as it is now."""
-    told = one.told
-    core.book(Turns).changes += 1
+    told, book = one.told, core.book(Turns)
+    book.changes += 1
     core.queues.remove(one.key)
     jobs = one.callable()
-    if not jobs:
+    if told.group in book.unfit or not jobs:
         return
     asked = _like(told)
     special = told.gpus or asked.software or told.scratch_bytes
@@ -190,7 +251,7 @@ def _stand(core: Context, one: Reserved) -> None:
             user=told.owner,
             origin=one.origin,
             processors=told.processors,
-            submitted_s=min(told.submitted_s, core.now),
+            submitted_s=_since_s(core, one),
             jobs=jobs,
             ready=0,
             run_s=forecast.each_s(core, asked),
@@ -202,6 +263,12 @@ def _stand(core: Context, one: Reserved) -> None:
         ),
         core.now,
     )
+
+
+def _since_s(core: Context, one: Reserved) -> float:
+    """Return the site time from which the group's waiting counts here."""
+    told_s = min(one.told.submitted_s, core.now)
+    return told_s if one.origin == core.site else max(told_s, one.heard_s - BACKDATED_S)
 
 
 def _like(told: Reserve) -> QuoteRequest:
@@ -231,9 +298,15 @@ def _like(told: Reserve) -> QuoteRequest:
 def look(core: Context) -> list[TurnCall]:
     """Call for the reserved jobs whose turn has come, best priority first. Return the calls to this site itself."""
     book = core.book(Turns)
+    if book.offers != (offers := core.workers.offers.changes):
+        book.offers = offers
+        book.changed |= book.unfit
     if book.changed:
         for group in sorted(book.changed & book.reserved.keys()):
-            _stand(core, book.reserved[group])
+            one = book.reserved[group]
+            unfit = capacity.never(core, _like(one.told), for_peer=one.origin != core.site)
+            (book.unfit.add if unfit else book.unfit.discard)(group)
+            _stand(core, one)
         book.changed.clear()
         core.queues.settle(core.now)
     if not book.reserved or core.drained() or not core.workers.slots():
@@ -242,43 +315,79 @@ def look(core: Context) -> list[TurnCall]:
         return []
     _overdue(core)
     core.queues.settle(core.now)
-    slots, given_s = capacity.slots_of(core)
-    untaken = capacity.untaken(core)
-    processors, work_s = _coming(core)
-    places = wide_places.processors(core)
-    own: list[TurnCall] = []
-    next_s = REST_S
-    misses = 0
+    at = _Look(core)
+    seen: set[SiteId] = set()
+    looks = misses = 0
     for entry in list(islice(core.queues.reservations(), LOOKS)):
-        one = book.reserved[GroupId(entry.key[0])]
-        if (entry.processors, entry.needs) in untaken or _called_enough(core, one):
-            continue
-        before, before_s = core.queues.here_before(entry, untaken)
-        kept = wide_places.behind(core, core.queues.least_of(entry))
-        before, before_s = before + processors + kept.processors, before_s + given_s + work_s + kept.work_s
-        due = _due(core, one, entry, slots, horizon.Ahead(before, before_s), places)
-        next_s = min(next_s, due.next_s)
-        misses += not due.fits
+        looks += 1
+        seen.add(entry.origin)
+        misses += not at.calls(entry)
         if misses >= MISSES:
             break
-        if not due.jobs:
-            continue
-        if _in_vain(book, one.origin):
-            book.vain_call_s[one.origin] = core.now
-        else:
-            processors += due.jobs * entry.processors
-            work_s += due.jobs * entry.processors * entry.run_s
-        call = _call(core, one, entry, due.jobs)
-        if one.origin == core.site:
-            own.append(call)
-        else:
-            core.send(one.origin, call)
+    if misses >= MISSES or looks >= LOOKS:
+        for entry in _in_turn(core, seen):
+            at.calls(entry)
     # Calls changed what stands, and others look at it before anything arrives.
     core.queues.settle(core.now)
     book.stamp = _stamp(core)
     if book.reserved:
-        core.after(SiteTimer("turns"), next_s)
-    return own
+        core.after(SiteTimer("turns"), at.next_s)
+    return at.own
+
+
+def _in_turn(core: Context, seen: Collection[SiteId]) -> list[QueueEntry]:
+    """Return reservations of the next origins of which none is in `seen`."""
+    book, found, origins = core.book(Turns), list[QueueEntry](), 0
+    for origin in list(islice(book.of_origin, LOOKS)):
+        some = book.of_origin[origin] = book.of_origin.pop(origin)
+        if origin in seen:
+            continue
+        for group in list(islice(some.groups, TURN_GROUPS)):
+            some.groups[group] = some.groups.pop(group)
+            entry = core.queues.entries.get(book.reserved[group].key)
+            found += [entry] if entry is not None else []
+        origins += 1
+        if origins >= TURN_ORIGINS:
+            break
+    return found
+
+
+class _Look:
+    """One look at the reservations: what was called by it stands before what it comes to next."""
+
+    def __init__(self, core: Context) -> None:
+        self.core = core
+        self.slots, self.given_s = capacity.slots_of(core)
+        self.untaken = capacity.untaken(core)
+        self.processors, self.work_s = _coming(core)
+        self.places = wide_places.processors(core)
+        self.own: list[TurnCall] = []
+        """The calls to this site itself."""
+        self.next_s = REST_S
+
+    def calls(self, entry: QueueEntry) -> bool:
+        """Call for the jobs of the reservation that are due. False: its turn has not come, by what stands before it."""
+        core, book = self.core, self.core.book(Turns)
+        one = book.reserved[GroupId(entry.key[0])]
+        if (entry.processors, entry.needs) in self.untaken or _called_enough(core, one):
+            return True
+        before, before_s = core.queues.here_before(entry, self.untaken)
+        kept = wide_places.behind(core, core.queues.least_of(entry))
+        before += self.processors + kept.processors
+        before_s += self.given_s + self.work_s + kept.work_s
+        due = _due(core, one, entry, self.slots, horizon.Ahead(before, before_s), self.places)
+        self.next_s = min(self.next_s, due.next_s)
+        if not due.jobs:
+            return due.fits
+        if not _in_vain(book, one.origin):
+            self.processors += due.jobs * entry.processors
+            self.work_s += due.jobs * entry.processors * entry.run_s
+        call = _call(core, one, entry, due.jobs)
+        if one.origin == core.site:
+            self.own.append(call)
+        else:
+            core.send(one.origin, call)
+        return True
 
 
 class _Due(NamedTuple):
@@ -311,12 +420,15 @@ def _due(core: Context, one: Reserved, entry: QueueEntry, slots: Slots, ahead: h
     if not jobs and entry.processors > 1 and not ahead.processors:
         # Nothing waits before it: it gets a place here once that is worth it, and narrow jobs do not pass it for ever.
         drains_s = slots.starts_s(entry.processors, ahead.work_s)
-        if drains_s > open_s or not horizon.is_worth_a_place(drains_s, core.now - one.told.submitted_s):
+        if drains_s > open_s or not horizon.is_worth_a_place(drains_s, core.now - entry.submitted_s):
             return _Due(0, max(SOON_S, drains_s - until_s))
         jobs = 1
     asked = _like(one.told)
-    if not jobs or capacity.rejection(core, asked, for_peer=one.origin != core.site):
-        return _Due(0, max(SOON_S, slots.starts_s(entry.processors, ahead.work_s) - until_s), fits=False)
+    rejected = bool(jobs) and capacity.rejection(core, asked, for_peer=one.origin != core.site)
+    if not jobs or rejected:
+        # What is not taken just now hides nothing that stands behind it.
+        next_s = max(SOON_S, slots.starts_s(entry.processors, ahead.work_s) - until_s)
+        return _Due(0, next_s, fits=bool(rejected))
     jobs = min(one.callable(), max(jobs, horizon.chunk(one.told.share, WHOLE)))
     if isfinite(open_s):
         jobs = min(jobs, max(1, horizon.fitting(slots, entry.processors, entry.run_s, ahead, open_s)))
@@ -332,7 +444,7 @@ def _called_enough(core: Context, one: Reserved) -> bool:
     book = core.book(Turns)
     if len(book.coming.get(one.told.group, ())) >= MOST_VAIN:
         return True
-    return _in_vain(book, one.origin) and core.now - book.vain_call_s.get(one.origin, -inf) < LAND_S
+    return _in_vain(book, one.origin) and core.now - book.answers[one.origin].called_s < LAND_S
 
 
 def _guarded(core: Context, group: GroupId, asked: QuoteRequest) -> int | None:
@@ -368,11 +480,15 @@ def _call(core: Context, one: Reserved, entry: QueueEntry, jobs: int) -> TurnCal
     one.called_s = core.now
     book.calling[one.told.group] = None
     one.last_call = _next_call(core)
-    if one.origin != core.site and not _in_vain(book, one.origin):
+    if one.origin != core.site:
         # This site binds its own jobs before anything else happens; then they stand in the queues.
         processors = jobs * entry.processors
-        coming = ComingJobs(core.now + LAND_S, processors, processors * entry.run_s)
-        book.coming.setdefault(one.told.group, []).append(coming)
+        answers = book.answers.setdefault(one.origin, OriginsAnswers())
+        answers.called += processors
+        answers.called_s = core.now
+        if not _in_vain(book, one.origin):
+            coming = ComingJobs(core.now + LAND_S, processors, processors * entry.run_s)
+            book.coming.setdefault(one.told.group, []).append(coming)
     _stand(core, one)
     core.count("calls")
     return TurnCall(group=one.told.group, call=one.last_call, jobs=jobs)
@@ -421,10 +537,11 @@ def offered(core: Context, custody: Custody) -> None:
         # A claim counts as running long before that.
         return
     book, group = core.book(Turns), group_of(custody.subgroup)
-    book.vain.pop(custody.origin, None)
-    book.vain_call_s.pop(custody.origin, None)
-    resources = custody.spec.resources
-    processors = len(custody.indices) * resources.processors
+    processors = len(custody.indices) * custody.spec.resources.processors
+    if (answers := book.answers.get(custody.origin)) is not None:
+        answers.offered += processors
+        if answers.offered >= ANSWERED * answers.called:
+            del book.answers[custody.origin]
     book.arriving[custody.key] = ComingJobs(inf, processors, processors * core.run_book.expected_s(custody))
     book.taken.setdefault(group, {})[custody.key] = None
     if len(book.taken) > book.taken_most:
@@ -450,7 +567,7 @@ def _coming(core: Context) -> tuple[int, float]:
     for group in list(book.coming):
         reserved = book.reserved.get(group)
         if reserved is not None and any(one.until_s <= core.now for one in book.coming[group]):
-            book.vain[reserved.origin] = book.vain.get(reserved.origin, 0) + 1
+            book.answers.setdefault(reserved.origin, OriginsAnswers()).vain += 1
         book.coming[group] = [one for one in book.coming[group] if one.until_s > core.now]
         if not book.coming[group]:
             del book.coming[group]
@@ -459,7 +576,7 @@ def _coming(core: Context) -> tuple[int, float]:
 
 
 def _in_vain(book: Turns, origin: SiteId) -> bool:
-    return book.vain.get(origin, 0) >= MOST_VAIN
+    return origin in book.answers and book.answers[origin].vain >= MOST_VAIN
 
 
 def startable(core: Context, asked: QuoteRequest) -> int:

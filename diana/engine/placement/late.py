@@ -125,7 +125,8 @@ def _seat(draft: Draft, row: SiteCost) -> reservations.Seat:
     jobs, lanes = len(draft.indices), max(1, row.slots // draft.spec.resources.processors)
     part = min(1.0, lanes / jobs)
     # The group's run time there is that of its jobs, one after the other on each lane.
-    return reservations.Seat(weight=lanes / (row.run_s * part), stage_s=row.stage_in_s * part)
+    each_s = row.run_s * part
+    return reservations.Seat(weight=lanes / each_s, stage_s=row.stage_in_s * part, lanes=lanes, each_s=each_s)
 
 
 def on_call(core: Context, sender: SiteId, call: TurnCall) -> None:

@@ -36,6 +36,9 @@ UNBEGUN_S = 60.0
 """Seconds in which a site begins or ends jobs of a group that it called for: it calls for those that could start there
 at once. `STAGING_TIMES` as long as their inputs were to take is added."""
 STAGING_TIMES = 3.0
+MOST_LOOKS = 5
+"""Such times on end in which it begins none, after which the jobs are called back though nobody else is idle: they
+wait for their turn everywhere again, as they would have without its call."""
 MOST_TRIED = 8
 """Sites that failed jobs of a group, with none that did any well: the next would only fail them too."""
 
@@ -49,6 +52,8 @@ class Called(NamedTuple):
     patience_s: float
     begun: int
     """Jobs of the group that had begun there, as far as it told."""
+    looks: int = 0
+    """Looks on end at which no more had begun."""
 
 
 class PullBack:
@@ -150,19 +155,33 @@ def _look_at_callers(core: Context) -> None:
         if group is None or sum(len(part.indices) for part in here) <= begun:
             book.callers.discard((one.group, one.site))
             continue
-        if begun == one.begun and (other := _idle_for(core, group, one.site)):
-            why = f"{one.site} called for them and began none in {one.patience_s:.0f} s, and {other} could"
-            if _is_due(core, one.group, one.site):
-                pause_s = book.unfit[one.group][one.site][1]
-                core.view.refused.setdefault(one.group, {})[one.site] = core.now + pause_s
-                core.to_pull[(one.group, one.site)] = why
-        heapq.heappush(book.called, one._replace(due_s=core.now + one.patience_s, begun=begun))
+        looks = one.looks + 1 if begun == one.begun else 0
+        other = _idle_for(core, group, one.site) if looks else None
+        late = looks >= MOST_LOOKS and _another_for(core, group, one.site)
+        if (other or late) and _is_due(core, one.group, one.site):
+            pause_s = book.unfit[one.group][one.site][1]
+            core.view.refused.setdefault(one.group, {})[one.site] = core.now + pause_s
+            waited, could = f"{one.patience_s * looks:.0f} s", f", and {other} could" if other else ""
+            core.to_pull[(one.group, one.site)] = f"{one.site} called for them and began none in {waited}{could}"
+        heapq.heappush(book.called, one._replace(due_s=core.now + one.patience_s, begun=begun, looks=looks))
 
 
 def _begun(core: Context, group: Group, site: SiteId) -> int:
-    """Return how many jobs of the open parts there run or have ended, as far as the site told."""
+    """Return how many jobs of the open parts there run or have ended, as far as the site told: no more can run than it
+    has slots for."""
     told = [(part, core.view.progress.get(part.subgroup)) for part in _parts(group, site)]
-    return sum(part.finished + (known.running if known is not None else 0) for part, known in told)
+    running = sum(min(part.open_jobs(), known.running) for part, known in told if known is not None)
+    peer = core.view.peers.get(site)
+    if peer is not None and peer.summary is not None:
+        running = min(running, peer.summary.slots // group.spec.resources.processors)
+    return sum(part.finished for part, _ in told) + running
+
+
+def _another_for(core: Context, group: Group, site: SiteId) -> bool:
+    """True if some other site may take the group, idle or not."""
+    match = Match(core, group.spec)
+    some = (other for other in _with_slots(core) if other != site and not guard.shuns(core, group.group, other))
+    return any(match.may_take(other) for other in some)
 
 
 def _idle_for(core: Context, group: Group, site: SiteId) -> SiteId | None:

@@ -21,7 +21,7 @@ from diana.engine.site.timers import GroupTimer
 from diana.model.ids import GroupId, SiteId
 from diana.model.indexset import IndexSet
 from diana.model.views.decision import Decision, Foretold
-from diana.policy.binding import choice
+from diana.policy.binding import choice, horizon
 
 MOST_SITES = 16
 """Sites at which a group waits for its turn."""
@@ -41,6 +41,10 @@ class Seat(NamedTuple):
     """Jobs per second that the site would end, as the quotes have it; sites count the jobs in this proportion."""
     stage_s: float
     """Seconds until the inputs of the first jobs would be there."""
+    lanes: int
+    """Jobs that its slots run at a time."""
+    each_s: float
+    """Seconds that a job would run there."""
 
 
 class LastWord:
@@ -151,7 +155,19 @@ def called(core: Context, sender: SiteId, call: TurnCall) -> tuple[Group, Waitin
     if call.stopped:
         return None
     left = _left(core, group)
-    return group, waiting, choice.choose(left, call.jobs, sender, waiting.seats, waiting.lots)
+    jobs = min(call.jobs, _bearable(core, waiting, sender, left))
+    return group, waiting, choice.choose(left, jobs, sender, waiting.seats, waiting.lots)
+
+
+def _bearable(core: Context, waiting: WaitingGroup, site: SiteId, left: IndexSet) -> int:
+    """Return how many more jobs of the group the site bears by its own quote, whatever it calls for."""
+    seat, group = waiting.seats[site], GroupId(waiting.draft.group)
+    whole = sum(one.weight for one in waiting.seats.values())
+    share = int(WHOLE * len(left) * seat.weight / whole)
+    peer = core.view.peers.get(site)
+    rtt_s = peer.rtt_s or 0.0 if peer is not None else 0.0
+    most = horizon.most_open(seat.lanes, seat.each_s, seat.stage_s, rtt_s, horizon.chunk(share, WHOLE))
+    return max(0, most - core.parties.open_at(group, site))
 
 
 def answered(core: Context, group: Group, sender: SiteId) -> None:

@@ -26,7 +26,10 @@ class Parties:
         self._state = state
         self._handed: dict[SiteId, set[SubgroupId]] = {}
         """Parts of this site's groups, by the site they were placed at."""
-        self._where: dict[SubgroupId, SiteId] = {}
+        self._where: dict[SubgroupId, tuple[SiteId, int]] = {}
+        """Part -> its site, and how many of its jobs are open there."""
+        self._open: dict[tuple[GroupId, SiteId], int] = {}
+        """Open jobs of a group at another site."""
         self._taken: dict[SiteId, set[CustodyKey]] = {}
         """Custodies held here, by their origin."""
         self._awaiting: dict[SiteId, set[GroupId]] = {}
@@ -65,10 +68,14 @@ class Parties:
             subgroup = group.subgroups.get(part) if group is not None else None
             if group is None or subgroup is None:
                 # Expired while its site was given up, or other parts have its jobs after a restore.
-                _discard(self._handed, self._where.pop(part), part)
+                self._over(part)
             else:
                 found.append((group, subgroup))
         return sorted(found, key=lambda pair: (pair[0].group, pair[1].epoch))
+
+    def open_at(self, group: GroupId, site: SiteId) -> int:
+        """Return how many jobs of the group were handed to that other site and have no result yet."""
+        return self._open.get((group, site), 0)
 
     def taken_from(self, site: SiteId | None) -> list[CustodyKey]:
         """Return the custodies held here for that site, in order; None: for any other site."""
@@ -94,10 +101,24 @@ class Parties:
         group = self._state.groups.get(group_of(part))
         subgroup = group.subgroups.get(part) if group else None
         if subgroup is None or not subgroup.open_jobs():
-            _discard(self._handed, self._where.pop(part, self._site), part)
+            self._over(part)
         elif subgroup.site != self._site:
-            self._where[part] = subgroup.site
+            self._count(part, subgroup.site, subgroup.open_jobs())
             self._handed.setdefault(subgroup.site, set()).add(part)
+
+    def _over(self, part: SubgroupId) -> None:
+        if part in self._where:
+            _discard(self._handed, self._where[part][0], part)
+            self._count(part, self._where[part][0], 0)
+
+    def _count(self, part: SubgroupId, site: SiteId, jobs: int) -> None:
+        key = (group_of(part), site)
+        _, before = self._where.pop(part, (site, 0))
+        self._open[key] = self._open.get(key, 0) + jobs - before
+        if jobs:
+            self._where[part] = (site, jobs)
+        if not self._open[key]:
+            del self._open[key]
 
     def _take(self, key: CustodyKey) -> None:
         origin = self._state.custodies[key].origin

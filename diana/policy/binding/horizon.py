@@ -21,6 +21,10 @@ some hundred pieces. What is bound then lasts a sixteenth of what is left, so th
 PLACE_PART = 0.2
 """A site keeps processors idle for a wide job no longer than this part of the time that the job has waited."""
 
+SPARE = 2
+LEAST_S = 0.1
+"""Jobs shorter than this are counted as so long."""
+
 
 class Ahead(NamedTuple):
     """The work that stands before a job."""
@@ -70,6 +74,15 @@ def passing(slots: Slots, processors: int, run_s: float, kept: int, others: floa
 def chunk(share: int, whole: int) -> int:
     """Return the least number of jobs that a call brings, where `share` / `whole` jobs are expected there in all."""
     return share // (whole * CHUNKS)
+
+
+def most_open(lanes: int, each_s: float, stage_s: float, rtt_s: float, jobs: int) -> int:
+    """Return how many jobs of a group a site may have that have not ended, if its origin believes its quote: those that
+    run on its `lanes`, and `SPARE` times what it would call for at once, which is at least `jobs` (its chunk). The
+    origin knows the length of a job less well than the site does, hence the spare."""
+    within_s = seconds(stage_s, rtt_s) + batch_s(each_s)
+    each = 1 + ceil(within_s / max(each_s, LEAST_S))
+    return lanes + SPARE * max(jobs, lanes * each)
 
 
 def is_worth_a_place(drains_s: float, waited_s: float) -> bool:

@@ -26,6 +26,8 @@ LEAST_SPREAD = 0.02
 """Least standard deviation of the logarithm of run times."""
 MOST_STARTS = 128
 """Starts looked at per site; jobs that start one soon after another share one."""
+LEAST_RUN_S = 1e-9
+"""Shorter runs count as so long."""
 _STEPS = 24
 """Halvings of the interval that a start is looked for in: it is found to a part in ten million."""
 _PARTS, _DIVISIONS = 17, 6
@@ -133,13 +135,13 @@ class GroupEnd:
         of one costs twenty times as much."""
         if len(shares) == 1 and shares[0].jobs == 1:
             share = shares[0]
-            self._only = _only_start(share) + share.after_s, max(share.run_s, 1e-9)
+            self._only = _only_start(share) + share.after_s, max(share.run_s, LEAST_RUN_S)
             return
         some = [_starts(share, spread.deviation) for share in shares]
         sizes = [len(starts) for starts, _ in some]
         self._start_s: Floats = np.concatenate([starts for starts, _ in some])
         self._jobs: Floats = np.concatenate([jobs for _, jobs in some])
-        self._run_s: Floats = np.repeat([max(share.run_s, 1e-9) for share in shares], sizes)
+        self._run_s: Floats = np.repeat([max(share.run_s, LEAST_RUN_S) for share in shares], sizes)
         self._after_s: Floats = np.repeat([share.after_s for share in shares], sizes)
 
     def quantile(self, part: float) -> float:
@@ -227,7 +229,8 @@ def _in_waves(numbers: Floats, lanes: int, deviation: float) -> Floats:
 def first_come(shares: Sequence[GroupShare], jobs: int) -> list[GroupShare]:
     """The shares of a group of which each job goes to the lane that is free first, at whatever site. `shares`: the
     sites, each as if it could take all."""
-    low_s, high_s = 0.0, max(share.run_s for share in shares)
+    # Sites may tell that jobs take no time at all.
+    low_s, high_s = 0.0, max(LEAST_RUN_S, *(share.run_s for share in shares))
     while _started(shares, high_s) < jobs:
         low_s, high_s = high_s, 2.0 * high_s
     for _ in range(_STEPS):
@@ -248,7 +251,7 @@ def _started(shares: Sequence[GroupShare], time_s: float) -> float:
 
 def _takes(share: GroupShare, time_s: float) -> float:
     """Jobs of a group that start at a site up to a time."""
-    passed = time_s * share.lanes / max(share.run_s, 1e-9)
+    passed = time_s * share.lanes / max(share.run_s, LEAST_RUN_S)
     return max(0.0, passed - share.ahead) + (0 if share.ahead else share.free)
 
 

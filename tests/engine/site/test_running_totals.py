@@ -66,6 +66,10 @@ def check_parties(core: Context) -> None:
         ]
         found = [(group.group, part.subgroup) for group, part in core.parties.handed_to(SiteId(site) if site else None)]
         assert found == theirs
+        if site and site != core.site:
+            for group in groups:
+                some = [part for part in group.subgroups.values() if part.site == site]
+                assert core.parties.open_at(group.group, SiteId(site)) == sum(part.open_jobs() for part in some)
         held = [k for k, c in core.state.custodies.items() if c.origin != core.site and site in (None, c.origin)]
         assert core.parties.taken_from(SiteId(site) if site else None) == sorted(held)
 

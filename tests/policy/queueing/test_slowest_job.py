@@ -120,6 +120,11 @@ def test_the_longest_run_seen_is_no_bound() -> None:
     assert GroupEnd([GroupShare(100, 100, 10.0, free=100)], few).quantile(0.9) > 11.0
 
 
+def test_jobs_that_are_said_to_take_no_time_are_given_out_too() -> None:
+    shares = first_come([GroupShare(40, 2, 0.0, ahead=1000), GroupShare(40, 2, 30.0, ahead=1000)], 40)
+    assert sum(share.jobs for share in shares) == 40
+
+
 def test_of_runs_of_which_the_longest_take_the_same_each_time_has_its_chance() -> None:
     some = spread([1.0, 3.0, 3.0])
     for time in (0.9 / some.mean_s, 1.0 / some.mean_s, 2.0 / some.mean_s, 3.0 / some.mean_s, 3.1 / some.mean_s):
