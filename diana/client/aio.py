@@ -392,8 +392,8 @@ class AsyncClient:
         from_wall_s: float = 0.0,
         to_wall_s: float = 0.0,
     ) -> str:
-        """drain, undrain, ban, unban, remove-machine, go-on or set-policy; what was done. Operators only. With
-        `to_wall_s` a drain is for maintenance, from `from_wall_s` (0: now) to then, seconds since 1970."""
+        """drain, undrain, ban, unban, give-up, remove-machine, go-on or set-policy; what was done. Operators only.
+        With `to_wall_s` a drain is for maintenance, from `from_wall_s` (0: now) to then, seconds since 1970."""
         request = OperateRequest(
             order=order,
             name=name,

@@ -407,6 +407,8 @@ class Engine:
                 core.reply(fx.Reply(event.request, Invitations(core.state.invitations)))
             case ev.DrainSite():
                 drain.drain(core, event)
+            case ev.GiveUpSite():
+                retry.give_up(core, event)
             case ev.GoOn():
                 stocktaking.go_on(core, event)
             case ev.RegisterAsked():

@@ -10,7 +10,9 @@ from diana.errors import UsageError
 
 ORDERS = {
     "run-as": "sites.run_as",
-    **dict.fromkeys(("drain", "undrain", "ban", "unban", "remove-machine", "go-on", "promote"), "sites.orders"),
+    **dict.fromkeys(
+        ("drain", "undrain", "ban", "unban", "give-up", "remove-machine", "go-on", "promote"), "sites.orders"
+    ),
 }
 """Order -> module of diana/cli whose `run` carries it out."""
 
@@ -30,8 +32,8 @@ def _options(parser: argparse.ArgumentParser) -> None:
         "name",
         nargs="?",
         metavar="NAME",
-        help="of ban and unban: a site, user:NAME@VO or member:SITE/MACHINE; of remove-machine: it; of go-on: a site;"
-        " of run-as: check or install",
+        help="of ban and unban: a site, user:NAME@VO or member:SITE/MACHINE; of remove-machine: it; of give-up and"
+        " go-on: a site; of run-as: check or install",
     )
     parser.add_argument("--reason", metavar="TEXT", help="shown to everybody who meets the drain or the ban")
     parser.add_argument(
@@ -74,6 +76,8 @@ COMMANDS = {
         "  With --from and --to: for that time, and nothing is started before that would not end in time; undrain\n"
         "  drops what was announced so. What comes weekly stands in site.toml.\n"
         "ban: the whole VO trusts a site, a machine or a user no more, within a minute; only a signer's operator may.\n"
+        "give-up: what a banned or lost site has of this site's jobs is placed anew, also what ran there: that may run\n"
+        "  twice. Say it at each site whose jobs it has.\n"
         "remove-machine: a member machine is gone for good; what it ran counts as interrupted.\n"
         "go-on: after this site's database was put back, no longer wait for what a site that is gone could tell.\n"
         "run-as check: whether the accounts of [run_as] can run jobs; run-as install, as root: the program for it.\n"
@@ -87,6 +91,7 @@ diana site drain --from 2031-05-01T08:00Z --to 2031-05-01T18:00Z --reason "new s
 diana site ban beta --reason "stolen machine"
 diana site ban user:ann@alpha-vo
 diana site unban beta
+diana site give-up beta
 diana site remove-machine m2
 diana site go-on gamma
 diana site run-as check

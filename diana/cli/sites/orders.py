@@ -1,5 +1,5 @@
-"""An operator's word for a site or VO: `diana site drain|undrain|ban|unban|remove-machine|go-on|promote` and
-`diana policy`."""
+"""An operator's word for a site or VO: `diana site drain|undrain|ban|unban|give-up|remove-machine|go-on|
+promote` and `diana policy`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def run(args: argparse.Namespace) -> int:
     """Run one of the orders of `diana site`."""
     if args.order == "promote":
         return _promote(args)
-    wants_name = args.order in ("ban", "unban", "remove-machine", "go-on")
+    wants_name = args.order in ("ban", "unban", "give-up", "remove-machine", "go-on")
     if wants_name and not args.name:
         raise UsageError(f"site {args.order}: name whom: diana site {args.order} NAME; see diana site --help")
     if args.name and not wants_name:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from diana.engine.data import output_datasets, outputs
 from diana.engine.guard import guard
 from diana.engine.handover import leases
-from diana.engine.journal.effects import Reply
-from diana.engine.journal.events import RetryJobs
+from diana.engine.journal.effects import Refusal, Reply
+from diana.engine.journal.events import GiveUpSite, RetryJobs
 from diana.engine.journal.records import JobsRetried
 from diana.engine.journal.state import Group, Step, Subgroup
 from diana.engine.placement.control import asked_of, ended, refuse
@@ -18,7 +18,7 @@ from diana.model.durations import seconds
 from diana.model.indexset import FinishedSet, IndexSet
 from diana.model.job.gang import whole_gangs
 from diana.model.views.views import Ok
-from diana.policy.trust.authorise import Action
+from diana.policy.trust.authorise import Action, authorise
 
 LONGEST_PAUSE_S = 3600.0
 """Most seconds before jobs are tried again by themselves."""
@@ -76,6 +76,31 @@ def retry(core: Context, event: RetryJobs) -> None:
     guard.forget(core, group.group)
     _begin_again(core, group, again)
     core.reply(Reply(event.request, Ok(len(again) + lost)))
+
+
+def give_up(core: Context, event: GiveUpSite) -> None:
+    """The operator's word that a site is banned or lost for good: what it has of this site's jobs is placed anew. Gangs
+    come back by themselves, when their leases are over."""
+    site, why = event.site, authorise(event.principal, Action.DRAIN)
+    if why:
+        core.reply(Reply(event.request, Refusal(code="denied", text=why)))
+        return
+    parts = [(group, part) for group, part in core.parties.handed_to(site) if not group.spec.is_gang]
+    parts = [(group, part) for group, part in parts if part.step is Step.COMMITTED]
+    away = [(group, part) for group, part in parts if answers.out_of_reach(core, part)]
+    if not away:
+        none = f"{core.site} has no jobs at {site}"
+        text = f"{site} is in touch; diana site ban {site} first, or diana move what waits there" if parts else none
+        core.reply(Reply(event.request, Refusal(code="usage", text=text)))
+        return
+    unsure = sorted({group.group for group, _ in away if stocktaking.in_doubt(core, group)})
+    if unsure:
+        text = f"{core.site} was restored from a backup, and {unsure[0]} waits for what others can tell; diana status"
+        core.reply(Reply(event.request, Refusal(code="usage", text=text)))
+        return
+    reason = f"given up by {event.principal.name}: {answers.out_of_reach(core, away[0][1])}"
+    count = sum(_place_anew(core, group, [(part, reason)]) for group, part in away)
+    core.reply(Reply(event.request, Ok(count)))
 
 
 def by_itself(core: Context, group: Group) -> bool:

@@ -277,6 +277,15 @@ class DrainSite(msgspec.Struct, frozen=True, kw_only=True):
     """With `on`: only between the two times; `from_wall_s` 0: from now. Both 0: until it is told otherwise."""
 
 
+class GiveUpSite(msgspec.Struct, frozen=True, kw_only=True):
+    """An operator gives up what a site out of reach has of this one's jobs: they are placed anew, whatever becomes of
+    them there. Answered by `Reply(Ok | Refusal)`."""
+
+    request: int
+    principal: Principal
+    site: SiteId
+
+
 class GoOn(msgspec.Struct, frozen=True, kw_only=True):
     """An operator has this site wait no longer for the word of another, after a database was put back. Answered by
     `Reply(Ok | Refusal)`."""
@@ -556,6 +565,7 @@ Event = (
     | NameSite
     | NoteInvitation
     | DrainSite
+    | GiveUpSite
     | GoOn
     | LinkMeasured
     | LrmReady

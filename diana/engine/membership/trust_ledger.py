@@ -157,7 +157,8 @@ def apply(core: Context, statement: Statement | None = None) -> None:
 
 
 def _ban(core: Context) -> None:
-    """Take back offers to newly banned sites; work they have stays there, unreachable, until the ban is lifted."""
+    """Take back offers to newly banned sites; work they have stays there, unreachable, until the ban is lifted
+    or an operator gives the site up (`groups/retry.py`): nobody can tell whether it runs."""
     banned = frozenset(SiteId(who.removeprefix("site:")) for who, _, _ in revoked(core) if who.startswith("site:"))
     new, core.view.banned = banned - core.view.banned, banned
     for site in sorted(new):

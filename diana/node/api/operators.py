@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from diana.bounds import json_of
-from diana.engine.journal.events import Ask, DrainSite, GoOn, MachineRemoved, SayStatement
+from diana.engine.journal.events import Ask, DrainSite, GiveUpSite, GoOn, MachineRemoved, SayStatement
 from diana.errors import DianaError, UsageError
 from diana.model.ids import SiteId
 from diana.model.maintenance import utc
@@ -14,6 +14,7 @@ from diana.model.trust.ledger import MOST_REASON, POLICY, checked_entry
 from diana.model.trust.principal import Principal
 from diana.model.views import views
 from diana.model.views.ledger import LedgerView
+from diana.model.words import counted
 from diana.node.api.desk import Desk
 from diana.wire.client import messages as wire
 from diana.wire.client.enrol import InviteRequest, InviteResponse
@@ -38,13 +39,16 @@ async def operate(desk: Desk, caller: Principal, request: OperateRequest) -> Ope
             return OperateResponse(
                 text=f"machine {request.name} is given up; what it ran counts as interrupted and follows on_crash"
             )
+        case "give-up":
+            return await _give_up(desk, caller, SiteId(request.name))
         case "go-on":
             site = SiteId(request.name)
             await desk.request(views.Ok, lambda number: GoOn(request=number, principal=caller, site=site))
             return OperateResponse(text=f"{desk.about.site} waits no longer for the word of {request.name}")
         case "set-policy":
             return await _policy(desk, caller, request.values_json)
-    raise UsageError(f"order {request.order!r}: want drain, undrain, ban, unban, remove-machine, go-on or set-policy")
+    some = "drain, undrain, ban, unban, give-up, remove-machine, go-on or set-policy"
+    raise UsageError(f"order {request.order!r}: want {some}")
 
 
 async def _drain(desk: Desk, caller: Principal, on: bool, reason: str) -> OperateResponse:
@@ -96,8 +100,16 @@ async def _ban(desk: Desk, caller: Principal, on: bool, name: str, reason: str) 
     )
     if on:
         text = f"{about} is banned from {desk.about.vo}; all hear of it within a minute"
+        if about.startswith("site:"):
+            text += f"; to have what it took run elsewhere: diana site give-up {about.removeprefix('site:')}"
         return OperateResponse(text=text + await _unheard_of(desk, caller, about))
     return OperateResponse(text=f"{about} is trusted again in {desk.about.vo}")
+
+
+async def _give_up(desk: Desk, caller: Principal, site: SiteId) -> OperateResponse:
+    given = await desk.request(views.Ok, lambda number: GiveUpSite(request=number, principal=caller, site=site))
+    jobs = counted(given.count, "job")
+    return OperateResponse(text=f"{jobs} of {desk.about.site} at {site} are placed anew; what runs there may run twice")
 
 
 async def _unheard_of(desk: Desk, caller: Principal, about: str) -> str:

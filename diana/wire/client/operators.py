@@ -8,7 +8,7 @@ from diana.wire.client.base import Message
 
 class OperateRequest(Message, frozen=True):
     order: str
-    """drain, undrain, ban, unban, remove-machine, go-on or set-policy."""
+    """drain, undrain, ban, unban, give-up, remove-machine, go-on or set-policy."""
     name: str = ""
     """Target of a ban: `site:NAME`, `member:SITE/MACHINE`, `user:NAME@VO`, `serial:HEX`; or the machine of
     remove-machine."""

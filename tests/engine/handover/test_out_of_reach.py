@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from diana.engine.journal import events as ev
+from diana.engine.journal import records as r
+from diana.engine.journal.effects import Refusal
 from diana.engine.views.answers import group_view
-from diana.model.ids import GroupId
+from diana.model.ids import GroupId, SiteId
+from diana.model.settings import Settings
+from diana.model.trust.principal import Principal
 from diana.model.views import views
-from tests.engine.bench import Grid
-from tests.engine.builders import OPERATOR, spec
+from diana.model.views.views import Ok
+from tests.engine.bench import Grid, Site
+from tests.engine.builders import ALICE, OPERATOR, spec
 
 
 def committed(jobs: int = 4) -> Grid:
@@ -77,3 +82,79 @@ def test_jobs_at_a_banned_site_are_unreachable_with_the_reason() -> None:
     alpha.handle(ban)
     assert seen(grid).unreachable == 4
     assert "beta is banned: stolen" in seen(grid).note
+
+
+# --- given up ----------------------------------------------------------------------------------------------------
+
+
+def ban(site: Site, name: str) -> None:
+    about = f"site:{name}"
+    site.handle(
+        ev.SayStatement(request=7, principal=OPERATOR, kind="revoke", about=about, reason="stolen", wall_s=1.75e9)
+    )
+
+
+def give_up(site: Site, name: str, who: Principal = OPERATOR) -> object:
+    site.handle(ev.GiveUpSite(request=8, principal=who, site=SiteId(name)))
+    site.grid.settle()
+    return site.replies.get(8)
+
+
+def test_an_operator_places_anew_all_that_a_banned_site_has() -> None:
+    grid = Grid(alpha=0, beta=2)
+    alpha = grid["alpha"]
+    for request in (1, 2):
+        alpha.submit(spec(4, work_s=500.0), 4, request)
+    grid.pass_time(3.0)
+    assert len(grid["beta"].running) == 2
+    ban(alpha, "beta")
+    grid.part("beta")
+    assert give_up(alpha, "beta") == Ok(8)
+    for name in ("alpha-1", "alpha-2"):
+        assert len(alpha.group(name).unplaced) == 4
+        assert alpha.engine.core.parties.open_at(GroupId(name), SiteId("beta")) == 0
+    moved = alpha.records(r.JobsMoved)
+    assert "given up by" in moved[-1].why and "beta is banned: stolen" in moved[-1].why
+    alpha.settings = Settings(slots=4, binding="early")
+    alpha.restart()
+    for _ in range(4):
+        grid.pass_time(1.0)
+        alpha.end()
+    assert {alpha.group(name).state for name in ("alpha-1", "alpha-2")} == {"done"}
+
+
+def test_results_of_a_site_that_was_given_up_are_put_aside() -> None:
+    grid = Grid(alpha=0, beta=2, gamma=4)
+    alpha = grid["alpha"]
+    alpha.submit(spec(2, work_s=500.0, sites=("beta", "gamma")), 2)
+    grid.pass_time(3.0)
+    at = {part.site for part in alpha.group("alpha-1").subgroups.values()}
+    (site,) = at
+    ban(alpha, site)
+    grid.part(site)
+    assert give_up(alpha, site) == Ok(2)
+    grid.pass_time(5.0)
+    other = "gamma" if site == "beta" else "beta"
+    grid[other].end()
+    grid.settle()
+    assert alpha.group("alpha-1").state == "done"
+    alpha.handle(ev.SayStatement(request=9, principal=OPERATOR, kind="lift", about=f"site:{site}", wall_s=1.76e9))
+    grid.heal(site)
+    grid.pass_time(5.0)
+    grid[site].end()
+    grid.finish()
+    assert len(alpha.group("alpha-1").done) == 2
+    assert not grid[site].engine.core.state.custodies
+
+
+def test_a_site_that_is_in_touch_is_not_given_up() -> None:
+    grid = committed()
+    assert "beta is in touch; diana site ban beta first" in refused(give_up(grid["alpha"], "beta"))
+    assert "alpha has no jobs at gamma" in refused(give_up(grid["alpha"], "gamma"))
+    assert refused(give_up(grid["alpha"], "beta", ALICE))
+    assert seen(grid).running == 2
+
+
+def refused(said: object) -> str:
+    assert isinstance(said, Refusal)
+    return said.text
