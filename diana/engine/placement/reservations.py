@@ -155,19 +155,20 @@ def called(core: Context, sender: SiteId, call: TurnCall) -> tuple[Group, Waitin
     if call.stopped:
         return None
     left = _left(core, group)
-    jobs = min(call.jobs, _bearable(core, waiting, sender, left))
+    jobs = min(call.jobs, _bearable(core, group, sender, left))
     return group, waiting, choice.choose(left, jobs, sender, waiting.seats, waiting.lots)
 
 
-def _bearable(core: Context, waiting: WaitingGroup, site: SiteId, left: IndexSet) -> int:
+def _bearable(core: Context, group: Group, site: SiteId, left: IndexSet) -> int:
     """Return how many more jobs of the group the site bears by its own quote, whatever it calls for."""
-    seat, group = waiting.seats[site], GroupId(waiting.draft.group)
+    waiting = core.book(Reservations).groups[group.group]
+    seat = waiting.seats[site]
     whole = sum(one.weight for one in waiting.seats.values())
     share = int(WHOLE * len(left) * seat.weight / whole)
     peer = core.view.peers.get(site)
     rtt_s = peer.rtt_s or 0.0 if peer is not None else 0.0
     most = horizon.most_open(seat.lanes, seat.each_s, seat.stage_s, rtt_s, horizon.chunk(share, WHOLE))
-    return max(0, most - core.parties.open_at(group, site))
+    return max(0, most - core.parties.open_at(group.group, site))
 
 
 def answered(core: Context, group: Group, sender: SiteId) -> None:
