@@ -18,6 +18,7 @@ from diana.engine.journal import effects as fx
 from diana.engine.journal import events as ev
 from diana.engine.journal.state import SiteState
 from diana.engine.messages import messages as ms
+from diana.engine.messages.binding import Reserve, TurnCall
 from diana.engine.messages.migration import Surplus, SurplusGroup
 from diana.model.facts import MOST_ATTEMPTS, Facts, Outcome
 from diana.model.ids import GroupId, SiteId, SubgroupId, group_of
@@ -113,6 +114,8 @@ class Tongue:
         self.quotes: list[int] = [0]
         self._hints: dict[type, dict[str, typing.Any]] = {}
         self._offers = 0
+        self._seq = 0
+        """Of reservations and calls: each is newer than the last."""
         self._sane = 0.9
 
     def message(self) -> ms.Message:
@@ -122,6 +125,8 @@ class Tongue:
         kind = rng.choice(KINDS)
         if kind is ms.Prepare and rng.random() < 0.5:
             return self._offer()
+        if kind in (Reserve, TurnCall) and rng.random() < 0.7:
+            return self._reserve() if kind is Reserve else self._call()
         if kind is Surplus and self.known and rng.random() < 0.5:
             return self._surplus(rng.choice(self.known))
         known = self.known
@@ -157,6 +162,33 @@ class Tongue:
             ("subgroup", "epoch", "indices", "spec", "submitted_s", "max_parallel", "attempt_base", "memory_bytes")
         )
         return msgspec.structs.replace(good, **{name: self._value(ms.Prepare, name, None)})
+
+    def _reserve(self) -> Reserve:
+        """Of a group of gamma's, well formed and true in nothing."""
+        rng = self.rng
+        self._seq += 1
+        jobs = rng.choice((0, 1, 1, 8, 10**12))
+        return Reserve(
+            group=GroupId(f"gamma-{rng.randrange(1, 40)}"),
+            seq=self._seq,
+            jobs=jobs,
+            share=jobs * rng.choice((0, 1, 1000)),
+            called=rng.choice((0, 1 << 31, (1 << 32) + rng.randrange(40), 1 << 60)),
+            processors=rng.choice((1, 1, 2, 4, 9)),
+            submitted_s=rng.choice((-1e9, 0.0, 1000.0, 1e9)),
+            stage_s=rng.choice((0.0, 0.0, 1e9)),
+            memory_bytes=rng.choice((0, 0, 2**62)),
+            owner=rng.choice(("alice@vo", "eve@vo", f"eve{rng.randrange(9)}@vo")),
+            work_s=rng.choice((0.0, 1.0, 50.0, 1e9)),
+            software=tuple(rng.choice(NAMES) for _ in range(rng.randrange(2))),
+        )
+
+    def _call(self) -> TurnCall:
+        """For what waits at gamma, mostly."""
+        rng = self.rng
+        group = group_of(rng.choice(self.known).part) if self.known else GroupId("alpha-1")
+        self._seq += 1
+        return TurnCall(group=group, call=self._seq, jobs=rng.choice((1, 2, 10**12)), stopped=rng.choice(("", "", "x")))
 
     def _with_needs(self, wanted: GroupSpec) -> GroupSpec:
         rng, sane = self.rng, self.rng.random() < self._sane

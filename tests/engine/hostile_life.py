@@ -14,17 +14,20 @@ import msgspec
 
 from diana.engine.data.stage_book import StageBook
 from diana.engine.dispatch import quote_answer
+from diana.engine.dispatch.turns import Turns
 from diana.engine.engine import Engine
 from diana.engine.journal import effects as fx
 from diana.engine.journal import events as ev
 from diana.engine.journal import records as r
 from diana.engine.membership.table import MembershipTable
 from diana.engine.messages import messages as ms
+from diana.engine.messages.binding import TurnCall
 from diana.engine.messages.leases import Renew, Renewed
 from diana.engine.messages.migration import RoomGrant, RoomRequest, Surplus
 from diana.engine.messages.recovery import Holdings, Met
 from diana.engine.migration.table import MigrationBook
 from diana.engine.placement.draft import Drafts
+from diana.engine.placement.reservations import Reservations
 from diana.engine.site.surroundings import Journal
 from diana.model.ids import GroupId, SiteId, SubgroupId, group_id, group_of, origin_of
 from diana.model.indexset import IndexSet
@@ -45,7 +48,7 @@ MOST_HELD = 400
 
 
 class HostileLife(Grid):
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, binding: str) -> None:
         self.rng = random.Random(seed)
         self.tongue = Tongue(self.rng)
         self.tally: Counter[str] = Counter()
@@ -54,7 +57,9 @@ class HostileLife(Grid):
         """To the liar, the latest last."""
         self.asked = 10_000
         self.submitted = 0
-        super().__init__({"max_queued_jobs": 300, "offer_wait_s": 4.0, "licences": {"matlab": 2}}, alpha=3, beta=4)
+        self.binding = binding
+        settings = {"binding": binding, "max_queued_jobs": 300, "offer_wait_s": 4.0, "licences": {"matlab": 2}}
+        super().__init__(settings, alpha=3, beta=4)
         for site in self.sites.values():
             site.handle(ev.AddDataset(request=9, principal=OPERATOR, dataset=dataset("d", "f")))
             self.meet_liar(site)
@@ -136,7 +141,8 @@ class HostileLife(Grid):
         self.submitted += 1
         jobs = rng.randrange(1, 9)
         # One of four may end up with the liar, who then may say what it likes of it.
-        at = rng.choice((("alpha",), ("beta",), ("alpha", "beta"), ("gamma",)))
+        late = self.binding == "late"
+        at = rng.choice((("alpha",), ("beta",), ("alpha", "beta"), ("beta", "gamma") if late else ("gamma",)))
         wanted = spec(jobs, work_s=rng.choice((1.0, 50.0)), sites=at, on_crash=rng.choice(("hold", "rerun")))
         if rng.random() < 0.2:
             licensed = msgspec.structs.replace(wanted.resources, licences=(("matlab", 1),))
@@ -207,7 +213,7 @@ class HostileLife(Grid):
         before = site.engine.snapshot() if look else b""
         nonsense = site.engine.counters.get("nonsense", 0)
         effects = site.engine.handle(ev.Received(sender, message), self.now)
-        self._judge(sender, message, effects, concerned)
+        self._judge(sender, message, effects, concerned | self._whose_turn_came(site, effects))
         if look and not records_of(effects):
             assert site.engine.snapshot() == before, f"{sender} changed {site.name} without a record: {message}"
         kind = "refused" if site.engine.counters.get("nonsense", 0) > nonsense else "heard"
@@ -225,6 +231,9 @@ class HostileLife(Grid):
             # A submission has no name yet.
             asked = draft is not None and sender in draft.waiting
             return {(draft and draft.group) or group_id(site.name, core.state.next_group)} if asked else set()
+        if isinstance(message, TurnCall):
+            # Whoever waits at a site may be called by it; nothing else is said by a call.
+            return {message.group} if sender in core.book(Reservations).told.get(message.group, {}) else set()
         if isinstance(message, OF_ALL):
             shared = {group.group for group, _ in core.parties.handed_to(sender)}
             shared |= {group_of(part) for part, _ in core.parties.taken_from(sender)}
@@ -241,6 +250,12 @@ class HostileLife(Grid):
         past = group.past.get(part) if group else None
         party = (found and found.site == sender) or (past and past.site == sender)
         return {name} if party else set()
+
+    def _whose_turn_came(self, site: Site, effects: list[fx.Effect]) -> set[GroupId]:
+        """The site's own groups that it calls as room comes: that is said by nobody."""
+        placed = [one for one in records_of(effects) if isinstance(one, r.GroupPlaced)]
+        late = [one for one in placed if one.decision.reason.startswith(f"their turn came at {site.name}")]
+        return {GroupId(one.group) for one in late}
 
     def _judge(self, sender: SiteId, message: Any, effects: list[fx.Effect], concerned: set[GroupId]) -> None:
         said = f"{sender} said {str(message)[:400]}"
@@ -304,7 +319,8 @@ class HostileLife(Grid):
 
     def _bounded(self, engine: Engine) -> None:
         core = engine.core
-        for holder in (core, core.book(MembershipTable), core.view, core.timers, core.book(StageBook), core.queues):
+        books = (core.book(MembershipTable), core.book(StageBook), core.book(Turns), core.book(Reservations))
+        for holder in (core, core.view, core.timers, core.queues, *books):
             held = vars(holder) if hasattr(holder, "__dict__") else {n: getattr(holder, n) for n in holder.__slots__}
             for name, value in held.items():
                 if isinstance(value, (dict, set, list)):
@@ -317,9 +333,9 @@ class HostileLife(Grid):
         assert again.snapshot() == site.engine.snapshot(), f"{site.name}: its records give another state"
 
 
-def live(seed: int, words: int) -> Counter[str]:
+def live(seed: int, words: int, binding: str = "early") -> Counter[str]:
     """One life under so many lies; what became of them."""
-    life = HostileLife(seed)
+    life = HostileLife(seed, binding)
     try:
         for _ in range(words):
             if life.rng.random() < 0.2:

@@ -33,13 +33,13 @@ from diana.policy.trust.authorise import Action, authorise
 ANSWER_S = 5.0
 """Seconds until a call that was not answered is no longer counted."""
 LAND_S = 10.0
-"""Seconds for which jobs that were called and are not committed yet are counted as coming."""
+"""Seconds for which jobs that were called are counted as coming, and as many more once they are offered."""
 MOST_UNANSWERED = 3
 """Calls in a row without an answer, after which the reservation is dropped."""
 MOST_VAIN = 3
-"""Calls that an origin left open though it kept its reservation, after which no room is kept for what it is called for,
-and it is called once in `LAND_S`: others are not held up by one that lies or is broken. It is over once the origin
-offered `ANSWERED` of what it was called for. Also the calls of one group that may be on their way at a time."""
+"""Calls, or offers, that an origin left open, after which no room is kept for what it is called for and offers, and it
+is called once in `LAND_S`: others are not held up by one that lies or is broken. It is over once the origin committed
+`ANSWERED` of what it was called for. Also the calls of one group that may be on their way at a time."""
 ANSWERED = 1 / 2
 MOST_OF_ONE = 10_000
 MOST_BYTES_OF_ONE = 32 << 20
@@ -101,10 +101,10 @@ class OriginsAnswers:
     """What an origin made of the calls since it last answered well."""
 
     def __init__(self) -> None:
-        self.called = self.offered = 0
+        self.called = self.committed = 0
         """Processors of the jobs."""
         self.vain = 0
-        """Calls that it left open, though it still reserved."""
+        """Calls that it left open, though it still reserved, and offers that it did not commit in time."""
         self.called_s = -inf
         """When it was called last."""
 
@@ -130,7 +130,7 @@ class Turns:
         self.coming: dict[GroupId, list[ComingJobs]] = {}
         """Group -> jobs that were called and not offered yet."""
         self.arriving: dict[CustodyKey, ComingJobs] = {}
-        """Work that was offered here and is not committed."""
+        """Work that was offered here and is not committed; `until_s` is -inf once it was long in coming."""
         self.taken: dict[GroupId, dict[CustodyKey, None]] = {}
         """Group -> work of it that was offered here since the boot; what is over goes now and then."""
         self.taken_most = 64
@@ -143,7 +143,7 @@ class Turns:
         """Groups whose entry in the queues is renewed when the event at hand is through: until then others may look at
         the order as it was settled."""
         self.answers: dict[SiteId, OriginsAnswers] = {}
-        """Of the origins that have not offered what they were called for."""
+        """Of the origins that have not committed what they were called for."""
         self.calls = 0
         self.changes = 0
         """Version counter: rises when a reservation comes, changes or goes."""
@@ -538,11 +538,8 @@ def offered(core: Context, custody: Custody) -> None:
         return
     book, group = core.book(Turns), group_of(custody.subgroup)
     processors = len(custody.indices) * custody.spec.resources.processors
-    if (answers := book.answers.get(custody.origin)) is not None:
-        answers.offered += processors
-        if answers.offered >= ANSWERED * answers.called:
-            del book.answers[custody.origin]
-    book.arriving[custody.key] = ComingJobs(inf, processors, processors * core.run_book.expected_s(custody))
+    until_s = -inf if _in_vain(book, custody.origin) else core.now + LAND_S
+    book.arriving[custody.key] = ComingJobs(until_s, processors, processors * core.run_book.expected_s(custody))
     book.taken.setdefault(group, {})[custody.key] = None
     if len(book.taken) > book.taken_most:
         for name in list(book.taken):
@@ -559,11 +556,25 @@ def offered(core: Context, custody: Custody) -> None:
         book.coming.pop(group, None)
 
 
+def landed(core: Context, custody: Custody) -> None:
+    """Count offered work as committed: it stands in the queues now, and speaks for its origin."""
+    book = core.book(Turns)
+    one, answers = book.arriving.pop(custody.key, None), book.answers.get(custody.origin)
+    if one is not None and answers is not None:
+        answers.committed += one.processors
+        if answers.committed >= ANSWERED * answers.called:
+            del book.answers[custody.origin]
+
+
 def _coming(core: Context) -> tuple[int, float]:
     """(processors, processor-seconds) of jobs that were called or offered and are not committed yet."""
-    book, custodies = core.book(Turns), core.state.custodies
-    for key in [key for key in book.arriving if key not in custodies or custodies[key].runnable]:
-        del book.arriving[key]
+    book = core.book(Turns)
+    for key, one in list(book.arriving.items()):
+        if (custody := core.state.custodies.get(key)) is None:
+            del book.arriving[key]
+        elif -inf < one.until_s <= core.now:
+            book.arriving[key] = one._replace(until_s=-inf)
+            book.answers.setdefault(custody.origin, OriginsAnswers()).vain += 1
     for group in list(book.coming):
         reserved = book.reserved.get(group)
         if reserved is not None and any(one.until_s <= core.now for one in book.coming[group]):
@@ -571,7 +582,8 @@ def _coming(core: Context) -> tuple[int, float]:
         book.coming[group] = [one for one in book.coming[group] if one.until_s > core.now]
         if not book.coming[group]:
             del book.coming[group]
-    every = [*book.arriving.values(), *(one for some in book.coming.values() for one in some)]
+    offered = (one for one in book.arriving.values() if one.until_s > core.now)
+    every = [*offered, *(one for some in book.coming.values() for one in some)]
     return sum(one.processors for one in every), sum(one.work_s for one in every)
 
 

@@ -297,6 +297,7 @@ def _commit(core: Context, sender: SiteId, message: Commit, custody: Custody | N
     if not custody.runnable:
         core.persist(CustodyRunnable(subgroup=message.subgroup, epoch=message.epoch))
         promised_capacity.landed(core, message.subgroup, message.epoch)
+        turns.landed(core, custody)
         core.settle(CustodyTimer("prepared", *custody.key))
         core.moved.add(custody.key)
         inputs.begin(core, custody)

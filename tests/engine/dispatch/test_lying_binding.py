@@ -6,8 +6,9 @@ from __future__ import annotations
 import pytest
 
 from diana.engine.dispatch import turns
-from diana.engine.dispatch.turns import BACKDATED_S, MISSES, TURN_ORIGINS, Turns
+from diana.engine.dispatch.turns import BACKDATED_S, LAND_S, MISSES, MOST_VAIN, TURN_ORIGINS, Turns
 from diana.engine.journal import events as ev
+from diana.engine.messages import messages as ms
 from diana.engine.messages.binding import Reserve, TurnCall
 from diana.engine.placement.pull_back import MOST_LOOKS, UNBEGUN_S
 from diana.engine.queue.entries import QueueEntry
@@ -177,6 +178,25 @@ def test_an_origin_that_offers_a_job_now_and_then_keeps_no_room_for_the_rest_of_
         beta.end()
         made.settle()
     assert made["alpha"].group(NAME).state == "done" and number
+
+
+def test_work_that_is_offered_and_never_committed_keeps_no_processor_idle() -> None:
+    """Gamma goes on offering, and says no more of what it offered."""
+    made = honest()
+    made.fate = lambda _, __, post: "lose" if isinstance(post[2], ms.Commit) and post[0] == "gamma" else "deliver"
+    for number in range(4 * MOST_VAIN):
+        made["gamma"].submit(spec(2, work_s=LONG_S, sites=("beta",), bind="early"), 2, 50 + number)
+        if number == 2 * MOST_VAIN:
+            made["alpha"].submit(spec(4, work_s=LONG_S), 4)
+        made.pass_time(LAND_S / 2)
+    assert {run.subgroup for run in made["beta"].running} == {"alpha-1/0"} and len(made["beta"].running) == 2
+    made.fate = None
+    for _ in range(20):
+        run_out(made, "beta", 2)
+    assert made.all_final()
+    core = made["beta"].engine.core
+    turns._coming(core)
+    assert not core.book(Turns).answers, "what it committed at last speaks for it"
 
 
 # --- calls -----------------------------------------------------------------------------------------------------

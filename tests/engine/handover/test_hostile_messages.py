@@ -32,16 +32,17 @@ AMOUNTS = ((0, 1), (0, 0), (-1, 1), (2**30, -1), (2**50, 2**53 - 1))
 """(bytes of memory, jobs)."""
 
 
-def said(first: int, words: int) -> Counter[str]:
+def said(first: int, words: int, binding: str = "early") -> Counter[str]:
     tally: Counter[str] = Counter()
     for seed in range(first, first + words // WORDS):
-        tally += live(seed, WORDS)
+        tally += live(seed, WORDS, binding)
     print(*(f"{count:>8,} {what}" for what, count in sorted(tally.items())), sep="\n")
     return tally
 
 
-def test_a_site_that_lies_stops_starts_and_changes_nothing_that_is_not_its_own() -> None:
-    tally = said(first_seed(63_000), 3 * WORDS)
+@pytest.mark.parametrize("binding", ["early", "late"])
+def test_a_site_that_lies_stops_starts_and_changes_nothing_that_is_not_its_own(binding: str) -> None:
+    tally = said(first_seed(63_000), 3 * WORDS, binding)
     assert tally["refused by the codec"] > 0
 
 
