@@ -3,6 +3,10 @@ links and other sites."""
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
+
+import msgspec
+
 from diana.engine.journal.events import Ask
 from diana.errors import UsageError
 from diana.model.ids import SiteId, site_id
@@ -10,6 +14,7 @@ from diana.model.trust.principal import Principal
 from diana.model.views.link import LinkMap
 from diana.model.views.peers import Peers
 from diana.node.api.desk import Desk
+from diana.node.api.pages import first_page, pages
 from diana.node.metrics.exposing import Metrics
 from diana.node.ways_in.door import Insight, Views
 from diana.wire.client import messages as wire
@@ -34,7 +39,18 @@ def _site(text: str) -> SiteId | None:
 
 
 async def peers(desk: Desk, caller: Principal, request: wire.Empty) -> PeersResponse:
-    return _insight(desk).describe(await desk.ask(Peers, caller, "peers"))
+    found = _insight(desk).describe(await desk.ask(Peers, caller, "peers"))
+    bare = msgspec.structs.replace(found, peers=())
+    rows, more = first_page(found.peers, bare)
+    rows = rows if more else tuple(sorted(rows, key=lambda row: row.site))
+    return msgspec.structs.replace(bare, peers=rows, more=more)
+
+
+async def all_peers(desk: Desk, caller: Principal, request: wire.Empty) -> AsyncGenerator[PeersResponse, None]:
+    found = _insight(desk).describe(await desk.ask(Peers, caller, "peers"))
+    bare = msgspec.structs.replace(found, peers=())
+    for page in pages(found.peers, bare):
+        yield msgspec.structs.replace(bare, peers=page)
 
 
 async def doctor(desk: Desk, caller: Principal, request: wire.Empty) -> DoctorResponse:
