@@ -307,6 +307,9 @@ def my_uid() -> int:
 __all__ = ["ALICE", "BOB", "HOME", "ROOT", "Book", "InThread", "JobError", "Nodelike", "OutputFile", "facts", "view"]
 
 
+LONG_NAME = "sky-" + "s" * 296
+
+
 def crowd(book: Book, *, sites: int, named: int) -> None:
     """Fill the book with so many honest sites beside home, of which the first `named` tell as many names as they may;
     sites that were met, with names late in the order, stand before the others, as the engine has them."""
@@ -320,7 +323,7 @@ def crowd(book: Book, *, sites: int, named: int) -> None:
                  datasets=told if at < named else (), note="maintenance from Monday on", machines=40)
         )  # fmt: skip
         book.elsewhere += [
-            Dataset(name=one, site=name, files=-1, size_bytes=-1) for one in (told if at < named else ("sky",))
+            Dataset(name=one, site=name, files=-1, size_bytes=-1) for one in (told if at < named else (LONG_NAME,))
         ]
         book.peers.append(
             PeerStanding(site=SiteId(name), state="alive", note="", age_s=1.0, summary_age_s=1.0, via=(),
