@@ -55,8 +55,8 @@ async def show(desk: Desk, caller: Principal, request: wire.DatasetRequest) -> A
     others = [d for d in everywhere.datasets if d.name == name and d.site != desk.about.site and not version]
     if not rows and not others:
         raise await _unknown(desk, request.name, [d.name for d in everywhere.datasets])
-    for page in pages([*_of_this_site(desk, rows), *others]):
-        yield wire.DatasetChunk(datasets=page)
+    for part in pages([*_of_this_site(desk, rows), *others]):
+        yield wire.DatasetChunk(datasets=part)
     if request.files:
         if not rows:
             raise UsageError(f"dataset {request.name}: its files are known at site {others[0].site} only; ask there")
