@@ -18,9 +18,9 @@ from diana.model.trust.principal import Principal
 from diana.model.views import views
 from diana.model.views.datasets import Dataset
 from diana.node.api.desk import Desk
-from diana.node.api.pages import first_page, pages
 from diana.wire.client import datasets as wire
 from diana.wire.client.messages import Empty
+from diana.wire.pages import first_page, pages
 
 _TOLD_EVERY_S = 0.5
 _FILES_PER_CHUNK = 1000

@@ -20,11 +20,11 @@ from diana.node.api import ended
 from diana.node.api.convert import to_decision, to_results, to_status
 from diana.node.api.desk import Desk, checked_group, checked_job
 from diana.node.api.live_logs import stand_of, where_is
-from diana.node.api.pages import first_page, pages
 from diana.node.doctor.names import both
 from diana.wire.client import messages as wire
 from diana.wire.client.queues import QueueReadRequest
 from diana.wire.client.sites import SitesResponse
+from diana.wire.pages import first_page, pages
 
 STOP_AFTER_S = 0.05
 """Seconds between the answer to Stop and the stop, so that the answer leaves."""

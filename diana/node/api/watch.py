@@ -14,13 +14,13 @@ from diana.model.trust.principal import Principal
 from diana.model.views.link import LinkMap
 from diana.model.views.peers import Peers
 from diana.node.api.desk import Desk
-from diana.node.api.pages import first_page, pages
 from diana.node.metrics.exposing import Metrics
 from diana.node.ways_in.door import Insight, Views
 from diana.wire.client import messages as wire
 from diana.wire.client.dashboard import ActivityRequest, ActivityResponse, DashboardRequest, DashboardResponse
 from diana.wire.client.links import LinksRequest
 from diana.wire.client.peers import DoctorResponse, MetricsResponse, PeersResponse
+from diana.wire.pages import first_page, pages
 
 
 async def links(desk: Desk, caller: Principal, request: LinksRequest) -> LinkMap:
