@@ -9,6 +9,8 @@ from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterat
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, cast
 
+from msgspec.structs import replace
+
 from diana import __version__
 from diana.client import steps
 from diana.client.results import JobResult, as_asked, by_index, rows
@@ -38,7 +40,7 @@ from diana.wire.client.enrol import InviteRequest, InviteResponse, OpenInvitatio
 from diana.wire.client.history import HistoryChunk, HistoryRequest
 from diana.wire.client.links import LinksRequest
 from diana.wire.client.operators import LedgerResponse, OperateRequest, OperateResponse
-from diana.wire.client.peers import CheckResult, DoctorResponse, MetricsResponse, PeersResponse
+from diana.wire.client.peers import CheckResult, DoctorResponse, MetricsResponse, PeerRow, PeersResponse
 from diana.wire.client.permits import Permit, ToSign
 from diana.wire.client.queues import QueueReadRequest
 
@@ -314,10 +316,24 @@ class AsyncClient:
         return cast("LinkMap", await self._call("Links", LinksRequest(source=source, paths=paths)))
 
     async def sites(self) -> tuple[Site, ...]:
-        return cast("tuple[Site, ...]", (await self._call("Sites", wire.Empty())).sites)
+        found = await self._call("Sites", wire.Empty())
+        rows: tuple[Site, ...] = found.sites
+        if not found.more:
+            return rows
+        every: list[Site] = []
+        async for page in self._wire.stream("AllSites", wire.Empty()):
+            every += page.sites
+        return tuple(sorted(every, key=lambda row: (not row.home, row.site)))
 
     async def datasets(self) -> tuple[Dataset, ...]:
-        return cast("tuple[Dataset, ...]", (await self._call("Datasets", wire.Empty())).datasets)
+        found = await self._call("Datasets", wire.Empty())
+        rows: tuple[Dataset, ...] = found.datasets
+        if not found.more:
+            return rows
+        every: list[Dataset] = []
+        async for page in self._wire.stream("AllDatasets", wire.Empty()):
+            every += page.datasets
+        return tuple(every)
 
     async def add_dataset(
         self,
@@ -410,7 +426,14 @@ class AsyncClient:
 
     async def peers(self) -> PeersResponse:
         """Each known site, how it is linked and what was last heard of it; this site's machines; the node's counts."""
-        return cast("PeersResponse", await self._call("Peers", wire.Empty()))
+        found: PeersResponse = await self._call("Peers", wire.Empty())
+        if not found.more:
+            return found
+        every: list[PeerRow] = []
+        async for page in self._wire.stream("AllPeers", wire.Empty()):
+            every += page.peers
+        rows = tuple(sorted(every, key=lambda row: row.site))
+        return replace(found, peers=rows, more=False)
 
     async def doctor(self) -> tuple[CheckResult, ...]:
         """Faults the running node finds in how it is reached and whom it reaches. Operators only."""

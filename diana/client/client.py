@@ -11,6 +11,8 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, cast
 
+from msgspec.structs import replace
+
 from diana import __version__
 from diana.client import steps
 from diana.client.results import JobResult, as_asked, by_index, rows
@@ -40,7 +42,7 @@ from diana.wire.client.enrol import InviteRequest, InviteResponse, OpenInvitatio
 from diana.wire.client.history import HistoryChunk, HistoryRequest
 from diana.wire.client.links import LinksRequest
 from diana.wire.client.operators import LedgerResponse, OperateRequest, OperateResponse
-from diana.wire.client.peers import CheckResult, DoctorResponse, MetricsResponse, PeersResponse
+from diana.wire.client.peers import CheckResult, DoctorResponse, MetricsResponse, PeerRow, PeersResponse
 from diana.wire.client.permits import Permit, ToSign
 from diana.wire.client.queues import QueueReadRequest
 
@@ -313,10 +315,24 @@ class Client:
         return cast("LinkMap", self._call("Links", LinksRequest(source=source, paths=paths)))
 
     def sites(self) -> tuple[Site, ...]:
-        return cast("tuple[Site, ...]", self._call("Sites", wire.Empty()).sites)
+        found = self._call("Sites", wire.Empty())
+        rows: tuple[Site, ...] = found.sites
+        if not found.more:
+            return rows
+        every: list[Site] = []
+        for page in self._wire.stream("AllSites", wire.Empty()):
+            every += page.sites
+        return tuple(sorted(every, key=lambda row: (not row.home, row.site)))
 
     def datasets(self) -> tuple[Dataset, ...]:
-        return cast("tuple[Dataset, ...]", self._call("Datasets", wire.Empty()).datasets)
+        found = self._call("Datasets", wire.Empty())
+        rows: tuple[Dataset, ...] = found.datasets
+        if not found.more:
+            return rows
+        every: list[Dataset] = []
+        for page in self._wire.stream("AllDatasets", wire.Empty()):
+            every += page.datasets
+        return tuple(every)
 
     def add_dataset(
         self,
@@ -407,7 +423,14 @@ class Client:
 
     def peers(self) -> PeersResponse:
         """Each known site, how it is linked and what was last heard of it; this site's machines; the node's counts."""
-        return cast("PeersResponse", self._call("Peers", wire.Empty()))
+        found: PeersResponse = self._call("Peers", wire.Empty())
+        if not found.more:
+            return found
+        every: list[PeerRow] = []
+        for page in self._wire.stream("AllPeers", wire.Empty()):
+            every += page.peers
+        rows = tuple(sorted(every, key=lambda row: row.site))
+        return replace(found, peers=rows, more=False)
 
     def doctor(self) -> tuple[CheckResult, ...]:
         """Faults the running node finds in how it is reached and whom it reaches. Operators only."""

@@ -48,6 +48,8 @@ def _check_prepare(prepare: Prepare) -> None:
 def _check_gossip(gossip: Gossip) -> None:
     if len(gossip.ages_s) != len(gossip.entries):
         raise BadMessage(f"Gossip.ages_s: {len(gossip.ages_s)} ages for {len(gossip.entries)} entries")
+    if len(gossip.heard_from) not in (0, len(gossip.entries)):
+        raise BadMessage(f"Gossip.heard_from: {len(gossip.heard_from)} ways for {len(gossip.entries)} entries")
 
 
 mapping.CHECKS.update(Facts=_check_facts, Prepare=_check_prepare, Gossip=_check_gossip)

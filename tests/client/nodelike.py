@@ -32,15 +32,18 @@ from diana.model.ids import GroupId, SiteId, SubgroupId, subgroup_id
 from diana.model.layout import DataDir
 from diana.model.trust.principal import Principal, Role
 from diana.model.views import views
+from diana.model.views.datasets import Dataset
 from diana.model.views.ledger import LedgerView
 from diana.model.views.link import LinkMap
-from diana.model.views.peers import Peers
+from diana.model.views.peers import Peers, PeerStanding
+from diana.model.views.site import Site
 from diana.node.api.service import Api
 from diana.node.ways_in.control import ControlServer
 from diana.node.ways_in.control_calls import Limits
 from diana.node.ways_in.door import About, ReplyBody
 from diana.node.ways_in.users import LocalUsers
 from diana.ports import Batch
+from diana.wire.client.peers import CheckResult, PeerRow, PeersResponse
 
 HOME = SiteId("alpha")
 ALICE = Principal(Role.USER, "alice@lab")
@@ -86,6 +89,10 @@ class Book:
         self.keys: dict[tuple[str, str], str] = {}
         self.submitted: list[SubmitGroup] = []
         self.datasets: list[AddDataset] = []
+        self.sites: list[Site] = []
+        self.elsewhere: list[Dataset] = []
+        """Datasets of other sites."""
+        self.peers: list[PeerStanding] = []
         self.cancelled: list[CancelJobs] = []
         self.controlled: list[HoldJobs | ReleaseJobs | RetryJobs] = []
         self.full = False
@@ -141,13 +148,13 @@ class Book:
                     site=HOME, db_uuid="u", generation=3, groups=len(self.groups), queued_jobs=0, running_jobs=0
                 )
             case Ask(what="sites"):
-                return views.Sites(())
+                return views.Sites(tuple(views.SiteView(shown=row) for row in self.sites))
             case Ask(what="datasets"):
-                return views.Datasets(())
+                return views.Datasets(tuple(self.elsewhere))
             case Ask(what="links"):
                 return LinkMap(site=HOME)
             case Ask(what="peers"):
-                return Peers((), ())
+                return Peers(tuple(self.peers), ())
             case Ask(what="ledger"):
                 return LedgerView()
             case Ask(what="queue"):
@@ -198,6 +205,20 @@ class Book:
         self.store.commit(Batch(at_s=1.0, records=(b"r",), facts=((key, chunk),)))
 
 
+class PlainInsight:
+    """What the engine says, and nothing of links."""
+
+    def describe(self, found: Peers) -> PeersResponse:
+        rows = (PeerRow(site=one.site, state=one.state, address=one.address) for one in found.peers)
+        return PeersResponse(site=HOME, peers=tuple(rows))
+
+    def notes(self) -> dict[str, str]:
+        return {}
+
+    async def examine(self, found: Peers) -> tuple[CheckResult, ...]:
+        return ()
+
+
 class Nodelike:
     """Everything but an engine, on the running loop."""
 
@@ -210,7 +231,14 @@ class Nodelike:
         self.book = Book(self.data)
         self.stager = FileStager(self.data, HOME, lambda event: None, lambda site: None, lambda *seen: None)
         about = About(site=HOME, vo="lab", release="9.9", address="127.0.0.1:1")
-        self.api = Api(door=self.book, stager=self.stager, data=self.data, about=about, stop=self.stopped.set)
+        self.api = Api(
+            door=self.book,
+            stager=self.stager,
+            data=self.data,
+            about=about,
+            stop=self.stopped.set,
+            insight=PlainInsight(),
+        )
         self.users = LocalUsers("lab", operators=("ops@lab",))
         if caller is not None:
             self.users.of_uid = caller  # type: ignore[method-assign]
@@ -277,3 +305,29 @@ def my_uid() -> int:
 
 
 __all__ = ["ALICE", "BOB", "HOME", "ROOT", "Book", "InThread", "JobError", "Nodelike", "OutputFile", "facts", "view"]
+
+
+LONG_NAME = "sky-" + "s" * 296
+
+
+def crowd(book: Book, *, sites: int, named: int) -> None:
+    """Fill the book with so many honest sites beside home, of which the first `named` tell as many names as they may;
+    sites that were met, with names late in the order, stand before the others, as the engine has them."""
+    names = [*(f"zz-met-{n}" for n in range(3)), *(f"site-{n:05}" for n in range(sites - 3))]
+    told = tuple(f"{n:03}" + "x" * 297 for n in range(256))
+    book.sites = [Site(site=HOME, home=True, state="alive")]
+    for at, name in enumerate(names):
+        book.sites.append(
+            Site(site=name, state="alive", age_s=12.25, slots=640, free_slots=12, speed=1.25, queued_jobs=100_000,
+                 running_jobs=628, work_ahead_s=12345.6, rtt_s=-1.0, bytes_per_s=-1.0, release="0.3.0",
+                 datasets=told if at < named else (), note="maintenance from Monday on", machines=40)
+        )  # fmt: skip
+        book.elsewhere += [
+            Dataset(name=one, site=name, files=-1, size_bytes=-1) for one in (told if at < named else (LONG_NAME,))
+        ]
+        book.peers.append(
+            PeerStanding(site=SiteId(name), state="alive", note="", age_s=1.0, summary_age_s=1.0, via=(),
+                         release="0.3.0", address=f"rootgrid.{name}.example.org:7400" + "x" * 250, rtt_s=-1.0,
+                         held_here=False, held_there=False)
+        )  # fmt: skip
+    book.elsewhere.sort(key=lambda row: (row.name, row.site))

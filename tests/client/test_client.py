@@ -21,7 +21,8 @@ from diana.client.where import SOCKET
 from diana.model.facts import JobError, Outcome, OutputFile
 from diana.model.layout import DataDir
 from diana.node.api.follow import TELL_EVERY_S
-from tests.client.nodelike import ALICE, BOB, InThread, Nodelike, facts, view
+from diana.wire.client import messages as wire
+from tests.client.nodelike import ALICE, BOB, InThread, Nodelike, crowd, facts, view
 from tests.runs import SOAK
 
 JOB = b'[group]\ncommand = ["/bin/true"]\n'
@@ -384,6 +385,33 @@ def test_cancel_takes_a_group_a_job_or_a_set_of_jobs(client: Client, node: InThr
     for wrong in ("alpha", "alpha-1.", "alpha-1.x", "alpha-1.[9-3]", "alpha-1.[", "../x-1", "alpha-1.-3", ""):
         with pytest.raises(errors.UsageError):
             client.cancel(wrong)
+
+
+@pytest.mark.parametrize(("sites", "named"), [(10_000, 0), (20_000, 0), (100, 100)])
+def test_a_vo_is_shown_whole_however_many_sites_it_has_and_however_many_datasets_they_name(
+    client: Client, node: InThread, sites: int, named: int
+) -> None:
+    crowd(node.book, sites=sites, named=named)
+    found = client.sites()
+    assert [row.site for row in found] == ["alpha", *sorted(row.site for row in node.book.sites[1:])]
+    assert sum(len(row.datasets) for row in found) == 256 * named
+    assert list(client.datasets()) == node.book.elsewhere
+    peers = client.peers()
+    assert [row.site for row in peers.peers] == sorted(row.site for row in node.book.peers) and not peers.more
+    name = node.book.elsewhere[-1].name
+    shown = [row for chunk in client.show_dataset(name) for row in chunk.datasets]
+    assert shown == [row for row in node.book.elsewhere if row.name == name]
+
+
+def test_whoever_reads_the_first_part_alone_is_told_of_the_sites_that_were_met(client: Client, node: InThread) -> None:
+    crowd(node.book, sites=20_000, named=0)
+    for method, field in (("Sites", "sites"), ("Peers", "peers")):
+        first = client._call(method, wire.Empty())
+        rows = [row.site for row in getattr(first, field)]
+        assert first.more and 3_000 < len(rows) < 20_000
+        assert {"zz-met-0", "zz-met-1", "zz-met-2"} <= set(rows)
+    parts = list(client._wire.stream("AllSites", wire.Empty()))
+    assert 1 < len(parts) <= 4, "few large parts"
 
 
 def test_a_dataset_is_registered_from_the_nodes_own_paths(client: Client, node: InThread, tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from diana.node.ways_in.client_service import add_client_service
 from diana.wire import peer_codec
 from diana.wire.client.messages import METHODS, Failure
 from diana.wire.tls import load_credentials, server_name
-from tests.client.nodelike import Nodelike, facts, view
+from tests.client.nodelike import Nodelike, crowd, facts, view
 
 JOB = b'[group]\ncommand = ["/bin/true"]\n'
 
@@ -91,6 +91,14 @@ async def test_the_synchronous_client_works_over_tls_too(remote: Remote, tmp_pat
             return group, client.wait(group).state
 
     assert await asyncio.to_thread(work) == ("alpha-1", "cancelled")
+
+
+async def test_a_vo_of_twenty_thousand_sites_is_shown_whole_from_afar(remote: Remote, tmp_path: Path) -> None:
+    crowd(remote.node.book, sites=20_000, named=100)
+    async with remote.client(remote.user("ann", tmp_path / "ann")) as client:
+        assert len(await client.sites()) == 20_001
+        assert len((await client.peers()).peers) == 20_000
+        assert list(await client.datasets()) == remote.node.book.elsewhere
 
 
 async def test_one_user_cannot_touch_anothers_group(remote: Remote, tmp_path: Path) -> None:

@@ -123,6 +123,8 @@ def gossip_with(entries: int) -> st.SearchStrategy[typing.Any]:
     item = struct_of(typing.get_args(hints["entries"])[0])
     fields["entries"] = st.lists(item, min_size=entries, max_size=entries).map(tuple)
     fields["ages_s"] = st.lists(FLOATS, min_size=entries, max_size=entries).map(tuple)
+    ways = st.lists(st.lists(SITES, max_size=4).map(tuple).map(messages.HeardFrom), min_size=entries, max_size=entries)
+    fields["heard_from"] = st.one_of(st.just(()), ways.map(tuple))
     return st.fixed_dictionaries(fields).map(lambda kwargs: messages.Gossip(**kwargs))
 
 

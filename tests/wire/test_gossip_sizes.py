@@ -32,6 +32,11 @@ ROWS = tuple(ms.Rumour(SiteId(f"site-{n}"), 3, 5000 + n, 1, SiteId("cern")) for 
         entry("cern", known=5000, members=1 << 62, complete=True, links=(LINK,) * 16),
         entry("a-long-name-of-a-site", datasets=tuple(f"run-2026-{n:04}" for n in range(256))),
         ms.Gossip(entries=tuple(entry(f"site-{n}") for n in range(30)), ages_s=(1.5,) * 30),
+        ms.Gossip(
+            entries=tuple(entry(f"site-{n}") for n in range(30)),
+            ages_s=(1.5,) * 30,
+            heard_from=(ms.HeardFrom(tuple(SiteId(f"a-long-name-of-a-site-{n}") for n in range(4))),) * 30,
+        ),
         ms.Gossip(rumours=ROWS, digest=ROWS),
         ms.Gossip(asks=tuple(SiteId(f"site-{n}") for n in range(64))),
     ],
@@ -46,6 +51,9 @@ def test_gossip_passes_the_wire_and_what_is_no_gossip_does_not() -> None:
     assert peer_codec.decode_message(peer_codec.encode_message(told)) == told
     bad = ms.Gossip(entries=(entry("cern"),), ages_s=())
     with pytest.raises(BadMessage, match="ages"):
+        peer_codec.decode_message(peer_codec.encode_message(bad))
+    bad = ms.Gossip(entries=(entry("cern"),), ages_s=(1.0,), heard_from=(ms.HeardFrom(),) * 2)
+    with pytest.raises(BadMessage, match="ways"):
         peer_codec.decode_message(peer_codec.encode_message(bad))
     lie = ms.Gossip(rumours=(ms.Rumour(SiteId("../etc"), 1, 1, 1, SiteId("cern")),))
     with pytest.raises(BadMessage):

@@ -12,7 +12,7 @@ from heapq import nsmallest
 from typing import TYPE_CHECKING
 
 from diana.engine.journal.effects import Contact, ForgetContact
-from diana.engine.membership import contacts, ring
+from diana.engine.membership import contacts, hearsay, ring
 from diana.engine.membership.table import MembershipTable
 from diana.engine.migration.table import LongerPause
 from diana.model.ids import SiteId
@@ -33,6 +33,8 @@ UNMET_S = 60.0
 """Seconds for which a site that was never met is dialled."""
 VAIN_FIRST_S, VAIN_MOST_S = 60.0, 3600.0
 """Seconds for which it is left alone then, the first time and at most."""
+VAIN_ALONE_S = 21600.0
+"""The most where one site alone vouches for its address."""
 MOST_FORGOTTEN = 64
 """Sites forgotten at one turn."""
 
@@ -94,7 +96,8 @@ def _give_up(core: Context) -> None:
     for site, since_s in list(members.unmet.items()):
         if core.now - since_s >= UNMET_S:
             del members.unmet[site]
-            members.vain[site] = members.vain.get(site, LongerPause()).again(core.now, VAIN_FIRST_S, VAIN_MOST_S)
+            most_s = VAIN_MOST_S if hearsay.several(core.view.peers[site]) else VAIN_ALONE_S
+            members.vain[site] = members.vain.get(site, LongerPause()).again(core.now, VAIN_FIRST_S, most_s)
             members.replan = True
 
 

@@ -46,6 +46,10 @@ def on_peer_up(core: Context, hello: Hello) -> None:
     same = known is not None and known.here and known.hello is not None and known.hello.boot_nonce == hello.boot_nonce
     if known is None:
         merge.joined(core, site)
+    if known is not None:
+        # It speaks for itself now.
+        members.hearsay.release(known)
+        known.through = known.besides = ()
     peer = core.view.met(hello)
     peer.up, peer.loose_there, peer.last_heard_s = True, False, core.now
     members.linked[site] = None

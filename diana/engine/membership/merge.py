@@ -6,14 +6,15 @@ own stream counts whatever others said, because it answers a version it never sp
 
 from __future__ import annotations
 
+from itertools import repeat
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from diana.engine.membership import active, contacts, ring, suspicion, twins
+from diana.engine.membership import active, contacts, hearsay, ring, suspicion, twins
 from diana.engine.membership.sizes import rumour_bytes, summary_bytes
-from diana.engine.membership.table import MOST_KNOWN, MOST_LEAP, MOST_VALUE, MembershipTable, Served
-from diana.engine.messages.messages import Gossip, Rumour, Summary
+from diana.engine.membership.table import MOST_HEARSAY_NAMES_BYTES, MOST_LEAP, MOST_VALUE, MembershipTable, Served
+from diana.engine.messages.messages import Gossip, HeardFrom, Rumour, Summary
 from diana.engine.site.view import UNHEARD, Version
 from diana.model.ids import SiteId
 from diana.policy.membership import State
@@ -43,14 +44,18 @@ def sane(told: Summary) -> bool:
 
 def on_gossip(core: Context, sender: SiteId, message: Gossip) -> None:
     peers = core.view.peers
-    if sender not in peers or len(message.entries) != len(message.ages_s):
+    untold = len(message.heard_from) not in (0, len(message.entries))
+    if sender not in peers or len(message.entries) != len(message.ages_s) or untold:
         core.warn(f"{sender} sent gossip that makes no sense")
         return
     newer: dict[SiteId, None] = {}
     refuted: dict[SiteId, None] = {}
     wanted: dict[SiteId, None] = {}
     alive = State.ALIVE
-    for entry, age_s in zip(message.entries[:MOST_TOLD], message.ages_s, strict=False):
+    # Most entries come in the same few ways, which are kept once each.
+    ways: dict[HeardFrom, hearsay.Way] = {}
+    heard = message.heard_from or repeat(hearsay.NOWHERE)
+    for entry, age_s, told_from in zip(message.entries[:MOST_TOLD], message.ages_s, heard, strict=False):
         site = entry.site
         peer = peers.get(site)
         if peer is not None and peer.state is alive:
@@ -67,7 +72,11 @@ def on_gossip(core: Context, sender: SiteId, message: Gossip) -> None:
                 twins.heard(core, core.site, core.book(MembershipTable).address, entry.address[:MOST_TEXT])
             if (entry.generation, entry.counter) > (core.book(MembershipTable).incarnation, core.summary_counter):
                 _told_of_self(core, entry.generation, entry.counter)
-        elif not _entry(core, entry, age_s, wanted):
+            continue
+        way = ways.get(told_from)
+        if way is None:
+            way = ways[told_from] = hearsay.way(sender, told_from)
+        if not _entry(core, entry, age_s, way, wanted):
             newer[site] = None
     for rumour in message.rumours[:MOST_TOLD]:
         if _rumour(core, rumour):
@@ -111,7 +120,13 @@ def answer(core: Context, sender: SiteId, refuted: list[SiteId], newer: list[Sit
     if entries or rumours or wanted:
         now = core.now
         ages_s = tuple([max(0.0, now - peers[one.site].last_heard_s) for one in entries])
-        said = Gossip(entries=tuple(entries), ages_s=ages_s, rumours=tuple(rumours), asks=tuple(wanted[:64]))
+        said = Gossip(
+            entries=tuple(entries),
+            ages_s=ages_s,
+            rumours=tuple(rumours),
+            asks=tuple(wanted[:64]),
+            heard_from=hearsay.ways(core, [one.site for one in entries]),
+        )
         core.send(sender, said)
 
 
@@ -153,22 +168,25 @@ def first_hand(core: Context, peer: PeerView, told: Summary) -> bool:
     return True
 
 
-def _entry(core: Context, told: Summary, age: float, wanted: dict[SiteId, None]) -> bool:
+def _entry(core: Context, told: Summary, age: float, way: hearsay.Way, wanted: dict[SiteId, None]) -> bool:
     """Take in another's word about a site. False: something newer is known here."""
     peers, now = core.view.peers, (told.generation, told.counter)
     peer = peers.get(told.site)
+    if hearsay.banned(core, way):
+        core.count("entries_refused")
+        return True
     if peer is None:
         if not ring.admits(core, told.site):
             return True
-        if len(peers) >= MOST_KNOWN or not sane(told) or told.left:
+        if not sane(told) or told.left:
             core.count("entries_refused")
             return True
     else:
         known = peer.version
         if now <= known:
             again = now == known and peer.summary is not None and peer.summary.unnamed and not told.unnamed
-            if again:
-                _keep(core, peer, told, peer.last_heard_s)
+            if again and (fitting := _fitting(core, peer, told, way)) and not fitting.unnamed:
+                _keep(core, peer, fitting, peer.last_heard_s, way)
             return again or (now == known and told.site not in core.book(MembershipTable).standing)
         if not sane(told) or leaps(known, now):
             core.count("entries_refused")
@@ -176,17 +194,35 @@ def _entry(core: Context, told: Summary, age: float, wanted: dict[SiteId, None])
     if told.left and peer is not None:
         suspicion.stand(core, peer, now, State.LEFT, told.site)
         return True
-    learn(core, told, core.now - max(0.0, age))
-    if told.unnamed and core.view.peers[told.site].summary.unnamed:  # type: ignore[union-attr]
+    fitting = _fitting(core, peer, told, way)
+    if fitting is None:
+        core.count("entries_refused")
+        return True
+    learn(core, fitting, core.now - max(0.0, age), way)
+    kept = core.view.peers[told.site]
+    if told.unnamed and kept.summary.unnamed and _room_for_names(core, kept):  # type: ignore[union-attr]
         wanted[told.site] = None
     return True
 
 
-def learn(core: Context, told: Summary, heard_s: float) -> None:
+def _fitting(core: Context, peer: PeerView | None, told: Summary, way: hearsay.Way) -> Summary | None:
+    """Return as much of others' word as is kept; None: nothing. Whoever was met is not counted."""
+    if peer is not None and not hearsay.is_hearsay(core, peer):
+        return told
+    return hearsay.fit(core, peer, _cut(told), way[0])
+
+
+def _room_for_names(core: Context, peer: PeerView) -> bool:
+    """True if it is of use to ask for the names of its datasets."""
+    full = core.book(MembershipTable).hearsay.total.names >= MOST_HEARSAY_NAMES_BYTES // 2
+    return not full or not hearsay.is_hearsay(core, peer)
+
+
+def learn(core: Context, told: Summary, heard_s: float, way: hearsay.Way = ()) -> None:
     """Keep a newer word of a site, by others: it is alive."""
     peer = core.view.peers.get(told.site) or joined(core, told.site)
     suspicion.alive_again(core, peer)
-    _keep(core, peer, told, max(peer.last_heard_s, heard_s))
+    _keep(core, peer, told, max(peer.last_heard_s, heard_s), way)
 
 
 def leaps(known: Version, told: Version) -> bool:
@@ -208,15 +244,19 @@ def joined(core: Context, site: SiteId) -> PeerView:
     return peer
 
 
-def _keep(core: Context, peer: PeerView, told: Summary, heard_s: float) -> None:
-    """Keep the newest word of a site, cut (`_cut`)."""
+def _keep(core: Context, peer: PeerView, told: Summary, heard_s: float, way: hearsay.Way = ()) -> None:
+    """Keep the newest word of a site, cut (`_cut`). `way`: how it came; none: from the site itself."""
     old, members = peer.summary, core.book(MembershipTable)
     if told.unnamed and old is not None and (old.generation, old.named_at) == (told.generation, told.named_at):
         told = replace(told, datasets=old.datasets, unnamed=old.unnamed)
     elif told.unnamed and old is not None:
         told = replace(told, datasets=old.datasets)
     told = _cut(told)
+    members.hearsay.release(peer)
     peer.summary, peer.summary_s, peer.last_heard_s = told, heard_s, heard_s
+    if way and hearsay.is_hearsay(core, peer):
+        hearsay.keep(peer, way, told.address if old is None else old.address)
+        members.hearsay.charge(peer)
     suspicion.renew(core, peer)
     members.fresh.setdefault(peer.site)
     members.lively = members.lively or _tells_more(old, told)

@@ -8,6 +8,7 @@ or that hold work are kept wherever they are. The rule hangs on names alone: tab
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from heapq import nsmallest
 from typing import TYPE_CHECKING, Any
 
@@ -69,10 +70,24 @@ def _apart(core: Context, peer: PeerView) -> int:
     return peer.apart
 
 
+def forget_all(core: Context, sites: Collection[SiteId]) -> None:
+    """Forget these sites, and take them from the order in which the others are told."""
+    if not sites:
+        return
+    members = core.book(MembershipTable)
+    for site in sites:
+        forget(core, site)
+    members.order = [site for site in members.order if site in core.view.peers]
+    members.chosen = [one for one in members.chosen if one[1] in core.view.peers]
+    members.at = members.digest_at = 0
+    members.replan = True
+
+
 def forget(core: Context, site: SiteId) -> None:
     """Forget all that is known of the site, as if it had never been heard of; `MembershipTable.order` is left to the
     caller."""
     members, peer = core.book(MembershipTable), core.view.peers.pop(site)
+    members.hearsay.release(peer)
     if peer.state < State.LOST:
         members.count(site, -1)
     tables: tuple[dict[SiteId, Any], ...] = (

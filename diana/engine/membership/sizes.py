@@ -28,6 +28,20 @@ def _weighed(told: Summary) -> int:
     return size + _LINK * len(told.links)
 
 
+_ROW, _NAME, _TEXT = 1024, 64, 56
+
+
+def kept_bytes(told: Summary) -> int:
+    """Return about how many bytes the entry takes in memory, with its row, without the names of its datasets."""
+    texts = (told.site, told.address, told.release, told.ledger, told.drained, told.notice, told.domain, *told.via)
+    return _ROW + sum(map(len, texts)) + _TEXT * len(told.via)
+
+
+def names_bytes(told: Summary) -> int:
+    """Return about how many bytes the names of its datasets take in memory."""
+    return sum(map(len, told.datasets)) + _NAME * len(told.datasets) if told.datasets else 0
+
+
 def rumour_bytes(told: Rumour) -> int:
     return 14 + len(told.site) + len(told.by)
 
@@ -39,6 +53,7 @@ def message_bytes(message: Message) -> int:
     if isinstance(message, Gossip):
         told = sum(summary_bytes(entry) + 9 for entry in message.entries)
         told += sum(rumour_bytes(one) for one in (*message.rumours, *message.digest))
+        told += sum(2 + sum(len(site) + 2 for site in way.sites) for way in message.heard_from)
         return _FRAME + told + sum(len(site) + 2 for site in message.asks)
     if isinstance(message, Met):
         return _FRAME + _NONCE

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from diana.engine.membership import merge, ring, suspicion
+from diana.engine.membership import hearsay, merge, ring, suspicion
 from diana.engine.membership.sizes import rumour_bytes, summary_bytes
 from diana.engine.membership.table import MembershipTable, Served
 from diana.engine.messages.messages import Gossip, Rumour, Summary
@@ -130,7 +130,12 @@ def hurry(core: Context) -> None:
     spent = left - _news(core, left, len(chosen), entries, rumours)
     members.news_bytes -= spent * len(chosen)
     if entries or rumours:
-        told = Gossip(entries=tuple(entries.values()), ages_s=_ages_s(core, entries), rumours=tuple(rumours))
+        told = Gossip(
+            entries=tuple(entries.values()),
+            ages_s=_ages_s(core, entries),
+            heard_from=hearsay.ways(core, entries),
+            rumours=tuple(rumours),
+        )
         for site in chosen:
             core.send(site, told)
     if members.news:
@@ -182,7 +187,13 @@ def _message(core: Context, left: int, copies: int) -> Gossip | None:
             suspicion.stale(core, peer)
     if not (entries or rumours or digest):
         return None
-    return Gossip(entries=tuple(entries.values()), ages_s=_ages_s(core, entries), rumours=tuple(rumours), digest=digest)
+    return Gossip(
+        entries=tuple(entries.values()),
+        ages_s=_ages_s(core, entries),
+        heard_from=hearsay.ways(core, entries),
+        rumours=tuple(rumours),
+        digest=digest,
+    )
 
 
 def _ages_s(core: Context, entries: dict[SiteId, Summary]) -> tuple[float, ...]:
@@ -251,6 +262,9 @@ def _serve(core: Context, served: Served) -> None:
         if members.order[at] != served.site:
             left -= _add(core, members.order[at], entries)
         at += 1
-    core.send(served.site, Gossip(entries=tuple(entries.values()), ages_s=_ages_s(core, entries)))
+    core.send(
+        served.site,
+        Gossip(entries=tuple(entries.values()), ages_s=_ages_s(core, entries), heard_from=hearsay.ways(core, entries)),
+    )
     if at < len(members.order):
         members.serving.append(Served(served.site, at))

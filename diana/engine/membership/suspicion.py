@@ -25,6 +25,8 @@ DETOUR_S = 60.0
 FIRST_STREAM_S = 5.0
 """Seconds that a first stream may take longer than one that is had again."""
 WARN_EVERY_S = 1.0
+MOST_VOICES = 64
+"""Voices for one suspicion that are remembered: anybody can name as many as it likes."""
 NEWS_TURNS = 0.2
 """Part of a turn between hearing news and telling it, and between two tellings."""
 STALE_TURNS = 60.0
@@ -140,7 +142,7 @@ def stand(core: Context, peer: PeerView, at: Version, state: State, by: SiteId) 
     if held is not None and (held.generation, held.counter, held.state) >= (*at, state):
         suspicion = members.suspicions.get(site)
         same = (held.generation, held.counter, held.state) == (*at, state)
-        if same and suspicion is not None and by not in suspicion.by:
+        if same and suspicion is not None and by not in suspicion.by and len(suspicion.by) < MOST_VOICES:
             suspicion.by.add(by)
             members.standing[site] = Rumour(site, *at, state, by)
             if len(suspicion.by) <= CONFIRMATIONS + 1:

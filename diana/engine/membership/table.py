@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from diana.engine.membership.sizes import kept_bytes, names_bytes
 from diana.engine.messages.messages import Rumour, Summary
 from diana.engine.migration.table import LongerPause
 from diana.model.ids import SiteId
 from diana.model.trust.contact import KnownAt
 from diana.policy.membership import mark, repeats
 
+if TYPE_CHECKING:
+    from diana.engine.site.view import PeerView
+
 MOST_KNOWN = 20_000
 """Sites learned from others; those met count beyond it."""
+MOST_HEARSAY_BYTES = 32 << 20
+"""Memory for words of sites never met: as many sites as `MOST_KNOWN`, each with what an honest one says of itself."""
+MOST_HEARSAY_NAMES_BYTES = 8 << 20
+"""Part of it for names of their datasets; a site is asked for a quote without them as well."""
 MOST_HEARD = 256
 """Sites remembered for one attempt each to reach them."""
 MOST_VALUE = 1 << 40
@@ -40,6 +48,46 @@ class Suspicion:
         self.since_s = since_s
         self.by: set[SiteId] = set()
         """Sites that missed it first-hand."""
+
+
+class HearsayShare:
+    """Bytes of words."""
+
+    __slots__ = ("names", "rest")
+
+    def __init__(self) -> None:
+        self.rest = self.names = 0
+
+    def add(self, rest: int, names: int) -> None:
+        self.rest += rest
+        self.names += names
+
+    def weight(self) -> int:
+        return self.rest + self.names
+
+
+class HearsayBook:
+    """Account of the words kept of sites never met (`PeerView.through`), by the site that told them last."""
+
+    def __init__(self) -> None:
+        self.total = HearsayShare()
+        self.by: dict[SiteId, HearsayShare] = {}
+
+    def charge(self, peer: PeerView) -> None:
+        if peer.through and peer.summary is not None:
+            self._add(peer.through[0], kept_bytes(peer.summary), names_bytes(peer.summary))
+
+    def release(self, peer: PeerView) -> None:
+        """To be called before the word or its way changes."""
+        if peer.through and peer.summary is not None:
+            self._add(peer.through[0], -kept_bytes(peer.summary), -names_bytes(peer.summary))
+
+    def _add(self, teller: SiteId, rest: int, names: int) -> None:
+        share = self.by.setdefault(teller, HearsayShare())
+        for one in (share, self.total):
+            one.add(rest, names)
+        if not share.rest:
+            del self.by[teller]
 
 
 class Served(NamedTuple):
@@ -122,6 +170,7 @@ class MembershipTable:
         self.called: list[SiteId] = []
         """Living sites beyond the table that are called in this round."""
         self.serving: list[Served] = []
+        self.hearsay = HearsayBook()
         self.asked_all_s = float("-inf")
 
     def hear_of(self, site: SiteId, address: str, told: Summary | None) -> None:

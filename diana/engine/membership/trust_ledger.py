@@ -15,6 +15,7 @@ from diana.engine.journal.effects import Refusal, Reply, TrustChanged
 from diana.engine.journal.events import NameSite, SayStatement
 from diana.engine.journal.records import StatementKept
 from diana.engine.journal.state import Step
+from diana.engine.membership import hearsay
 from diana.engine.membership.table import MembershipTable
 from diana.engine.messages.messages import LedgerNews
 from diana.engine.site.context import Context
@@ -166,6 +167,7 @@ def _ban(core: Context) -> None:
         for group, subgroup in core.parties.handed_to(site):
             if subgroup.step is Step.OFFERED and not subgroup.unreachable:
                 origin.take_back(core, group, subgroup, f"{site} is banned: {why_banned(core, site)}")
+    hearsay.clear(core, new)
 
 
 def revoked(core: Context) -> tuple[tuple[str, float, str], ...]:

@@ -135,6 +135,13 @@ class LedgerNews(msgspec.Struct, frozen=True, kw_only=True):
     has: tuple[str, ...] = ()
 
 
+class HeardFrom(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """The way of an entry to the sender, by the sites that passed it on and never met its site."""
+
+    sites: tuple[SiteId, ...] = ()
+    """The latest first; none: the sender has met it, or does not say."""
+
+
 class Gossip(msgspec.Struct, frozen=True, kw_only=True):
     """Part of what the sender knows of others: idempotent, in any order."""
 
@@ -148,6 +155,8 @@ class Gossip(msgspec.Struct, frozen=True, kw_only=True):
     """Sites whose entries are wanted whole."""
     asks_all: bool = False
     """True if the sender is new: it wants everything, a part at a time."""
+    heard_from: tuple[HeardFrom, ...] = ()
+    """Per entry; empty as a whole where none has a way. Who vouches for a site that nobody has met is known by it."""
 
 
 class QuoteRequest(msgspec.Struct, frozen=True, kw_only=True):

@@ -30,6 +30,7 @@ class PeerView:
     __slots__ = (
         "_book",
         "apart",
+        "besides",
         "doubted",
         "held_s",
         "hello",
@@ -41,6 +42,7 @@ class PeerView:
         "state",
         "summary",
         "summary_s",
+        "through",
         "told",
         "up",
         "version",
@@ -77,6 +79,10 @@ class PeerView:
         """Site time at which it last said something, as far as is known; the age of words that came through others is
         taken off."""
         self.told: ToldLinks | None = None
+        self.through: tuple[SiteId, ...] = ()
+        """Way of its summary while it was never met: sites that passed it on, the latest first (`hearsay.py`)."""
+        self.besides: tuple[SiteId, ...] = ()
+        """Another such way to the same address, which has no site of `through` in it; empty: none is known."""
 
     @property
     def link(self) -> MeasuredLink:

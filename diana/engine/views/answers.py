@@ -93,7 +93,7 @@ def _answer(core: Context, event: Ask) -> views.Answer | Refusal | None:
             return _groups(core, event)
         case "sites":
             held = views_guard.Held(core)
-            every = (sites.home(core), *(sites.peer(core, s) for s in sorted(core.view.peers)))
+            every = (sites.home(core), *(sites.peer(core, s) for s in sites.met_first(core)))
             return views.Sites(tuple(_guarded(site, *held.at(SiteId(site.site))) for site in every))
         case "links" | "paths":
             return links.links(core, event)

@@ -14,12 +14,12 @@ from diana.policy import availability as rule
 
 
 def peers(core: Context) -> Peers:
-    """Return all known sites and machines, each in order of its name. Costs by their number: people ask, not
-    machines."""
+    """Return all known sites, those met first, and machines, each in order of its name. Costs by their number:
+    people ask, not machines."""
     lead, figures = availability.verdict(core), availability.figures(core)
     past = core.state.past_ends.error()
     return Peers(
-        tuple(_peer(core, site) for site in sorted(core.view.peers)),
+        tuple(_peer(core, site) for site in sites.met_first(core)),
         tuple(found for name in core.workers.names() if (found := _machine(core, name, figures.get(name))) is not None),
         tuple((site, note) for site in sorted(core.book(MembershipTable).twins) if (note := twins.note(core, site))),
         nonsense=core.counters.get("nonsense", 0),

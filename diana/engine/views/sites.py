@@ -6,7 +6,7 @@ from diana import __version__
 from diana.engine.dispatch import capacity
 from diana.engine.guard import guard
 from diana.engine.handover import machine_events
-from diana.engine.membership import trust_ledger, twins
+from diana.engine.membership import hearsay, trust_ledger, twins
 from diana.engine.messages.messages import Summary
 from diana.engine.site.context import Context
 from diana.engine.site.view import standing
@@ -48,6 +48,13 @@ def _note(core: Context, site: SiteId, told: Summary | None) -> str:
     if told and told.drained:
         return f"drained: {told.drained}"
     return guard.note(core, site) or (told.notice if told else "")
+
+
+def met_first(core: Context) -> list[SiteId]:
+    """Return the other sites, those that were met before those known by others' word alone, each in order of the
+    name: whoever is told a part of them is told of those that are sure to be there."""
+    peers = core.view.peers
+    return sorted(peers, key=lambda site: (hearsay.is_hearsay(core, peers[site]), site))
 
 
 def peer(core: Context, site: SiteId) -> Site:

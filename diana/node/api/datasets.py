@@ -20,6 +20,7 @@ from diana.model.views.datasets import Dataset
 from diana.node.api.desk import Desk
 from diana.wire.client import datasets as wire
 from diana.wire.client.messages import Empty
+from diana.wire.pages import first_page, pages
 
 _TOLD_EVERY_S = 0.5
 _FILES_PER_CHUNK = 1000
@@ -30,11 +31,21 @@ _adding: set[asyncio.Task[RegisteredDataset]] = set()
 
 
 async def listed(desk: Desk, caller: Principal, request: Empty) -> wire.DatasetsResponse:
+    rows, more = first_page(await _all(desk, caller))
+    return wire.DatasetsResponse(datasets=rows, more=more)
+
+
+async def all_listed(desk: Desk, caller: Principal, request: Empty) -> AsyncGenerator[wire.DatasetsResponse, None]:
+    for page in pages(await _all(desk, caller)):
+        yield wire.DatasetsResponse(datasets=page)
+
+
+async def _all(desk: Desk, caller: Principal) -> list[Dataset]:
     """This site's from its catalogue, the others' by name."""
     found = await desk.ask(views.Datasets, caller, "datasets")
     here = _of_this_site(desk, await desk.stager.datasets())
     there = [d for d in found.datasets if d.site != desk.about.site]
-    return wire.DatasetsResponse(datasets=tuple(sorted([*here, *there], key=lambda d: (d.name, d.site, d.version))))
+    return sorted([*here, *there], key=lambda d: (d.name, d.site, d.version))
 
 
 async def show(desk: Desk, caller: Principal, request: wire.DatasetRequest) -> AsyncGenerator[wire.DatasetChunk, None]:
@@ -44,7 +55,8 @@ async def show(desk: Desk, caller: Principal, request: wire.DatasetRequest) -> A
     others = [d for d in everywhere.datasets if d.name == name and d.site != desk.about.site and not version]
     if not rows and not others:
         raise await _unknown(desk, request.name, [d.name for d in everywhere.datasets])
-    yield wire.DatasetChunk(datasets=(*_of_this_site(desk, rows), *others))
+    for part in pages([*_of_this_site(desk, rows), *others]):
+        yield wire.DatasetChunk(datasets=part)
     if request.files:
         if not rows:
             raise UsageError(f"dataset {request.name}: its files are known at site {others[0].site} only; ask there")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 import msgspec
@@ -23,6 +24,7 @@ from diana.node.doctor.names import both
 from diana.wire.client import messages as wire
 from diana.wire.client.queues import QueueReadRequest
 from diana.wire.client.sites import SitesResponse
+from diana.wire.pages import first_page, pages
 
 STOP_AFTER_S = 0.05
 """Seconds between the answer to Stop and the stop, so that the answer leaves."""
@@ -164,6 +166,18 @@ async def queue(desk: Desk, caller: Principal, request: QueueReadRequest) -> Que
 
 
 async def sites(desk: Desk, caller: Principal, request: wire.Empty) -> SitesResponse:
+    rows, more = first_page(await _sites(desk, caller))
+    # A part of them is those met first, lest sites that somebody invented take the place of those that are.
+    return SitesResponse(sites=rows if more else tuple(sorted(rows, key=lambda r: (not r.home, r.site))), more=more)
+
+
+async def all_sites(desk: Desk, caller: Principal, request: wire.Empty) -> AsyncGenerator[SitesResponse, None]:
+    for page in pages(await _sites(desk, caller)):
+        yield SitesResponse(sites=page)
+
+
+async def _sites(desk: Desk, caller: Principal) -> list[Site]:
+    """This one, then those that were met, then the others, each in order of the name."""
     found = await desk.ask(views.Sites, caller, "sites")
     began_wall_s = desk.wall_s() - desk.door.now_s()
     rows = [_dated(site, began_wall_s) for site in found.sites]
@@ -171,7 +185,7 @@ async def sites(desk: Desk, caller: Principal, request: wire.Empty) -> SitesResp
     for at, row in enumerate(rows):
         if more := noticed.get(row.site, ""):
             rows[at] = msgspec.structs.replace(row, note=both(row.note, more))
-    return SitesResponse(sites=tuple(rows))
+    return rows
 
 
 def _dated(view: views.SiteView, began_wall_s: float) -> Site:

@@ -74,7 +74,9 @@ ACTIONS: dict[str, Action] = {
     "Queue": Action.READ_QUEUE,
     "Links": Action.READ_SITES,
     "Sites": Action.READ_SITES,
+    "AllSites": Action.READ_SITES,
     "Datasets": Action.READ_DATASETS,
+    "AllDatasets": Action.READ_DATASETS,
     "ShowDataset": Action.READ_DATASETS,
     "AddDataset": Action.ADD_DATASET,
     "VerifyDataset": Action.ADD_DATASET,
@@ -86,6 +88,7 @@ ACTIONS: dict[str, Action] = {
     "Operate": Action.OPERATE,
     "Ledger": Action.READ_SITES,
     "Peers": Action.READ_SITES,
+    "AllPeers": Action.READ_SITES,
     "Doctor": Action.DIAGNOSE,
     "Dashboard": Action.ENTER_PAGES,
     "Activity": Action.READ_SITES,
@@ -141,6 +144,9 @@ _UNARY: dict[str, Unary] = {
 
 _STREAMED: dict[str, Streamed] = {
     "Wait": follow.wait,
+    "AllSites": reads.all_sites,
+    "AllDatasets": datasets.all_listed,
+    "AllPeers": watch.all_peers,
     "Results": follow.results,
     "Logs": logs.logs,
     "Fetch": fetch_follow.fetch_or_follow,

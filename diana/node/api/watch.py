@@ -3,6 +3,10 @@ links and other sites."""
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
+
+import msgspec
+
 from diana.engine.journal.events import Ask
 from diana.errors import UsageError
 from diana.model.ids import SiteId, site_id
@@ -16,6 +20,7 @@ from diana.wire.client import messages as wire
 from diana.wire.client.dashboard import ActivityRequest, ActivityResponse, DashboardRequest, DashboardResponse
 from diana.wire.client.links import LinksRequest
 from diana.wire.client.peers import DoctorResponse, MetricsResponse, PeersResponse
+from diana.wire.pages import first_page, pages
 
 
 async def links(desk: Desk, caller: Principal, request: LinksRequest) -> LinkMap:
@@ -34,7 +39,18 @@ def _site(text: str) -> SiteId | None:
 
 
 async def peers(desk: Desk, caller: Principal, request: wire.Empty) -> PeersResponse:
-    return _insight(desk).describe(await desk.ask(Peers, caller, "peers"))
+    found = _insight(desk).describe(await desk.ask(Peers, caller, "peers"))
+    bare = msgspec.structs.replace(found, peers=())
+    rows, more = first_page(found.peers, bare)
+    rows = rows if more else tuple(sorted(rows, key=lambda row: row.site))
+    return msgspec.structs.replace(bare, peers=rows, more=more)
+
+
+async def all_peers(desk: Desk, caller: Principal, request: wire.Empty) -> AsyncGenerator[PeersResponse, None]:
+    found = _insight(desk).describe(await desk.ask(Peers, caller, "peers"))
+    bare = msgspec.structs.replace(found, peers=())
+    for page in pages(found.peers, bare):
+        yield msgspec.structs.replace(bare, peers=page)
 
 
 async def doctor(desk: Desk, caller: Principal, request: wire.Empty) -> DoctorResponse:

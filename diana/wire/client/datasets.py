@@ -8,6 +8,8 @@ from diana.wire.client.base import Message
 
 class DatasetsResponse(Message, frozen=True):
     datasets: tuple[Dataset, ...] = ()
+    more: bool = False
+    """True if there are more than one answer holds: these are the first."""
 
 
 class DatasetAddRequest(Message, frozen=True):

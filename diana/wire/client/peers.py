@@ -92,6 +92,8 @@ class PeersResponse(Message, frozen=True):
     """Share of the ranges of ends told last that held the true end; 0.8 is meant."""
     ranges: int = 0
     """Number of ranges that this rests on."""
+    more: bool = False
+    """True if there are more sites than one answer holds: these are the first, sites that were met before others."""
 
 
 class CheckResult(Message, frozen=True):

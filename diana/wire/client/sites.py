@@ -8,3 +8,5 @@ from diana.wire.client.base import Message
 
 class SitesResponse(Message, frozen=True):
     sites: tuple[Site, ...] = ()
+    more: bool = False
+    """True if there are more than one answer holds: these are the first, sites that were met before others."""

@@ -966,10 +966,12 @@ class Guarded(_message.Message):
     def __init__(self, group: _Optional[str] = ..., machine: _Optional[str] = ..., stand: _Optional[str] = ..., since_wall_s: _Optional[float] = ..., until_wall_s: _Optional[float] = ..., why: _Optional[str] = ..., lifts: _Optional[str] = ...) -> None: ...
 
 class SitesResponse(_message.Message):
-    __slots__ = ("sites",)
+    __slots__ = ("sites", "more")
     SITES_FIELD_NUMBER: _ClassVar[int]
+    MORE_FIELD_NUMBER: _ClassVar[int]
     sites: _containers.RepeatedCompositeFieldContainer[Site]
-    def __init__(self, sites: _Optional[_Iterable[_Union[Site, _Mapping]]] = ...) -> None: ...
+    more: bool
+    def __init__(self, sites: _Optional[_Iterable[_Union[Site, _Mapping]]] = ..., more: _Optional[bool] = ...) -> None: ...
 
 class Dataset(_message.Message):
     __slots__ = ("name", "site", "files", "size_bytes", "version", "state", "digest")
@@ -990,10 +992,12 @@ class Dataset(_message.Message):
     def __init__(self, name: _Optional[str] = ..., site: _Optional[str] = ..., files: _Optional[int] = ..., size_bytes: _Optional[int] = ..., version: _Optional[int] = ..., state: _Optional[str] = ..., digest: _Optional[str] = ...) -> None: ...
 
 class DatasetsResponse(_message.Message):
-    __slots__ = ("datasets",)
+    __slots__ = ("datasets", "more")
     DATASETS_FIELD_NUMBER: _ClassVar[int]
+    MORE_FIELD_NUMBER: _ClassVar[int]
     datasets: _containers.RepeatedCompositeFieldContainer[Dataset]
-    def __init__(self, datasets: _Optional[_Iterable[_Union[Dataset, _Mapping]]] = ...) -> None: ...
+    more: bool
+    def __init__(self, datasets: _Optional[_Iterable[_Union[Dataset, _Mapping]]] = ..., more: _Optional[bool] = ...) -> None: ...
 
 class DatasetAddRequest(_message.Message):
     __slots__ = ("name", "paths", "new_version")
@@ -1350,7 +1354,7 @@ class Count(_message.Message):
     def __init__(self, what: _Optional[str] = ..., count: _Optional[int] = ...) -> None: ...
 
 class PeersResponse(_message.Message):
-    __slots__ = ("site", "peers", "machines", "counts", "witness", "relayed_by", "relays_to", "to_lead", "why_to_lead", "to_stand_by", "elects", "forecast_error", "forecasts", "ranges_held", "ranges")
+    __slots__ = ("site", "peers", "machines", "counts", "witness", "relayed_by", "relays_to", "to_lead", "why_to_lead", "to_stand_by", "elects", "forecast_error", "forecasts", "ranges_held", "ranges", "more")
     SITE_FIELD_NUMBER: _ClassVar[int]
     PEERS_FIELD_NUMBER: _ClassVar[int]
     MACHINES_FIELD_NUMBER: _ClassVar[int]
@@ -1366,6 +1370,7 @@ class PeersResponse(_message.Message):
     FORECASTS_FIELD_NUMBER: _ClassVar[int]
     RANGES_HELD_FIELD_NUMBER: _ClassVar[int]
     RANGES_FIELD_NUMBER: _ClassVar[int]
+    MORE_FIELD_NUMBER: _ClassVar[int]
     site: str
     peers: _containers.RepeatedCompositeFieldContainer[PeerRow]
     machines: _containers.RepeatedCompositeFieldContainer[MachineRow]
@@ -1381,7 +1386,8 @@ class PeersResponse(_message.Message):
     forecasts: int
     ranges_held: float
     ranges: int
-    def __init__(self, site: _Optional[str] = ..., peers: _Optional[_Iterable[_Union[PeerRow, _Mapping]]] = ..., machines: _Optional[_Iterable[_Union[MachineRow, _Mapping]]] = ..., counts: _Optional[_Iterable[_Union[Count, _Mapping]]] = ..., witness: _Optional[str] = ..., relayed_by: _Optional[_Iterable[str]] = ..., relays_to: _Optional[_Iterable[str]] = ..., to_lead: _Optional[str] = ..., why_to_lead: _Optional[str] = ..., to_stand_by: _Optional[str] = ..., elects: _Optional[bool] = ..., forecast_error: _Optional[float] = ..., forecasts: _Optional[int] = ..., ranges_held: _Optional[float] = ..., ranges: _Optional[int] = ...) -> None: ...
+    more: bool
+    def __init__(self, site: _Optional[str] = ..., peers: _Optional[_Iterable[_Union[PeerRow, _Mapping]]] = ..., machines: _Optional[_Iterable[_Union[MachineRow, _Mapping]]] = ..., counts: _Optional[_Iterable[_Union[Count, _Mapping]]] = ..., witness: _Optional[str] = ..., relayed_by: _Optional[_Iterable[str]] = ..., relays_to: _Optional[_Iterable[str]] = ..., to_lead: _Optional[str] = ..., why_to_lead: _Optional[str] = ..., to_stand_by: _Optional[str] = ..., elects: _Optional[bool] = ..., forecast_error: _Optional[float] = ..., forecasts: _Optional[int] = ..., ranges_held: _Optional[float] = ..., ranges: _Optional[int] = ..., more: _Optional[bool] = ...) -> None: ...
 
 class DashboardRequest(_message.Message):
     __slots__ = ("scope", "for_s")

@@ -242,20 +242,28 @@ class LedgerNews(_message.Message):
     def __init__(self, statements: _Optional[_Iterable[_Union[Signed, _Mapping]]] = ..., asks: _Optional[_Iterable[str]] = ..., told: _Optional[bool] = ..., has: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Gossip(_message.Message):
-    __slots__ = ("entries", "ages_s", "rumours", "digest", "asks", "asks_all")
+    __slots__ = ("entries", "ages_s", "rumours", "digest", "asks", "asks_all", "heard_from")
     ENTRIES_FIELD_NUMBER: _ClassVar[int]
     AGES_S_FIELD_NUMBER: _ClassVar[int]
     RUMOURS_FIELD_NUMBER: _ClassVar[int]
     DIGEST_FIELD_NUMBER: _ClassVar[int]
     ASKS_FIELD_NUMBER: _ClassVar[int]
     ASKS_ALL_FIELD_NUMBER: _ClassVar[int]
+    HEARD_FROM_FIELD_NUMBER: _ClassVar[int]
     entries: _containers.RepeatedCompositeFieldContainer[Summary]
     ages_s: _containers.RepeatedScalarFieldContainer[float]
     rumours: _containers.RepeatedCompositeFieldContainer[Rumour]
     digest: _containers.RepeatedCompositeFieldContainer[Rumour]
     asks: _containers.RepeatedScalarFieldContainer[str]
     asks_all: bool
-    def __init__(self, entries: _Optional[_Iterable[_Union[Summary, _Mapping]]] = ..., ages_s: _Optional[_Iterable[float]] = ..., rumours: _Optional[_Iterable[_Union[Rumour, _Mapping]]] = ..., digest: _Optional[_Iterable[_Union[Rumour, _Mapping]]] = ..., asks: _Optional[_Iterable[str]] = ..., asks_all: _Optional[bool] = ...) -> None: ...
+    heard_from: _containers.RepeatedCompositeFieldContainer[HeardFrom]
+    def __init__(self, entries: _Optional[_Iterable[_Union[Summary, _Mapping]]] = ..., ages_s: _Optional[_Iterable[float]] = ..., rumours: _Optional[_Iterable[_Union[Rumour, _Mapping]]] = ..., digest: _Optional[_Iterable[_Union[Rumour, _Mapping]]] = ..., asks: _Optional[_Iterable[str]] = ..., asks_all: _Optional[bool] = ..., heard_from: _Optional[_Iterable[_Union[HeardFrom, _Mapping]]] = ...) -> None: ...
+
+class HeardFrom(_message.Message):
+    __slots__ = ("sites",)
+    SITES_FIELD_NUMBER: _ClassVar[int]
+    sites: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, sites: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class QuoteRequest(_message.Message):
     __slots__ = ("quote", "processors", "memory_bytes", "jobs", "refs", "gpus", "owner", "template", "work_s", "part", "urls", "raised", "software", "time_limit_s", "behind", "program", "group", "group_work_s", "group_bytes", "scratch_bytes", "coming", "kinds", "begins_before_s")

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from diana.adapters.trust import certificates
-from tests.e2e.grid import Grid, Starts, outcomes, timely, until
-from tests.real.lies import AT_BETA, FORGED, NOW, Liar, Lie, liar, lies
+from tests.e2e.grid import Grid, Site, Starts, outcomes, timely, until
+from tests.real.lies import AT_BETA, FORGED, NOW, SUMMARY, Liar, Lie, liar, lies
 
 pytestmark = pytest.mark.e2e
 
@@ -183,6 +183,56 @@ def test_a_flood_of_one_site_leaves_the_node_small_and_quick(attacked: Attacked,
     timely(max(took), 3.0, "an answer in the flood")
     assert attacked.memory_bytes() < MOST_MEMORY_BYTES
     attacked.unharmed()
+
+
+INVENTED = f"{FORGED}-many-"
+
+
+def invented(site: Site) -> list[str]:
+    """Sites of the crowd that a site knows, by all that shows sites."""
+    with site.client() as client:
+        rows = {one.site for one in client.sites()} | {one.site for one in client.peers().peers}
+        rows |= {one.site for one in client.datasets()}
+    return sorted(name for name in rows if name.startswith(INVENTED))
+
+
+def test_a_crowd_of_invented_sites_is_shown_and_goes_with_the_ban_of_who_invented_it(attacked: Attacked) -> None:
+    site, keys = attacked.keys()
+    names = [f"{n:03}" + "x" * 297 for n in range(256)]
+    with liar(site, keys, attacked.alpha, VO) as mallory:
+        assert mallory.met(), mallory.problem
+        for first in range(0, 60, 20):
+            long = [
+                {
+                    **SUMMARY,
+                    "site": f"{INVENTED}{n:05}",
+                    "counter": 1,
+                    "address": "198.51.100.7:7400",
+                    "datasets": names,
+                }
+                for n in range(first, first + 20)
+            ]
+            told(attacked, Lie("", {"entries": long, "ages_s": [0.0] * 20}), "gossip", mallory)
+        for first in range(60, 3000, 980):
+            short = [{**SUMMARY, "site": f"{INVENTED}{n:05}", "counter": 1} for n in range(first, first + 980)]
+            told(attacked, Lie("", {"entries": short, "ages_s": [0.0] * 980}), "gossip", mallory)
+        assert len(invented(attacked.alpha)) == 3000
+        until(lambda: len(invented(attacked.beta)) > 20, "honest sites pass it on in good faith", 60)
+        for verb in ("sites", "datasets", "peers"):
+            shown = attacked.grid.run(attacked.alpha, verb, "--data", str(attacked.alpha.data))
+            assert shown.returncode == 0 and INVENTED in shown.stdout, shown.stderr
+        attacked.unharmed()
+        said = attacked.grid.run(
+            attacked.alpha, "site", "--data", str(attacked.alpha.data), "ban", site, "--reason", "it invents sites"
+        )
+        assert said.returncode == 0, said.stderr
+        for honest in (attacked.alpha, attacked.beta):
+            until(lambda: not invented(honest), lambda: f"left: {invented(honest)[:5]}", 90)  # noqa: B023
+    for honest, other in ((attacked.alpha, "beta"), (attacked.beta, "alpha")):
+        with honest.client() as client:
+            assert any(one.site == other and one.state == "alive" for one in client.sites())
+    attacked.unharmed()
+    assert not invented(attacked.alpha) + invented(attacked.beta), "and nobody brings them back"
 
 
 def test_after_all_of_it_both_groups_end_once_each(attacked: Attacked) -> None:
