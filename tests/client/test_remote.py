@@ -94,11 +94,16 @@ async def test_the_synchronous_client_works_over_tls_too(remote: Remote, tmp_pat
 
 
 async def test_a_vo_of_twenty_thousand_sites_is_shown_whole_from_afar(remote: Remote, tmp_path: Path) -> None:
+    """By a user each: so many rows are all that one may read at once after a quiet time."""
     crowd(remote.node.book, sites=20_000, named=100)
-    async with remote.client(remote.user("ann", tmp_path / "ann")) as client:
-        assert len(await client.sites()) == 20_001
-        assert len((await client.peers()).peers) == 20_000
-        assert list(await client.datasets()) == remote.node.book.elsewhere
+    async with (
+        remote.client(remote.user("ann", tmp_path / "ann")) as ann,
+        remote.client(remote.user("ben", tmp_path / "ben")) as ben,
+        remote.client(remote.user("cid", tmp_path / "cid")) as cid,
+    ):
+        assert len(await ann.sites()) == 20_001
+        assert len((await ben.peers()).peers) == 20_000
+        assert list(await cid.datasets()) == remote.node.book.elsewhere
 
 
 async def test_one_user_cannot_touch_anothers_group(remote: Remote, tmp_path: Path) -> None:
