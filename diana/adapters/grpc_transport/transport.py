@@ -19,11 +19,11 @@ from typing import Any
 import grpc
 
 from diana.adapters.grpc.callers import host_of
+from diana.adapters.grpc.pacing import Paces
 from diana.adapters.grpc_transport.book import DialTarget
 from diana.adapters.grpc_transport.dialling import Address, AddressDialler, RefusedPeer, SiteDialler, reachable
 from diana.adapters.grpc_transport.link import SMALL_TALK, Counters, PeerLink, Stream, envelope, read_hello
 from diana.adapters.grpc_transport.noticed import Noticed
-from diana.adapters.grpc_transport.pacing import Paces
 from diana.adapters.grpc_transport.reach import Reach
 from diana.adapters.grpc_transport.streams import Incoming, ServedStream
 from diana.adapters.grpc_transport.telling import Telling
