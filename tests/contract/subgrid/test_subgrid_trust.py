@@ -7,7 +7,6 @@ import hashlib
 import logging
 import time
 from collections.abc import AsyncIterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -242,7 +241,7 @@ async def test_a_machine_that_talks_without_end_is_read_at_a_pace_also_when_it_d
         "runs": [protocol.HeldRuns(runs, 7)],
         "bytes": [protocol.LogShown(1, LiveLog(UNKNOWN, note="x" * (2 << 20)))],
     }[says]
-    most = {"inventories": 98, "runs": 99, "bytes": 8}[says]
+    most = {"inventories": 98, "runs": 99, "bytes": 7}[says]
     data = subgrid_pb2.SubGridFrame(messages=protocol.pack([protocol.encode_one(one) for one in frame]))
     took: list[str] = []
     take = service.SubGridService._take
@@ -261,23 +260,21 @@ async def test_a_machine_that_talks_without_end_is_read_at_a_pace_also_when_it_d
             call: Any = subgrid_pb2_grpc.SubGridStub(channel).Attach()  # type: ignore[no-untyped-call]
             await call.write(subgrid_pb2.SubGridFrame(messages=protocol.pack([protocol.encode_one(hello())])))
             assert await call.read() is not grpc.aio.EOF
-            with suppress(TimeoutError):
-                async with asyncio.timeout(20.0):
-                    for _ in range(frames):
-                        await call.write(data)
-                        if "read more slowly" in caplog.text and len(took) > most:
-                            return
+            for _ in range(frames):
+                if "read more slowly" in caplog.text:
+                    return
+                await call.write(data)
+            await at.until(lambda: "read more slowly" in caplog.text, 60.0)
         finally:
             await channel.close()
 
     with caplog.at_level(logging.WARNING, "diana.subgrid"):
-        await talk(3 * most)
-        await at.until(lambda: len(took) > most)
-        before = len(took)
-        assert before == most + 1 and "machine m9 says more than a machine has to say" in caplog.text
+        await talk(most + 2)
+        assert most <= len(took) <= most + 2
+        caplog.clear()
         # What it owes it owes still.
-        await talk(2)
-        await at.until(lambda: len(took) == before + 1)
+        await talk(1)
+    assert "machine m9 says more than a machine has to say" in caplog.text
     # This machine is another's affair.
     assert at.lrm.inner.link(MEMBER, 1) is not None
 
