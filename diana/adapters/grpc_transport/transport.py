@@ -80,7 +80,7 @@ class GrpcTransport:
         """Callback for each peer that is turned away: where it is and why."""
         self.note_word: Callable[[SiteId, str], None] = lambda site, why: None
         """Callback for each word of a linked peer that cannot be true, before the engine hears it."""
-        self._paces = Paces()
+        self._paces: Paces[SiteId] = Paces()
         self._telling = Telling(emit)
         self._rng = rng or random.Random()
         self._idle_s = idle_s
