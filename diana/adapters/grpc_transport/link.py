@@ -17,7 +17,7 @@ import grpc
 import msgspec
 from google.protobuf.message import DecodeError
 
-from diana.adapters.grpc_transport.pacing import PeerPace
+from diana.adapters.grpc.pacing import PeerPace
 from diana.engine.messages.messages import Gossip, Hello, Message, Retry, Summary
 from diana.errors import Overloaded
 from diana.model.ids import SiteId

@@ -19,11 +19,11 @@ from typing import Any
 import grpc
 
 from diana.adapters.grpc.callers import host_of
+from diana.adapters.grpc.pacing import Paces
 from diana.adapters.grpc_transport.book import DialTarget
 from diana.adapters.grpc_transport.dialling import Address, AddressDialler, RefusedPeer, SiteDialler, reachable
 from diana.adapters.grpc_transport.link import SMALL_TALK, Counters, PeerLink, Stream, envelope, read_hello
 from diana.adapters.grpc_transport.noticed import Noticed
-from diana.adapters.grpc_transport.pacing import Paces
 from diana.adapters.grpc_transport.reach import Reach
 from diana.adapters.grpc_transport.streams import Incoming, ServedStream
 from diana.adapters.grpc_transport.telling import Telling
@@ -80,7 +80,7 @@ class GrpcTransport:
         """Callback for each peer that is turned away: where it is and why."""
         self.note_word: Callable[[SiteId, str], None] = lambda site, why: None
         """Callback for each word of a linked peer that cannot be true, before the engine hears it."""
-        self._paces = Paces()
+        self._paces: Paces[SiteId] = Paces()
         self._telling = Telling(emit)
         self._rng = rng or random.Random()
         self._idle_s = idle_s

@@ -65,6 +65,8 @@ class MemberLink:
         """Session as the engine knows it; 0: no inventory told yet."""
         self.their_session = 0
         self.heard_s = clock()
+        self.slowed = False
+        """True once it said more than is read at once, which was told of."""
         self.busy = 0.0
         self.load_sent_s = -1.0
         """Time at which the last `Load` was sent, by the machine's clock."""

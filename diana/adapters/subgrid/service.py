@@ -8,12 +8,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
+from time import monotonic
 from typing import Any
 
 import grpc
 import msgspec
 
 from diana.adapters.grpc.callers import host_of, is_loopback
+from diana.adapters.grpc.pacing import Paces
 from diana.adapters.staging.threads import in_thread
 from diana.adapters.subgrid import protocol
 from diana.adapters.subgrid.delivery import Delivery
@@ -23,10 +25,15 @@ from diana.adapters.tasks import begin, end, keep_up
 from diana.engine.journal.events import JobsEnded, Run
 from diana.model.facts import Facts
 from diana.model.ids import SiteId, SubgroupId
+from diana.model.run_columns import Runs
 from diana.wire.pb import subgrid_pb2, subgrid_pb2_grpc
 
 MOST_KNOWN = 3_000_000
 """Runs of an inventory: those of a machine of as many slots as there may be, and what it is given ahead."""
+RUNS_PER_CHARGE = 100
+"""Runs that a message names which cost as much as another message (`grpc/pacing.py`)."""
+INVENTORY_CHARGE = 100
+"""Messages that an inventory costs as much as: all that the machine has is compared with it."""
 HELLO_WAIT_S = 10.0
 TICK_S = 5.0
 
@@ -43,6 +50,7 @@ class SubGridService(subgrid_pb2_grpc.SubGridServicer):
         self._lrm = lrm
         self._may_attach = may_attach
         self._ticking: asyncio.Task[None] | None = None
+        self._paces: Paces[str] = Paces()
 
     def attach(self, server: grpc.aio.Server) -> None:
         subgrid_pb2_grpc.add_SubGridServicer_to_server(self, server)  # type: ignore[no-untyped-call]
@@ -107,14 +115,25 @@ class SubGridService(subgrid_pb2_grpc.SubGridServicer):
         try:
             async for frame in requests:
                 link.heard_s = self._lrm.clock()
-                for message in protocol.from_member(frame.messages):
+                messages = protocol.from_member(frame.messages)
+                for message in messages:
                     inventory = self._take(link, message, inventory)
+                await self._pause(link, len(frame.messages), sum(map(_charge, messages)))
         except ValueError as fault:
             _log.warning("machine %s: %s", link.machine, fault)
         except grpc.RpcError:
             pass
         finally:
             link.end()
+
+    async def _pause(self, link: MemberLink, size: int, messages: float) -> None:
+        """Wait until the machine's next message may be read: one that lies or is broken keeps this node from nobody
+        else's, and what it said and nobody has dealt with yet does not pile up."""
+        if (wait_s := self._paces.of(link.machine, monotonic()).charge(size, monotonic(), messages)) > 0:
+            if not link.slowed:
+                link.slowed = True
+                _log.warning("machine %s says more than a machine has to say; it is read more slowly", link.machine)
+            await asyncio.sleep(wait_s)
 
     def _take(
         self, link: MemberLink, message: protocol.FromMember, inventory: tuple[protocol.Ready, list[Run]] | None
@@ -164,6 +183,7 @@ class SubGridService(subgrid_pb2_grpc.SubGridServicer):
                     return
                 self._lrm.on_ended(link, ended)
                 yield subgrid_pb2.DeliverAck(ticket=batch.ticket)
+                await self._pause(link, len(frame.batch), 1 + len(batch.facts.indices) / RUNS_PER_CHARGE)
         except ValueError as fault:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(fault))
         except OSError as fault:
@@ -231,6 +251,20 @@ async def _chunks(
             raise ValueError("bytes that do not fit the batch")
         left -= len(frame.data)
         yield frame.data
+
+
+def _charge(message: protocol.FromMember) -> float:
+    """Messages that this costs as much as."""
+    match message:
+        case protocol.Known(runs=runs, last=last):
+            return 1 + INVENTORY_CHARGE * last + _named(runs) / RUNS_PER_CHARGE
+        case protocol.HeldRuns(runs=runs) | protocol.StepsTold(runs=runs):
+            return 1 + _named(runs) / RUNS_PER_CHARGE
+    return 1.0
+
+
+def _named(runs: list[Runs]) -> int:
+    return sum(len(some.indices) for some in runs)
 
 
 def _nothing_kept(batch: protocol.DeliveredRuns, site: SiteId) -> Facts:

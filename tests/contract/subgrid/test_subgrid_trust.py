@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
+import logging
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -13,14 +15,17 @@ import msgspec
 import pytest
 import pytest_asyncio
 
+from diana.adapters.grpc import pacing
 from diana.adapters.staging.refs import parse_ref
 from diana.adapters.subgrid import protocol, service
 from diana.adapters.subgrid.inputs import Grants
 from diana.adapters.trust import certificates
+from diana.engine.journal import columns
 from diana.engine.journal.events import AtBarrier, Run
 from diana.model.data import DataFile
-from diana.model.ids import SubgroupId
+from diana.model.ids import SiteId, SubgroupId
 from diana.model.job.spec import Outputs
+from diana.model.kept_log import UNKNOWN, LiveLog
 from diana.model.run_columns import Runs
 from diana.wire.pb import subgrid_pb2, subgrid_pb2_grpc
 from diana.wire.tls import load_credentials, open_channel
@@ -222,3 +227,83 @@ def test_an_inventory_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
     begun = hearing._take(Any, part, (protocol.Ready(1, 1, 1), []))  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="more than 8 runs"):
         hearing._take(Any, part, begun)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("says", ["inventories", "runs", "bytes"])
+async def test_a_machine_that_talks_without_end_is_read_at_a_pace_also_when_it_dials_anew(
+    at: SubGridSite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, says: str
+) -> None:
+    """It costs this node the time of everybody else. The clock stands: what it may say is what a burst allows."""
+    monkeypatch.setattr(service, "monotonic", lambda: 0.0)
+    runs = [Runs("alpha-1/0", 1, [0] * 10_000, [1] * 10_000)]
+    frame: list[Any] = {
+        "inventories": [protocol.Ready(1, 1, 1), protocol.Known(1, [], last=True)],
+        "runs": [protocol.HeldRuns(runs, 7)],
+        "bytes": [protocol.LogShown(1, LiveLog(UNKNOWN, note="x" * (2 << 20)))],
+    }[says]
+    most = {"inventories": 98, "runs": 99, "bytes": 7}[says]
+    data = subgrid_pb2.SubGridFrame(messages=protocol.pack([protocol.encode_one(one) for one in frame]))
+    took: list[str] = []
+    take = service.SubGridService._take
+
+    def taking(self: Any, link: Any, message: Any, inventory: Any) -> Any:
+        if link.machine == "m9" and type(message) is type(frame[0]):
+            took.append(link.machine)
+        return take(self, link, message, inventory)
+
+    monkeypatch.setattr(service.SubGridService, "_take", taking)
+    keys = keys_of(at, tmp_path, "member")
+
+    async def talk(frames: int) -> None:
+        channel = open_channel(at.node.addresses()[0], "alpha", "vo", load_credentials(keys, "member"))
+        try:
+            call: Any = subgrid_pb2_grpc.SubGridStub(channel).Attach()  # type: ignore[no-untyped-call]
+            await call.write(subgrid_pb2.SubGridFrame(messages=protocol.pack([protocol.encode_one(hello())])))
+            assert await call.read() is not grpc.aio.EOF
+            for _ in range(frames):
+                if "read more slowly" in caplog.text:
+                    return
+                await call.write(data)
+            await at.until(lambda: "read more slowly" in caplog.text, 60.0)
+        finally:
+            await channel.close()
+
+    with caplog.at_level(logging.WARNING, "diana.subgrid"):
+        await talk(most + 2)
+        assert most <= len(took) <= most + 2
+        caplog.clear()
+        # What it owes it owes still.
+        await talk(1)
+    assert "machine m9 says more than a machine has to say" in caplog.text
+    # This machine is another's affair.
+    assert at.lrm.inner.link(MEMBER, 1) is not None
+
+
+async def test_ends_without_end_are_taken_at_a_pace(
+    at: SubGridSite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(service, "monotonic", lambda: 0.0)
+    channel = open_channel(
+        at.node.addresses()[0], "alpha", "vo", load_credentials(keys_of(at, tmp_path, "member"), "member")
+    )
+    try:
+        stub = subgrid_pb2_grpc.SubGridStub(channel)  # type: ignore[no-untyped-call]
+        attached: Any = stub.Attach()
+        await attached.write(subgrid_pb2.SubGridFrame(messages=protocol.pack([protocol.encode_one(hello())])))
+        welcome = protocol.from_root((await attached.read()).messages)[0]
+        assert isinstance(welcome, protocol.Welcome)
+        many = list(range(20_000))
+        nothing = columns.never_ran(SiteId("alpha"), many, [1] * 20_000, [0] * 20_000, 0, [], 1.0)
+        batch = protocol.encode_batch(protocol.DeliveredRuns(welcome.link, 1, "alpha-9/0", 1, nothing))
+        delivering: Any = stub.Deliver()
+        acks, most = 0, pacing.BURST_BYTES // len(batch) + 2
+        with caplog.at_level(logging.WARNING, "diana.subgrid"):
+            while "read more slowly" not in caplog.text and acks <= most:
+                await delivering.write(subgrid_pb2.DeliverFrame(batch=batch))
+                assert await delivering.read() is not grpc.aio.EOF
+                acks += 1
+                # The acknowledgement goes out before the wait.
+                await asyncio.sleep(0.01)
+        assert acks <= most
+    finally:
+        await channel.close()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from diana.adapters.grpc_transport import pacing
-from diana.adapters.grpc_transport.pacing import Paces, PeerPace
+from diana.adapters.grpc import pacing
+from diana.adapters.grpc.pacing import Paces, PeerPace
 from diana.model.ids import SiteId
 
 BETA = SiteId("beta")
@@ -26,9 +26,15 @@ def test_messages_beyond_the_burst_are_read_at_the_rate_however_small() -> None:
 
 
 def test_who_dials_anew_gets_no_new_room_and_who_owes_nothing_is_forgotten() -> None:
-    paces = Paces()
+    paces: Paces[SiteId] = Paces()
     assert paces.of(BETA, 0.0).charge(64 << 20, 0.0) > 10.0
-    for n in range(2 * pacing.MOST_SITES):
+    for n in range(2 * pacing.MOST_KNOWN):
         paces.of(SiteId(f"s{n}"), 1.0)
     assert paces.of(BETA, 1.0).charge(1, 1.0) > 9.0
-    assert len(paces._of) <= pacing.MOST_SITES + 1
+    assert len(paces._of) <= pacing.MOST_KNOWN + 1
+
+
+def test_a_message_that_costs_as_much_as_many_is_charged_as_many() -> None:
+    pace = PeerPace(0.0)
+    assert pace.charge(10, 0.0, pacing.BURST_MESSAGES) == 0.0
+    assert pace.charge(10, 0.0, pacing.MESSAGES_PER_S) == 1.0

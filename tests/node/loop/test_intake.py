@@ -16,7 +16,8 @@ from diana.engine.messages.recovery import Holding, Holdings
 from diana.errors import Overloaded
 from diana.model.ids import SiteId, SubgroupId
 from diana.model.indexset import IndexSet
-from diana.node.loop.intake import LIMIT_EVENTS, Intake, size_of
+from diana.model.trust.principal import Principal, Role
+from diana.node.loop.intake import LIMIT_EVENTS, OWN_TURN, Intake, size_of
 from tests.engine.gossiping import entry
 
 
@@ -90,6 +91,32 @@ def test_every_sender_is_heard_in_its_own_order_and_nobody_waits_for_more_than_o
         assert [one for one in heard if one[0] == site] == [one for one in sent if one[0] == site]
     places = [at for at, (site, _) in enumerate(heard) if site == "delta"]
     assert all(later - sooner <= 3 for sooner, later in pairwise(places))
+
+
+BOB = Principal(Role.USER, "bob@vo")
+
+
+def test_a_user_waits_for_one_turn_of_all_the_peers_and_machines_that_send() -> None:
+    intake = Intake()
+    for n in range(30):
+        intake.put(_from(f"site{n}"))
+        intake.push(ev.LrmLost(worker=f"m{n}"))
+    assert intake.take(1)
+    for request in (1, 2):
+        intake.put(ev.Ask(request=request, principal=BOB, what="groups"))
+    asked = [isinstance(event, ev.Ask) for event in intake.take(61)]
+    assert [at for at, one in enumerate(asked) if one] == [0, 2]
+    assert len(asked) == 61 and not len(intake)
+
+
+def test_what_a_machine_says_waits_behind_itself_and_not_before_the_nodes_own() -> None:
+    intake = Intake()
+    for _ in range(1000):
+        intake.push(ev.LrmLost(worker="m1"))
+    intake.push(ev.LrmLost(worker="m2"))
+    intake.push(ev.Tick())
+    first = intake.take(OWN_TURN + 2)
+    assert first[-2:] == [ev.LrmLost(worker="m2"), ev.Tick()]
 
 
 PART = SubgroupId("alpha-1/0")
