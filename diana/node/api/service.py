@@ -47,6 +47,8 @@ from diana.node.ways_in.call_rates import (
     REFUSED_AFTER_S,
     REFUSED_GAP_S,
     ROWS_PER_CALL,
+    SUBMISSION_GAP_S,
+    SUBMISSIONS_PER_S,
     ByteRates,
     CallRates,
     CallSpacing,
@@ -192,7 +194,9 @@ class Api:
         self._audit = audit
         self._rates = rates or CallRates()
         self._bytes = ByteRates()
+        self._submissions = CallRates(SUBMISSIONS_PER_S, of="submissions")
         self._begin = CallSpacing(GAP_S, AT_ONCE)
+        self._begin_submission = CallSpacing(SUBMISSION_GAP_S, AT_ONCE)
         self._refuse = CallSpacing(REFUSED_GAP_S, most_s=MOST_REFUSED_AFTER_S)
 
     def show(self, views: Views) -> None:
@@ -203,7 +207,7 @@ class Api:
         """The metrics as a Prometheus server reads them, and their content type, which may be another than the call
         `Metrics` gives."""
         check(caller, "Metrics")
-        await self._let_in(caller)
+        await self._let_in(caller, "Metrics")
         return await watch.metrics_of(self._desk).exposition(accept)
 
     async def unmetered(self, caller: Principal, method: str, request: Any) -> Any:
@@ -223,7 +227,7 @@ class Api:
         """`where`: what the way in knows of the caller's place, for the audit trail."""
         try:
             check(caller, method)
-            await self._let_in(caller)
+            await self._let_in(caller, method)
             if method == "Upload":
                 request = self._slowed(caller, request)
             answer = told(await _UNARY[method](self._desk, caller, request), self._desk.pair, self._machine)
@@ -239,7 +243,7 @@ class Api:
     ) -> AsyncGenerator[msgspec.Struct, None]:
         try:
             check(caller, method)
-            await self._let_in(caller)
+            await self._let_in(caller, method)
             async with aclosing(_STREAMED[method](self._desk, caller, request)) as answers:
                 async for answer in answers:
                     yield told(answer, self._desk.pair, self._machine)
@@ -248,16 +252,19 @@ class Api:
             raise
         self._note(caller, method, request, where, None)
 
-    async def _let_in(self, caller: Principal) -> None:
+    async def _let_in(self, caller: Principal, method: str) -> None:
         """Let a call begin: one user's calls on many connections are spread, and a user who is over the limit and asks
         again is made to wait."""
-        now_s = time.monotonic()
+        now_s, submits = time.monotonic(), method in ("Submit", "Plan")
         try:
             self._rates.take(caller, now_s)
+            if submits:
+                self._submissions.take(caller, now_s)
         except Overloaded:
             await asyncio.sleep(REFUSED_AFTER_S + self._refuse.wait_s(caller, now_s))
             raise
-        if wait_s := self._begin.wait_s(caller, now_s):
+        begin = self._begin_submission if submits else self._begin
+        if wait_s := begin.wait_s(caller, now_s):
             await asyncio.sleep(wait_s)
 
     async def _slowed(self, caller: Principal, requests: AsyncIterator[Any]) -> AsyncIterator[Any]:

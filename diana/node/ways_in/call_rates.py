@@ -10,6 +10,10 @@ CALLS_PER_S = 200.0
 BURST = 1000.0
 """Calls a user who was quiet may make at once: a script that submits a thousand groups is not slowed."""
 GAP_S = 0.001
+SUBMISSIONS_PER_S = 50.0
+SUBMISSION_GAP_S = 0.01
+"""The same for submissions and plans: each has the node decide where jobs would run, which takes as long as many other
+calls."""
 AT_ONCE = 4
 """Calls of one user begin `GAP_S` apart, but for `AT_ONCE`: less than one call takes, so that a script notices nothing.
 """
@@ -61,9 +65,11 @@ class ByteRates:
 class CallRates:
     """Operators are not limited: they must reach a node that others flood."""
 
-    def __init__(self, calls_per_s: float = CALLS_PER_S, burst: float = BURST) -> None:
+    def __init__(self, calls_per_s: float = CALLS_PER_S, burst: float = BURST, of: str = "calls") -> None:
+        """`of`: the calls in words."""
         self._rate = calls_per_s
         self._burst = burst
+        self._word = of
         self._left: dict[str, tuple[float, float]] = {}
 
     def take(self, caller: Principal, now_s: float) -> None:
@@ -75,7 +81,7 @@ class CallRates:
         if left < 1.0 - 1e-6:
             wait_s = (1.0 - left) / self._rate
             raise Overloaded(
-                f"{caller.name or 'nobody'} makes more than {self._rate:g} calls per second here; "
+                f"{caller.name or 'nobody'} makes more than {self._rate:g} {self._word} per second here; "
                 f"try again in {max(wait_s, 0.1):.1f} s",
                 max(wait_s, 0.1),
             )

@@ -8,19 +8,27 @@ from typing import Any, cast
 
 import pytest
 
-from diana.errors import Denied, UsageError
+from diana.errors import Denied, Overloaded, UsageError
 from diana.model.layout import DataDir
 from diana.model.trust.principal import Principal, Role
 from diana.model.views.views import Ok
 from diana.node.api.service import Api
 from diana.node.ways_in.audit import Audit
+from diana.node.ways_in.call_rates import BURST
 from diana.node.ways_in.door import About
 from diana.wire.client import messages as cm
 from diana.wire.client.control import CancelRequest
 from diana.wire.client.operators import OperateRequest
 
 
+class Full:
+    def free_bytes(self) -> int:
+        return 0
+
+
 class Door:
+    store = Full()
+
     async def request(self, make: Any) -> Ok:
         make(1)
         return Ok(count=1)
@@ -75,3 +83,19 @@ async def test_a_policy_nested_too_deeply_is_refused_in_one_line(tmp_path: Path)
     request = OperateRequest(order="set-policy", values_json="[" * 50_000 + "]" * 50_000)
     with pytest.raises(UsageError, match="policy: not JSON"):
         await api.call(Principal(Role.OPERATOR, "root@vo"), "Operate", request, "uid 0")
+
+
+async def test_who_submits_without_end_is_told_so_and_may_still_cancel(tmp_path: Path) -> None:
+    """A thousand groups are submitted at once, then fifty a second; here to a full disk, which refuses each."""
+    api, _ = served(tmp_path)
+    ann, bob = (Principal(Role.USER, f"{name}@vo") for name in ("ann", "bob"))
+    job = cm.SubmitRequest(content=b"", format="toml")
+    with pytest.raises(Overloaded, match="MiB free"):
+        await api.call(ann, "Submit", job)
+    api._submissions.charge(ann, 2 * BURST)
+    for method in ("Submit", "Plan"):
+        with pytest.raises(Overloaded, match="ann@vo makes more than 50 submissions per second here"):
+            await api.call(ann, method, job)
+    await api.call(ann, "Cancel", CancelRequest(target="alpha-1"))
+    with pytest.raises(Overloaded, match="MiB free"):
+        await api.call(bob, "Submit", job)
