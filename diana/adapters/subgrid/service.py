@@ -110,7 +110,7 @@ class SubGridService(subgrid_pb2_grpc.SubGridServicer):
                 for message in protocol.from_member(frame.messages):
                     inventory = self._take(link, message, inventory)
         except ValueError as fault:
-            _log.warning("machine %s: %s", link.machine, fault)
+            self._lrm.disbelieved(link.machine, str(fault))
         except grpc.RpcError:
             pass
         finally:
@@ -165,6 +165,8 @@ class SubGridService(subgrid_pb2_grpc.SubGridServicer):
                 self._lrm.on_ended(link, ended)
                 yield subgrid_pb2.DeliverAck(ticket=batch.ticket)
         except ValueError as fault:
+            if link is not None:
+                self._lrm.disbelieved(link.machine, f"a delivery: {fault}")
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(fault))
         except OSError as fault:
             _log.error("outputs of machine %s could not be kept: %s", link.machine if link else "?", fault)
