@@ -21,7 +21,9 @@ MOST_TOML_BYTES = 4 << 20
 """Settings, policies, credentials, and scenarios without their tables."""
 MOST_MANIFEST_BYTES = 64 << 20
 MOST_TABLE_BYTES = 256 << 20
-"""Unpacked CSV of a scenario."""
+"""Unpacked CSV of a scenario or a job file."""
+MOST_ROW_BYTES = 2 << 20
+"""One row of a group's table, as its blob has it: no program is given more arguments and variables than that."""
 MOST_GRAPH_BYTES = 64 << 20
 """Unpacked GraphML; its reader builds it whole."""
 MOST_TRACE_BYTES = 8 << 30

@@ -226,7 +226,9 @@ class LocalResourceManager(Protocol):
         """Tell components who of their gang computes; asked only of workers that offer `SPARES`."""
         ...
 
-    def forget(self, runs: tuple[Run, ...]) -> None: ...
+    def forget(self, runs: tuple[Run, ...], worker: str = "") -> None:
+        """`worker`: the one that is to forget them, whoever has them; empty: the one that told of them."""
+        ...
 
 
 class Stager(Protocol):

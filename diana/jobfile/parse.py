@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from diana.bounds import MOST_TABLE_BYTES
 from diana.errors import UsageError, one_line
 from diana.jobfile.build import build_spec, file_name, local_path, raw_input
 from diana.jobfile.dag import members, waits
@@ -193,6 +194,8 @@ def _built_sweep(raw: RawJob, files: Mapping[str, SentFile], read_blob: Callable
     name = raw.sweep.get("from")
     if not isinstance(name, str) or name not in files:
         return build_sweep(raw.sweep, None, "")
+    if files[name].size_bytes > MOST_TABLE_BYTES:
+        raise ValueError(f"{name}: a table of more than {MOST_TABLE_BYTES >> 20} MiB; submit it in pieces")
     return build_sweep(raw.sweep, read_text(read_blob(files[name].sha256), name), name)
 
 

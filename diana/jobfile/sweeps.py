@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
+from diana.bounds import MOST_ROW_BYTES
 from diana.jobfile.units import MOST_LISTED, MOST_LISTED_FIRST, listed, spans
 from diana.model.job.gang import COMPONENT
 from diana.model.job.spec import Axis, ComponentSpec, FlexibleSpec, Sweep, Table
@@ -65,6 +66,7 @@ def build_sweep(raw: Mapping[str, object], csv_text: str | None, csv_name: str) 
         columns, rows = (axes[0].name,), [[text] for text in axes.pop(0).values]
     _check_apart(columns, axes)
     content = encode_rows(rows) if rows is not None else b""
+    _check_lengths(content, csv_name or "sweep")
     table = None
     if rows is not None:
         table = Table(
@@ -249,6 +251,17 @@ def _columns(names: Iterable[str], where: str) -> tuple[str, ...]:
         if columns.count(column) > 1:
             raise ValueError(f"{where}: {column!r} stands twice; rename one of them")
     return columns
+
+
+def _check_lengths(content: bytes, where: str) -> None:
+    if len(content) <= MOST_ROW_BYTES:
+        return
+    for at, line in enumerate(io.BytesIO(content)):
+        if len(line) > MOST_ROW_BYTES:
+            raise ValueError(
+                f"{where}: row {at + 1}: its values have more than {MOST_ROW_BYTES >> 20} MiB; put them into a file"
+                " that inputs names"
+            )
 
 
 def _check_rows(rows: Rows, where: str) -> None:

@@ -367,6 +367,7 @@ class _Node:
             paired=self.pair is not None,
         )
         self.subgrid.attach(server)
+        self.subgrid.lrm.note_word = self.refusals.note_machine
         self.stager.holdings.member_may_read = self.subgrid.lrm.may_read
         self.stager.show_running(running_logs(runner.run_of, self.subgrid.lrm))
         stack.push_async_callback(links.stop)
@@ -382,6 +383,7 @@ class _Node:
             trust=self._revoked,
             start_anew=self._start_anew,
             distrusted=self.refusals.note_word,
+            distrusted_machine=self.refusals.note_machine,
             merges=merging,
             left=left,
             hand_over=self.electing.hand_over if self.electing else _nobody_to_lead,

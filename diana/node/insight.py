@@ -81,7 +81,7 @@ class NodeInsight:
 
     async def examine(self, found: Peers) -> tuple[CheckResult, ...]:
         """Takes at most about 3 s."""
-        from diana.node.doctor.running import examine
+        from diana.node.doctor.running import examine, journal
 
         links = self._links
         rows = await examine(
@@ -97,6 +97,7 @@ class NodeInsight:
             discovery_problem=links.discovery.problem,
             wall_s=self._wall_s,
         )
+        rows += journal(found, self._pair.pair.other if self._pair else "")
         if found.maintenance:
             rows.append(CheckResult(name="maintenance", state="ok", found=found.maintenance))
         return tuple(rows)

@@ -12,6 +12,7 @@ import uuid
 
 import msgspec
 
+from diana.engine.site.journal_doubt import MEND_PAIR
 from diana.model.layout import DataDir
 from diana.model.words import counted
 from diana.node.ways_in import audit
@@ -53,7 +54,10 @@ def is_newest(store: Store, paths: DataDir, site: str, next_group: int, paired: 
 def renamed(store: Store, db_uuid: str, paths: DataDir, site: str, next_group: int, paired: bool) -> bool:
     """At a peer's word: whether the node is to start anew."""
     if paired:
-        _log.critical("the journals of both machines are older copies; restore a backup, see docs/operators.md")
+        _log.critical(
+            "the journals of both machines are older copies: nothing is taken or started; %s, see docs/standby.md",
+            MEND_PAIR,
+        )
         return False
     call_restored(store, db_uuid)
     say_lost(store, paths, site, next_group)

@@ -58,6 +58,11 @@ class Refusals:
         if self.audit is not None:
             self.audit.note(f"site:{site}", "peer-word", decision="ignored", reason=why, role="peer")
 
+    def note_machine(self, machine: str, why: str) -> None:
+        """The same of a machine of this site."""
+        if self.audit is not None:
+            self.audit.note(f"machine:{machine}", "member-word", decision="ignored", reason=why, role="member")
+
 
 class Reaching(Protocol):
     refuses: Callable[[SiteId], str]

@@ -206,6 +206,7 @@ FIELDS: dict[str, Most] = {
     "QueueView.mode": _KEY,
     "QueueView.classes": Most(items=2000, cut=True),
     "QueueView.users": Most(items=2000, cut=True),
+    "QueueView.note": _SHOWN,
     "QueueClass.user": Most(text=300, cut=True),
     "QueueClass.queue": Most(text=100, cut=True),
     "QueueClass.level": Most(text=100, cut=True),

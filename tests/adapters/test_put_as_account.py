@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 from pathlib import Path
@@ -9,6 +10,7 @@ from threading import Thread
 
 import pytest
 
+from diana.adapters.lrm.runas.accounts import _number
 from diana.adapters.lrm.runas.run_as import put_file
 
 
@@ -40,3 +42,9 @@ def test_a_file_with_another_content_is_not_put_and_leaves_nothing(tmp_path: Pat
         put_file(given, at, "a-1", "out", 5, hashlib.sha256(b"right").hexdigest())
     assert [path.name for path in tmp_path.iterdir()] == ["given"]
     os.close(at)
+
+
+def test_what_the_account_met_is_told_by_its_number_which_an_older_program_does_not_tell() -> None:
+    assert _number(["sudo: no tty", "errno 20", "/out: out is a link or a file for account ann"]) == errno.ENOTDIR
+    for lines in (["/out: out is a link or a file for account ann"], ["errno 20"], ["errno 123456", "/out"], []):
+        assert _number(lines) == errno.EACCES

@@ -135,6 +135,7 @@ async def test_a_name_that_leaves_its_folder_is_refused_before_anything_is_writt
         for source in (alpha.site, beta.site):
             done = await alpha.gather(source, facts_key(), told, tmp_path / "out")
             assert done.error.startswith("gathering outputs: ") and "\n" not in done.error
+            assert done.final, "it stays what it is"
         assert not (tmp_path / "out").exists() and not (tmp_path / "evil").exists()
 
 
@@ -185,7 +186,7 @@ async def test_a_link_in_place_of_a_sub_folder_is_not_followed(tmp_path: Path) -
             key = facts_key(batch=0 if site is beta else 1)
             told = collect(site, {"d/a": b"abc"}, key)
             done = await alpha.gather(site.site, key, told, tmp_path / "out")
-            assert "d/a" in done.error
+            assert "d/a" in done.error and done.final
         assert list((tmp_path / "outside").iterdir()) == []
 
 
@@ -254,6 +255,7 @@ async def test_a_link_on_the_way_to_the_users_folder_is_not_followed(tmp_path: P
         site = alpha if own else beta
         done = await alpha.gather(site.site, facts_key(), collect(site, {"a": b"abc"}), tmp_path / "above" / "out")
         assert str(tmp_path / "above" / "out") in done.error and "link" in done.error and "\n" not in done.error
+        assert done.final
         assert list((tmp_path / "outside").iterdir()) == []
 
 
@@ -321,6 +323,7 @@ async def test_an_output_folder_that_cannot_be_written_is_one_line(tmp_path: Pat
         for to in (blocked / "out", "relative/out"):
             done = await alpha.gather(beta.site, facts_key(), told, to)
             assert str(to) in done.error and "\n" not in done.error
+            assert done.final
 
 
 async def test_a_cancelled_gather_leaves_no_unfinished_file(tmp_path: Path) -> None:

@@ -70,8 +70,8 @@ class _AtMember:
     def go(self, order: Go) -> None:
         self.inner.go(msgspec.structs.replace(order, worker=MEMBER))
 
-    def forget(self, runs: tuple[Run, ...]) -> None:
-        self.inner.forget(runs)
+    def forget(self, runs: tuple[Run, ...], worker: str = "") -> None:
+        self.inner.forget(runs, worker)
 
 
 class SubGridSite(RealSite):

@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 
 from diana.adapters.subgrid import protocol
+from diana.adapters.subgrid.protocol import DeliveredRuns
 from diana.wire.pb import enrol_pb2, peer_pb2, replica_pb2, witness_pb2
 from tests.real.lies import lies
 
 REPO = Path(__file__).resolve().parents[2]
-KINDS = {field.name for field in peer_pb2.PeerMessage.DESCRIPTOR.oneofs_by_name["body"].fields}
+BODY = peer_pb2.PeerMessage.DESCRIPTOR.oneofs_by_name["body"].fields
+KINDS = {field.name for field in BODY}
 
 
 def tables() -> dict[str, list[list[str]]]:
@@ -35,6 +37,24 @@ def rows_of(text: str) -> list[list[str]]:
 
 def test_every_message_of_peers_has_a_row_in_the_table() -> None:
     assert {row[0].strip("`") for row in rows()} == KINDS
+
+
+MEMBERS = "Machines of one site"
+MESSAGES = [
+    *(("", field.name, tuple(one.name for one in field.message_type.fields)) for field in BODY),
+    *((MEMBERS, kind.__name__, kind.__struct_fields__) for kind in (*protocol.FromMember.__args__, DeliveredRuns)),
+]
+"""(Heading, kind, its fields) of what a peer or a member may say."""
+
+
+@pytest.mark.parametrize(("heading", "kind", "fields"), MESSAGES, ids=[kind for _, kind, _ in MESSAGES])
+def test_every_field_of_peers_and_members_is_named_in_a_row_of_its_kind(
+    heading: str, kind: str, fields: tuple[str, ...]
+) -> None:
+    """Or the kind has a row of all: a field that is new is asked what a lie in it costs."""
+    mine = [re.findall(r"\w+", row[1]) for row in tables()[heading] if kind in re.findall(r"`(\w+)`", row[0])]
+    named = {word for words in mine for word in words}
+    assert mine and ("all" in named or not set(fields) - named), sorted(set(fields) - named)
 
 
 SERVICES = {

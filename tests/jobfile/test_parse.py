@@ -6,10 +6,12 @@ import json
 
 import pytest
 
+from diana.errors import UsageError
 from diana.jobfile import parse_file
 from diana.model.indexset import IndexSet
 from diana.model.job.spec import Axis, GroupSpec, InputFile, Outputs, Resources, Sweep, encode_spec
 from diana.model.job.sweep import Parameters, decode_rows
+from diana.wire.client.messages import UploadedFile
 from tests.jobfile.builders import Blobs, parse
 
 TOML = """
@@ -173,6 +175,20 @@ def test_local_files_are_asked_for_first_and_then_become_blobs() -> None:
 def test_a_tab_separated_table_is_understood() -> None:
     parsed = parse('group.command = "e {a}{b}"\nsweep.from = "p"', files={"p": b"a\tb\n1\t2,3\n"})
     assert parsed.jobs == 1
+
+
+def test_a_row_that_no_program_can_be_given_is_refused_by_its_number() -> None:
+    cells = ",".join("x" * 100_000 for _ in range(30))
+    head = ",".join(f"c{k}" for k in range(30))
+    short = ",".join("x" for _ in range(30))
+    with pytest.raises(UsageError, match="p: row 2: its values have more than 2 MiB; put them into a file that inputs"):
+        parse('group.command = "e {c0}"\nsweep.from = "p"', files={"p": f"{head}\n{short}\n{cells}\n".encode()})
+
+
+def test_a_table_that_is_too_large_is_refused_before_it_is_read() -> None:
+    sent = {"p": UploadedFile(path="p", sha256="0" * 64, size_bytes=(256 << 20) + 1)}
+    with pytest.raises(UsageError, match="p: a table of more than 256 MiB; submit it in pieces"):
+        parse_file(b'group.command = "e {a}"\nsweep.from = "p"', "toml", "job", {}, sent, Blobs().put, {}.__getitem__)
 
 
 def test_rows_written_in_the_file_become_a_table() -> None:

@@ -202,7 +202,7 @@ class ClusterLrm:
         self._leases[order.origin] = order.until_s
         self._wake.set()
 
-    def forget(self, runs: tuple[Run, ...]) -> None:
+    def forget(self, runs: tuple[Run, ...], worker: str = "") -> None:
         self._forgets += runs
         self._wake.set()
 

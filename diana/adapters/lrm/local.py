@@ -350,7 +350,7 @@ class LocalLrm:
     async def _write_rosters(self, paths: list[str], text: str) -> None:
         await asyncio.get_running_loop().run_in_executor(self._making, rosters.write, paths, text)
 
-    def forget(self, runs: tuple[Run, ...]) -> None:
+    def forget(self, runs: tuple[Run, ...], worker: str = "") -> None:
         named: dict[tuple[str, int], list[tuple[int, int]]] = {}
         for run in runs:
             key = (run.subgroup, run.epoch, run.index, run.attempt)

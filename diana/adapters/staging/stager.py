@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from diana.adapters.file_names import parts_of
+from diana.adapters.file_names import BadName, parts_of
 from diana.adapters.staging.catalogue.catalogue import PAGE, Catalogue
 from diana.adapters.staging.catalogue.database import CatalogueFault
 from diana.adapters.staging.catalogue.holdings import Content, DataReader, LocalData
@@ -38,7 +38,7 @@ from diana.adapters.staging.refs import LiveRef, dataset_name, parse_ref
 from diana.adapters.staging.threads import in_thread
 from diana.adapters.staging.transfer.blobs import Blobs
 from diana.adapters.staging.transfer.cache import Cache
-from diana.adapters.staging.transfer.client import Away, ChannelFor, FileFetcher, LocalFault, Observe
+from diana.adapters.staging.transfer.client import Away, Blocked, ChannelFor, FileFetcher, LocalFault, Observe
 from diana.adapters.staging.transfer.pace import Moved, TransferPace
 from diana.adapters.staging.transfer.service import DataService, Identify
 from diana.adapters.staging.transfer.sources import Refused
@@ -199,7 +199,7 @@ class FileStager:
                     return await self._bring_saved(order, facts)
                 return await self._outputs.gather(order, facts, replaced)
 
-        self._begin(order.ticket, order.key, "gathering outputs", work)
+        self._begin(order.ticket, order.key, "gathering outputs", work, for_good=(BadName, Blocked))
 
     async def _bring_saved(self, order: Gather, facts: Facts) -> int:
         """Make blobs of checkpoints, which the group uses from then on; return the bytes that travelled. Told twice,
@@ -453,28 +453,37 @@ class FileStager:
     # --- tasks -----------------------------------------------------------------------------------------
 
     def _begin(
-        self, ticket: int, lane: Hashable, doing: str, work: Callable[[], Awaitable[int]], *, together: bool = False
+        self,
+        ticket: int,
+        lane: Hashable,
+        doing: str,
+        work: Callable[[], Awaitable[int]],
+        *,
+        together: bool = False,
+        for_good: tuple[type[Exception], ...] = (_ForGood,),
     ) -> None:
+        """`for_good`: faults that trying again does not mend."""
+
         async def run() -> None:
             moved, fault_of = 0, StageDone(ticket=ticket, bytes_moved=0)
             async with self._lanes.turn(lane, together=together):
                 try:
                     moved = await work()
                 except Exception as fault:
-                    fault_of = self._failed(ticket, doing, fault)
+                    fault_of = self._failed(ticket, doing, fault, isinstance(fault, for_good))
             if self._tickets.pop(ticket, None) is not None:
                 self._emit(msgspec.structs.replace(fault_of, bytes_moved=moved))
 
         if ticket not in self._tickets:
             self._tickets[ticket] = (asyncio.get_running_loop().create_task(run()), lane)
 
-    def _failed(self, ticket: int, doing: str, fault: Exception) -> StageDone:
+    def _failed(self, ticket: int, doing: str, fault: Exception, final: bool) -> StageDone:
         lacking = fault if isinstance(fault, Lacking) else None
         return StageDone(
             ticket=ticket,
             bytes_moved=0,
             error=self._why(doing, fault),
-            final=isinstance(fault, _ForGood),
+            final=final,
             away=fault.machine if isinstance(fault, Away | Lacking) else "",
             lacking=lacking.jobs if lacking else IndexSet(),
             spoilt=fault.ref if isinstance(fault, NotHeld | Refused) else "",

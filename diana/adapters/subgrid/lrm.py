@@ -108,6 +108,8 @@ class SubGridLrm:
         self._numbers = 0
         self._closed = False
         self._sessions: dict[str, int] = {}
+        self.note_word: Callable[[str, str], None] = lambda machine, why: None
+        """Told of each machine whose word was not believed, and why."""
         self._told_by: dict[Run, str] = {}
         """Run -> machine that has told of it, as known or ended, until it is forgotten."""
         self._leases: dict[SiteId, float] = {}
@@ -173,11 +175,15 @@ class SubGridLrm:
         elif link := self._links.get(order.worker):
             link.tell_roster(order)
 
-    def forget(self, runs: tuple[Run, ...]) -> None:
+    def forget(self, runs: tuple[Run, ...], worker: str = "") -> None:
         own: list[Run] = []
         theirs: dict[str, list[Run]] = {}
         for run in runs:
-            machine = self._told_by.pop(run, self.machine)
+            if not worker or self._told_by.get(run, self.machine) == worker:
+                machine = self._told_by.pop(run, self.machine)
+            else:
+                # It told of a run that another machine has, which forgets it when it is over.
+                machine = worker
             (own if machine == self.machine else theirs.setdefault(machine, [])).append(run)
         if own:
             self._local.forget(tuple(own))
@@ -277,7 +283,7 @@ class SubGridLrm:
         """Take a whole inventory that came."""
         session = self._sessions[link.machine] = self._sessions.get(link.machine, 0) + 1
         # The engine has forgotten at once the runs that it knows nothing of, though nobody told their ends.
-        self._told_by.update(dict.fromkeys(known, link.machine))
+        self._note_told(link, known)
         link.session, link.their_session = session, ready.session
         link.software, link.gpus = tuple(ready.software), max(0, ready.gpus)
         link.recalls, link.shows_logs = ready.recalls, ready.shows_logs
@@ -314,7 +320,7 @@ class SubGridLrm:
             parts.setdefault((run.subgroup, run.epoch), []).append(run)
         for (subgroup, epoch), runs in parts.items():
             if self.elsewhere(link.machine, subgroup, epoch, [run.index for run in runs]):
-                _log.warning("machine %s: %s is not its own to hold", link.machine, subgroup)
+                self.disbelieved(link.machine, f"{subgroup} is not its own to hold")
                 continue
             told = port if 0 <= port <= MOST_PORT else 0
             self.emit(
@@ -322,6 +328,11 @@ class SubGridLrm:
                     worker=link.machine, subgroup=subgroup, epoch=epoch, runs=tuple(runs), port=told, host=link.host
                 )
             )
+
+    def disbelieved(self, machine: str, why: str) -> None:
+        """Log a word of a machine that is not believed; the audit trail has it too."""
+        _log.warning("machine %s: %s", machine, why)
+        self.note_word(machine, why)
 
     def on_steps(self, link: MemberLink, told: protocol.StepsTold) -> None:
         """Take progress of jobs that run there. ValueError for columns of unequal length."""
@@ -347,8 +358,22 @@ class SubGridLrm:
 
     def on_ended(self, link: MemberLink, ended: JobsEnded) -> None:
         """Tell ends whose outputs and logs are durable here."""
-        self._told_by.update(dict.fromkeys(_runs_of(ended), link.machine))
+        self._note_told(link, _runs_of(ended))
         self.emit(ended)
+
+    def _note_told(self, link: MemberLink, runs: Iterable[Run]) -> None:
+        """Note who is to forget them. What is with another machine is that one's, whoever tells of it: its own word
+        may wait to be made durable, or be still to come."""
+        parts: dict[tuple[SubgroupId, int], list[Run]] = {}
+        for run in runs:
+            parts.setdefault((run.subgroup, run.epoch), []).append(run)
+        for (subgroup, epoch), some in parts.items():
+            if self.elsewhere(link.machine, subgroup, epoch, [run.index for run in some]):
+                some = [run for run in some if not self.elsewhere(link.machine, subgroup, epoch, (run.index,))]
+            for run in some:
+                before = self._told_by.setdefault(run, link.machine)
+                if before != link.machine and self.elsewhere(before, subgroup, epoch, (run.index,)):
+                    self._told_by[run] = link.machine
 
     def detach(self, link: MemberLink | None) -> None:
         """End the machine's stream. Idempotent."""

@@ -120,7 +120,7 @@ class SubGridService(subgrid_pb2_grpc.SubGridServicer):
                     inventory = self._take(link, message, inventory)
                 await self._pause(link, len(frame.messages), sum(map(_charge, messages)))
         except ValueError as fault:
-            _log.warning("machine %s: %s", link.machine, fault)
+            self._lrm.disbelieved(link.machine, str(fault))
         except grpc.RpcError:
             pass
         finally:
@@ -185,6 +185,8 @@ class SubGridService(subgrid_pb2_grpc.SubGridServicer):
                 yield subgrid_pb2.DeliverAck(ticket=batch.ticket)
                 await self._pause(link, len(frame.batch), 1 + len(batch.facts.indices) / RUNS_PER_CHARGE)
         except ValueError as fault:
+            if link is not None:
+                self._lrm.disbelieved(link.machine, f"a delivery: {fault}")
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(fault))
         except OSError as fault:
             _log.error("outputs of machine %s could not be kept: %s", link.machine if link else "?", fault)

@@ -89,6 +89,8 @@ def show_queue(queue: QueueView) -> None:
         f"{queue.site}, {queue.mode} mode: {_jobs(queue.queued)} queued, {queue.running:,} running in"
         f" {output.counted(queue.slots, 'slot')}, {queue.claimed:,} claimed ahead"
     )
+    if queue.note:
+        print(f"{queue.site} {queue.note}")
     wanted = output.counted(queue.total_processors, "processor")
     print(f"what is queued wants T = {wanted}; the quotas of its users make Q = {queue.total_quota:g}")
     for level, bounds in LEVELS.items():

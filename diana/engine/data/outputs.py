@@ -22,7 +22,7 @@ from diana.model.job.spec import GroupSpec
 
 GIVE_UP_AFTER = 40
 """Tries to bring one batch home from a site in reach, with growing pauses (about ten minutes), before the group is
-called failed for want of it."""
+called failed for want of it. What time does not mend (`StageDone.final`) fails it at once."""
 
 
 class Gathers:
@@ -147,7 +147,8 @@ def on_gathered(core: Context, event: StageDone) -> None:
         core.settle(timer)
         _lost(core, group, key, event.lacking, event.away)
         return
-    if event.error and (event.away or core.tries.get(timer, 0) < GIVE_UP_AFTER or not _in_reach(core, source)):
+    passing = event.away or core.tries.get(timer, 0) < GIVE_UP_AFTER or not _in_reach(core, source)
+    if event.error and passing and not event.final:
         if event.away and source == core.site:
             core.book(Gathers).away[key] = (event.away, event.lacking)
         core.waiting_notes[group.group] = event.error

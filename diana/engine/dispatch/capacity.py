@@ -14,6 +14,7 @@ from diana.engine.machines.requirements import Kind, Want
 from diana.engine.machines.running import Lane
 from diana.engine.machines.software import Sorted
 from diana.engine.messages.messages import QuoteRequest
+from diana.engine.site import journal_doubt
 from diana.engine.site.context import Context
 from diana.model.arrays import np
 from diana.model.job import licences, software
@@ -273,6 +274,8 @@ def obstacles(core: Context, asked: QuoteRequest, *, for_peer: bool = True, in_p
         trouble = core.workers.trouble()
         return [Obstacle(f"has no slots ({trouble})" if trouble else "has no slots", "", passes=True)]
     found = []
+    if fallen := journal_doubt.fallen(core):
+        found.append(Obstacle(f"{core.site} {fallen}", ""))
     if drained := core.drained():
         found.append(Obstacle(f"{core.site} is drained: {drained}", "", passes=True))
     if core.low_room:

@@ -52,18 +52,18 @@ def on_jobs_ended(core: Context, event: JobsEnded) -> None:
     if custody is None:
         # An older copy knows less: the end is told again once it has its new name.
         if not core.book(JournalDoubt).fallen:
-            core.emit(ForgetRuns(_runs(key, facts)))
+            core.emit(ForgetRuns(_runs(key, facts), event.worker))
         return
     if event.worker and (wrong := impossible(facts)):
         # Its own jobs are not over until it says what can be.
-        core.warn(f"machine {event.worker} tells of {event.subgroup} {wrong}")
+        core.warn(f"machine {event.worker} tells of {event.subgroup} {wrong}", event.worker)
         return
     buffer = core.run_book.ended.setdefault(key, PendingEnds())
     fresh, stale = [], []
     others = elsewhere(custody, event.worker, facts.indices) if event.worker else frozenset()
     if others:
         some = f"{len(others)} jobs of {event.subgroup}"
-        core.warn(f"machine {event.worker} tells the ends of {some} that are with others")
+        core.warn(f"machine {event.worker} tells the ends of {some} that are with others", event.worker)
     for at, (index, attempt) in enumerate(zip(facts.indices, facts.attempts, strict=True)):
         if custody.running.get(index) == attempt and index not in others:
             if index not in buffer.indices:
@@ -71,7 +71,7 @@ def on_jobs_ended(core: Context, event: JobsEnded) -> None:
         else:
             stale.append(at)
     if stale and not core.book(JournalDoubt).fallen:
-        core.emit(ForgetRuns(_runs(key, columns.pick(facts, stale))))
+        core.emit(ForgetRuns(_runs(key, columns.pick(facts, stale)), event.worker))
     if custody.spec.is_gang and not custody.runnable:
         if not any(facts.outcomes[at] in _RAN for at in fresh):
             claims.ended(core, custody, facts, fresh)

@@ -103,7 +103,7 @@ def on_ready(core: Context, event: LrmReady) -> None:
     if before is not None and before.gone:
         _end_what_was_given_up(core, name, stray)
     if stray:
-        core.emit(ForgetRuns(tuple(stray)))
+        core.emit(ForgetRuns(tuple(stray), name))
     for key in sorted(core.totals.runs.held_by(name)) if event.recalls else ():
         execution.recall(core, core.state.custodies[key])
         saving.save(core, core.state.custodies[key])

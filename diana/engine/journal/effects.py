@@ -243,6 +243,8 @@ class ForgetRuns(msgspec.Struct, frozen=True):
     worker only, so other workers may be told too."""
 
     runs: tuple[Run, ...]
+    worker: str = ""
+    """The worker that told of runs that are none of its own, which alone is to forget them; empty: whoever has them."""
 
 
 class StageIn(msgspec.Struct, frozen=True, kw_only=True):
@@ -346,6 +348,8 @@ class Warn(msgspec.Struct, frozen=True):
     text: str
     by: SiteId = SiteId("")
     """The peer that said it; empty: none did."""
+    machine: str = ""
+    """The machine of this site that said it; empty: none did."""
 
 
 Effect = (

@@ -146,7 +146,7 @@ def summary(core: Context, told: tuple[LinkEstimate, ...] = (), *, loose: bool =
         running_jobs=capacity.running_jobs(core),
         work_ahead_s=capacity.work_ahead_s(core),
         datasets=names,
-        accepting=settings.accept_remote and not core.low_room and not core.drained(),
+        accepting=settings.accept_remote and not (core.low_room or core.drained() or journal_doubt.fallen(core)),
         links=told,
         address=members.address,
         via=spreading.via(core),

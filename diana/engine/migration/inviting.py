@@ -14,6 +14,7 @@ from diana.engine.dispatch.capacity import PromisedCapacity
 from diana.engine.messages.migration import WorkInvited
 from diana.engine.migration import surplus
 from diana.engine.migration.table import LongerPause, MigrationBook
+from diana.engine.site import journal_doubt
 from diana.engine.site.context import Context
 from diana.model.ids import SiteId
 from diana.model.trust.principal import Principal
@@ -65,6 +66,7 @@ def _idle_slots(core: Context) -> int:
     """Return the processors here that nothing wants; 0 where no work may come, too."""
     settings = core.state.settings
     refuses = not settings.migrates() or not settings.accept_remote or core.low_room or core.drained()
+    refuses = refuses or journal_doubt.fallen(core)
     if refuses or len(core.queues) or capacity.queued_jobs(core):
         return 0
     return max(0, capacity.free_slots(core) - core.book(PromisedCapacity).rooms.total(core.now))

@@ -47,7 +47,8 @@ def refusal(core: Context, event: SubmitGroup) -> Refusal | None:
     if core.low_room and not event.plan_only:
         return Refusal(code="retry", text=f"{core.site}: {core.low_room}", retry_after_s=60.0)
     if why := journal_doubt.waiting_for(core):
-        return Refusal(code="retry", text=f"{core.site} {why}", retry_after_s=5.0)
+        by_hand = core.term and journal_doubt.fallen(core)
+        return Refusal(code="retry", text=f"{core.site} {why}", retry_after_s=60.0 if by_hand else 5.0)
     if why := _permit_refused(core, event):
         return Refusal(code="denied", text=why)
     if event.spec.is_gang and event.spec.on_site_lost == "rerun":

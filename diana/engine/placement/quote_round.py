@@ -61,7 +61,7 @@ def replace(core: Context, group: Group) -> None:
 def _may_place(core: Context, group: Group, waiting: IndexSet) -> bool:
     if group.state or group.on_hold or not waiting or not parallel_left(group, group.spec):
         return False
-    return not (dependencies.waits(core, group) or journal_doubt.unheard(core))
+    return not (dependencies.waits(core, group) or journal_doubt.waiting_for(core))
 
 
 def ask(core: Context, draft: Draft) -> None:

@@ -16,6 +16,7 @@ from diana.engine.messages.binding import Reserve, TurnCall
 from diana.engine.placement.draft import Draft, quote_request
 from diana.engine.placement.manifest import Manifest
 from diana.engine.queue.entries import WHOLE
+from diana.engine.site import journal_doubt
 from diana.engine.site.context import Context
 from diana.engine.site.timers import GroupTimer
 from diana.model.ids import GroupId, SiteId
@@ -144,7 +145,7 @@ def called(core: Context, sender: SiteId, call: TurnCall) -> tuple[Group, Waitin
     told.called = call.call
     if call.stopped:
         guard.on_stopped_group(core, group, sender, call.stopped)
-    if waiting is None or sender not in waiting.seats or sender in core.view.banned:
+    if waiting is None or sender not in waiting.seats or sender in core.view.banned or journal_doubt.fallen(core):
         return None
     refused_until_s = core.view.refused.get(group.group, {}).get(sender, 0.0)
     if refused_until_s > core.now or guard.why_not(core, group.group, sender):

@@ -153,7 +153,9 @@ def in_doubt(core: Context, group: Group) -> str:
 
 
 def note(core: Context, group: Group) -> str:
-    """The reason why a group of a restored store waits."""
+    """The reason why a group waits that a restored store or an older copy has."""
+    if not group.state and (gone := journal_doubt.fallen(core)):
+        return f"{core.site} {gone}"
     if group.state or not group.on_hold:
         return journal_doubt.waiting_for(core) if group.unplaced else ""
     told = f"; {group.note}" if group.note else ""

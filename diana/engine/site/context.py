@@ -180,12 +180,13 @@ class Context:
         self.lookups[ticket] = then
         self.effects.append(LookUp(ticket=ticket, refs=refs, owner=owner))
 
-    def warn(self, text: str) -> None:
-        """Count a peer's nonsense, and log it unless there is too much of it. It is ordinary input, never an error."""
+    def warn(self, text: str, machine: str = "") -> None:
+        """Count a peer's nonsense, or that of a machine of this site, and log it unless there is too much of it. It is
+        ordinary input, never an error."""
         self.count("nonsense")
-        line = self.complaints.line(self.speaker, text, self.now)
+        line = self.complaints.line(SiteId(f"machine {machine}") if machine else self.speaker, text, self.now)
         if line:
-            self.effects.append(Warn(line, self.speaker))
+            self.effects.append(Warn(line, self.speaker, machine))
 
     def count(self, what: str, by: int = 1) -> None:
         self.counters[what] = self.counters.get(what, 0) + by

@@ -28,6 +28,10 @@ PATIENCE_S = 120.0
 """A site that cannot show that its journal is the newest waits so long with its own work for peers that are silent.
 They may be gone for good; an older copy is known by its mark, unless that went with it."""
 
+MEND_PAIR = "stop this node, then diana site promote --force on the other machine"
+"""What an operator does with a pair whose database fell: the journal takes another name, under which peers tell what
+they hold."""
+
 
 class Length(NamedTuple):
     """Word of a peer on the length of its journal."""
@@ -364,8 +368,20 @@ def begin_if_heard_out(core: Context, patient: bool = True) -> None:
         core.to_place.update(core.state.groups)
 
 
+def fallen(core: Context) -> str:
+    """Why nothing is taken, placed or started any more, with the mend; empty: it may be. A site of one machine begins
+    anew by itself at once (`StartAnew`); which of two machines goes on, an operator says."""
+    why = core.book(JournalDoubt).fallen
+    if not why:
+        return ""
+    mend = MEND_PAIR if core.term else "it begins anew by itself"
+    return f"starts nothing, for its database is an older copy ({why}); {mend}"
+
+
 def waiting_for(core: Context) -> str:
     """Why this site takes and places nothing of its own yet; empty: it does."""
+    if gone := fallen(core):
+        return gone
     some = unheard(core)
     if not some:
         return ""
@@ -377,8 +393,8 @@ def stays(core: Context, custody: Custody) -> str:
     """Why nothing of it is started now; empty: it may be."""
     if custody.on_hold:
         return "restored from a backup: nothing starts"
-    if core.book(JournalDoubt).fallen:
-        return core.book(JournalDoubt).fallen
+    if gone := fallen(core):
+        return gone
     if custody.origin in core.book(JournalDoubt).denied_by:
         return _denial(custody.origin)
     if (

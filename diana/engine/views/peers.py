@@ -5,7 +5,9 @@ from __future__ import annotations
 from diana.engine.handover import availability
 from diana.engine.membership import twins
 from diana.engine.membership.table import MembershipTable
+from diana.engine.site import journal_doubt
 from diana.engine.site.context import Context
+from diana.engine.site.journal_doubt import JournalDoubt
 from diana.engine.views import sites
 from diana.model.ids import SiteId
 from diana.model.presence import Presence
@@ -24,6 +26,9 @@ def peers(core: Context) -> Peers:
         tuple((site, note) for site in sorted(core.book(MembershipTable).twins) if (note := twins.note(core, site))),
         nonsense=core.counters.get("nonsense", 0),
         late_words=core.counters.get("late_words", 0),
+        fallen=core.book(JournalDoubt).fallen,
+        waits_for=journal_doubt.waiting_for(core),
+        denied_by=tuple(sorted(core.book(JournalDoubt).denied_by)),
         maintenance=core.calendar.closed or core.calendar.notice,
         to_lead=lead.to,
         why_to_lead=lead.why,

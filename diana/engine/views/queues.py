@@ -71,6 +71,7 @@ def view(core: Context) -> QueueView:
         error_low=spread.low,
         error_high=spread.high,
         predictions=spread.samples,
+        note=journal_doubt.waiting_for(core),
     )
 
 

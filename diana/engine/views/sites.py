@@ -8,6 +8,7 @@ from diana.engine.guard import guard
 from diana.engine.handover import machine_events
 from diana.engine.membership import hearsay, trust_ledger, twins
 from diana.engine.messages.messages import Summary
+from diana.engine.site import journal_doubt
 from diana.engine.site.context import Context
 from diana.engine.site.view import standing
 from diana.model.ids import SiteId
@@ -31,7 +32,8 @@ def home(core: Context) -> Site:
         bytes_per_s=-1.0,
         release=__version__,
         datasets=tuple(sorted(core.state.datasets)),
-        note=twins.note(core, core.site)
+        note=journal_doubt.waiting_for(core)
+        or twins.note(core, core.site)
         or (f"drained: {here}" if (here := core.drained()) else "")
         or guard.note(core, core.site)
         or core.workers.trouble()

@@ -70,6 +70,13 @@ class Peers(msgspec.Struct, frozen=True):
     """Messages of peers refused since this node started: from the wrong site, or about something impossible."""
     late_words: int = 0
     """Messages about placements that count no more, since this node started."""
+    fallen: str = ""
+    """Who knows that this site's database is an older copy, in words: nothing is taken, placed or started any more.
+    Empty: it is not known to be one."""
+    waits_for: str = ""
+    """Why nothing of this site's own is taken or placed yet, which a peer's word or an operator's ends."""
+    denied_by: tuple[SiteId, ...] = ()
+    """Sites that say that they know a later state of this site's database: their own jobs wait here."""
     maintenance: str = ""
     """Maintenance of this site that is under way or planned next: one line."""
     to_lead: str = ""

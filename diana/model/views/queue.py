@@ -94,6 +94,8 @@ class QueueView(Shown, frozen=True):
     nine of ten stay below the second."""
     predictions: int = 0
     """Number of predictions compared; 0: none yet, the factors are a guess."""
+    note: str = ""
+    """Reason why nothing of the site's own is started, whatever the queues say; empty: it may be."""
 
 
 class Waiting(Shown, frozen=True):

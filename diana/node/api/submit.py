@@ -190,15 +190,19 @@ async def _parsed(desk: Desk, caller: Principal, request: wire.SubmitRequest) ->
 
 def _parse_and_check(desk: Desk, caller: Principal, request: wire.SubmitRequest) -> ParsedFile:
     options = {option.name: option.value for option in request.options}
+    files: dict[str, wire.UploadedFile] = {}
     for file in request.files:
         if not _SHA256.match(file.sha256) or not desk.stager.has_blob(file.sha256):
             raise UsageError(f"file {file.path}: its content is not here; upload it before the job file")
+        # What is read of them is bounded by the size that they have, whatever the caller says.
+        size_bytes = desk.stager.blob_path(file.sha256).stat().st_size
+        files[file.path] = msgspec.structs.replace(file, size_bytes=size_bytes)
     parsed = parse_file(
         request.content,
         request.format,
         request.source_name or "job file",
         {name: value for name, value in options.items() if name not in _NODE_OPTIONS},
-        {file.path: file for file in request.files},
+        files,
         desk.stager.put_blob_bytes,
         lambda sha256: desk.stager.blob_path(sha256).read_bytes(),
         plug_ins.equations,

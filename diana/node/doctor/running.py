@@ -10,6 +10,7 @@ import grpc
 
 from diana.errors import DianaError
 from diana.model.durations import seconds
+from diana.model.views.peers import Peers
 from diana.model.words import counted
 from diana.node.config.site_file import DIAL_OUT_ONLY, SiteConfig
 from diana.node.doctor import names, network
@@ -23,6 +24,8 @@ ENOUGH_RANGES = 30
 """Fewer outcomes say nothing about ranges."""
 FAIR_RANGES = (0.65, 0.95)
 """Shares of ranges that held, between which chance alone may move them."""
+MOST_DENIALS = 4
+"""Sites that are named of those that doubt this one's database."""
 _GONE = ("left", "banned")
 
 ChannelFor = Callable[[str], "grpc.aio.Channel | None"]
@@ -144,6 +147,30 @@ def _lan(config: SiteConfig, announced: str, problem: str) -> Results:
         mend = "two sites have one name, or a copy of this data directory runs elsewhere: stop one of them"
         return [fail("multicast", found, mend)]
     return network.multicast(config.zeroconf, network.of_this_machine() if config.zeroconf else ())
+
+
+def journal(found: Peers, other: str) -> Results:
+    """Report who doubts that this site's database is its newest; nothing where nobody does. `other`: the machine that
+    keeps the journal too."""
+    if found.fallen:
+        mend = "it begins anew by itself; if it does not, look at node.log"
+        if other:
+            mend = f"stop this node, then on {other}: diana site promote --force (docs/standby.md)"
+        text = f"nothing is taken, placed or started, for the database is an older copy: {found.fallen}"
+        return [fail("journal", text, mend)]
+    rows: Results = []
+    if found.waits_for:
+        mend = "start their nodes; if one is gone for good: diana site go-on NAME"
+        rows.append(warn("journal", f"this site {found.waits_for}", mend))
+    rows += [
+        warn(
+            "journal",
+            f"{site} says that it knows a later state of this site's database: its own jobs wait here",
+            f"diana site go-on {site} if it is wrong; if it is right: diana restore of the newest backup",
+        )
+        for site in found.denied_by[:MOST_DENIALS]
+    ]
+    return rows
 
 
 def machines(rows: Sequence[MachineRow]) -> Results:

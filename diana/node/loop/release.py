@@ -60,6 +60,8 @@ class Adapters:
     """Told the name under which the store is to be known from the next start on."""
     distrusted: Callable[[SiteId, str], None]
     """Told of each peer whose word was not believed, and why."""
+    distrusted_machine: Callable[[str, str], None]
+    """Told of each machine of this site whose word was not believed, and why."""
     hand_over: Callable[[fx.HandOver], None]
     """Told to have the standby lead."""
     reach: Callable[[fx.MeetHosts], None]
@@ -134,10 +136,12 @@ class Release:
                 self._to.hand_over(effect)
             case fx.MeetHosts():
                 self._to.reach(effect)
-            case fx.Warn(text, by):
+            case fx.Warn(text, by, machine):
                 _log.warning("%s", text)
                 if by:
                     self._to.distrusted(by, text)
+                if machine:
+                    self._to.distrusted_machine(machine, text)
             case fx.SendResult() | fx.Gather() | fx.DropOutputs() | fx.DropGroup() | fx.Confirmed():
                 raise AssertionError("waits for the store")
             case _:
@@ -173,8 +177,8 @@ class Release:
                 self._to.lrm.save(effect)
             case fx.TellRoster():
                 self._to.lrm.tell_roster(effect)
-            case fx.ForgetRuns(runs):
-                self._to.lrm.forget(runs)
+            case fx.ForgetRuns(runs, worker):
+                self._to.lrm.forget(runs, worker)
 
     def _to_stager(self, effect: fx.StageIn | fx.LookUp | fx.CancelStage | fx.DropSubgroup | fx.DropGroup) -> None:
         if isinstance(effect, fx.StageIn | fx.DropSubgroup):

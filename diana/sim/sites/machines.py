@@ -72,7 +72,7 @@ class SimMachines:
         if order.worker not in self._away:
             self.lrms[order.worker].tell_roster(order)
 
-    def forget(self, runs: tuple[Run, ...]) -> None:
+    def forget(self, runs: tuple[Run, ...], worker: str = "") -> None:
         for name, lrm in self.lrms.items():
             if name not in self._away:
                 lrm.forget(runs)

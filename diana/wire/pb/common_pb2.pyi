@@ -151,7 +151,7 @@ class LittlesCheck(_message.Message):
     def __init__(self, window_s: _Optional[float] = ..., mean_queued: _Optional[float] = ..., arrivals_per_s: _Optional[float] = ..., mean_wait_s: _Optional[float] = ..., deviation: _Optional[float] = ..., arrived: _Optional[int] = ..., left: _Optional[int] = ...) -> None: ...
 
 class QueueView(_message.Message):
-    __slots__ = ("site", "mode", "slots", "running", "claimed", "queued", "total_processors", "total_quota", "classes", "classes_left_out", "users", "littles", "error_low", "error_high", "predictions")
+    __slots__ = ("site", "mode", "slots", "running", "claimed", "queued", "total_processors", "total_quota", "classes", "classes_left_out", "users", "littles", "error_low", "error_high", "predictions", "note")
     SITE_FIELD_NUMBER: _ClassVar[int]
     MODE_FIELD_NUMBER: _ClassVar[int]
     SLOTS_FIELD_NUMBER: _ClassVar[int]
@@ -167,6 +167,7 @@ class QueueView(_message.Message):
     ERROR_LOW_FIELD_NUMBER: _ClassVar[int]
     ERROR_HIGH_FIELD_NUMBER: _ClassVar[int]
     PREDICTIONS_FIELD_NUMBER: _ClassVar[int]
+    NOTE_FIELD_NUMBER: _ClassVar[int]
     site: str
     mode: str
     slots: int
@@ -182,7 +183,8 @@ class QueueView(_message.Message):
     error_low: float
     error_high: float
     predictions: int
-    def __init__(self, site: _Optional[str] = ..., mode: _Optional[str] = ..., slots: _Optional[int] = ..., running: _Optional[int] = ..., claimed: _Optional[int] = ..., queued: _Optional[int] = ..., total_processors: _Optional[int] = ..., total_quota: _Optional[float] = ..., classes: _Optional[_Iterable[_Union[QueueClass, _Mapping]]] = ..., classes_left_out: _Optional[int] = ..., users: _Optional[_Iterable[_Union[QueueUser, _Mapping]]] = ..., littles: _Optional[_Union[LittlesCheck, _Mapping]] = ..., error_low: _Optional[float] = ..., error_high: _Optional[float] = ..., predictions: _Optional[int] = ...) -> None: ...
+    note: str
+    def __init__(self, site: _Optional[str] = ..., mode: _Optional[str] = ..., slots: _Optional[int] = ..., running: _Optional[int] = ..., claimed: _Optional[int] = ..., queued: _Optional[int] = ..., total_processors: _Optional[int] = ..., total_quota: _Optional[float] = ..., classes: _Optional[_Iterable[_Union[QueueClass, _Mapping]]] = ..., classes_left_out: _Optional[int] = ..., users: _Optional[_Iterable[_Union[QueueUser, _Mapping]]] = ..., littles: _Optional[_Union[LittlesCheck, _Mapping]] = ..., error_low: _Optional[float] = ..., error_high: _Optional[float] = ..., predictions: _Optional[int] = ..., note: _Optional[str] = ...) -> None: ...
 
 class Waiting(_message.Message):
     __slots__ = ("site", "jobs", "note", "part", "user", "processors", "queue", "level", "priority", "base", "ageing", "offset", "demoted", "n", "allowance", "demand", "quota", "total_quota", "ready", "job_threshold", "rises_to", "rises_after_s", "rises_at_n", "low_s", "high_s", "predictions", "mode", "heavy")

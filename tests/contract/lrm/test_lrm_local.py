@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from diana.adapters.lrm.rows import TableRows
 from diana.adapters.lrm.software import Software
 from diana.adapters.lrm.spawner import identity
 from diana.engine.journal.events import JobsEnded
@@ -352,6 +353,40 @@ async def test_rows_of_a_table_reach_their_jobs(site: RealSite) -> None:
     await site.ended(4)
     for index in (2999, 0, 64, 1500):
         assert site.log(site.by_index()[index]) == " ".join(rows[index]) + "\n"
+
+
+def test_long_rows_of_a_table_are_read_one_by_one_and_not_kept(tmp_path: Path) -> None:
+    rows = [[f"{k}", "é\n" * (k * 2000)] for k in range(200)]
+    path = tmp_path / "blob"
+    path.write_bytes(encode_rows(rows))
+    table = TableRows(path, 200)
+    for index in (199, 0, 63, 64, 130, 199):
+        assert table[index] == rows[index]
+    kept = max(table._rows, default=[], key=lambda row: sum(map(len, row)))
+    assert sum(map(len, kept)) < 1 << 20
+
+
+async def test_a_row_that_is_too_long_fails_its_jobs_and_is_not_read(
+    site: RealSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The table is an origin's word: here twenty gigabytes without an end of a line, most of them a hole."""
+    sha = "0" * 64
+    head = encode_rows([[f"{k}"] for k in range(64)])
+    os.truncate(staged(site, f"blob/{sha}", head), 20 << 30)
+    read = []
+    pread = os.pread
+
+    def counted(fd: int, count: int, offset: int) -> bytes:
+        read.append(data := pread(fd, count, offset))
+        return data
+
+    monkeypatch.setattr(os, "pread", counted)
+    table = Table(columns=("a",), rows=100, blob=sha, size_bytes=20 << 30)
+    site.start(GroupSpec(argv=("echo", "{a}"), sweep=Sweep(table=table)), 64, 65)
+    ends = await site.ended(2)
+    assert {end.outcome for end in ends} == {Outcome.NOT_STARTED}
+    assert all("row 64 of the table has more than 2 MiB" in end.error for end in ends), ends
+    assert 0 < sum(map(len, read)) < 8 << 20
 
 
 async def test_a_merge_command_runs_in_the_folder_it_is_given(site: RealSite, tmp_path: Path) -> None:

@@ -7,7 +7,9 @@ import hashlib
 import logging
 import time
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import grpc
@@ -204,6 +206,31 @@ async def test_a_machine_holds_no_job_that_another_has(at: SubGridSite) -> None:
     at.lrm.inner.on_held(link, [Run(SUBGROUP, 1, 1, 1)], 70_000)
     (told,) = [event for event in at.events if isinstance(event, AtBarrier)]
     assert (at.at_barrier(), told.worker, told.port) == ({1}, MEMBER, 0)
+
+
+async def test_who_tells_of_a_run_of_another_machine_takes_its_forgetting_from_nobody(at: SubGridSite) -> None:
+    """The true end may wait to be made durable, or be still to come; else the machine kept the claim."""
+    lrm, told = at.lrm.inner, dict[str, list[Run]]()
+    for name in ("x1", "x2"):
+        lrm._links[name] = SimpleNamespace(machine=name, forget=partial(told.setdefault(name, []).extend))
+    run, has = Run(SUBGROUP, 1, 0, 1), "x1"
+    lrm.elsewhere = lambda machine, *about: machine != has
+    for true_first in (True, False):
+        for name in ("x1", "x2") if true_first else ("x2", "x1"):
+            lrm._note_told(lrm._links[name], [run])
+        lrm.forget((run,), "x2")
+        assert (told["x1"], told["x2"]) == ([], [run])
+        lrm.forget((run,))
+        assert (told["x1"], told["x2"]) == ([run], [run])
+        told["x1"].clear(), told["x2"].clear()
+    # Told before it was given to anybody.
+    lrm.elsewhere = lambda machine, *about: False
+    lrm._note_told(lrm._links["x2"], [run])
+    lrm.elsewhere = lambda machine, *about: machine != has
+    lrm._note_told(lrm._links["x1"], [run])
+    lrm.forget((run,))
+    assert (told["x1"], told["x2"]) == ([run], [])
+    del lrm._links["x1"], lrm._links["x2"]
 
 
 async def test_a_leader_of_another_term_lets_nothing_go_and_what_ended_waits_no_more(at: SubGridSite) -> None:

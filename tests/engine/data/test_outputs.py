@@ -163,6 +163,22 @@ def test_outputs_that_cannot_be_brought_home_fail_the_group_but_their_copies_sta
     assert beta.engine.core.state.custodies, "the site still waits for somebody to take the files"
 
 
+def test_outputs_that_time_does_not_bring_home_fail_the_group_at_once_and_a_retry_gathers_them() -> None:
+    grid = remote()
+    alpha = grid["alpha"]
+    why = "/out: out is a link or a file, not a folder"
+    alpha.handle(ev.StageDone(ticket=alpha.gathers.pop().ticket, bytes_moved=0, error=why, final=True))
+    grid.settle()
+    assert (view(alpha).state, view(alpha).gathering, view(alpha).done) == ("failed", 0, 4)
+    assert view(alpha).note == why
+    grid.pass_time(600.0)
+    assert not alpha.gathers
+    alpha.retry("alpha-1")
+    alpha.handle(ev.StageDone(ticket=alpha.gathers.pop().ticket, bytes_moved=5))
+    grid.settle()
+    assert view(alpha).state == "done"
+
+
 def test_a_site_that_is_away_has_not_lost_its_outputs() -> None:
     grid = remote()
     grid.part("beta")

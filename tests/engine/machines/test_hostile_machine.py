@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from diana.engine.journal import effects as fx
 from diana.engine.journal import events as ev
 from diana.model.facts import Outcome
 from diana.model.ids import SubgroupId
@@ -95,6 +96,19 @@ def test_no_inventory_that_a_machine_makes_up_ends_the_node_or_stops_the_others(
         machines.pass_time(10.0)
     assert {run.index for run in theirs} <= set(site.group("alpha-1").done)
     assert site.engine.core.workers.slots() >= 2
+
+
+def test_ends_of_another_machines_jobs_are_forgotten_by_the_liar_alone_and_told_as_its_word() -> None:
+    site, machines = site_of(0, m1=2, m2=2)
+    machines.submit(spec(4, work_s=50.0), 4)
+    theirs = list(machines.held["m2"])
+    facts = facts_of(site.name, theirs, Outcome.DONE, site.grid.now)
+    end = ev.JobsEnded(subgroup=theirs[0].subgroup, epoch=1, facts=facts, worker="m1")
+    effects = site.engine.handle(end, site.grid.now)
+    (forgotten,) = [one for one in effects if isinstance(one, fx.ForgetRuns)]
+    assert (forgotten.runs, forgotten.worker) == (tuple(theirs), "m1")
+    (said,) = [one for one in effects if isinstance(one, fx.Warn)]
+    assert (said.by, said.machine) == ("", "m1") and "2 jobs of alpha-1/0 that are with others" in said.text
 
 
 def test_an_inventory_that_names_the_jobs_of_another_machine_takes_none_of_them() -> None:

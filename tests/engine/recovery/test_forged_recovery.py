@@ -12,6 +12,7 @@ from diana.engine.journal import codec as lines
 from diana.engine.journal import effects as fx
 from diana.engine.journal import events as ev
 from diana.engine.journal import records
+from diana.engine.membership import gossip
 from diana.engine.messages import messages as ms
 from diana.engine.messages.binding import Reserve
 from diana.engine.messages.recovery import Evidence, Holding, Holdings, Met
@@ -21,7 +22,9 @@ from diana.engine.site.journal_doubt import JournalDoubt
 from diana.model.facts import Outcome
 from diana.model.ids import SiteId, SubgroupId
 from diana.model.indexset import IndexSet
-from diana.model.views.views import Ok
+from diana.model.views.peers import Peers
+from diana.model.views.queue import QueueView
+from diana.model.views.views import GroupView, Ok, Sites
 from diana.policy.trust import seals
 from tests.engine.bench import Grid, Post, Site
 from tests.engine.builders import spec
@@ -233,6 +236,40 @@ def test_a_pair_believes_its_own_later_word_too() -> None:
     alpha.term = 3
     alpha.boot()
     assert say_it_fell(alpha, BETA, own_word(alpha, later=1))
+
+
+@pytest.mark.parametrize("term", [0, 3])
+def test_a_site_whose_database_truly_fell_takes_and_places_nothing_and_says_why_everywhere(term: int) -> None:
+    """A pair waits for an operator; a machine alone begins anew at once. What either accepted till then would take
+    numbers that groups it lost have."""
+    _, alpha = unsure_at_home(4)
+    alpha.term = term
+    alpha.boot(newest=False)
+    alpha.lrm_ready()
+    assert say_it_fell(alpha, BETA, own_word(alpha, later=1))
+    why = "alpha starts nothing, for its database is an older copy (beta knows a later state of this site's database)"
+    mend = (
+        "stop this node, then diana site promote --force on the other machine" if term else "it begins anew by itself"
+    )
+    before, started = len(alpha.engine.core.state.groups), len(alpha.started)
+    for plan_only in (False, True):
+        refused = alpha.submit(spec(1), 1, plan_only=plan_only)
+        assert isinstance(refused, fx.Refusal) and refused.code == "retry"
+        assert refused.text == f"{why}; {mend}"
+    assert len(alpha.engine.core.state.groups) == before
+    seen = alpha.ask("group", "alpha-1")
+    assert isinstance(seen, GroupView) and seen.note == f"{why}; {mend}"
+    queue = alpha.ask("queue")
+    assert isinstance(queue, QueueView) and f"alpha {queue.note}" == f"{why}; {mend}"
+    every = alpha.ask("sites")
+    assert isinstance(every, Sites) and f"alpha {every.sites[0].shown.note}" == f"{why}; {mend}"
+    peers = alpha.ask("peers")
+    assert isinstance(peers, Peers) and peers.fallen == "beta knows a later state of this site's database"
+    asked = ms.QuoteRequest(quote=9, processors=1, memory_bytes=0, jobs=1, refs=())
+    (quote,) = sent(receive(alpha, GAMMA, asked), ms.Quote)
+    assert isinstance(quote, ms.Quote) and why in quote.rejected
+    assert not gossip.summary(alpha.engine.core).accepting
+    assert len(alpha.started) == started
 
 
 def test_no_evidence_counts_against_the_mark() -> None:

@@ -6,11 +6,14 @@ import socket
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
+from diana.model.ids import SiteId
 from diana.model.layout import DataDir
+from diana.model.views.peers import Peers
 from diana.node.config.site_file import SiteConfig, load_config
 from diana.node.doctor import network, running
 from diana.node.doctor.bounded import ok, warn
@@ -237,3 +240,19 @@ async def test_the_node_asks_whom_it_knows_and_passes_over_who_left(alpha: DataD
 def test_two_of_one_name_on_the_local_network_fail(alpha: DataDir) -> None:
     (row,) = running._lan(config_of(alpha, zeroconf=True), "alpha-2", "")
     assert (row.state, row.found) == ("fail", "another machine here is announced as alpha, so this one is alpha-2")
+
+
+def test_who_doubts_the_database_is_told_with_what_ends_it() -> None:
+    def told(other: str = "", **more: Any) -> list[tuple[str, str, str]]:
+        rows = running.journal(Peers((), (), **more), other)
+        return [(row.state, row.found, row.mend) for row in rows]
+
+    assert told() == []
+    ((state, found, mend),) = told("spare", fallen="beta knows more", waits_for="starts nothing")
+    assert state == "fail" and found.endswith("for the database is an older copy: beta knows more")
+    assert mend == "stop this node, then on spare: diana site promote --force (docs/standby.md)"
+    ((state, _, mend),) = told(fallen="beta knows more")
+    assert state == "fail" and mend.startswith("it begins anew by itself")
+    waits, denied = told(waits_for="waits for a word of beta", denied_by=(SiteId("beta"),))
+    assert waits[0] == denied[0] == "warn" and "diana site go-on NAME" in waits[2]
+    assert denied[2].startswith("diana site go-on beta if it is wrong")

@@ -70,7 +70,8 @@ class SlowStore(SqliteStore):
 def adapters(wire: Wire) -> Adapters:
     unused = cast("Any", None)
     transport = cast("Transport", wire)
-    told = {"trust": unused, "start_anew": unused, "distrusted": unused, "hand_over": unused, "reach": unused}
+    names = ("trust", "start_anew", "distrusted", "distrusted_machine", "hand_over", "reach")
+    told = dict.fromkeys(names, unused)
     return Adapters(transport=transport, lrm=unused, stager=unused, heed=unused, **told)
 
 

@@ -4,13 +4,16 @@ machine wants to stand by (SPEC D8; PROMISES section 2, Standby)."""
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 
 import msgspec
 import pytest
 
+from diana.errors import DianaError, Overloaded
 from diana.node.config.site_file import load_config
 from diana.node.config.text import write_config
-from tests.e2e.grid import Grid, Site, until
+from tests.e2e.grid import Grid, Site, Starts, until
+from tests.real.grid.test_old_database import copied, put_back
 from tests.real.pairs import IN_SYNC_S, add_standby, durability, in_sync, takes_over
 
 pytestmark = pytest.mark.e2e
@@ -87,3 +90,69 @@ def test_a_third_machine_does_not_disturb_the_two(grid: Grid) -> None:
         0.2,
     )
     assert durability(alpha) == 2 and durability(third) == 0
+
+
+def test_a_pair_whose_two_journals_are_older_copies_takes_nothing_says_so_and_goes_on_as_the_operator_is_told(
+    grid: Grid, starts: Starts
+) -> None:
+    """No mark tells a pair, and neither machine's journal is the newest: only what beta heard, and can show."""
+    alpha = grid.add("alpha", 0)
+    grid.add("beta", 2)
+    grid.join()
+    grid.start()
+    spare = add_standby(grid, alpha, "")
+    spare.launch()
+    in_sync(alpha, other=spare)
+    go = grid.root / "go"
+    wait = ("sh", "-c", f"while [ ! -e {go} ]; do sleep 0.2; done")
+    with alpha.client() as client:
+        old = client.submit(starts.job(1, wait, sites=["beta"])).group
+    starts.wait_for(1)
+    copies = {site: copied(site) for site in (alpha, spare)}
+    with alpha.client() as client:
+        gone = client.submit(starts.job(4, sites=["beta"])).group
+        client.wait(gone, timeout_s=60)
+    ran = len(starts.all())
+    alpha.owned_up = "the journals of both machines are older copies: nothing is taken or started"
+    for site, copy in copies.items():
+        put_back(site, copy)
+    alpha.launch()
+    spare.launch()
+
+    def fell() -> bool:
+        with suppress(DianaError), alpha.client() as client:
+            return "is an older copy" in client.status([old])[0].note
+        return False
+
+    until(fell, lambda: f"beta tells\n{alpha.story()}\n{spare.story()}", IN_SYNC_S, 0.2)
+    why = "alpha starts nothing, for its database is an older copy (beta knows a later state of this site's database)"
+    mend = "stop this node, then diana site promote --force on the other machine"
+    with alpha.client() as client:
+        assert client.status([old])[0].note == f"{why}; {mend}"
+        assert f"alpha {client.queue().note}" == f"{why}; {mend}"
+        with pytest.raises(Overloaded) as refused:
+            client.submit({"group": {"command": ["true"]}})
+        assert str(refused.value) == f"{why}; {mend}"
+    assert alpha.owned_up in alpha.paths.node_log.read_text()
+    doctor = grid.run(alpha, "doctor", "--data", str(alpha.data))
+    assert doctor.returncode == 1 and "older copy: beta knows a later state" in doctor.stdout, doctor
+    assert "on spare: diana site promote --force" in doctor.stdout, doctor
+
+    alpha.terminate()
+    force = ("site", "promote", "--force", "--data", str(spare.data))
+    until(lambda: grid.run(spare, *force).stdout == "spare leads alpha\n", spare.story, 30.0, 1.0)
+    takes_over(spare)
+    with spare.client() as client:
+        until(lambda: "waits for what main runs" in client.status([old])[0].note, spare.story, 30.0)
+    alpha.launch()
+    in_sync(spare, other=alpha)
+    with spare.client() as client:
+        told = lambda: f"{client.status([old])}\n{spare.story()}"  # noqa: E731
+        until(lambda: "diana release" in client.status([old])[0].note, told, 30.0)
+        fresh = client.submit(starts.job(2, sites=["beta"])).group
+        assert fresh not in (old, gone)
+        assert client.wait(fresh, timeout_s=60).done == 2
+        client.release(old)
+        go.touch()
+        assert client.wait(old, timeout_s=60).done == 1
+    assert len(starts.all()) == ran + 2, "what ran at beta meanwhile ran on"

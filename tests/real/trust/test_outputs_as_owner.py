@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -109,13 +108,17 @@ def test_a_job_that_swaps_its_output_folder_for_a_link_reaches_neither_settings_
         with site.client() as client:
             group = client.submit(job(script, to, collect=name)).group
             until(partial(ended, client, group), "both ended", 30.0)
-            time.sleep(3.0)
-            assert not client.status([group])[0].final
-            client.cancel(group)
+            seen = client.wait(group, timeout_s=40.0)
+            assert (seen.state, seen.done) == ("failed", 2), "no time makes it a folder again"
+            assert "out is a link or a file, not a folder" in seen.note and str(to) in seen.note, seen
         assert site.paths.config.read_bytes() == settings
         assert not (Path("/root") / PROOF).exists() and list(elsewhere.iterdir()) == [], "no link is followed"
         to.unlink()
         os.rename(f"{to}.old", to)
+        with site.client() as client:
+            client.retry(group)
+            assert client.wait(group, timeout_s=40.0).state == "done", "and a retry brings them"
+        assert (to / name).read_text() == "mine\n"
 
 
 def test_no_right_in_a_folder_of_roots_is_given_away_for_a_merge(tmp_path: Path, people: Made) -> None:

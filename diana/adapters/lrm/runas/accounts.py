@@ -150,12 +150,18 @@ class Accounts:
             raise OSError(errno.ETIMEDOUT, f"account {account} wrote nothing for {STALLED_S:g} s", to) from None
         if code:
             said = lines[-1] if lines else f"{self.program} ended with {code}"
-            raise OSError(errno.EACCES, said_by(self.program, said), to)
+            raise OSError(_number(lines), said_by(self.program, said), to)
 
     def get(self, account: str, path: str, offset: int) -> AbstractAsyncContextManager[GivenFile]:
         """Open a regular file as an account, to be read from `offset`; -1: only to be looked at. No link
         is followed on the way. OSError with the number that the account met; ProgramFault."""
         return given(command(self.program, "get", account), path, offset)
+
+
+def _number(lines: Sequence[str]) -> int:
+    """Return the number of the error that the account met; a program of an older release does not tell it."""
+    told = (line.removeprefix("errno ") for line in lines[:-1] if line.startswith("errno "))
+    return next((int(number) for number in told if number.isdecimal() and len(number) < 5), errno.EACCES)
 
 
 def _pieces(order: object, files: Sequence[PutFile]) -> Iterator[bytes]:

@@ -253,7 +253,8 @@ def put(found: pwd.struct_passwd, max_processes: int) -> None:
                 put_file(given, below, order.get("group", ""), last, size, sha256)
                 os.close(below)
         except OSError as fault:
-            sys.stderr.write(f"{to}: {fault.strerror} for account {found.pw_name}\n")
+            # Only the last line is read by an older node.
+            sys.stderr.write(f"errno {fault.errno}\n{to}: {fault.strerror} for account {found.pw_name}\n")
             sys.exit(NOT_PUT)
 
 

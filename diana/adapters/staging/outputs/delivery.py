@@ -10,10 +10,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple, Protocol
 
-from diana.adapters.file_names import parts_of
+from diana.adapters.file_names import BadName, parts_of
 from diana.adapters.staging.paths import Root, open_file
-from diana.adapters.staging.transfer.client import LocalFault
-from diana.errors import UsageError
+from diana.adapters.staging.transfer.client import local_fault
 from diana.model.facts import OutputFile
 from diana.model.ids import GroupId
 from diana.model.job.urls import check_folder_url
@@ -47,7 +46,7 @@ def folder_of(to: str) -> str:
         try:
             return check_folder_url(to).path
         except ValueError as fault:
-            raise UsageError(f"outputs.to: {fault}") from None
+            raise BadName(f"outputs.to: {fault}") from None
     return to if to.startswith("/") else ""
 
 
@@ -57,4 +56,4 @@ def deliver(delivery: OwnersFolders, group: GroupId, to: str, outputs: Sequence[
     try:
         delivery.put(group, to, files)
     except OSError as fault:
-        raise LocalFault(f"output folder {to}: {fault.strerror}") from None
+        raise local_fault(f"output folder {to}: {fault.strerror}", fault) from None

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from diana.adapters.file_names import PART_PREFIX, parts_of
+from diana.adapters.file_names import PART_PREFIX, BadName, parts_of
 from diana.adapters.staging.limits import CHUNK_BYTES, StagingLimits
 from diana.adapters.staging.outputs.beside import Beside
 from diana.adapters.staging.outputs.delivery import OwnersFolders, deliver, folder_of
@@ -23,7 +23,7 @@ from diana.adapters.staging.paths import Root, Unlinked, drop_file, folder, make
 from diana.adapters.staging.refs import output_ref, sha256_hex
 from diana.adapters.staging.threads import in_thread
 from diana.adapters.staging.transfer.cache import room_bytes
-from diana.adapters.staging.transfer.client import Away, FileFetcher, LocalFault, WantedFile
+from diana.adapters.staging.transfer.client import Away, FileFetcher, LocalFault, WantedFile, local_fault
 from diana.adapters.staging.transfer.parts import Mismatch, PartFile
 from diana.adapters.staging.transfer.sources import Search, Silent, bring
 from diana.adapters.staging.urls.uploads import upload
@@ -103,7 +103,7 @@ class OutputGatherer:
 
     def _root(self, to: str, group: GroupId) -> Root:
         if to and not Path(to).is_absolute():
-            raise UsageError(f"output folder {to}: want an absolute path")
+            raise BadName(f"output folder {to}: want an absolute path")
         return Unlinked.outside(to, self._data.root) if to else self._data.gathered(group)
 
     def _searches(self, order: Gather, outputs: Sequence[OutputFile], root: Root) -> list[Search]:
@@ -191,9 +191,10 @@ class OutputGatherer:
             except Mismatch as fault:
                 raise UsageError(f"output {output.name} at site {self._site}: {fault}") from None
             except OSError as fault:
-                raise LocalFault(
+                raise local_fault(
                     f"output {output.name}: cannot be put below {root}: {fault.strerror};"
-                    " make room there or give the node the right"
+                    " make room there or give the node the right",
+                    fault,
                 ) from None
         return lacking
 
@@ -242,7 +243,8 @@ def _make_folder(root: Root) -> None:
     try:
         make_folders(root)
     except OSError as fault:
-        raise LocalFault(f"output folder {root}: {fault.strerror}; name one the node's account may write") from None
+        text = f"output folder {root}: {fault.strerror}; name one the node's account may write"
+        raise local_fault(text, fault) from None
 
 
 def stands(root: Root, output: OutputFile, *, closely: bool = True) -> bool:
@@ -324,7 +326,8 @@ def _settle(root: Root, outputs: Sequence[OutputFile]) -> None:
     try:
         sync_folders(root, {parts_of(o.name)[:-1] for o in outputs})
     except OSError as fault:
-        raise LocalFault(f"output folder {root}: {fault.strerror}; outputs may not be durable there") from None
+        text = f"output folder {root}: {fault.strerror}; outputs may not be durable there"
+        raise local_fault(text, fault) from None
 
 
 def _discard(searches: Sequence[Search]) -> None:

@@ -6,6 +6,7 @@ One `fetch` is one try on one stream. The choice of the next source, and for how
 from __future__ import annotations
 
 import asyncio
+import errno
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
@@ -16,6 +17,7 @@ import grpc
 
 from diana.adapters.grpc.words import told
 from diana.adapters.staging.limits import CHUNK_BYTES, StagingLimits
+from diana.adapters.staging.paths import NotPlain
 from diana.adapters.staging.threads import in_thread
 from diana.adapters.staging.transfer.pace import TransferPace
 from diana.adapters.staging.transfer.parts import Mismatch, PartFile
@@ -71,6 +73,20 @@ class FetchOutcome:
 
 class LocalFault(DianaError):
     """A refusal by our own disk. No other source can help."""
+
+
+class Blocked(LocalFault):
+    """What is in the way on our own disk stays there until somebody takes it away: time mends nothing."""
+
+
+_STAYS = frozenset({errno.ELOOP, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG})
+"""A link where none is followed, a file where a folder is wanted or the other way round, a name that the file system
+does not take. Rights and room may be given meanwhile."""
+
+
+def local_fault(text: str, fault: OSError) -> LocalFault:
+    """Return the refusal of that kind, in these words."""
+    return (Blocked if isinstance(fault, NotPlain) or fault.errno in _STAYS else LocalFault)(text)
 
 
 class Away(Unreachable):
@@ -305,7 +321,7 @@ def _prepare(every: Sequence[WantedFile]) -> None:
 
 def _local_fault(wanted: WantedFile, fault: OSError) -> LocalFault:
     text = f"cannot be written below {wanted.part.root}: {fault.strerror}; make room there or give the node the right"
-    return LocalFault(f"{wanted.ref}: {text}")
+    return local_fault(f"{wanted.ref}: {text}", fault)
 
 
 def _take_frame(wanted: WantedFile, frame: data_pb2.ReadFrame, site: SiteId) -> tuple[bool, str | None]:

@@ -79,7 +79,7 @@ export class QueuesPage {
     this.pick.value = this.site || home;
     const queue = !this.site || this.site === home ? known.queue : this.other;
     if (!queue) return;
-    say(this.line, `${queue.site}, ${queue.mode} mode: ${count(queue.queued)} queued, ${count(queue.running)} running in ${count(queue.slots)} slots, ${count(queue.claimed)} claimed ahead`);
+    say(this.line, `${queue.site}, ${queue.mode} mode: ${count(queue.queued)} queued, ${count(queue.running)} running in ${count(queue.slots)} slots, ${count(queue.claimed)} claimed ahead${queue.note ? `; ${queue.site} ${queue.note}` : ""}`);
     const rows = queue.classes ?? [];
     this.bars(rows);
     this.classes.update(rows);
