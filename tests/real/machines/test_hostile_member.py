@@ -132,16 +132,18 @@ class Attacked:
             assert isinstance(welcome, protocol.Welcome), welcome
             draining = threading.Thread(target=drained, args=(call,), daemon=True)
             draining.start()
-            for one in lie.said:
-                if isinstance(one, protocol.DeliveredRuns):
-                    self.deliver(stub, msgspec.structs.replace(one, link=welcome.link))
-                else:
-                    out.put(frame(one))
-            if lie.audited:
-                until(lambda: lie.audited in self.audited(name), lambda: f"audited: {self.audited(name)!r}", 10)
-            # The node ends the stream once it has handled all that was said on it.
-            out.put(None)
-            draining.join(20)
+            try:
+                for one in lie.said:
+                    if isinstance(one, protocol.DeliveredRuns):
+                        self.deliver(stub, msgspec.structs.replace(one, link=welcome.link))
+                    else:
+                        out.put(frame(one))
+                if lie.audited:
+                    until(lambda: lie.audited in self.audited(name), lambda: f"audited: {self.audited(name)!r}", 10)
+            finally:
+                # The node ends the stream once it has handled all that was said on it.
+                out.put(None)
+                draining.join(20)
             assert not draining.is_alive(), self.alpha.story()
         until(lambda: f"machine {name} is away" in self.alpha.paths.node_log.read_text(), self.alpha.story, 20)
         return name
