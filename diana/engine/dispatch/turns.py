@@ -55,9 +55,11 @@ MOST_S = 1e9
 LOOKS = 64
 """Reservations looked at after each event, best first."""
 MISSES = 8
-"""Reservations met whose turn is not yet, after which no more are looked at."""
+"""Reservations met whose turn is not yet, after which no more are looked at; as many are met that are refused."""
 TURN_ORIGINS, TURN_GROUPS = 2, 2
 """Origins, and groups of each, that are looked at beyond these bounds, in turn: no origin can hide the others."""
+MOST_NEWS = 32
+"""Words of one origin in `SOON_S` that are heeded at once; more wait for the next of these times."""
 SOON_S = 0.25
 REST_S = 5.0
 """Least and most seconds until the next look while nothing happens."""
@@ -142,6 +144,11 @@ class Turns:
         self.changed: set[GroupId] = set()
         """Groups whose entry in the queues is renewed when the event at hand is through: until then others may look at
         the order as it was settled."""
+        self.later: set[GroupId] = set()
+        """The same of origins that say very much: they wait for the next time of `SOON_S`."""
+        self.news: dict[SiteId, int] = {}
+        """Words of each origin in the time that is now, numbered `news_at`."""
+        self.news_at = 0
         self.answers: dict[SiteId, OriginsAnswers] = {}
         """Of the origins that have not committed what they were called for."""
         self.calls = 0
@@ -183,7 +190,29 @@ def on_reserve(core: Context, sender: SiteId, told: Reserve) -> None:
         # All that was called is on its way, and is counted as coming.
         old.calling, old.unanswered = 0, 0
         book.calling.pop(told.group, None)
-    book.changed.add(told.group)
+    _note(core, sender, told.group)
+
+
+def _note(core: Context, sender: SiteId, group: GroupId) -> None:
+    """Have the word be heeded: at once, unless its origin says very much."""
+    book, at = core.book(Turns), int(core.now / SOON_S)
+    if book.news_at != at:
+        _heed_all(core, at)
+    book.news[sender] = book.news.get(sender, 0) + 1
+    if sender == core.site or book.news[sender] <= MOST_NEWS:
+        book.changed.add(group)
+    else:
+        if not book.later:
+            core.after(SiteTimer("turns"), SOON_S)
+        book.later.add(group)
+
+
+def _heed_all(core: Context, at: int) -> None:
+    book = core.book(Turns)
+    book.news_at = at
+    book.news.clear()
+    book.changed |= book.later
+    book.later.clear()
 
 
 def _full(book: Turns, sender: SiteId, old: Reserved | None, weight: int) -> str:
@@ -214,7 +243,7 @@ def drop(core: Context, group: GroupId) -> None:
     one = book.reserved.pop(group, None)
     if one is None:
         return
-    book.changes += 1
+    book.changes += one.key in core.queues.entries
     book.calling.pop(group, None)
     book.unfit.discard(group)
     some = book.of_origin[one.origin]
@@ -298,6 +327,8 @@ def _like(told: Reserve) -> QuoteRequest:
 def look(core: Context) -> list[TurnCall]:
     """Call for the reserved jobs whose turn has come, best priority first. Return the calls to this site itself."""
     book = core.book(Turns)
+    if book.later and book.news_at != (time := int(core.now / SOON_S)):
+        _heed_all(core, time)
     if book.offers != (offers := core.workers.offers.changes):
         book.offers = offers
         book.changed |= book.unfit
@@ -316,36 +347,37 @@ def look(core: Context) -> list[TurnCall]:
     _overdue(core)
     core.queues.settle(core.now)
     at = _Look(core)
-    seen: set[SiteId] = set()
-    looks = misses = 0
+    seen: set[CustodyKey] = set()
+    origins: set[SiteId] = set()
     for entry in list(islice(core.queues.reservations(), LOOKS)):
-        looks += 1
-        seen.add(entry.origin)
-        misses += not at.calls(entry)
-        if misses >= MISSES:
+        seen.add(entry.key)
+        origins.add(entry.origin)
+        at.calls(entry)
+        if at.misses >= MISSES or at.refused >= MISSES:
             break
-    if misses >= MISSES or looks >= LOOKS:
-        for entry in _in_turn(core, seen):
+    if at.misses >= MISSES or at.refused >= MISSES or len(seen) >= LOOKS:
+        # What is refused may hide others of the same origin, what waits its turn comes before them.
+        for entry in _in_turn(core, set() if at.refused >= MISSES else origins, seen):
             at.calls(entry)
     # Calls changed what stands, and others look at it before anything arrives.
     core.queues.settle(core.now)
     book.stamp = _stamp(core)
     if book.reserved:
-        core.after(SiteTimer("turns"), at.next_s)
+        core.after(SiteTimer("turns"), min(at.next_s, SOON_S) if book.later else at.next_s)
     return at.own
 
 
-def _in_turn(core: Context, seen: Collection[SiteId]) -> list[QueueEntry]:
-    """Return reservations of the next origins of which none is in `seen`."""
+def _in_turn(core: Context, without: Collection[SiteId], seen: Collection[CustodyKey]) -> list[QueueEntry]:
+    """Return the next reservations of the next origins: of none of `without`, and none of `seen`."""
     book, found, origins = core.book(Turns), list[QueueEntry](), 0
     for origin in list(islice(book.of_origin, LOOKS)):
         some = book.of_origin[origin] = book.of_origin.pop(origin)
-        if origin in seen:
+        if origin in without:
             continue
         for group in list(islice(some.groups, TURN_GROUPS)):
             some.groups[group] = some.groups.pop(group)
             entry = core.queues.entries.get(book.reserved[group].key)
-            found += [entry] if entry is not None else []
+            found += [entry] if entry is not None and entry.key not in seen else []
         origins += 1
         if origins >= TURN_ORIGINS:
             break
@@ -364,21 +396,25 @@ class _Look:
         self.own: list[TurnCall] = []
         """The calls to this site itself."""
         self.next_s = REST_S
+        self.misses = self.refused = 0
+        """Reservations whose turn has not come, by what stands before them, and those that are not taken just now."""
 
-    def calls(self, entry: QueueEntry) -> bool:
-        """Call for the jobs of the reservation that are due. False: its turn has not come, by what stands before it."""
+    def calls(self, entry: QueueEntry) -> None:
+        """Call for the jobs of the reservation that are due."""
         core, book = self.core, self.core.book(Turns)
         one = book.reserved[GroupId(entry.key[0])]
         if (entry.processors, entry.needs) in self.untaken or _called_enough(core, one):
-            return True
+            return
         before, before_s = core.queues.here_before(entry, self.untaken)
         kept = wide_places.behind(core, core.queues.least_of(entry))
         before += self.processors + kept.processors
         before_s += self.given_s + self.work_s + kept.work_s
         due = _due(core, one, entry, self.slots, horizon.Ahead(before, before_s), self.places)
         self.next_s = min(self.next_s, due.next_s)
+        self.misses += due.misses
+        self.refused += due.refused
         if not due.jobs:
-            return due.fits
+            return
         if not _in_vain(book, one.origin):
             self.processors += due.jobs * entry.processors
             self.work_s += due.jobs * entry.processors * entry.run_s
@@ -387,7 +423,6 @@ class _Look:
             self.own.append(call)
         else:
             core.send(one.origin, call)
-        return True
 
 
 class _Due(NamedTuple):
@@ -397,8 +432,10 @@ class _Due(NamedTuple):
     """Jobs to call for now."""
     next_s: float
     """Seconds until more may be due if nothing happens."""
-    fits: bool = True
-    """False if its turn has not come by what stands before it."""
+    misses: bool = False
+    """True if its turn has not come by what stands before it."""
+    refused: bool = False
+    """True if its turn has come and this site takes no such jobs just now."""
 
 
 def _due(core: Context, one: Reserved, entry: QueueEntry, slots: Slots, ahead: horizon.Ahead, places: int) -> _Due:
@@ -424,11 +461,10 @@ def _due(core: Context, one: Reserved, entry: QueueEntry, slots: Slots, ahead: h
             return _Due(0, max(SOON_S, drains_s - until_s))
         jobs = 1
     asked = _like(one.told)
-    rejected = bool(jobs) and capacity.rejection(core, asked, for_peer=one.origin != core.site)
-    if not jobs or rejected:
-        # What is not taken just now hides nothing that stands behind it.
+    refused = bool(jobs and capacity.rejection(core, asked, for_peer=one.origin != core.site))
+    if not jobs or refused:
         next_s = max(SOON_S, slots.starts_s(entry.processors, ahead.work_s) - until_s)
-        return _Due(0, next_s, fits=bool(rejected))
+        return _Due(0, next_s, misses=not refused, refused=refused)
     jobs = min(one.callable(), max(jobs, horizon.chunk(one.told.share, WHOLE)))
     if isfinite(open_s):
         jobs = min(jobs, max(1, horizon.fitting(slots, entry.processors, entry.run_s, ahead, open_s)))

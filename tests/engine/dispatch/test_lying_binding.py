@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from diana.engine.dispatch import turns
-from diana.engine.dispatch.turns import BACKDATED_S, LAND_S, MISSES, MOST_VAIN, TURN_ORIGINS, Turns
+from diana.engine.dispatch.turns import BACKDATED_S, LAND_S, MISSES, MOST_NEWS, MOST_VAIN, TURN_ORIGINS, Turns
 from diana.engine.journal import events as ev
 from diana.engine.messages import messages as ms
 from diana.engine.messages.binding import Reserve, TurnCall
@@ -109,10 +109,26 @@ def test_each_origin_is_looked_at_in_turn_however_many_there_are() -> None:
     core, seen = beta.engine.core, set[str]()
     made.pass_time(1.0)
     for _ in range(3):
-        found = turns._in_turn(core, {SiteId("gamma")})
+        found = turns._in_turn(core, {SiteId("gamma")}, ())
         assert len(found) == TURN_ORIGINS
         seen |= {entry.origin for entry in found}
     assert seen == set(names)
+
+
+def test_an_origin_that_says_very_much_is_heeded_a_few_times_a_second_and_all_it_said_is_heard() -> None:
+    made = honest()
+    beside_days(made)
+    core = made["beta"].engine.core
+    for seq in range(1, 3 * MOST_NEWS):
+        for number in (1, 2):
+            told = {"share": 1, "jobs": 1, "processors": 2, "seq": seq, "owner": f"eve{seq}@vo"}
+            receive(made["beta"], "gamma", reservation(group=GroupId(f"gamma-{number}"), **told))
+    before = core.book(Turns).changes
+    assert before <= MOST_NEWS
+    made.pass_time(1.0)
+    one = standing(made, "gamma-2")
+    assert one is not None and one.user == f"eve{3 * MOST_NEWS - 1}@vo"
+    assert core.book(Turns).changes <= before + 4
 
 
 def test_waiting_counts_from_an_hour_before_the_first_word_at_most() -> None:
