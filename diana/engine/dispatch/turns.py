@@ -233,8 +233,8 @@ def _sane(told: Reserve) -> bool:
     counts = 0 <= told.jobs <= MOST_JOBS and 0 <= told.share <= WHOLE * told.jobs
     sizes = 1 <= told.processors <= MOST_PROCESSORS and 0 <= told.gpus <= MOST_PROCESSORS
     sizes = sizes and all(0 <= some <= MOST_BYTES for some in (told.memory_bytes, told.scratch_bytes, told.group_bytes))
-    times = (told.stage_s, told.work_s, told.begins_before_s, told.time_limit_s)
-    sums = isfinite(told.submitted_s) and 0 <= told.group_work_s < inf
+    times = (told.stage_s, told.work_s, told.begins_before_s)
+    sums = isfinite(told.submitted_s) and 0 <= told.group_work_s < inf and 0 <= told.time_limit_s < inf
     return counts and sizes and sums and all(0 <= some_s <= MOST_S for some_s in times)
 
 

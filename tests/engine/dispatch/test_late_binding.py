@@ -410,6 +410,13 @@ def reservation(**changes: object) -> Reserve:
         {"begins_before_s": float("nan")},
         {"begins_before_s": -1.0},
         {"gpus": -1},
+        {"memory_bytes": -1},
+        {"memory_bytes": 2**62 + 1},
+        {"scratch_bytes": 2**63 - 1},
+        {"group_bytes": -1},
+        {"group_work_s": float("nan")},
+        {"time_limit_s": float("inf")},
+        {"submitted_s": float("-inf")},
     ],
     ids=str,
 )
