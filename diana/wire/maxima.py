@@ -75,7 +75,7 @@ FIELDS: dict[str, Most] = {
     "Gossip.asks": Most(text=300, items=4096, cut=True),
     "Gossip.heard_from": Most(items=4096, cut=True),
     # As many as are kept (`membership/hearsay.py`, `MOST_WAY`).
-    "HeardFrom.sites": Most(text=300, items=4, cut=True),
+    "HeardFrom.sites": Most(text=40, items=4, cut=True),
     "Signed.payload": Most(text=1 << 20),
     "Signed.chain": Most(text=1 << 18),
     "Signed.signature": Most(text=1 << 14),

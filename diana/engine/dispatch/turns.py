@@ -37,10 +37,13 @@ LAND_S = 10.0
 MOST_UNANSWERED = 3
 """Calls in a row without an answer, after which the reservation is dropped."""
 MOST_VAIN = 3
-"""Calls, or offers, that an origin left open, after which no room is kept for what it is called for and offers, and it
-is called once in `LAND_S`: others are not held up by one that lies or is broken. It is over once the origin committed
-`ANSWERED` of what it was called for. Also the calls of one group that may be on their way at a time."""
-ANSWERED = 1 / 2
+"""Room that may be kept for an origin to no end, in all slots of this site for `LAND_S`. Beyond it no room is kept for
+what it is called for and offers, and it is called once in `LAND_S`: others are not held up by one that lies or is
+broken. What it commits makes up for it."""
+HALF_S = 3600.0
+"""Seconds in which half of that is forgotten."""
+MOST_CALLS = 3
+"""Calls of one group that may be on their way at a time."""
 MOST_OF_ONE = 10_000
 MOST_BYTES_OF_ONE = 32 << 20
 """Groups for which one origin may wait here at a time, and their weight in memory; more are not taken in."""
@@ -58,6 +61,8 @@ MISSES = 8
 """Reservations met whose turn is not yet, after which no more are looked at; as many are met that are refused."""
 TURN_ORIGINS, TURN_GROUPS = 2, 2
 """Origins, and groups of each, that are looked at beyond these bounds, in turn: no origin can hide the others."""
+MOST_JUDGED = 256
+"""Reservations looked at after one event because machines came, changed or went."""
 MOST_NEWS = 32
 """Words of one origin in `SOON_S` that are heeded at once; more wait for the next of these times."""
 SOON_S = 0.25
@@ -100,21 +105,34 @@ class OriginsPart:
 
 
 class OriginsAnswers:
-    """What an origin made of the calls since it last answered well."""
+    """What an origin made of the room that was kept for it."""
 
     def __init__(self) -> None:
-        self.called = self.committed = 0
-        """Processors of the jobs."""
-        self.vain = 0
-        """Calls that it left open, though it still reserved, and offers that it did not commit in time."""
+        self.wasted = 0.0
+        """Processors for which room was kept to no end, each counted by the part of `LAND_S`, less those of what it
+        committed."""
+        self.at_s = 0.0
+        """Time at which `wasted` was counted."""
         self.called_s = -inf
         """When it was called last."""
+
+    def left(self, now_s: float) -> float:
+        """Return what is left of `wasted` now."""
+        return self.wasted * 0.5 ** max(0.0, (now_s - self.at_s) / HALF_S)
+
+    def count(self, processors: float, now_s: float) -> None:
+        """Count room for so many processors as kept to no end; negative: as made use of."""
+        self.wasted, self.at_s = max(0.0, self.left(now_s) + processors), now_s
 
 
 class ComingJobs(NamedTuple):
     """Jobs that were called or offered and are not committed here yet."""
 
+    origin: SiteId
+    since_s: float
+    """When it was called or offered."""
     until_s: float
+    """-inf: no room is kept for it any more."""
     processors: int
     work_s: float
     """Processor-seconds."""
@@ -132,7 +150,7 @@ class Turns:
         self.coming: dict[GroupId, list[ComingJobs]] = {}
         """Group -> jobs that were called and not offered yet."""
         self.arriving: dict[CustodyKey, ComingJobs] = {}
-        """Work that was offered here and is not committed; `until_s` is -inf once it was long in coming."""
+        """Work that was offered here and is not committed."""
         self.taken: dict[GroupId, dict[CustodyKey, None]] = {}
         """Group -> work of it that was offered here since the boot; what is over goes now and then."""
         self.taken_most = 64
@@ -141,6 +159,8 @@ class Turns:
         """Groups whose jobs this site would never take, with the machines of `offers`: they stand in no queue."""
         self.offers = 0
         """Version of what the machines offer, with which `unfit` was found."""
+        self.unjudged: dict[GroupId, None] = {}
+        """Groups that were not looked at with it yet."""
         self.changed: set[GroupId] = set()
         """Groups whose entry in the queues is renewed when the event at hand is through: until then others may look at
         the order as it was settled."""
@@ -150,7 +170,7 @@ class Turns:
         """Words of each origin in the time that is now, numbered `news_at`."""
         self.news_at = 0
         self.answers: dict[SiteId, OriginsAnswers] = {}
-        """Of the origins that have not committed what they were called for."""
+        """Of the origins that were called."""
         self.calls = 0
         self.changes = 0
         """Version counter: rises when a reservation comes, changes or goes."""
@@ -173,6 +193,10 @@ def on_reserve(core: Context, sender: SiteId, told: Reserve) -> None:
     if old is not None and told.seq <= old.told.seq:
         return
     if not told.jobs:
+        if old is not None and told.called < old.last_call:
+            # The call and this word passed each other: nothing comes of it.
+            for coming in book.coming.pop(told.group, ()):
+                _wasted(core, coming)
         drop(core, told.group)
         return
     weight = weight_bytes(told)
@@ -329,14 +353,11 @@ def look(core: Context) -> list[TurnCall]:
     book = core.book(Turns)
     if book.later and book.news_at != (time := int(core.now / SOON_S)):
         _heed_all(core, time)
-    if book.offers != (offers := core.workers.offers.changes):
-        book.offers = offers
-        book.changed |= book.unfit
+    _judge_again(core)
     if book.changed:
         for group in sorted(book.changed & book.reserved.keys()):
             one = book.reserved[group]
-            unfit = capacity.never(core, _like(one.told), for_peer=one.origin != core.site)
-            (book.unfit.add if unfit else book.unfit.discard)(group)
+            (book.unfit.add if _is_unfit(core, one) else book.unfit.discard)(group)
             _stand(core, one)
         book.changed.clear()
         core.queues.settle(core.now)
@@ -363,8 +384,25 @@ def look(core: Context) -> list[TurnCall]:
     core.queues.settle(core.now)
     book.stamp = _stamp(core)
     if book.reserved:
-        core.after(SiteTimer("turns"), min(at.next_s, SOON_S) if book.later else at.next_s)
+        core.after(SiteTimer("turns"), min(at.next_s, SOON_S) if book.later or book.unjudged else at.next_s)
     return at.own
+
+
+def _is_unfit(core: Context, one: Reserved) -> bool:
+    return bool(capacity.never(core, _like(one.told), for_peer=one.origin != core.site))
+
+
+def _judge_again(core: Context) -> None:
+    """Once machines changed, look anew at what this site could ever take, a part of it at a time."""
+    book = core.book(Turns)
+    if book.offers != (offers := core.workers.offers.changes):
+        book.offers = offers
+        book.unjudged = dict.fromkeys(book.reserved)
+    for group in list(islice(book.unjudged, MOST_JUDGED)):
+        del book.unjudged[group]
+        one = book.reserved.get(group)
+        if one is not None and _is_unfit(core, one) != (group in book.unfit):
+            book.changed.add(group)
 
 
 def _in_turn(core: Context, without: Collection[SiteId], seen: Collection[CustodyKey]) -> list[QueueEntry]:
@@ -415,7 +453,7 @@ class _Look:
         self.refused += due.refused
         if not due.jobs:
             return
-        if not _in_vain(book, one.origin):
+        if not _in_vain(core, one.origin):
             self.processors += due.jobs * entry.processors
             self.work_s += due.jobs * entry.processors * entry.run_s
         call = _call(core, one, entry, due.jobs)
@@ -478,9 +516,9 @@ def _due(core: Context, one: Reserved, entry: QueueEntry, slots: Slots, ahead: h
 def _called_enough(core: Context, one: Reserved) -> bool:
     """True if no more is called for now: calls are on their way, or the origin was called in vain."""
     book = core.book(Turns)
-    if len(book.coming.get(one.told.group, ())) >= MOST_VAIN:
+    if len(book.coming.get(one.told.group, ())) >= MOST_CALLS:
         return True
-    return _in_vain(book, one.origin) and core.now - book.answers[one.origin].called_s < LAND_S
+    return _in_vain(core, one.origin) and core.now - book.answers[one.origin].called_s < LAND_S
 
 
 def _guarded(core: Context, group: GroupId, asked: QuoteRequest) -> int | None:
@@ -519,11 +557,10 @@ def _call(core: Context, one: Reserved, entry: QueueEntry, jobs: int) -> TurnCal
     if one.origin != core.site:
         # This site binds its own jobs before anything else happens; then they stand in the queues.
         processors = jobs * entry.processors
-        answers = book.answers.setdefault(one.origin, OriginsAnswers())
-        answers.called += processors
-        answers.called_s = core.now
-        if not _in_vain(book, one.origin):
-            coming = ComingJobs(core.now + LAND_S, processors, processors * entry.run_s)
+        book.answers.setdefault(one.origin, OriginsAnswers()).called_s = core.now
+        if not _in_vain(core, one.origin):
+            until_s = core.now + LAND_S
+            coming = ComingJobs(one.origin, core.now, until_s, processors, processors * entry.run_s)
             book.coming.setdefault(one.told.group, []).append(coming)
     _stand(core, one)
     core.count("calls")
@@ -557,7 +594,8 @@ def _overdue(core: Context) -> None:
         del book.calling[group]
         one.calling = 0
         one.unanswered += 1
-        book.coming.pop(group, None)
+        for coming in book.coming.pop(group, ()):
+            _wasted(core, coming)
         if one.unanswered >= MOST_UNANSWERED:
             drop(core, group)
         else:
@@ -574,8 +612,9 @@ def offered(core: Context, custody: Custody) -> None:
         return
     book, group = core.book(Turns), group_of(custody.subgroup)
     processors = len(custody.indices) * custody.spec.resources.processors
-    until_s = -inf if _in_vain(book, custody.origin) else core.now + LAND_S
-    book.arriving[custody.key] = ComingJobs(until_s, processors, processors * core.run_book.expected_s(custody))
+    until_s = -inf if _in_vain(core, custody.origin) else core.now + LAND_S
+    work_s = processors * core.run_book.expected_s(custody)
+    book.arriving[custody.key] = ComingJobs(custody.origin, core.now, until_s, processors, work_s)
     book.taken.setdefault(group, {})[custody.key] = None
     if len(book.taken) > book.taken_most:
         for name in list(book.taken):
@@ -587,7 +626,7 @@ def offered(core: Context, custody: Custody) -> None:
         left = first.processors - processors
         processors -= first.processors
         if left > 0:
-            coming.insert(0, ComingJobs(first.until_s, left, first.work_s * left / first.processors))
+            coming.insert(0, first._replace(processors=left, work_s=first.work_s * left / first.processors))
     if not coming:
         book.coming.pop(group, None)
 
@@ -597,24 +636,29 @@ def landed(core: Context, custody: Custody) -> None:
     book = core.book(Turns)
     one, answers = book.arriving.pop(custody.key, None), book.answers.get(custody.origin)
     if one is not None and answers is not None:
-        answers.committed += one.processors
-        if answers.committed >= ANSWERED * answers.called:
-            del book.answers[custody.origin]
+        answers.count(-one.processors, core.now)
+
+
+def _wasted(core: Context, one: ComingJobs) -> None:
+    """Count the room that was kept for this as kept to no end."""
+    if one.until_s > -inf and one.origin != core.site:
+        part = min(1.0, (core.now - one.since_s) / LAND_S)
+        core.book(Turns).answers.setdefault(one.origin, OriginsAnswers()).count(part * one.processors, core.now)
 
 
 def _coming(core: Context) -> tuple[int, float]:
     """(processors, processor-seconds) of jobs that were called or offered and are not committed yet."""
     book = core.book(Turns)
     for key, one in list(book.arriving.items()):
-        if (custody := core.state.custodies.get(key)) is None:
-            del book.arriving[key]
-        elif -inf < one.until_s <= core.now:
+        if key not in core.state.custodies:
+            _wasted(core, book.arriving.pop(key))
+        elif one.until_s <= core.now:
+            _wasted(core, one)
             book.arriving[key] = one._replace(until_s=-inf)
-            book.answers.setdefault(custody.origin, OriginsAnswers()).vain += 1
     for group in list(book.coming):
-        reserved = book.reserved.get(group)
-        if reserved is not None and any(one.until_s <= core.now for one in book.coming[group]):
-            book.answers.setdefault(reserved.origin, OriginsAnswers()).vain += 1
+        for one in book.coming[group]:
+            if one.until_s <= core.now:
+                _wasted(core, one)
         book.coming[group] = [one for one in book.coming[group] if one.until_s > core.now]
         if not book.coming[group]:
             del book.coming[group]
@@ -623,8 +667,9 @@ def _coming(core: Context) -> tuple[int, float]:
     return sum(one.processors for one in every), sum(one.work_s for one in every)
 
 
-def _in_vain(book: Turns, origin: SiteId) -> bool:
-    return origin in book.answers and book.answers[origin].vain >= MOST_VAIN
+def _in_vain(core: Context, origin: SiteId) -> bool:
+    answers = core.book(Turns).answers.get(origin)
+    return answers is not None and answers.left(core.now) >= MOST_VAIN * core.workers.slots()
 
 
 def startable(core: Context, asked: QuoteRequest) -> int:

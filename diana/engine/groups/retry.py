@@ -89,8 +89,11 @@ def give_up(core: Context, event: GiveUpSite) -> None:
     parts = [(group, part) for group, part in parts if part.step is Step.COMMITTED]
     away = [(group, part) for group, part in parts if answers.out_of_reach(core, part)]
     if not away:
-        none = f"{core.site} has no jobs at {site}"
-        text = f"{site} is in touch; diana site ban {site} first, or diana move what waits there" if parts else none
+        text = f"{core.site} has no jobs at {site}"
+        if parts:
+            text = f"{site} is in touch; diana site ban {site} first, or diana move what waits there"
+        elif core.parties.handed_to(site):
+            text = f"what {core.site} has at {site} comes back by itself: offers, and gangs when their lease is over"
         core.reply(Reply(event.request, Refusal(code="usage", text=text)))
         return
     unsure = sorted({group.group for group, _ in away if stocktaking.in_doubt(core, group)})

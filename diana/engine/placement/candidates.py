@@ -43,6 +43,10 @@ NO_WAY = LinkForecast()
 NOT_ALLOWED = "not among the sites the group allows"
 NOT_MEANT = "not the site these jobs are to be moved to"
 
+MOST_SPEED = 1e6
+LEAST_TOLD, MOST_TOLD = 1e-9, 1e18
+"""Bounds of what a quote says: a speed, and times and rates that are not 0. Costs divide by them and stay finite."""
+
 
 class Field(NamedTuple):
     """All sites that might take a group."""
@@ -270,10 +274,11 @@ def unusable(quote: Quote, spec: GroupSpec) -> str:
     """Return why the quote cannot be used; empty: it can. It is a peer's word: ask before dividing by any of it."""
     if quote.slots < spec.resources.processors:
         return f"has {quote.slots} of the {spec.resources.processors} processors a job needs"
-    sane = 0 < quote.speed < inf and 0 <= quote.work_ahead_s < inf and 0 <= quote.wait_s < inf
+    sane = 1 / MOST_SPEED <= quote.speed <= MOST_SPEED and 0 <= quote.work_ahead_s < inf and 0 <= quote.wait_s < inf
     times = (quote.run_low_s, quote.run_s, quote.run_high_s, quote.run_mean_s, quote.uplink_bytes_per_s)
     counts = (quote.runs_seen, quote.jobs_ahead, quote.queued_jobs, quote.max_jobs)
-    sane = sane and all(0 <= one < inf for one in times) and min(counts) >= 0 and 0 <= quote.busy_fraction <= 1
+    sane = sane and all(one == 0 or LEAST_TOLD <= one <= MOST_TOLD for one in times)
+    sane = sane and min(counts) >= 0 and 0 <= quote.busy_fraction <= 1
     if not sane:
         return "gave a quote that makes no sense"
     return software.lacking(software.asked(quote.software), software.needed(spec))

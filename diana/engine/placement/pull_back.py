@@ -51,7 +51,7 @@ class Called(NamedTuple):
     site: SiteId
     patience_s: float
     begun: int
-    """Jobs of the group that had begun there, as far as it told."""
+    """Most jobs of the group that had begun there, as far as it told."""
     looks: int = 0
     """Looks on end at which no more had begun."""
 
@@ -155,7 +155,7 @@ def _look_at_callers(core: Context) -> None:
         if group is None or sum(len(part.indices) for part in here) <= begun:
             book.callers.discard((one.group, one.site))
             continue
-        looks = one.looks + 1 if begun == one.begun else 0
+        looks = one.looks + 1 if begun <= one.begun else 0
         other = _idle_for(core, group, one.site) if looks else None
         late = looks >= MOST_LOOKS and _another_for(core, group, one.site)
         if (other or late) and _is_due(core, one.group, one.site):
@@ -163,7 +163,9 @@ def _look_at_callers(core: Context) -> None:
             core.view.refused.setdefault(one.group, {})[one.site] = core.now + pause_s
             waited, could = f"{one.patience_s * looks:.0f} s", f", and {other} could" if other else ""
             core.to_pull[(one.group, one.site)] = f"{one.site} called for them and began none in {waited}{could}"
-        heapq.heappush(book.called, one._replace(due_s=core.now + one.patience_s, begun=begun, looks=looks))
+        heapq.heappush(
+            book.called, one._replace(due_s=core.now + one.patience_s, begun=max(begun, one.begun), looks=looks)
+        )
 
 
 def _begun(core: Context, group: Group, site: SiteId) -> int:

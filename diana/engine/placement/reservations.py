@@ -157,6 +157,10 @@ def called(core: Context, sender: SiteId, call: TurnCall) -> tuple[Group, Waitin
         return None
     left = _left(core, group)
     jobs = min(call.jobs, _bearable(core, group, sender, left))
+    if left and not jobs:
+        del waiting.seats[sender]
+        _tell(core, group, sender, 0)
+        return None
     return group, waiting, choice.choose(left, jobs, sender, waiting.seats, waiting.lots)
 
 
@@ -169,7 +173,11 @@ def _bearable(core: Context, group: Group, site: SiteId, left: IndexSet) -> int:
     peer = core.view.peers.get(site)
     rtt_s = peer.rtt_s or 0.0 if peer is not None else 0.0
     most = horizon.most_open(seat.lanes, seat.each_s, seat.stage_s, rtt_s, horizon.chunk(share, WHOLE))
-    return max(0, most - core.parties.open_at(group.group, site))
+    if (more := most - core.parties.open_at(group.group, site)) > 0:
+        return more
+    # What it lost with its disk is not there any more, and nobody can tell what became of it.
+    lost = (part for part in group.subgroups.values() if part.site == site and part.unreachable)
+    return max(0, more + sum(part.open_jobs() for part in lost))
 
 
 def answered(core: Context, group: Group, sender: SiteId) -> None:

@@ -3,19 +3,21 @@ bounded part of their turns and jobs."""
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from diana.engine.dispatch import turns
-from diana.engine.dispatch.turns import BACKDATED_S, LAND_S, MISSES, MOST_NEWS, MOST_VAIN, TURN_ORIGINS, Turns
+from diana.engine.dispatch.turns import ANSWER_S, BACKDATED_S, LAND_S, MISSES, MOST_NEWS, MOST_VAIN, TURN_ORIGINS, Turns
 from diana.engine.journal import events as ev
 from diana.engine.messages import messages as ms
 from diana.engine.messages.binding import Reserve, TurnCall
 from diana.engine.placement.pull_back import MOST_LOOKS, UNBEGUN_S
 from diana.engine.queue.entries import QueueEntry
 from diana.model.ids import GroupId, SiteId, SubgroupId
+from diana.model.indexset import IndexSet
 from tests.engine.bench import Grid, Post
 from tests.engine.builders import BOB, spec
-from tests.engine.dispatch.test_late_binding import LONG_S, NAME, long_group, reservation, run_out, unbound
+from tests.engine.dispatch.test_late_binding import LONG_S, NAME, grid, long_group, reservation, run_out, unbound
 from tests.engine.handing import receive
 
 NEVER = 1 << 62
@@ -187,7 +189,7 @@ def test_an_origin_that_offers_a_job_now_and_then_keeps_no_room_for_the_rest_of_
         beta.end()
         made.settle()
     core = beta.engine.core
-    assert turns._in_vain(core.book(Turns), SiteId("gamma")) and turns._coming(core) == (0, 0.0)
+    assert turns._in_vain(core, SiteId("gamma")) and turns._coming(core) == (0, 0.0)
     made["alpha"].submit(spec(40, work_s=1.0), 40)
     for _ in range(30):
         made.pass_time(1.0)
@@ -212,7 +214,50 @@ def test_work_that_is_offered_and_never_committed_keeps_no_processor_idle() -> N
     assert made.all_final()
     core = made["beta"].engine.core
     turns._coming(core)
-    assert not core.book(Turns).answers, "what it committed at last speaks for it"
+    assert not turns._in_vain(core, SiteId("gamma")), "what it committed at last speaks for it"
+
+
+@pytest.mark.parametrize("answer", ["none", "withdrawn", "aborted"])
+def test_an_origin_is_kept_no_room_however_it_leaves_it_unused(answer: str) -> None:
+    """It answers no call and reserves again, withdraws what was called, or takes back what it offered."""
+    made = Grid({"binding": "late", "quotas": {"eve@vo": 1000.0}}, alpha=0, beta=2, gamma=0)
+    beta, core = made["beta"], made["beta"].engine.core
+    lost = ms.Prepared if answer == "aborted" else TurnCall
+    made.fate = lambda _, __, post: "lose" if "gamma" in post[:2] and isinstance(post[2], lost) else "deliver"
+    kept = 0
+    for seq in range(1, 120):
+        number = seq if answer == "withdrawn" else 1
+        group = GroupId(f"gamma-{number}")
+        if answer == "aborted":
+            made["gamma"].submit(spec(2, work_s=LONG_S, sites=("beta",), bind="early"), 2, seq, settle=False)
+            made.pass_time(LAND_S - 1.0)
+        else:
+            receive(beta, "gamma", reservation(group=group, seq=2 * seq, jobs=2, share=2000, work_s=LONG_S))
+            made.pass_time(ANSWER_S + 1.0 if answer == "none" else 2.0)
+        kept += bool(turns._coming(core)[0])
+        if answer == "aborted":
+            made["gamma"].cancel(f"gamma-{seq}")
+        if answer == "withdrawn":
+            receive(beta, "gamma", reservation(group=group, seq=2 * seq + 1, jobs=0, share=0))
+    assert kept < 40
+    made.fate = None
+    made["alpha"].submit(spec(2, work_s=LONG_S), 2)
+    made.pass_time(ANSWER_S)
+    assert {run.subgroup for run in made["beta"].running} == {"alpha-1/0"}
+
+
+def test_an_honest_origin_that_loses_races_for_its_jobs_is_no_liar() -> None:
+    """Ten sites call for each of its jobs, and one is first: the others are told so at once."""
+    made = honest()
+    core = made["beta"].engine.core
+    made.fate = lambda _, __, post: "lose" if post[1] == "gamma" and isinstance(post[2], TurnCall) else "deliver"
+    for number in range(1, 200):
+        group = GroupId(f"gamma-{number}")
+        receive(made["beta"], "gamma", reservation(group=group, seq=2 * number, jobs=2, share=2000, work_s=LONG_S))
+        made.pass_time(0.05)
+        receive(made["beta"], "gamma", reservation(group=group, seq=2 * number + 1, jobs=0, share=0))
+    made.pass_time(LAND_S)
+    assert not turns._in_vain(core, SiteId("gamma"))
 
 
 # --- calls -----------------------------------------------------------------------------------------------------
@@ -228,6 +273,41 @@ def test_a_site_that_calls_for_everything_gets_what_its_quote_bears() -> None:
     assert there == before - unbound(made) + 2 <= 10
     made.finish(rounds=400)
     assert set(made.claims().values()) == {1} and len(made.claims()) == 60
+
+
+@pytest.mark.parametrize(
+    "lie", [{"run_mean_s": 5e-324, "runs_seen": 9}, {"run_s": 1e-309}, {"speed": 1.7e308}], ids=str
+)
+def test_a_quote_of_jobs_that_take_no_time_is_borne(lie: dict[str, float]) -> None:
+    made = grid(alpha=0, beta=2, gamma=2)
+
+    def note(grid: Grid, _: int, post: Post) -> str:
+        if post[0] == "gamma" and isinstance(post[2], ms.Quote) and not lied:
+            lied.append(post[2])
+            grid.post_box.append((post[0], post[1], msgspec.structs.replace(post[2], **lie)))
+            return "lose"
+        return "deliver"
+
+    lied: list[ms.Quote] = []
+    made.fate = note
+    made["alpha"].submit(spec(40, work_s=LONG_S), 40)
+    made.pass_time(1.0)
+    receive(made["alpha"], "gamma", TurnCall(group=NAME, call=1 << 60, jobs=10**12))
+    made.settle()
+    assert lied and made["alpha"].group(NAME).jobs == 40
+
+
+def test_jobs_at_a_site_that_lost_its_disk_keep_it_from_no_others() -> None:
+    made = long_group(jobs=60, alpha=2, beta=2)
+    core = made["alpha"].engine.core
+    for part in made["alpha"].group(NAME).subgroups.values():
+        if part.site == "beta":
+            part.unreachable, part.indices = "it lost its disk", IndexSet.span(30, 60)
+            core.parties._look_at(part.subgroup)
+    core.state.groups[NAME].unplaced = IndexSet.span(4, 30)
+    receive(made["alpha"], "beta", TurnCall(group=NAME, call=1 << 60, jobs=2))
+    made.settle()
+    assert core.parties.open_at(NAME, SiteId("beta")) == 32
 
 
 def test_jobs_that_a_site_calls_and_never_begins_come_back_though_all_others_are_busy() -> None:

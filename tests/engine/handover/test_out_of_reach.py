@@ -155,6 +155,13 @@ def test_a_site_that_is_in_touch_is_not_given_up() -> None:
     assert seen(grid).running == 2
 
 
+def test_offers_come_back_without_an_operator() -> None:
+    grid = Grid(alpha=0, beta=2)
+    grid.fate = lambda _, __, post: "lose" if post[0] == "beta" and type(post[2]).__name__ == "Prepared" else "deliver"
+    grid["alpha"].submit(spec(2, sites=("beta",)), 2)
+    assert "comes back by itself: offers" in refused(give_up(grid["alpha"], "beta"))
+
+
 def refused(said: object) -> str:
     assert isinstance(said, Refusal)
     return said.text
