@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from itertools import islice
-from math import inf, isfinite
+from math import exp2, inf, isfinite
 from typing import NamedTuple
 
 from diana.engine.dispatch import capacity, forecast, maintenance, wide_places
@@ -118,7 +118,7 @@ class OriginsAnswers:
 
     def left(self, now_s: float) -> float:
         """Return what is left of `wasted` now."""
-        return self.wasted * 0.5 ** max(0.0, (now_s - self.at_s) / HALF_S)
+        return self.wasted * exp2(-max(0.0, now_s - self.at_s) / HALF_S)
 
     def count(self, processors: float, now_s: float) -> None:
         """Count room for so many processors as kept to no end; negative: as made use of."""

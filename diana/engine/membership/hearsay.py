@@ -3,7 +3,8 @@
 Anybody in the VO can invent sites. So words of sites never met are bounded in bytes, and shared out among those who
 tell them: whoever tells most makes room for the others, and what was met is never displaced. Each entry comes with its
 way, the sites that passed it on without having met its site. The last one is named by the certificate of its stream,
-and each honest site names the one before it by that one's; a liar can add names, and cannot leave its own out of the last four.
+and each honest site names the one before it by that one's; a liar can add names, and cannot leave its own out of
+the last four.
 """
 
 from __future__ import annotations
