@@ -105,7 +105,7 @@ class OriginsPart:
 
 
 class OriginsAnswers:
-    """What an origin made of the room that was kept for it."""
+    """Account of the room that was kept for an origin."""
 
     def __init__(self) -> None:
         self.wasted = 0.0
@@ -170,7 +170,7 @@ class Turns:
         """Words of each origin in the time that is now, numbered `news_at`."""
         self.news_at = 0
         self.answers: dict[SiteId, OriginsAnswers] = {}
-        """Of the origins that were called."""
+        """Accounts of the origins that were called or have offered."""
         self.calls = 0
         self.changes = 0
         """Version counter: rises when a reservation comes, changes or goes."""

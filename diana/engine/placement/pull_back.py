@@ -151,10 +151,10 @@ def _look_at_callers(core: Context) -> None:
         one = heapq.heappop(book.called)
         group = core.state.groups.get(one.group)
         here = [] if group is None or group.state else _parts(group, one.site)
-        begun = 0 if group is None else _begun(core, group, one.site)
-        if group is None or sum(len(part.indices) for part in here) <= begun:
+        if group is None or sum(part.open_jobs() for part in here) <= _running(core, group, one.site):
             book.callers.discard((one.group, one.site))
             continue
+        begun = _begun(core, group, one.site)
         looks = one.looks + 1 if begun <= one.begun else 0
         other = _idle_for(core, group, one.site) if looks else None
         late = looks >= MOST_LOOKS and _another_for(core, group, one.site)
@@ -168,15 +168,21 @@ def _look_at_callers(core: Context) -> None:
         )
 
 
-def _begun(core: Context, group: Group, site: SiteId) -> int:
-    """Return how many jobs of the open parts there run or have ended, as far as the site told: no more can run than it
-    has slots for."""
+def _running(core: Context, group: Group, site: SiteId) -> int:
+    """Return how many jobs of the group run there, as far as the site told: no more can than it has slots for."""
     told = [(part, core.view.progress.get(part.subgroup)) for part in _parts(group, site)]
     running = sum(min(part.open_jobs(), known.running) for part, known in told if known is not None)
     peer = core.view.peers.get(site)
     if peer is not None and peer.summary is not None:
         running = min(running, peer.summary.slots // group.spec.resources.processors)
-    return sum(part.finished for part, _ in told) + running
+    return running
+
+
+def _begun(core: Context, group: Group, site: SiteId) -> int:
+    """Return how many jobs of the group run there or have ended there, parts that are over included: a site that ends
+    some begins others."""
+    ended = sum(part.finished for part in group.subgroups.values() if part.site == site)
+    return ended + _running(core, group, site)
 
 
 def _another_for(core: Context, group: Group, site: SiteId) -> bool:

@@ -9,6 +9,7 @@ import pytest
 from diana.engine.dispatch import turns
 from diana.engine.dispatch.turns import ANSWER_S, BACKDATED_S, LAND_S, MISSES, MOST_NEWS, MOST_VAIN, TURN_ORIGINS, Turns
 from diana.engine.journal import events as ev
+from diana.engine.journal import records as r
 from diana.engine.messages import messages as ms
 from diana.engine.messages.binding import Reserve, TurnCall
 from diana.engine.placement.pull_back import MOST_LOOKS, UNBEGUN_S
@@ -273,6 +274,22 @@ def test_a_site_that_calls_for_everything_gets_what_its_quote_bears() -> None:
     assert there == before - unbound(made) + 2 <= 10
     made.finish(rounds=400)
     assert set(made.claims().values()) == {1} and len(made.claims()) == 60
+
+
+def test_a_site_that_ends_as_many_as_it_begins_keeps_what_waits_there() -> None:
+    """As many run at each look, in parts of their own, and some wait behind them."""
+    made = Grid({"binding": "late", "migration": "off"}, alpha=1, beta=2)
+    made["alpha"].submit(spec(60, work_s=LONG_S), 60)
+    calls = 1 << 60
+    for _ in range(2 * MOST_LOOKS):
+        receive(made["alpha"], "beta", TurnCall(group=NAME, call=(calls := calls + 1), jobs=2))
+        made.settle()
+        for _ in range(2):
+            made.pass_time(UNBEGUN_S / 2)
+            made["beta"].end(1)
+            made.settle()
+    moves = [one for one in made["alpha"].records(r.JobsMoved) if "began none" in one.why]
+    assert not moves and made["alpha"].group(NAME).finished() >= 2 * MOST_LOOKS
 
 
 @pytest.mark.parametrize(

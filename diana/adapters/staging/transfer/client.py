@@ -76,7 +76,7 @@ class LocalFault(DianaError):
 
 
 class Blocked(LocalFault):
-    """What is in the way on our own disk stays there until somebody takes it away: time mends nothing."""
+    """An obstacle on our own disk that stays until somebody takes it away: time mends nothing."""
 
 
 _STAYS = frozenset({errno.ELOOP, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG})
