@@ -106,6 +106,18 @@ async def test_a_vo_of_twenty_thousand_sites_is_shown_whole_from_afar(remote: Re
         assert list(await cid.datasets()) == remote.node.book.elsewhere
 
 
+async def test_a_long_table_costs_as_many_calls_as_its_rows_also_in_parts(remote: Remote, tmp_path: Path) -> None:
+    crowd(remote.node.book, sites=30_000, named=1)
+    async with (
+        remote.client(remote.user("ann", tmp_path / "ann")) as ann,
+        remote.client(remote.user("ben", tmp_path / "ben")) as ben,
+    ):
+        assert len(await ann.sites()) == 30_001
+        with pytest.raises(errors.Overloaded):
+            await ann.info()
+        await ben.info()
+
+
 async def test_one_user_cannot_touch_anothers_group(remote: Remote, tmp_path: Path) -> None:
     async with (
         remote.client(remote.user("ann", tmp_path / "a")) as ann,

@@ -159,6 +159,10 @@ _STREAMED: dict[str, Streamed] = {
 }
 
 
+_TABLES = frozenset({"AllSites", "AllDatasets", "AllPeers"})
+"""Streams of tables that cost as the single answers do of which they are the rest."""
+
+
 class Api:
     """`call` for a single answer (its request an iterator for Upload), `stream` for many.
 
@@ -247,6 +251,8 @@ class Api:
             async with aclosing(_STREAMED[method](self._desk, caller, request)) as answers:
                 async for answer in answers:
                     yield told(answer, self._desk.pair, self._machine)
+                    if method in _TABLES:
+                        self._rates.charge(caller, _rows(answer) / ROWS_PER_CALL)
         except DianaError as error:
             self._note(caller, method, request, where, error)
             raise
