@@ -5,6 +5,7 @@ Few at a time, and only while their disk has room: they are a help, and no promi
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Collection
 from contextlib import suppress
@@ -30,6 +31,8 @@ class KeptFolders:
     def __init__(self, data: DataDir, keep_s: float = KEEP_FAILED_S) -> None:
         self._root = data.kept
         self._keep_s = keep_s
+        self._moving = threading.Lock()
+        """Jobs end side by side, each in a thread: one adds its own before the next counts those that stay."""
 
     def keep(self, folder: Path, name: str, without: Collection[str] = ()) -> str:
         """Have a job's directory stay under this name; return what lies in it but for the paths `without`, and where it
@@ -38,16 +41,20 @@ class KeptFolders:
         lay = _lay(path if path.is_dir() else folder, without)
         if lay is None:
             return ""
-        why = "" if path.is_dir() else self._has_to_go()
-        if not why and not path.is_dir():
-            try:
-                self._root.mkdir(mode=0o700, exist_ok=True)
-                os.utime(folder)
-                os.rename(folder, path)
-            except OSError as fault:
-                why = fault.strerror or "it could not be moved"
+        with self._moving:
+            why = "" if path.is_dir() else self._has_to_go() or self._move(folder, path)
         stays = f"its directory had to go: {why}" if why else f"its directory stays for {seconds(self._keep_s)}: {path}"
         return f"there lay {lay or 'nothing else'}; {stays}"
+
+    def _move(self, folder: Path, path: Path) -> str:
+        """Return why the directory could not be moved; empty: it was."""
+        try:
+            self._root.mkdir(mode=0o700, exist_ok=True)
+            os.utime(folder)
+            os.rename(folder, path)
+        except OSError as fault:
+            return fault.strerror or "it could not be moved"
+        return ""
 
     def _has_to_go(self) -> str:
         """Return why no further directory may stay; empty: it may."""
@@ -71,9 +78,12 @@ class KeptFolders:
                 remove(str(path))
 
     def _by_age(self) -> list[tuple[float, Path]]:
+        aged = []
         with suppress(FileNotFoundError), os.scandir(self._root) as entries:
-            return sorted((entry.stat(follow_symlinks=False).st_mtime, Path(entry.path)) for entry in entries)
-        return []
+            for entry in entries:
+                with suppress(FileNotFoundError):
+                    aged.append((entry.stat(follow_symlinks=False).st_mtime, Path(entry.path)))
+        return sorted(aged)
 
     def _is_full(self) -> bool:
         disk = os.statvfs(self._root if self._root.is_dir() else self._root.parent)

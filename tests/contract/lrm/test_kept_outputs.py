@@ -7,7 +7,9 @@ import errno
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
@@ -16,6 +18,7 @@ import pytest_asyncio
 
 from diana.adapters.lrm import collect, finding
 from diana.adapters.lrm import kept_folders as kept_folders_module
+from diana.adapters.lrm.kept_folders import KeptFolders
 from diana.engine.journal.events import JobsEnded
 from diana.model.facts import Outcome
 from diana.model.ids import group_of
@@ -23,6 +26,7 @@ from diana.model.job.grace import GRACE_S
 from diana.model.job.output_names import OutputNames
 from diana.model.job.patterns import pattern
 from diana.model.job.spec import Axis, GroupSpec, InputFile, Outputs, Resources, Sweep
+from diana.model.layout import DataDir
 from tests.contract.lrm_builders import SUBGROUP, RealSite, Told, alive, shell
 
 
@@ -277,6 +281,27 @@ async def test_directories_go_when_their_time_is_over_their_disk_is_full_or_othe
     assert "stays" not in (await site.ended(4))[3].error
     await site.lrm.look_at_disk()
     assert kept_folders(site) == []
+
+
+def test_no_more_directories_stay_where_jobs_end_side_by_side(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept_folders_module, "MOST_KEPT", 2)
+    monkeypatch.setattr(kept_folders_module, "MOST_FULL", 1.0)
+    data = DataDir(tmp_path)
+    folders = KeptFolders(data)
+    look = KeptFolders._has_to_go
+
+    def slow(self: KeptFolders) -> str:
+        why = look(self)
+        time.sleep(0.02)
+        return why
+
+    monkeypatch.setattr(KeptFolders, "_has_to_go", slow)
+    for n in range(8):
+        (tmp_path / f"job{n}").mkdir()
+    with ThreadPoolExecutor(8) as threads:
+        told = list(threads.map(lambda n: folders.keep(tmp_path / f"job{n}", f"g.{n}"), range(8)))
+    assert sum("stays for" in line for line in told) == 2 == len(list(data.kept.iterdir()))
+    assert sum("2 others stay" in line for line in told) == 6
 
 
 async def test_no_link_is_followed_and_no_socket_or_device_is_read(site: RealSite, tmp_path: Path) -> None:
