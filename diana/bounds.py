@@ -11,8 +11,9 @@ import gzip
 import io
 import re
 import zlib
+from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Any, BinaryIO
+from typing import IO, Any, BinaryIO, TypeVar
 
 MOST_DEPTH = 64
 """Levels of a structured text; the deepest of ours, a job file, has five."""
@@ -32,12 +33,16 @@ MOST_LINE_BYTES = 1 << 16
 """One line of a trace, or of what a batch system prints."""
 MOST_KEY_BYTES = 16_384
 """A private key or a chain of certificates."""
+MOST_NOTE_BYTES = 1 << 20
+"""A small file that a node or a machine keeps beside its journal: a mark, a note, a list of names."""
 MOST_OUTPUT_BYTES = 64 << 20
 """Output of one command of a batch system: 200,000 jobs at 300 bytes."""
 MOST_COUNT = 1 << 53
 """Largest count a batch system may tell; beyond it a float is no longer every whole number."""
 
 TOO_DEEP = f"nested too deeply; want at most {MOST_DEPTH} levels"
+
+T = TypeVar("T")
 
 _PACKED = (OSError, EOFError, zlib.error)
 _PART = r"""(?:[A-Za-z0-9_-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')[ \t]*+"""
@@ -89,6 +94,14 @@ def json_of(text: str | bytes) -> Any:
 
     try:
         return json.loads(text)
+    except RecursionError:
+        raise ValueError(TOO_DEEP) from None
+
+
+def decoded(decode: Callable[[bytes], T], data: bytes) -> T:
+    """Decode with msgspec, which descends also into what it passes over. ValueError, of which msgspec's own are."""
+    try:
+        return decode(data)
     except RecursionError:
         raise ValueError(TOO_DEEP) from None
 

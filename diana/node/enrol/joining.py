@@ -15,6 +15,7 @@ import msgspec
 from diana import __version__
 from diana.adapters.grpc.server import TAKEN, cannot_bind
 from diana.adapters.trust import certificates
+from diana.bounds import MOST_KEY_BYTES, content_of
 from diana.errors import Denied, UsageError
 from diana.model.ids import site_id
 from diana.model.layout import DataDir
@@ -252,7 +253,8 @@ def _come_back(token: tokens.Token, name: str, data: Path) -> JoinOutcome:
         what = f"{old.role} {own} of {old.vo}"
         raise UsageError(f"{data}: initialised already, as {what}; name another directory with --data")
     if paths.keys.joinpath("vo.pem").is_file() and (
-        certificates.fingerprint((paths.keys / "vo.pem").read_bytes())[: tokens.FINGERPRINT_BYTES] != token.fingerprint
+        certificates.fingerprint(content_of(paths.keys / "vo.pem", MOST_KEY_BYTES))[: tokens.FINGERPRINT_BYTES]
+        != token.fingerprint
     ):
         raise UsageError(f"{data}: belongs to another VO called {old.vo}; name another directory with --data")
     inviter = asking.find_inviter(token)
@@ -278,10 +280,10 @@ def _holds(paths: DataDir, kind: str) -> bool:
     """True if the certificate that is there, with its key, is in date and ends at the root that is there."""
     leaf, key = certificates.VoFiles.leaf(paths.keys, kind)
     try:
-        root = (paths.keys / "vo.pem").read_bytes()
-        certificates.verify_chain(leaf.read_bytes(), root, at_s=time.time())
+        root = content_of(paths.keys / "vo.pem", MOST_KEY_BYTES)
+        certificates.verify_chain(content_of(leaf, MOST_KEY_BYTES), root, at_s=time.time())
         return key.is_file()
-    except (OSError, UsageError, Denied):
+    except (OSError, ValueError, UsageError, Denied):
         return False
 
 
