@@ -44,6 +44,7 @@ TOO_DEEP = f"nested too deeply; want at most {MOST_DEPTH} levels"
 
 T = TypeVar("T")
 
+_MOST_WORDS = 300
 _PACKED = (OSError, EOFError, zlib.error)
 _PART = r"""(?:[A-Za-z0-9_-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')[ \t]*+"""
 _DEEP_KEY = re.compile(rf"(?:^|[\[{{,])[ \t]*+(?:{_PART}\.[ \t]*+){{{MOST_DEPTH}}}", re.MULTILINE)
@@ -99,11 +100,14 @@ def json_of(text: str | bytes) -> Any:
 
 
 def decoded(decode: Callable[[bytes], T], data: bytes) -> T:
-    """Decode with msgspec, which descends also into what it passes over. ValueError, of which msgspec's own are."""
+    """Decode with msgspec, which descends also into what it passes over, and quotes what it does not know. ValueError
+    of one line."""
     try:
         return decode(data)
     except RecursionError:
         raise ValueError(TOO_DEEP) from None
+    except ValueError as error:
+        raise ValueError(" ".join(str(error).split())[:_MOST_WORDS]) from None
 
 
 def check_xml(content: bytes | IO[bytes]) -> None:

@@ -22,7 +22,6 @@ from diana.cli.shared.parsing import (
     is_program,
     node_given,
 )
-from diana.bounds import MOST_JOB_FILE_BYTES
 from diana.errors import UsageError
 
 if TYPE_CHECKING:
@@ -276,6 +275,8 @@ def _content(args: argparse.Namespace) -> dict[str, Any]:
         raise UsageError(f"{args.job}: no such file here; {behind_dashes(verb, [args.job], 0)}")
     if args.job != "-":
         return {"job": args.job, "format": args.format}
+    from diana.bounds import MOST_JOB_FILE_BYTES
+
     content = sys.stdin.buffer.read(MOST_JOB_FILE_BYTES + 1)
     if len(content) > MOST_JOB_FILE_BYTES:
         raise UsageError(f"standard input: more than {MOST_JOB_FILE_BYTES >> 20} MiB; submit it in pieces")

@@ -253,8 +253,7 @@ def _come_back(token: tokens.Token, name: str, data: Path) -> JoinOutcome:
         what = f"{old.role} {own} of {old.vo}"
         raise UsageError(f"{data}: initialised already, as {what}; name another directory with --data")
     if paths.keys.joinpath("vo.pem").is_file() and (
-        certificates.fingerprint(content_of(paths.keys / "vo.pem", MOST_KEY_BYTES))[: tokens.FINGERPRINT_BYTES]
-        != token.fingerprint
+        certificates.fingerprint(_root_in(paths))[: tokens.FINGERPRINT_BYTES] != token.fingerprint
     ):
         raise UsageError(f"{data}: belongs to another VO called {old.vo}; name another directory with --data")
     inviter = asking.find_inviter(token)
@@ -276,11 +275,20 @@ def _come_back(token: tokens.Token, name: str, data: Path) -> JoinOutcome:
     return msgspec.structs.replace(_joined(answer, token, data, old), again=True)
 
 
+def _root_in(paths: DataDir) -> bytes:
+    """The VO's root that is there. UsageError."""
+    root = paths.keys / "vo.pem"
+    try:
+        return content_of(root, MOST_KEY_BYTES)
+    except ValueError as error:
+        raise UsageError(f"{root}: {error}; name another directory with --data") from None
+
+
 def _holds(paths: DataDir, kind: str) -> bool:
     """True if the certificate that is there, with its key, is in date and ends at the root that is there."""
     leaf, key = certificates.VoFiles.leaf(paths.keys, kind)
     try:
-        root = content_of(paths.keys / "vo.pem", MOST_KEY_BYTES)
+        root = _root_in(paths)
         certificates.verify_chain(content_of(leaf, MOST_KEY_BYTES), root, at_s=time.time())
         return key.is_file()
     except (OSError, ValueError, UsageError, Denied):
