@@ -173,7 +173,9 @@ def _token(text: str, name: str) -> tokens.Token:
             tokens.decode(name)
         except UsageError:
             raise wrong from None
-        raise UsageError("join: the token comes first, then the name: diana join TOKEN NAME") from None
+        raise UsageError(
+            "join: the token comes first, or - to be asked for it, then the name: diana join - NAME"
+        ) from None
 
 
 def _refuse_strange_options(kind: str, **given: object) -> None:
