@@ -52,7 +52,8 @@ _decode = msgspec.msgpack.Decoder(Said).decode
 
 def decode(data: bytes) -> Said:
     """ValueError for what is none."""
-    return decoded(_decode, data)
+    said: Said = decoded(_decode, data)
+    return said
 
 
 def now_s() -> float:
