@@ -304,7 +304,8 @@ ANSWERS = (
 
 def answers(content: bytes) -> object:
     """As a client reads what a node answers."""
-    from diana.wire.frames import METHODS, read_from_node, read_response
+    from diana.wire.client.messages import METHODS
+    from diana.wire.frames import read_from_node, read_response
 
     said = read_from_node(content)
     for method in METHODS:
