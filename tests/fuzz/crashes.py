@@ -35,7 +35,11 @@ YAiLRmFwpKQCIHTwlAxYbSGo3sCDg+lqXkqEKAGVsj+eFvZ07m0mJp1I
 SWF_JOB = b"1 0 -1 10 1 -1 -1 1 10 -1 1 1 1 -1 1 1 -1 -1\n"
 
 CRASHES = {
-    "job.toml": [b"[group]\npriority = " + NUMBER],
+    "job.toml": [
+        b"[group]\npriority = " + NUMBER,
+        b"[group]\n" + b"x" * 500_000 + b" = 1-2\n",
+        b"x" * 500_000 + b" = '0-1'\n",
+    ],
     "job.sh": [
         b"#!/bin/sh\n#SBATCH --time=" + NUMBER[:400] + b"\n",
         b"#!/bin/sh\n#DIANA --time " + NUMBER[:400] + b"\n",

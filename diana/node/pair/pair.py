@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
+from collections.abc import Callable
 
 import msgspec
 
@@ -47,7 +48,7 @@ class SeedOver(msgspec.Struct, frozen=True, tag=True):
 
 Said = ms.Beat | ms.Append | ms.Ack | ms.Refused | ms.HandedOver | SeedReady | SeedOver
 encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(Said).decode
+_decode: Callable[[bytes], Said] = msgspec.msgpack.Decoder(Said).decode
 
 
 def decode(data: bytes) -> Said:
