@@ -113,7 +113,7 @@ def _call(notice: Notice, notify: Notifying, keys: Path) -> None:
 
 
 def said_by(fault: Exception) -> str:
-    """What went wrong, in one line: it may quote the answer."""
+    """Return the fault in one line: it may quote the answer."""
     return one_line(str(fault))[:_MOST_SHOWN] or type(fault).__name__
 
 

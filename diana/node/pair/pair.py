@@ -53,8 +53,7 @@ _decode: Callable[[bytes], Said] = msgspec.msgpack.Decoder(Said).decode
 
 def decode(data: bytes) -> Said:
     """ValueError for what is none."""
-    said: Said = decoded(_decode, data)
-    return said
+    return decoded(_decode, data)
 
 
 def now_s() -> float:

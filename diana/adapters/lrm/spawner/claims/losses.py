@@ -1,4 +1,4 @@
-"""What the claim log lost, kept beside it: the log is written anew at the spawner's start and then looks whole."""
+"""A loss of the claim log, kept beside it: the log is written anew at the spawner's start and then looks whole."""
 
 from __future__ import annotations
 
@@ -8,12 +8,17 @@ from pathlib import Path
 
 import msgspec
 
+from diana.bounds import MOST_NOTE_BYTES, content_of, decoded
+
 
 class LostClaims(msgspec.Struct, frozen=True):
     """The last loss of a claim log. `text`: a line that says what lacks and what was ended for it."""
 
     wall_s: float
     text: str
+
+
+_decode = msgspec.json.Decoder(LostClaims).decode
 
 
 def beside(log: Path) -> Path:
@@ -33,6 +38,6 @@ def keep(log: Path, text: str) -> None:
 def last(log: Path) -> LostClaims | None:
     """Return the last loss that was kept; None where there is none that can be read."""
     try:
-        return msgspec.json.decode(beside(log).read_bytes(), type=LostClaims)
+        return decoded(_decode, content_of(beside(log), MOST_NOTE_BYTES))
     except (OSError, ValueError):
         return None
