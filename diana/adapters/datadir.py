@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from diana import errors
+from diana.adapters.filling import MEND, Filling
 from diana.model.layout import DataDir
 
 LEAST_FREE_FRACTION = 0.05
@@ -81,6 +82,7 @@ class OpenDataDir:
     ) -> None:
         self.paths = DataDir(root)
         self.ballast = root / "ballast"
+        self.filling = Filling(root)
         self._least_free_fraction = least_free_fraction
         self._least_free_bytes = least_free_bytes
         self._ballast_bytes = ballast_bytes
@@ -131,17 +133,21 @@ class OpenDataDir:
         return room.f_bavail * room.f_frsize
 
     def low_space(self) -> str:
-        """Empty while there is room for new work; else one line that says how much is left and how much new work
-        takes."""
+        """Empty while there is room for new work; else one line that says how much is left, how much new work takes
+        and what took it. Blocks."""
+        if (lacks := self._lacks()) is None:
+            return ""
+        free, least = lacks
+        return (
+            f"{self.paths.root}: {free >> 20} MiB free, new work takes {least >> 20} MiB{self.filling.said()}; {MEND}"
+        )
+
+    def _lacks(self) -> tuple[int, int] | None:
+        """Bytes that are free and those that new work takes; None: there is room for it."""
         room = os.statvfs(self.paths.root)
         free = room.f_bavail * room.f_frsize
         least = max(self._least_free_bytes, int(self._least_free_fraction * room.f_blocks * room.f_frsize))
-        if free >= least:
-            return ""
-        return (
-            f"{self.paths.root}: {free >> 20} MiB free, new work takes {least >> 20} MiB; "
-            "free space there or fetch and drop old groups"
-        )
+        return None if free >= least else (free, least)
 
     def keep_room(self) -> str:
         """As `low_space`; also give up the ballast when less than its own size is left, and restore it when there is
@@ -226,7 +232,7 @@ class OpenDataDir:
         """Lay the ballast in again if there is room for new work; True if it is there."""
         if self.ballast.exists():
             return True
-        if self.low_space():
+        if self._lacks():
             return False
         fd = os.open(self.ballast, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:

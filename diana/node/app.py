@@ -192,7 +192,7 @@ class _Node:
             return engine
 
         effects = begin(engine, restored)
-        thread.make_room = self.opened.release_ballast
+        thread.make_room, thread.filled_by = self.opened.release_ballast, self.opened.filling.said
         self.runner = Runner(engine, thread, clock, journal.records, self.pair, remake)
         stack.push_async_callback(self.runner.close)
         # Before any machine is ready: nothing starts that would outlast a window.

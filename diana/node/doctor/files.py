@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from diana.adapters.datadir import least_free_bytes, remote_kind
+from diana.adapters.filling import MEND, largest, told
 from diana.adapters.lrm.spawner.claims import claimlog, records
 from diana.adapters.lrm.spawner.claims.claimlog import NAME as CLAIMS
 from diana.adapters.sqlite_store import checking
@@ -105,8 +106,8 @@ def disk(root: Path) -> Results:
     if free < least:
         given_up = (root / "journal.db").exists() and not (root / "ballast").exists()
         more = "; the ballast was given up so that running jobs can end" if given_up else ""
-        mend = "free space there, or fetch and drop old groups"
-        return [fail("disk", f"{left}, new work takes {least >> 20:,} MiB: none is taken{more}", mend)]
+        took = told(largest(root))
+        return [fail("disk", f"{left}, new work takes {least >> 20:,} MiB: none is taken{more}{took}", MEND)]
     if room.f_files and room.f_favail < 1000:
         return [warn("disk", f"{left}, but only {room.f_favail:,} files can be made", "remove small files there")]
     if took_s > SLOW_FSYNC_S:
