@@ -25,12 +25,12 @@ MOST_ENTRIES = 20_000
 MOST_JOBS = 1_000
 """Folders of running jobs that are looked at first."""
 MOST_NAMED = 3
-LEAST_BYTES = 1 << 20
+LEAST_BYTES = 2 << 20
 """Smaller files fill no disk."""
 MOST_NAME = 80
 """Characters of a file's name."""
 AGAIN_S = 60.0
-MEND = "free space there, or end what fills it: diana cancel"
+LEAST_TO_ORDER_BYTES = 4 << 20
 _AT_ONCE = 100
 
 
@@ -59,6 +59,11 @@ class Filling:
                 self._said = told(largest(self._root))
                 self._until_s = now_s + AGAIN_S
             return self._said
+
+
+def way_out(free_bytes: int) -> str:
+    """What to do where so much is free. An order to a node is a record, and takes room itself."""
+    return f"free space there{', or end what fills it: diana cancel' if free_bytes >= LEAST_TO_ORDER_BYTES else ''}"
 
 
 def told(files: list[LargeFile]) -> str:

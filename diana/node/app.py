@@ -8,6 +8,7 @@ import gc
 import logging
 import secrets
 import signal
+import sys
 import time
 import uuid
 from collections.abc import Callable, Mapping
@@ -24,14 +25,14 @@ from diana.engine.engine import Engine
 from diana.engine.journal import effects as fx
 from diana.engine.journal import events as ev
 from diana.engine.messages.messages import Hello
-from diana.errors import DianaError, UsageError
+from diana.errors import DianaError, StoreFull, UsageError
 from diana.model.ids import SiteId
 from diana.model.job.software import BARRIER, CHECKPOINT, FOUND, SPARES
 from diana.model.layout import DataDir
 from diana.node.config.maintenance import Announcer
 from diana.node.config.running_as import OwnersAccounts, OwnersInputs, accounts_of, check_jobs_accounts
 from diana.node.config.site_file import SiteConfig, limits_of, load_config, overridden, want_keys
-from diana.node.disk_space import watch_room
+from diana.node.disk_space import wait_for_room, watch_room
 from diana.node.ending import AGAIN, Stop, again, report, this_process
 from diana.node.loop.clock import SiteClock
 from diana.node.node_log import log_to
@@ -49,6 +50,8 @@ if TYPE_CHECKING:
 BIND_S = 3.0
 """Most seconds that a stop waits until jobs that waited for their turn are bound to sites: less than half of the whole
 stop (`ending.py`)."""
+FULL_AGAIN_S = 1.0
+"""Seconds from an end for want of room to the next beginning."""
 _log = logging.getLogger("diana.node")
 
 
@@ -65,17 +68,34 @@ def run_node(data: Path, overrides: Mapping[str, Any] | None = None) -> int:
     want_keys(config, paths)
     opened = OpenDataDir(data)
     try:
+        wait_for_room(opened)
         log_to(paths.node_log, config.log_format, config.site, config.machine)
         check_jobs_accounts(config, paths)
-        LocalLrm.launch(paths)
+        _launch_spawner(opened)
         if config.role == "member":
             from diana.node.member.member import serve_member
 
             return asyncio.run(serve_member(opened, config, overrides or {}))
-        code = asyncio.run(_serve_or_follow(opened, config, overrides or {}))
+        try:
+            code = asyncio.run(_serve_or_follow(opened, config, overrides or {}))
+        except StoreFull as full:
+            # While it began, or as one that follows: it begins anew, once there is room.
+            print(f"diana: {full}; it begins anew", file=sys.stderr, flush=True)
+            code = AGAIN
+            time.sleep(FULL_AGAIN_S)
     finally:
         opened.close()
     return again() if code == AGAIN else code
+
+
+def _launch_spawner(opened: OpenDataDir) -> None:
+    while True:
+        try:
+            return LocalLrm.launch(opened.paths)
+        except DianaError:
+            # Somebody was quicker.
+            if not wait_for_room(opened):
+                raise
 
 
 async def _serve_or_follow(opened: OpenDataDir, config: SiteConfig, overrides: Mapping[str, Any]) -> int:

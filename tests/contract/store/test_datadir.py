@@ -115,12 +115,12 @@ def test_the_largest_files_are_named_with_the_jobs_they_belong_to(tmp_path: Path
     assert held.low_space().endswith(" MiB; free space there, or end what fills it: diana cancel")
     held.close()
     for size, name, said in (
-        (1 << 20, "logs/alpha-2/0-1", "1 MiB log of group alpha-2"),
-        (2 << 20, "collected/alpha-2_0/e1/a/b.dat", "2 MiB a/b.dat of group alpha-2"),
-        (3 << 20, "groups/alpha-4/outputs/b", "3 MiB b of group alpha-4"),
-        (4 << 20, "filler\n", "4 MiB filler?"),
-        (5 << 20, f"jobs/alpha-3_0/e1/17/{'o' * 90}", f"5 MiB {'o' * 77}... of job alpha-3.17"),
-        (6 << 20, "slots/0/o", "6 MiB slots/0/o"),
+        (2 << 20, "logs/alpha-2/0-1", "2 MiB log of group alpha-2"),
+        (3 << 20, "collected/alpha-2_0/e1/a/b.dat", "3 MiB a/b.dat of group alpha-2"),
+        (4 << 20, "groups/alpha-4/outputs/b", "4 MiB b of group alpha-4"),
+        (5 << 20, "filler\n", "5 MiB filler?"),
+        (6 << 20, f"jobs/alpha-3_0/e1/17/{'o' * 90}", f"6 MiB {'o' * 77}... of job alpha-3.17"),
+        (7 << 20, "slots/0/o", "7 MiB slots/0/o"),
     ):
         _filled(root / name, size)
         assert told(largest(root)).startswith(f"; the largest: {said}"), told(largest(root))
@@ -128,11 +128,11 @@ def test_the_largest_files_are_named_with_the_jobs_they_belong_to(tmp_path: Path
     # A sparse file takes nothing, and a link is none of its own.
     os.truncate(root / "slots" / "0" / "o", 1 << 40)
     (root / "cache" / "o").hardlink_to(root / "slots" / "0" / "o")
-    assert told(largest(root)).count("6 MiB") == 1
+    assert told(largest(root)).count("7 MiB") == 1
     # What a running job writes into its scratch directory is its own.
     job = subprocess.Popen(["sleep", "60"], cwd=root / "slots" / "0", env={"DIANA_JOB": "alpha-5.1"})
     try:
-        assert told(largest(root)).startswith("; the largest: 6 MiB o of job alpha-5.1, 5 MiB o")
+        assert told(largest(root)).startswith("; the largest: 7 MiB o of job alpha-5.1, 6 MiB o")
     finally:
         job.kill()
         job.wait()
@@ -141,8 +141,8 @@ def test_the_largest_files_are_named_with_the_jobs_they_belong_to(tmp_path: Path
 def test_a_million_names_are_not_looked_at_for_the_largest(tmp_path: Path) -> None:
     for number in range(300):
         _filled(tmp_path / "jobs" / "alpha-1_0" / "e1" / str(number) / "o", 1)
-    _filled(tmp_path / "logs" / "alpha-1" / "0-1", 1 << 20)
-    _filled(tmp_path / "jobs" / "alpha-9_0" / "e1" / "7" / "big", 2 << 20)
+    _filled(tmp_path / "logs" / "alpha-1" / "0-1", 2 << 20)
+    _filled(tmp_path / "jobs" / "alpha-9_0" / "e1" / "7" / "big", 3 << 20)
     # Each part of the directory has its share, and the folder of a running job goes before all.
     assert [one.name for one in largest(tmp_path, 250)] in (
         ["log of group alpha-1"],
@@ -161,10 +161,10 @@ def test_who_is_refused_often_makes_nobody_look_again(tmp_path: Path) -> None:
     now = [0.0]
     filling = Filling(tmp_path, lambda: now[0])
     assert filling.said() == ""
-    _filled(tmp_path / "f", 1 << 20)
+    _filled(tmp_path / "f", 2 << 20)
     assert filling.said() == ""
     now[0] = 60.0
-    assert filling.said() == "; the largest: 1 MiB f"
+    assert filling.said() == "; the largest: 2 MiB f"
 
 
 def test_the_ballast_is_real_blocks_given_up_once_and_laid_in_again(tmp_path: Path) -> None:
