@@ -8,7 +8,6 @@ import gc
 import logging
 import secrets
 import signal
-import sys
 import time
 import uuid
 from collections.abc import Callable, Mapping
@@ -33,7 +32,7 @@ from diana.node.config.maintenance import Announcer
 from diana.node.config.running_as import OwnersAccounts, OwnersInputs, accounts_of, check_jobs_accounts
 from diana.node.config.site_file import SiteConfig, limits_of, load_config, overridden, want_keys
 from diana.node.disk_space import wait_for_room, watch_room
-from diana.node.ending import AGAIN, Stop, again, report, this_process
+from diana.node.ending import AGAIN, Stop, again, begins_anew, report, this_process
 from diana.node.loop.clock import SiteClock
 from diana.node.node_log import log_to
 from diana.node.old_copies import is_newest, renamed
@@ -50,8 +49,6 @@ if TYPE_CHECKING:
 BIND_S = 3.0
 """Most seconds that a stop waits until jobs that waited for their turn are bound to sites: less than half of the whole
 stop (`ending.py`)."""
-FULL_AGAIN_S = 1.0
-"""Seconds from an end for want of room to the next beginning."""
 _log = logging.getLogger("diana.node")
 
 
@@ -76,13 +73,7 @@ def run_node(data: Path, overrides: Mapping[str, Any] | None = None) -> int:
             from diana.node.member.member import serve_member
 
             return asyncio.run(serve_member(opened, config, overrides or {}))
-        try:
-            code = asyncio.run(_serve_or_follow(opened, config, overrides or {}))
-        except StoreFull as full:
-            # While it began, or as one that follows: it begins anew, once there is room.
-            print(f"diana: {full}; it begins anew", file=sys.stderr, flush=True)
-            code = AGAIN
-            time.sleep(FULL_AGAIN_S)
+        code = asyncio.run(_serve_or_follow(opened, config, overrides or {}))
     finally:
         opened.close()
     return again() if code == AGAIN else code
@@ -107,16 +98,23 @@ async def _serve_or_follow(opened: OpenDataDir, config: SiteConfig, overrides: M
 async def _serve(
     opened: OpenDataDir, config: SiteConfig, overrides: Mapping[str, Any], lead: Leadership | None = None
 ) -> int:
-    async with AsyncExitStack() as stack:
-        node = _Node(opened, config, overrides, lead)
-        await node.start(stack)
-        # Modules and classes stay: no collection has to look at them again, while callers wait.
-        gc.collect()
-        gc.freeze()
-        print(f"diana {__version__}: site {config.site} serves {node.address}, data in {opened.paths.root}", flush=True)
-        _log.info("diana %s: site %s of %s serves %s", __version__, config.site, config.vo, node.address)
-        code = await node.serve()
-        _log.info("site %s stops; jobs that run, run on", config.site)
+    node = _Node(opened, config, overrides, lead)
+    try:
+        async with AsyncExitStack() as stack:
+            await node.start(stack)
+            # Modules and classes stay: no collection has to look at them again, while callers wait.
+            gc.collect()
+            gc.freeze()
+            print(
+                f"diana {__version__}: site {config.site} serves {node.address}, data in {opened.paths.root}",
+                flush=True,
+            )
+            _log.info("diana %s: site %s of %s serves %s", __version__, config.site, config.vo, node.address)
+            code = await node.serve()
+            _log.info("site %s stops; jobs that run, run on", config.site)
+    except StoreFull as full:
+        # While it began: what comes later waits for room.
+        code = begins_anew(full, node.ends)
     # It may have been told to stop while it was about to start anew.
     return 0 if code == AGAIN and node.ends else code
 

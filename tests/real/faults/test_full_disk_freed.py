@@ -21,7 +21,8 @@ from diana.adapters.datadir import LEAST_FREE_BYTES
 from diana.adapters.sqlite_store.store import SqliteStore
 from diana.client import Client
 from diana.errors import DianaError
-from tests.e2e.grid import Grid, Site, Starts, outcomes, until
+from tests.e2e.grid import Grid, Site, Starts, free_port, outcomes, until
+from tests.real.pairs import add_standby, in_sync
 
 pytestmark = pytest.mark.e2e
 
@@ -175,6 +176,38 @@ def test_a_full_disk_costs_nothing_that_was_promised_and_ends_by_itself(small: t
         assert {view.group: view.state for view in client.status([done, runs, waits])} == dict.fromkeys(
             (done, runs, waits), "done"
         )
+
+
+def test_a_standby_whose_disk_fills_up_follows_again_when_it_is_freed() -> None:
+    if os.getuid():
+        pytest.skip("mounting takes root")
+    grid = Grid()
+    disk = grid.root / "spare"
+    alpha = grid.add("alpha", slots=2)
+    spare = OnSmallDisk("spare", disk, free_port(), grid.mark)
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES},mode=700", "diana", str(disk)], check=True)
+    add_standby(grid, alpha, "", made=spare)
+    starts = Starts(grid)
+    try:
+        alpha.start()
+        spare.launch()
+        in_sync(alpha, other=spare)
+        with full(disk):
+            until(lambda: not os.statvfs(disk).f_bavail, "it is full", 20.0)
+            with alpha.client() as client:
+                client.wait(client.submit(starts.job(4)).group, timeout_s=30)
+            until(lambda: "the node begins anew" in spare.output.read_text(), "it waits", 60.0)
+            time.sleep(3.0)
+            spare.assert_runs()
+        in_sync(alpha, other=spare)
+        spare.assert_runs()
+        assert starts.count() == 4
+    finally:
+        try:
+            grid.close()
+        finally:
+            subprocess.run(["umount", "--lazy", str(disk)], check=True)
 
 
 JOBS = 40
