@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from diana.adapters import datadir
 from diana.adapters.datadir import OpenDataDir, file_system_of
 from diana.adapters.filling import Filling, largest, told
 from diana.errors import StoreBusy, UsageError
@@ -252,4 +253,45 @@ def test_a_directory_that_cannot_be_seen_for_a_while_takes_no_new_work_and_one_t
     with pytest.raises(UsageError, match="moved or deleted while its node ran"):
         held.keep_room()
     assert not home.exists()
+    held.close()
+
+
+@pytest.mark.parametrize("name", ["journal.db", "journal.db-wal"])
+def test_a_journal_that_is_watched_must_stay_the_file_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr(datadir, "_LOOK_EVERY_S", 0.01)
+    path, away = tmp_path / "d" / name, tmp_path / "away"
+    for fate, go, mend in (
+        ("moved away", lambda: path.rename(away), "put it back"),
+        ("moved away, and another file lies in its place", lambda: (path.rename(away), path.touch()), "put it back"),
+        ("deleted", lambda: path.unlink(), "move the directory aside, and `diana restore`"),
+        ("deleted, and another file lies in its place", lambda: (away.touch(), away.replace(path)), "move the dir"),
+    ):
+        held = OpenDataDir(tmp_path / "d", ballast_bytes=4096)
+        for there in ("journal.db", "journal.db-wal"):
+            (tmp_path / "d" / there).touch()
+        held.watch_journal()
+        held.check_place()
+        go()
+        for _ in range(2):
+            with pytest.raises(UsageError) as caught:
+                held.check_place()
+            assert str(caught.value).startswith(f"{path}: the journal was {fate} while its node ran; {mend}")
+        held.close()
+        held = OpenDataDir(tmp_path / "d", ballast_bytes=4096)
+        held.watch_journal()
+        held.watch_journal(False)
+        path.unlink(missing_ok=True)
+        held.check_place()
+        held.close()
+
+
+def test_a_node_begins_only_where_there_is_room_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    held = OpenDataDir(tmp_path / "d", ballast_bytes=4096)
+    _filled(tmp_path / "d" / "f", 2 << 20)
+    for free, lacks in ((4 << 20, ""), ((4 << 20) - 1, "4095"), (0, "0")):
+        monkeypatch.setattr(held, "free_bytes", lambda free=free: free)
+        said = f"{held.paths.root}: the disk is full ({lacks} KiB free there, a node begins with 4 MiB); "
+        assert held.lacks_room_to_begin() == (lacks and f"{said}the largest: 2 MiB f; free space there")
     held.close()
