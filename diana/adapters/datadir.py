@@ -14,11 +14,14 @@ from contextlib import suppress
 from pathlib import Path
 
 from diana import errors
+from diana.adapters.filling import Filling, way_out
 from diana.model.layout import DataDir
 
 LEAST_FREE_FRACTION = 0.05
 LEAST_FREE_BYTES = 512 << 20
 BALLAST_BYTES = 16 << 20
+LEAST_TO_BEGIN_BYTES = 4 << 20
+"""What a node without a ballast begins with: its claim log anew with the room behind it, and the journal's log."""
 _LOOKS = 5
 _LOOK_EVERY_S = 0.5
 
@@ -81,6 +84,7 @@ class OpenDataDir:
     ) -> None:
         self.paths = DataDir(root)
         self.ballast = root / "ballast"
+        self.filling = Filling(root)
         self._least_free_fraction = least_free_fraction
         self._least_free_bytes = least_free_bytes
         self._ballast_bytes = ballast_bytes
@@ -131,17 +135,20 @@ class OpenDataDir:
         return room.f_bavail * room.f_frsize
 
     def low_space(self) -> str:
-        """Empty while there is room for new work; else one line that says how much is left and how much new work
-        takes."""
+        """Empty while there is room for new work; else one line that says how much is left, how much new work takes
+        and what took it. Blocks."""
+        if (lacks := self._lacks()) is None:
+            return ""
+        free, least = lacks
+        short = f"{self.paths.root}: {free >> 20} MiB free, new work takes {least >> 20} MiB"
+        return f"{short}{self.filling.said()}; {way_out(free)}"
+
+    def _lacks(self) -> tuple[int, int] | None:
+        """Bytes that are free and those that new work takes; None: there is room for it."""
         room = os.statvfs(self.paths.root)
         free = room.f_bavail * room.f_frsize
         least = max(self._least_free_bytes, int(self._least_free_fraction * room.f_blocks * room.f_frsize))
-        if free >= least:
-            return ""
-        return (
-            f"{self.paths.root}: {free >> 20} MiB free, new work takes {least >> 20} MiB; "
-            "free space there or fetch and drop old groups"
-        )
+        return None if free >= least else (free, least)
 
     def keep_room(self) -> str:
         """As `low_space`; also give up the ballast when less than its own size is left, and restore it when there is
@@ -213,6 +220,16 @@ class OpenDataDir:
         if self.ballast.exists() and self.free_bytes() < self._ballast_bytes:
             self.release_ballast()
 
+    def lacks_room_to_begin(self) -> str:
+        """Empty where a node can begin; else one line that says how much is left and what took the rest. Blocks."""
+        free = self.free_bytes()
+        if free >= LEAST_TO_BEGIN_BYTES:
+            return ""
+        return (
+            f"{self.paths.root}: the disk is full ({free >> 10} KiB free there, a node begins with "
+            f"{LEAST_TO_BEGIN_BYTES >> 20} MiB){self.filling.said()}; free space there"
+        )
+
     def release_ballast(self) -> int:
         """Give up the ballast so that results still land; return the bytes won."""
         try:
@@ -226,7 +243,7 @@ class OpenDataDir:
         """Lay the ballast in again if there is room for new work; True if it is there."""
         if self.ballast.exists():
             return True
-        if self.low_space():
+        if self._lacks():
             return False
         fd = os.open(self.ballast, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
@@ -272,9 +289,10 @@ class OpenDataDir:
         self._lock_fd = fd
 
     def _sign_lock(self) -> None:
-        """Name this process in it, which wants room on the disk."""
-        os.ftruncate(self._lock_fd, 0)
-        os.pwrite(self._lock_fd, f"{os.getpid()}\n".encode(), 0)
+        """Name this process in it: over the last one's name, for there may be no room for another block."""
+        name = f"{os.getpid()}\n".encode()
+        os.pwrite(self._lock_fd, name, 0)
+        os.ftruncate(self._lock_fd, len(name))
 
 
 def _make(folder: Path, mode: int) -> None:

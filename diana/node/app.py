@@ -24,15 +24,15 @@ from diana.engine.engine import Engine
 from diana.engine.journal import effects as fx
 from diana.engine.journal import events as ev
 from diana.engine.messages.messages import Hello
-from diana.errors import DianaError, UsageError
+from diana.errors import DianaError, StoreFull, UsageError
 from diana.model.ids import SiteId
 from diana.model.job.software import BARRIER, CHECKPOINT, FOUND, SPARES
 from diana.model.layout import DataDir
 from diana.node.config.maintenance import Announcer
 from diana.node.config.running_as import OwnersAccounts, OwnersInputs, accounts_of, check_jobs_accounts
 from diana.node.config.site_file import SiteConfig, limits_of, load_config, overridden, want_keys
-from diana.node.disk_space import watch_room
-from diana.node.ending import AGAIN, Stop, again, report, this_process
+from diana.node.disk_space import wait_for_room, watch_room
+from diana.node.ending import AGAIN, Stop, again, begins_anew, report, this_process
 from diana.node.loop.clock import SiteClock
 from diana.node.node_log import log_to
 from diana.node.old_copies import is_newest, renamed
@@ -65,9 +65,10 @@ def run_node(data: Path, overrides: Mapping[str, Any] | None = None) -> int:
     want_keys(config, paths)
     opened = OpenDataDir(data)
     try:
+        wait_for_room(opened)
         log_to(paths.node_log, config.log_format, config.site, config.machine)
         check_jobs_accounts(config, paths)
-        LocalLrm.launch(paths)
+        _launch_spawner(opened)
         if config.role == "member":
             from diana.node.member.member import serve_member
 
@@ -76,6 +77,16 @@ def run_node(data: Path, overrides: Mapping[str, Any] | None = None) -> int:
     finally:
         opened.close()
     return again() if code == AGAIN else code
+
+
+def _launch_spawner(opened: OpenDataDir) -> None:
+    while True:
+        try:
+            return LocalLrm.launch(opened.paths)
+        except DianaError:
+            # Somebody was quicker.
+            if not wait_for_room(opened):
+                raise
 
 
 async def _serve_or_follow(opened: OpenDataDir, config: SiteConfig, overrides: Mapping[str, Any]) -> int:
@@ -87,16 +98,23 @@ async def _serve_or_follow(opened: OpenDataDir, config: SiteConfig, overrides: M
 async def _serve(
     opened: OpenDataDir, config: SiteConfig, overrides: Mapping[str, Any], lead: Leadership | None = None
 ) -> int:
-    async with AsyncExitStack() as stack:
-        node = _Node(opened, config, overrides, lead)
-        await node.start(stack)
-        # Modules and classes stay: no collection has to look at them again, while callers wait.
-        gc.collect()
-        gc.freeze()
-        print(f"diana {__version__}: site {config.site} serves {node.address}, data in {opened.paths.root}", flush=True)
-        _log.info("diana %s: site %s of %s serves %s", __version__, config.site, config.vo, node.address)
-        code = await node.serve()
-        _log.info("site %s stops; jobs that run, run on", config.site)
+    node = _Node(opened, config, overrides, lead)
+    try:
+        async with AsyncExitStack() as stack:
+            await node.start(stack)
+            # Modules and classes stay: no collection has to look at them again, while callers wait.
+            gc.collect()
+            gc.freeze()
+            print(
+                f"diana {__version__}: site {config.site} serves {node.address}, data in {opened.paths.root}",
+                flush=True,
+            )
+            _log.info("diana %s: site %s of %s serves %s", __version__, config.site, config.vo, node.address)
+            code = await node.serve()
+            _log.info("site %s stops; jobs that run, run on", config.site)
+    except StoreFull as full:
+        # While it began: what comes later waits for room.
+        code = begins_anew(full, node.ends)
     # It may have been told to stop while it was about to start anew.
     return 0 if code == AGAIN and node.ends else code
 
@@ -192,7 +210,7 @@ class _Node:
             return engine
 
         effects = begin(engine, restored)
-        thread.make_room = self.opened.release_ballast
+        thread.make_room, thread.filled_by = self.opened.release_ballast, self.opened.filling.said
         self.runner = Runner(engine, thread, clock, journal.records, self.pair, remake)
         stack.push_async_callback(self.runner.close)
         # Before any machine is ready: nothing starts that would outlast a window.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import sys
+import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from itertools import count
@@ -19,6 +21,20 @@ SCRATCH_LOOKS = 10
 """Looks from one at the jobs' scratch directories to the next."""
 SETTLED_LOOKS = 30
 """Looks after which the memory that starting needed is no longer in use, and is given back."""
+
+
+def wait_for_room(opened: OpenDataDir) -> bool:
+    """Return once there is room for a node to begin; True if there was none before. Says once, on standard error, what
+    it waits for: on the disk it cannot. Blocks."""
+    if not (lacks := opened.lacks_room_to_begin()):
+        return False
+    print(f"diana: {lacks}; the node begins by itself when there is room", file=sys.stderr, flush=True)
+    while lacks:
+        opened.check_place()
+        time.sleep(EVERY_S)
+        lacks = opened.lacks_room_to_begin()
+    print("diana: there is room on the disk again: the node begins", file=sys.stderr, flush=True)
+    return True
 
 
 async def watch_room(

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any, NoReturn
 
 from diana.adapters.lrm.spawner.identity import machine, start_ticks
-from diana.errors import DianaError
+from diana.errors import DianaError, StoreFull
 
 LONGEST_STOP_S = 8.0
 """systemd and the like kill after 10 s at the earliest, and then nobody learns what hung."""
@@ -77,6 +77,15 @@ def _chain(work: Any) -> Iterator[str]:
             return
         yield f"{frame.f_code.co_qualname} ({os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno})"
         work = getattr(work, "cr_await", None) or getattr(work, "ag_await", None) or getattr(work, "gi_yieldfrom", None)
+
+
+def begins_anew(full: StoreFull, told_to_stop: bool) -> int:
+    """AGAIN for a node that ends because it found no room for a record: nothing of it was stored, and as a new process
+    it waits for room before it begins. Raises `full` where it was to stop anyway."""
+    if told_to_stop:
+        raise full
+    print(f"diana: {full}; the node begins anew when there is room", file=sys.stderr, flush=True)
+    return AGAIN
 
 
 def this_process() -> str:

@@ -1,12 +1,15 @@
-"""The ledger of a cluster's jobs is read as an older release wrote it."""
+"""The ledger of a cluster's jobs is read as an older release wrote it, and not written where nobody will look."""
 
 from __future__ import annotations
 
 import sqlite3
 from pathlib import Path
 
+import pytest
+
 from diana.adapters.batch.array.live import SubmittedPart
 from diana.adapters.batch.ledger import Ledger
+from diana.errors import StoreFailed
 from diana.model.indexset import IndexSet
 from tests.batch.test_book_searched import order
 
@@ -38,4 +41,17 @@ def test_what_was_submitted_in_portions_is_remembered_so(tmp_path: Path) -> None
     ledger.close()
     ledger = Ledger(tmp_path / "ledger.db")
     assert ledger.arrays()[0].parts == parts
+    ledger.close()
+
+
+@pytest.mark.parametrize("another", [False, True])
+def test_nothing_is_given_by_a_ledger_that_went_from_its_place(tmp_path: Path, another: bool) -> None:
+    path, away = tmp_path / "ledger.db", tmp_path / "away.db"
+    ledger = Ledger(path)
+    ledger.give("a", order([3], [1]))
+    path.rename(away)
+    if another:
+        Ledger(path).close()
+    with pytest.raises(StoreFailed, match=rf"^{path}: was moved, deleted or replaced while its node ran; stop"):
+        ledger.give("b", order([4], [1]))
     ledger.close()

@@ -21,7 +21,7 @@ def add_standby(grid: Grid, site: Site, witness: str, machine: str = "spare", *,
     """A second machine of `site`, not started, with a certificate of its own; both know where the witness is. `made`:
     that machine, where it is not to be one on loopback."""
     spare = made or Site(machine, grid.root / machine, free_port(), grid.mark)
-    spare.paths.root.mkdir(mode=0o700)
+    spare.paths.root.mkdir(mode=0o700, exist_ok=made is not None)
     spare.paths.keys.mkdir(mode=0o700)
     first = next(iter(grid.sites.values()))
     certificates.issue_site(first.paths.keys, load_config(site.paths.config).site, spare.paths.keys)

@@ -4,6 +4,7 @@ the batch system hears of it, and before the engine does. One row per array and 
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -81,6 +82,7 @@ class Ledger:
                 self._db.executescript(f"BEGIN; {_TABLES} PRAGMA user_version = {SCHEMA}; COMMIT;")
             elif version < SCHEMA:
                 self._db.executescript(f"BEGIN; {_SINCE_1} PRAGMA user_version = {SCHEMA}; COMMIT;")
+            self._identity = _identity(path)
         except (sqlite3.Error, OSError) as fault:
             raise StoreFailed(f"{path}: {fault}") from None
 
@@ -148,6 +150,7 @@ class Ledger:
 
     def _write(self, statements: Sequence[tuple[str, tuple[object, ...]]]) -> int:
         """Run one transaction; return the rowid of the last insert."""
+        self._want_in_place()
         try:
             self._db.execute("BEGIN IMMEDIATE")
             try:
@@ -161,7 +164,27 @@ class Ledger:
                 raise
         except sqlite3.Error as fault:
             raise StoreFailed(f"{self._path}: {fault}") from None
+        self._want_in_place()
         return last
+
+    def _want_in_place(self) -> None:
+        """Refuse what the next start would not find: the batch system would be given it a second time."""
+        try:
+            there = _identity(self._path)
+        except FileNotFoundError:
+            there = None
+        except OSError:
+            return
+        if there != self._identity:
+            raise StoreFailed(
+                f"{self._path}: was moved, deleted or replaced while its node ran; stop the node, put it back and "
+                "start again"
+            )
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    there = os.stat(path)
+    return there.st_dev, there.st_ino
 
 
 @contextmanager

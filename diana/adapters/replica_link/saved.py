@@ -5,6 +5,7 @@ It lies outside the journal's file, which a copy of the leader's may replace at 
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -41,4 +42,6 @@ class DurableFile(Generic[T]):
         try:
             replace_durably(self.path, msgspec.json.encode(value))
         except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise errors.StoreFull(f"{self.path.parent}: the disk is full") from error
             raise errors.StoreFailed(f"{self.path}: {error.strerror}; check the disk, then start again") from error

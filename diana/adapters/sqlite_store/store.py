@@ -323,6 +323,9 @@ class SqliteStore:
             self._failure = str(error)
             raise
         except Exception as error:
+            if self._mark is None and getattr(error, "sqlite_errorcode", 0) in _NO_ROOM:
+                # Not open yet, and nothing of it was stored.
+                raise errors.StoreFull(f"{self.path.parent}: the disk is full{self._room()}") from error
             self._failure = f"{self.path}: {_why(error)}{self._room()}; {_MEND}"
             raise errors.StoreFailed(self._failure) from error
 

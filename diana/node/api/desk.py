@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
+from diana.adapters.filling import Filling
 from diana.engine.journal.effects import Refusal
 from diana.engine.journal.events import Ask, Event
 from diana.engine.site.surroundings import Keyring
@@ -44,6 +45,7 @@ class Desk:
         self.door = door
         self.stager = stager
         self.data = data
+        self.filling = Filling(data.root)
         self.about = about
         self.stop = stop
         self.wall_s = wall_s

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Sequence
 
 import msgspec
 
+from diana.adapters.filling import way_out
 from diana.adapters.staging.paths import Unlinked, folder
 from diana.engine.journal.effects import DecisionMade, GroupAccepted, GroupsAccepted
 from diana.engine.journal.events import Member, SubmitChain, SubmitGroup
@@ -162,8 +163,10 @@ async def upload(desk: Desk, caller: Principal, requests: AsyncIterator[wire.Upl
 async def check_room(desk: Desk) -> None:
     free = await asyncio.to_thread(desk.door.store.free_bytes)
     if free < FREE_BYTES:
+        took = await asyncio.to_thread(desk.filling.said)
         raise Overloaded(
-            f"{desk.data.root}: {free >> 20} MiB free, new work needs {FREE_BYTES >> 20}; make room there", 60.0
+            f"{desk.data.root}: {free >> 20} MiB free, new work takes {FREE_BYTES >> 20} MiB{took}; {way_out(free)}",
+            60.0,
         )
 
 

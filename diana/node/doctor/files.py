@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import pwd
 import time
@@ -12,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from diana.adapters.datadir import least_free_bytes, remote_kind
+from diana.adapters.filling import largest, told, way_out
 from diana.adapters.lrm.spawner.claims import claimlog, losses, records
 from diana.adapters.lrm.spawner.claims.claimlog import NAME as CLAIMS
 from diana.adapters.sqlite_store import checking
@@ -99,14 +101,15 @@ def disk(root: Path) -> Results:
     try:
         took_s = _sync_s(root)
     except OSError as error:
-        return [
-            fail("disk", f"{root} cannot be written: {error.strerror}; {left}", "free space there, or mend the disk")
-        ]
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT) or free >= least:
+            why = f"{root} cannot be written: {error.strerror}; {left}"
+            return [fail("disk", why, "free space there, or mend the disk")]
+        took_s = 0.0
     if free < least:
         given_up = (root / "journal.db").exists() and not (root / "ballast").exists()
         more = "; the ballast was given up so that running jobs can end" if given_up else ""
-        mend = "free space there, or fetch and drop old groups"
-        return [fail("disk", f"{left}, new work takes {least >> 20:,} MiB: none is taken{more}", mend)]
+        took = told(largest(root))
+        return [fail("disk", f"{left}, new work takes {least >> 20:,} MiB: none is taken{more}{took}", way_out(free))]
     if room.f_files and room.f_favail < 1000:
         return [warn("disk", f"{left}, but only {room.f_favail:,} files can be made", "remove small files there")]
     if took_s > SLOW_FSYNC_S:

@@ -29,6 +29,10 @@ def _nobody(full: str) -> None:
     pass
 
 
+def _nothing() -> str:
+    return ""
+
+
 def _in_place() -> None:
     pass
 
@@ -48,6 +52,8 @@ class StoreThread:
         """Why nothing can be stored just now, in one line; empty: it can."""
         self.make_room: Callable[[], int] = _no_more
         """Asked for room where there is none; gives the bytes won. Blocks."""
+        self.filled_by: Callable[[], str] = _nothing
+        """What took the room, as the end of that line. Blocks."""
         self.on_full: Callable[[str], None] = _nobody
         """Told of `full` whenever it changes."""
         self.check_place: Callable[[], None] = _in_place
@@ -83,7 +89,8 @@ class StoreThread:
             try:
                 done = await self.call_quietly(attempt)
             except StoreFull as error:
-                self._now(str(error))
+                if not self.full:
+                    self._now(f"{error}{await asyncio.to_thread(self.filled_by)}")
                 await asyncio.sleep(AGAIN_S)
             else:
                 self._now("")

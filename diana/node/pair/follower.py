@@ -22,9 +22,10 @@ from diana import __version__
 from diana.adapters.datadir import OpenDataDir
 from diana.adapters.lrm.local import LocalLrm
 from diana.adapters.tasks import end, keep_up
+from diana.errors import StoreFull
 from diana.model.layout import DataDir
 from diana.node.config.site_file import SiteConfig
-from diana.node.ending import Stop
+from diana.node.ending import Stop, begins_anew
 from diana.replica import messages as ms
 
 if TYPE_CHECKING:
@@ -97,7 +98,12 @@ def pair_address(config: SiteConfig, port: int) -> str:
 async def serve_pair(opened: OpenDataDir, config: SiteConfig, overrides: Mapping[str, Any], lead: Lead) -> int:
     """Follow, and lead when it is this machine's turn (`lead` then serves the site); the exit code."""
     async with AsyncExitStack() as stack:
-        return await _Follower(opened, config, overrides, stack).serve(lead)
+        follower = _Follower(opened, config, overrides, stack)
+        try:
+            return await follower.serve(lead)
+        except StoreFull as full:
+            # The leader goes on alone, and hears of it again.
+            return begins_anew(full, follower.told_to_stop)
 
 
 class _Follower:
@@ -117,6 +123,10 @@ class _Follower:
         self._address = config.advertise or config.listen
         self._replication: Replication | None = None
         self._link: ReplicaLink
+
+    @property
+    def told_to_stop(self) -> bool:
+        return self._stop.is_set()
 
     async def serve(self, lead: Lead) -> int:
         from diana.adapters.grpc.server import make_server

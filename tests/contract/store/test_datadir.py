@@ -13,6 +13,7 @@ import pytest
 
 from diana.adapters import datadir
 from diana.adapters.datadir import OpenDataDir, file_system_of
+from diana.adapters.filling import Filling, largest, told
 from diana.errors import StoreBusy, UsageError
 
 _ROOT = Path(__file__).parents[3]
@@ -101,6 +102,70 @@ def test_new_work_is_refused_below_either_bound_and_the_line_says_so(tmp_path: P
         held = OpenDataDir(tmp_path / "d", ballast_bytes=4096, **bounds)  # type: ignore[arg-type]
         assert held.low_space().startswith(f"{tmp_path / 'd'}: {held.free_bytes() >> 20} MiB free, new work takes")
         held.close()
+
+
+def _filled(path: Path, size_bytes: int) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("wb") as file:
+        os.posix_fallocate(file.fileno(), 0, size_bytes)
+
+
+def test_the_largest_files_are_named_with_the_jobs_they_belong_to(tmp_path: Path) -> None:
+    root = tmp_path / "d"
+    held = OpenDataDir(root, least_free_bytes=1 << 60, ballast_bytes=4096)
+    assert held.low_space().endswith(" MiB; free space there, or end what fills it: diana cancel")
+    held.close()
+    for size, name, said in (
+        (2 << 20, "logs/alpha-2/0-1", "2 MiB log of group alpha-2"),
+        (3 << 20, "collected/alpha-2_0/e1/a/b.dat", "3 MiB a/b.dat of group alpha-2"),
+        (4 << 20, "groups/alpha-4/outputs/b", "4 MiB b of group alpha-4"),
+        (5 << 20, "filler\n", "5 MiB filler?"),
+        (6 << 20, f"jobs/alpha-3_0/e1/17/{'o' * 90}", f"6 MiB {'o' * 77}... of job alpha-3.17"),
+        (7 << 20, "slots/0/o", "7 MiB slots/0/o"),
+    ):
+        _filled(root / name, size)
+        assert told(largest(root)).startswith(f"; the largest: {said}"), told(largest(root))
+    assert told(largest(root)).count(",") == 2
+    # A sparse file takes nothing, and a link is none of its own.
+    os.truncate(root / "slots" / "0" / "o", 1 << 40)
+    (root / "cache" / "o").hardlink_to(root / "slots" / "0" / "o")
+    assert told(largest(root)).count("7 MiB") == 1
+    # What a running job writes into its scratch directory is its own.
+    job = subprocess.Popen(["sleep", "60"], cwd=root / "slots" / "0", env={"DIANA_JOB": "alpha-5.1"})
+    try:
+        assert told(largest(root)).startswith("; the largest: 7 MiB o of job alpha-5.1, 6 MiB o")
+    finally:
+        job.kill()
+        job.wait()
+
+
+def test_a_million_names_are_not_looked_at_for_the_largest(tmp_path: Path) -> None:
+    for number in range(300):
+        _filled(tmp_path / "jobs" / "alpha-1_0" / "e1" / str(number) / "o", 1)
+    _filled(tmp_path / "logs" / "alpha-1" / "0-1", 2 << 20)
+    # Behind all its neighbours: of the folders of one, that which was read first is looked at last.
+    index = os.listdir(tmp_path / "jobs" / "alpha-1_0" / "e1")[0]
+    folder = tmp_path / "jobs" / "alpha-1_0" / "e1" / index
+    _filled(folder / "big", 3 << 20)
+    # Each part of the directory has its share, and the folder of a running job goes before all.
+    assert [one.name for one in largest(tmp_path, 150)] == ["log of group alpha-1"]
+    assert largest(tmp_path, 0) == []
+    job = subprocess.Popen(["sleep", "60"], cwd=folder)
+    try:
+        assert [one.name for one in largest(tmp_path, 150)] == [f"big of job alpha-1.{index}", "log of group alpha-1"]
+    finally:
+        job.kill()
+        job.wait()
+
+
+def test_who_is_refused_often_makes_nobody_look_again(tmp_path: Path) -> None:
+    now = [0.0]
+    filling = Filling(tmp_path, lambda: now[0])
+    assert filling.said() == ""
+    _filled(tmp_path / "f", 2 << 20)
+    assert filling.said() == ""
+    now[0] = 60.0
+    assert filling.said() == "; the largest: 2 MiB f"
 
 
 def test_the_ballast_is_real_blocks_given_up_once_and_laid_in_again(tmp_path: Path) -> None:
@@ -220,3 +285,13 @@ def test_a_journal_that_is_watched_must_stay_the_file_it_is(
         path.unlink(missing_ok=True)
         held.check_place()
         held.close()
+
+
+def test_a_node_begins_only_where_there_is_room_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    held = OpenDataDir(tmp_path / "d", ballast_bytes=4096)
+    _filled(tmp_path / "d" / "f", 2 << 20)
+    for free, lacks in ((4 << 20, ""), ((4 << 20) - 1, "4095"), (0, "0")):
+        monkeypatch.setattr(held, "free_bytes", lambda free=free: free)
+        said = f"{held.paths.root}: the disk is full ({lacks} KiB free there, a node begins with 4 MiB); "
+        assert held.lacks_room_to_begin() == (lacks and f"{said}the largest: 2 MiB f; free space there")
+    held.close()

@@ -106,3 +106,16 @@ async def test_nothing_is_told_as_stored_in_files_that_are_not_in_their_place(th
     with pytest.raises(UsageError):
         await thread.once_there_is_room(disk.write)
     thread.close()
+
+
+async def test_who_waits_for_room_is_told_what_took_it(thread: StoreThread) -> None:
+    disk, looks = Disk(), list[int]()
+    thread.filled_by = lambda: (looks.append(1), "; the largest: 12.0 GiB o")[1]
+    storing = asyncio.create_task(thread.once_there_is_room(disk.write))
+    async with asyncio.timeout(60):
+        while disk.tries < 4:
+            await asyncio.sleep(0.01)
+    assert thread.full == "the disk is full; the largest: 12.0 GiB o" and len(looks) == 1
+    disk.room = 1
+    await storing
+    thread.close()

@@ -105,3 +105,31 @@ def test_a_node_that_is_asked_nothing_ends_as_well_and_goes_on_with_the_journal_
         assert client.status([group])[0].state == "done"
         client.wait(client.submit(starts.job(1)).group, timeout_s=30)
     assert starts.count() == 2
+
+
+@pytest.mark.parametrize(
+    "how", ["rm claims.log claims.mark", "mv claims.log ..", "cp claims.log x && mv -f x claims.log"]
+)
+def test_a_claim_log_that_goes_is_there_again_before_another_job_starts(grid: Grid, starts: Starts, how: str) -> None:
+    alpha = grid.add("alpha", slots=2)
+    alpha.start()
+    alpha.owned_up = "the claim log was moved, deleted or replaced; it is written anew"
+    with alpha.client() as client:
+        first = client.submit(starts.job(2, then=["sleep", "600"])).group
+        starts.wait_for(2)
+        subprocess.run(["sh", "-c", how], check=True, cwd=alpha.paths.spawner)
+        second = client.submit(starts.job(2)).group
+        client.cancel(first)
+        client.wait(second, timeout_s=30)
+        # Of these no exit code is known afterwards, but that they ran.
+        third = client.submit(starts.job(2, then=["sleep", "600"], on_crash="rerun")).group
+        starts.wait_for(6)
+        alpha.kill()
+        alpha.kill_spawner()
+    alpha.start()
+    with alpha.client() as client:
+        client.cancel(third)
+        client.wait(client.submit(starts.job(2)).group, timeout_s=30)
+    assert starts.count() == 8
+    assert alpha.owned_up in (alpha.paths.spawner / "spawner.log").read_text()
+    assert "lost what it once held" not in alpha.paths.node_log.read_text(), alpha.story()

@@ -1,5 +1,6 @@
 """A node whose disk fills up goes on: it answers from what it stored, refuses what it could not store, loses no end of
-a job, and takes new work again once there is room, without anybody's help (PROMISES section 3, full disk)."""
+a job, and takes new work again once there is room, without anybody's help; so does one that is started on a full disk
+(PROMISES section 3, full disk)."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ from diana.adapters.datadir import LEAST_FREE_BYTES
 from diana.adapters.sqlite_store.store import SqliteStore
 from diana.client import Client
 from diana.errors import DianaError
-from tests.e2e.grid import Grid, Site, Starts, outcomes, until
+from tests.e2e.grid import Grid, Site, Starts, free_port, outcomes, until
+from tests.real.pairs import add_standby, in_sync
 
 pytestmark = pytest.mark.e2e
 
@@ -31,7 +33,11 @@ class OnSmallDisk(Site):
     """A site with a disk of its own, which may complain that it is full."""
 
     def complaints(self) -> list[str]:
-        return [line for line in super().complaints() if not re.search(r"the disk is full|new work takes", line)]
+        return [
+            line
+            for line in super().complaints()
+            if not re.search(r"the disk is full|new work takes|there is room", line)
+        ]
 
 
 @pytest.fixture
@@ -170,3 +176,140 @@ def test_a_full_disk_costs_nothing_that_was_promised_and_ends_by_itself(small: t
         assert {view.group: view.state for view in client.status([done, runs, waits])} == dict.fromkeys(
             (done, runs, waits), "done"
         )
+
+
+def test_a_standby_whose_disk_fills_up_follows_again_when_it_is_freed() -> None:
+    if os.getuid():
+        pytest.skip("mounting takes root")
+    grid = Grid()
+    disk = grid.root / "spare"
+    alpha = grid.add("alpha", slots=2)
+    spare = OnSmallDisk("spare", disk, free_port(), grid.mark)
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES},mode=700", "diana", str(disk)], check=True)
+    add_standby(grid, alpha, "", made=spare)
+    starts = Starts(grid)
+    try:
+        alpha.start()
+        spare.launch()
+        in_sync(alpha, other=spare)
+        with full(disk):
+            until(lambda: not os.statvfs(disk).f_bavail, "it is full", 20.0)
+            with alpha.client() as client:
+                client.wait(client.submit(starts.job(4)).group, timeout_s=30)
+            until(lambda: "the node begins anew" in spare.output.read_text(), "it waits", 60.0)
+            time.sleep(3.0)
+            spare.assert_runs()
+        in_sync(alpha, other=spare)
+        spare.assert_runs()
+        assert starts.count() == 4
+    finally:
+        try:
+            grid.close()
+        finally:
+            subprocess.run(["umount", "--lazy", str(disk)], check=True)
+
+
+JOBS = 40
+FILLS = 'until [ -e "$0" ]; do cat /dev/zero; sleep 0.02; done 2>/dev/null; : > o'
+
+
+def forty(alpha: OnSmallDisk, starts: Starts, jobs: int = JOBS) -> str:
+    """The group of the jobs, some of which have begun."""
+    with alpha.client() as client:
+        group = client.submit(starts.job(jobs, then=["sleep", "0.2"])).group
+    starts.wait_for(4)
+    return group
+
+
+def each_once(grid: Grid, alpha: OnSmallDisk, starts: Starts, *groups: str) -> None:
+    with alpha.client() as client:
+        ended: list[str] = []
+        for group in groups:
+            client.wait(group, timeout_s=60)
+            ended += outcomes(client, group).values()
+        assert ended == ["DONE"] * JOBS and starts.count() == JOBS, alpha.story()
+        until((alpha.data / "ballast").exists, "the ballast lies there again", 10.0)
+
+
+def is_full(disk: Path) -> bool:
+    return not os.statvfs(disk).f_bavail and not (disk / "ballast").exists()
+
+
+def test_jobs_on_a_disk_that_one_of_them_fills_end_once_when_it_is_freed(small: tuple[Grid, OnSmallDisk]) -> None:
+    grid, alpha = small
+    starts, go, job_file = Starts(grid), grid.root / "go", grid.root / "job.toml"
+    job_file.write_text('[group]\ncommand = ["true"]\n')
+    alpha.start()
+    with alpha.client() as client:
+        fills = client.submit(starts.job(1, then=["sh", "-c", FILLS, str(go)], stdout="o")).group
+    group = forty(alpha, starts, JOBS - 1)
+    until(lambda: is_full(alpha.data), "the job has filled it", 20.0)
+    said = grid.run(alpha, "submit", str(job_file), "--data", str(alpha.data))
+    assert said.returncode == 4 and len(said.stderr.splitlines()) == 1, said.stderr
+    assert re.search(rf"the largest: [0-9]+ MiB o of job {fills}.0[,;]", said.stderr), said.stderr
+    assert "diana cancel" not in said.stderr, "an order finds no room"
+    row = grid.run(alpha, "doctor", "--data", str(alpha.data)).stdout
+    assert f"MiB o of job {fills}.0" in row and "free space there" in row, row
+    time.sleep(2.0)
+    alpha.assert_runs()
+    go.touch()
+    each_once(grid, alpha, starts, fills, group)
+
+
+def test_jobs_on_a_disk_that_a_neighbour_fills_end_once_when_it_is_freed(small: tuple[Grid, OnSmallDisk]) -> None:
+    grid, alpha = small
+    starts = Starts(grid)
+    alpha.start()
+    group = forty(alpha, starts)
+    with full(alpha.data):
+        until(lambda: is_full(alpha.data), "it is full", 20.0)
+        time.sleep(3.0)
+        alpha.assert_runs()
+    each_once(grid, alpha, starts, group)
+
+
+@pytest.mark.parametrize("spawner", ["lives", "stopped"])
+@pytest.mark.parametrize("ballast", [True, False])
+def test_jobs_of_a_node_that_is_started_on_a_full_disk_end_once_when_it_is_freed(
+    small: tuple[Grid, OnSmallDisk], spawner: str, ballast: bool
+) -> None:
+    grid, alpha = small
+    starts = Starts(grid)
+    alpha.start()
+    group = forty(alpha, starts)
+    if spawner == "lives":
+        alpha.kill()
+    else:
+        alpha.terminate()
+        until(lambda: not alpha.spawner_pid(), "the spawner goes when nobody needs it", 30.0)
+    if not ballast:
+        (alpha.data / "ballast").unlink()
+    with full(alpha.data):
+        until(lambda: not os.statvfs(alpha.data).f_bavail, "it is full", 20.0)
+        alpha.launch()
+        until(lambda: is_full(alpha.data), "the ballast is gone too", 20.0)
+        time.sleep(4.0)
+        alpha.assert_runs()
+    alpha.ready()
+    each_once(grid, alpha, starts, group)
+
+
+def test_a_node_without_ballast_says_what_it_waits_for_and_begins_when_there_is_room(
+    small: tuple[Grid, OnSmallDisk],
+) -> None:
+    _, alpha = small
+    alpha.start()
+    assert alpha.terminate() == 0
+    (alpha.data / "ballast").unlink()
+    alpha.output.unlink()
+    with full(alpha.data):
+        until(lambda: not os.statvfs(alpha.data).f_bavail, "it is full", 20.0)
+        alpha.launch()
+        until(lambda: alpha.output.exists() and alpha.output.read_text().count("\n"), "it says so", 20.0)
+        assert re.fullmatch(
+            rf"diana: {alpha.data}: the disk is full \([0-9]+ KiB free there, a node begins with 4 MiB\); "
+            r"the largest: [0-9]+ MiB filler; free space there; the node begins by itself when there is room\n",
+            alpha.output.read_text(),
+        ), alpha.output.read_text()
+    alpha.ready()

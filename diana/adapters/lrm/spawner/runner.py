@@ -114,6 +114,9 @@ class JobRunner:
         self._not_before_s = 0.0
         if not self._place.look():
             return
+        if not self._table.keep_log():
+            self._not_before_s = now + _RETRY_S
+            return
         ready: list[Job] = []
         while queue:
             job = queue[0]

@@ -6,8 +6,10 @@ a `Starting` record is written before each execution, and a run that is in the t
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 
 from diana.adapters.lrm.spawner.claims.claimlog import ClaimLog, NoRoom
 from diana.adapters.lrm.spawner.claims.records import (
@@ -203,6 +205,20 @@ class ClaimTable:
         self._durable = self.next_number - 1
         # Twice what is alive, so that the cost of rewriting stays below that of writing.
         self._next_compaction_bytes = max(_COMPACT_BYTES, 2 * self.log.size_bytes)
+
+    def keep_log(self) -> bool:
+        """Put back a log that was moved, deleted or replaced, out of what the table knows. False: not just now, and
+        nothing may start on it."""
+        if self.log.in_place():
+            return True
+        if self._syncer.busy:
+            return False
+        with suppress(NoRoom):
+            self.log.put_back(self.records())
+            self._durable = self.next_number - 1
+            print("the claim log was moved, deleted or replaced; it is written anew", file=sys.stderr, flush=True)
+            return True
+        return False
 
     def records(self) -> Iterator[Record]:
         """The shortest log that says what the table says."""

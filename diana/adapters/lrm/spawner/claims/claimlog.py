@@ -234,6 +234,24 @@ class ClaimLog:
             self._synced = count
             self._mark.write(self._log, self.count, count)
 
+    def in_place(self) -> bool:
+        """False: the path does not lead to this log any more, so that the next spawner would not find it."""
+        try:
+            there = os.stat(self._path)
+        except FileNotFoundError:
+            return False
+        except OSError:
+            # It does not say where the log lies.
+            return True
+        known = os.fstat(self._fd)
+        return (there.st_dev, there.st_ino) == (known.st_dev, known.st_ino)
+
+    def put_back(self, records: Iterable[Record]) -> None:
+        """`rewrite`, with a mark of its own: who took the log away took that as well. NoRoom."""
+        self._mark.close()
+        self._mark = MarkFile(self._path)
+        self.rewrite(records)
+
     def rewrite(self, records: Iterable[Record]) -> None:
         """Put `records` in place of all that stands there, atomically and durably. NoRoom leaves the log as it was."""
         spare = self._path.with_suffix(".new")

@@ -1,0 +1,194 @@
+"""What fills the disk of a data directory: its largest files, and the jobs that wrote them.
+
+Whoever is told that there is no room asks who took it. A directory may hold a million files, and a refusal must not
+wait for a walk over them: few are looked at, where it is likeliest first (the folders that running jobs stand in, then
+each part of the directory in turn), and not again for a minute.
+"""
+
+from __future__ import annotations
+
+import heapq
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+from diana.model.ids import GroupId, job_id
+
+MOST_ENTRIES = 20_000
+"""Names looked at; a tenth of a second on a slow disk that has them in memory."""
+MOST_JOBS = 1_000
+"""Folders of running jobs that are looked at first."""
+MOST_NAMED = 3
+LEAST_BYTES = 2 << 20
+"""Smaller files fill no disk."""
+MOST_NAME = 80
+"""Characters of a file's name."""
+AGAIN_S = 60.0
+LEAST_TO_ORDER_BYTES = 4 << 20
+_AT_ONCE = 100
+
+
+class LargeFile(NamedTuple):
+    size_bytes: int
+    """What it takes on the disk."""
+    name: str
+    """Its path below the data directory, or its own name and the job or group it belongs to."""
+
+
+class Filling:
+    """Remembers for a minute what it saw. From any thread."""
+
+    def __init__(self, root: Path, clock_s: Callable[[], float] = time.monotonic) -> None:
+        self._root = root
+        self._clock_s = clock_s
+        self._lock = threading.Lock()
+        self._said = ""
+        self._until_s = 0.0
+
+    def said(self) -> str:
+        """`; the largest: 12.0 GiB, out of job alpha-3.17, ...`; empty where no file is large. Blocks."""
+        with self._lock:
+            now_s = self._clock_s()
+            if now_s >= self._until_s:
+                self._said = told(largest(self._root))
+                self._until_s = now_s + AGAIN_S
+            return self._said
+
+
+def way_out(free_bytes: int) -> str:
+    """What to do where so much is free. An order to a node is a record, and takes room itself."""
+    return f"free space there{', or end what fills it: diana cancel' if free_bytes >= LEAST_TO_ORDER_BYTES else ''}"
+
+
+def told(files: list[LargeFile]) -> str:
+    """As `Filling.said`."""
+    return f"; the largest: {', '.join(f'{_size(one.size_bytes)} {one.name}' for one in files)}" if files else ""
+
+
+def largest(root: Path, most_entries: int = MOST_ENTRIES) -> list[LargeFile]:
+    """The largest files of a data directory, the largest first, as far as so many names tell. What cannot be read is
+    left out."""
+    # As the kernel names the folders of processes.
+    root = Path(os.path.realpath(root))
+    working = _working_folders(os.fspath(root))
+    found: dict[tuple[int, int], tuple[int, str]] = {}
+    device = _device(root)
+    walks = deque([_jobs_files(list(working)), *_parts(root)])
+    while walks and most_entries > 0:
+        walk = walks.popleft()
+        # A part with many names leaves the others their share.
+        entries = list(islice(walk, min(_AT_ONCE, most_entries)))
+        most_entries -= len(entries)
+        for entry in entries:
+            with suppress(OSError):
+                there = entry.stat(follow_symlinks=False)
+                if there.st_dev == device and there.st_blocks * 512 >= LEAST_BYTES and entry.name != "ballast":
+                    found[there.st_dev, there.st_ino] = there.st_blocks * 512, entry.path
+        if entries:
+            walks.append(walk)
+    top = heapq.nsmallest(MOST_NAMED, found.values(), key=lambda one: (-one[0], one[1]))
+    return [LargeFile(size_bytes, _named(Path(path).relative_to(root), path, working)) for size_bytes, path in top]
+
+
+def _device(root: Path) -> int:
+    try:
+        return os.stat(root).st_dev
+    except OSError:
+        return -1
+
+
+def _parts(root: Path) -> list[Iterator[os.DirEntry[str]]]:
+    """A walk over each folder of the directory, and one over the files beside them."""
+    try:
+        with os.scandir(root) as entries:
+            top = sorted(islice(entries, _AT_ONCE), key=lambda one: one.name)
+    except OSError:
+        return []
+    return [iter([e for e in top if not _is_folder(e)]), *(_walk([e.path]) for e in top if _is_folder(e))]
+
+
+def _jobs_files(folders: list[str]) -> Iterator[os.DirEntry[str]]:
+    """What lies in folders where jobs run: their own files first, whatever lies below those of one."""
+    for folder in folders:
+        with suppress(OSError), os.scandir(folder) as entries:
+            yield from islice((entry for entry in entries if not _is_folder(entry)), _AT_ONCE)
+
+
+def _walk(folders: list[str]) -> Iterator[os.DirEntry[str]]:
+    while folders:
+        with suppress(OSError), os.scandir(folders.pop()) as entries:
+            for entry in entries:
+                if _is_folder(entry):
+                    folders.append(entry.path)
+                # Folders count as names: a tree of nothing else is no shorter.
+                yield entry
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir(follow_symlinks=False)
+    except OSError:
+        return False
+
+
+def _working_folders(root: str) -> dict[str, str]:
+    """Folders below `root` that jobs' processes stand in, each with the job's id where it can be read."""
+    found: dict[str, str] = {}
+    with suppress(OSError):
+        for name in os.listdir("/proc"):
+            if name.isdecimal() and len(found) < MOST_JOBS:
+                with suppress(OSError):
+                    folder = os.readlink(f"/proc/{name}/cwd")
+                    if folder.startswith(f"{root}/") and folder not in found:
+                        found[folder] = _job_of(name)
+    return found
+
+
+def _job_of(pid: str) -> str:
+    with suppress(OSError), open(f"/proc/{pid}/environ", "rb") as file:
+        for entry in file.read(1 << 20).split(b"\0"):
+            if entry.startswith(b"DIANA_JOB="):
+                return entry.partition(b"=")[2].decode(errors="replace")
+    return ""
+
+
+def _named(path: Path, whole: str, working: dict[str, str]) -> str:
+    """As in `LargeFile.name`; the paths are those of `diana/model/layout.py`."""
+    parts = path.parts
+    name, owner = path.as_posix(), ""
+    match parts:
+        case ("jobs", part, epoch, index, *rest) if rest and index.isdecimal() and epoch.startswith("e"):
+            name, owner = "/".join(rest), f" of job {job_id(_group(part), int(index))}"
+        case ("slots", _, *rest) if rest:
+            owner = _owner(whole, working)
+            name = "/".join(rest) if owner else name
+        case ("logs", group, *_):
+            name, owner = "log", f" of group {group}"
+        case ("collected", part, _, *rest) if rest:
+            name, owner = "/".join(rest), f" of group {_group(part)}"
+        case ("groups", group, _, *rest) if rest:
+            name, owner = "/".join(rest), f" of group {group}"
+    # A job names its files as it likes, and this is one line.
+    shown = "".join(letter if letter.isprintable() else "?" for letter in name)
+    return (shown if len(shown) <= MOST_NAME else f"{shown[: MOST_NAME - 3]}...") + owner
+
+
+def _group(part: str) -> GroupId:
+    return GroupId(part.rpartition("_")[0])
+
+
+def _owner(path: str, working: dict[str, str]) -> str:
+    for folder, job in working.items():
+        if job and path.startswith(f"{folder}/"):
+            return f" of job {job}"
+    return ""
+
+
+def _size(size_bytes: int) -> str:
+    return f"{size_bytes / 2**30:,.1f} GiB" if size_bytes >= 2**30 else f"{size_bytes >> 20} MiB"
