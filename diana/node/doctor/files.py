@@ -168,7 +168,7 @@ def claims(paths: DataDir) -> Results:
         mend = "start the node: it holds the jobs that may have run; look at them, then rerun or give them up"
         return [warn("claims", found.lost, mend)]
     if (kept := losses.last(log)) is not None and time.time() - kept.wall_s < SAID_LOST_S:
-        mend = "diana status names the groups whose jobs are held for it; see what those did, then release or retry them"
+        mend = "diana status names the groups whose jobs are held for it; see what they did, then release or retry them"
         return [warn("claims", f"{kept.text} (found {_day(kept.wall_s)}, and written anew)", mend)]
     return [
         ok("claims", f"{log.name}, {counted(len(found.records), 'record')}, all there" if found.records else "none yet")

@@ -4,6 +4,7 @@ that is cut, one that is gone together with its mark (PROMISES 1.3, 1.4, 1.9).""
 from __future__ import annotations
 
 import os
+import re
 import signal
 
 import pytest
@@ -41,7 +42,7 @@ def over(site: Site, group: str) -> GroupStatus:
         return client.wait(group, timeout_s=END_S)
 
 
-def holds_what_it_cannot_know(alpha: Site, starts: Starts, group: str) -> None:
+def holds_what_it_cannot_know(grid: Grid, alpha: Site, starts: Starts, group: str) -> None:
     alpha.start()
     seen = over(alpha, group)
     assert not starts.doubled()
@@ -52,6 +53,16 @@ def holds_what_it_cannot_know(alpha: Site, starts: Starts, group: str) -> None:
     with alpha.client() as client:
         errors = {result.error for result in client.results(group) if result.outcome != "DONE"}
     assert any("nobody knows whether it ran" in error for error in errors), errors
+    says_the_loss_of_claims(grid, alpha, group)
+
+
+def says_the_loss_of_claims(grid: Grid, alpha: Site, group: str) -> None:
+    # The spawner wrote the log anew at its start, and it is whole from then on.
+    told = grid.run(alpha, "doctor", "--data", str(alpha.data))
+    (row,) = (line for line in told.stdout.splitlines() if re.match(r"warn +claims ", line))
+    assert "claims.log: " in row and "written anew" in row, told
+    shown = grid.run(alpha, "status", group, "--data", str(alpha.data))
+    assert "its claim log" in shown.stdout or "lost what it once held" in shown.stdout, shown
 
 
 @pytest.mark.parametrize("left", [0.0, 0.5, 0.95])
@@ -59,7 +70,7 @@ def test_a_claim_log_that_was_cut_starts_nothing_again(grid: Grid, starts: Start
     alpha, group = killed_in_the_middle(grid, starts)
     log = alpha.paths.spawner / "claims.log"
     os.truncate(log, int(log.stat().st_size * left))
-    holds_what_it_cannot_know(alpha, starts, group)
+    holds_what_it_cannot_know(grid, alpha, starts, group)
 
 
 @pytest.mark.parametrize("marked", [True, False], ids=["its mark stays", "with its mark"])
@@ -68,7 +79,7 @@ def test_a_claim_log_that_was_deleted_starts_nothing_again(grid: Grid, starts: S
     (alpha.paths.spawner / "claims.log").unlink()
     if not marked:
         (alpha.paths.spawner / "claims.mark").unlink()
-    holds_what_it_cannot_know(alpha, starts, group)
+    holds_what_it_cannot_know(grid, alpha, starts, group)
 
 
 def test_what_ran_without_its_claim_is_ended_before_it_is_tried_again(grid: Grid, starts: Starts) -> None:
@@ -141,3 +152,33 @@ def test_a_journal_that_is_gone_with_its_mark_is_noticed_and_its_groups_are_name
     if taken == "both marks":
         alpha.paths.mark_twin.unlink()
     says_what_is_gone(grid, alpha, groups, GROUPS)
+
+
+@pytest.mark.parametrize("left", [0.0, 0.5])
+def test_a_claim_log_and_a_journal_that_were_both_cut_start_nothing_again(
+    grid: Grid, starts: Starts, left: float
+) -> None:
+    alpha, group = killed_in_the_middle(grid, starts)
+    began = starts.count()
+    for path in (alpha.paths.spawner / "claims.log", alpha.paths.journal.with_name("journal.db-wal")):
+        os.truncate(path, int(path.stat().st_size * left))
+    alpha.start()
+    with alpha.client() as client:
+        groups = {status.group: status for status in client.status([])}
+        # What ran may end, and nothing is to begin: neither what the journal still has, nor what it has lost.
+        fresh = client.submit({"group": {"command": ["true"]}}).group
+        assert fresh != group, "no name is given twice"
+        assert client.wait(fresh, timeout_s=END_S).done == 1
+    assert starts.count() == began and not starts.doubled()
+    told = grid.run(alpha, "doctor", "--data", str(alpha.data))
+    assert re.search(r"^warn +claims .*claims\.log: .*written anew", told.stdout, re.M), told
+    if group in groups:
+        assert groups[group].state == "held" and not groups[group].running, groups
+        shown = grid.run(alpha, "status", group, "--data", str(alpha.data)).stdout
+        assert "restored from a backup: nothing starts" in shown or f"diana release {group}" in shown, shown
+    else:
+        assert re.search(
+            f"^warn +store .*1 group accepted and gone with the end of the journal: {group}", told.stdout, re.M
+        )
+        shown = grid.run(alpha, "status", group, "--data", str(alpha.data))
+        assert f"no group {group} at alpha: if it was accepted, it went with" in shown.stderr, shown
