@@ -19,15 +19,14 @@ from diana.model.layout import DataDir
 from diana.model.words import counted
 from diana.node.config.site_file import SiteConfig
 from diana.node.doctor.bounded import Results, fail, ok, warn
-from diana.node.old_copies import LOST, LostGroups
+from diana.node.old_copies import LOST, SAID_LOST_S, last_lost
 from diana.node.ways_in import audit
 from diana.node.ways_in.audit import AUDIT_HEAD
 
 SLOW_FSYNC_S = 0.1
 """Each acknowledgement waits for one."""
 STORE_S = 1.5
-SAID_LOST_S = 30 * 86400.0
-"""What went with the end of a journal or of a claim log is said so long."""
+HELD_MEND = "diana status shows what is held; diana release GROUP has it go on, see docs/operators.md"
 MOST_AUDIT_BYTES = 16 << 20
 """Read whole within a check's time."""
 
@@ -144,10 +143,9 @@ def store(paths: DataDir, *, running: bool, role: str = "site") -> Results:
     if harm:
         mend = f"stop the node, keep {paths.journal} aside, restore a backup: diana restore"
         return [fail("store", f"{paths.journal.name} is damaged: {harm}", mend)]
-    if lost := checking.meta(paths.journal, LOST):
-        groups = msgspec.json.decode(lost, type=LostGroups)
-        if time.time() - groups.wall_s < SAID_LOST_S:
-            return [warn("store", f"{paths.journal.name}: {groups.text}", "have their users submit them again")]
+    if groups := last_lost(checking.meta(paths.journal, LOST)):
+        mend = "have their users submit them again" if groups.count else HELD_MEND
+        return [warn("store", f"{paths.journal.name}: {groups.text} (found {_day(groups.wall_s)})", mend)]
     size = paths.journal.stat().st_size
     how = "whole" if whole else f"no damage in what could be read in {STORE_S:g} s"
     return [ok("store", f"{paths.journal.name}, {size / 1e6:,.1f} MB, {how}")]
