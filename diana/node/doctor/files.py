@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-import msgspec
-
 from diana.adapters.datadir import least_free_bytes, remote_kind
 from diana.adapters.lrm.spawner.claims import claimlog, losses, records
 from diana.adapters.lrm.spawner.claims.claimlog import NAME as CLAIMS

@@ -12,6 +12,7 @@ import pytest
 from diana.errors import UsageError
 from diana.model.views.group import GroupStatus
 from tests.e2e.grid import Grid, Site, Starts, is_alive, until
+from tests.real.pairs import add_standby, durability, in_sync, takes_over
 
 pytestmark = pytest.mark.e2e
 
@@ -181,3 +182,68 @@ def test_a_claim_log_and_a_journal_that_were_both_cut_start_nothing_again(
     else:
         assert f"no group {group} at alpha: if it was accepted, it went with" in shown.stderr, shown
         assert re.search(f"^warn +store .*1 group accepted and gone .*{group}", told, re.M), told
+
+
+def cut_in_half(site: Site) -> None:
+    """The spawner is dead as well: both of the machine's logs lose what came last."""
+    spawner = site.kill_spawner()
+    until(lambda: not is_alive(spawner), "the spawner is gone", END_S)
+    for path in (site.paths.spawner / "claims.log", site.paths.journal.with_name("journal.db-wal")):
+        os.truncate(path, path.stat().st_size // 2)
+
+
+def paired(grid: Grid) -> tuple[Site, Site]:
+    """A leader and its standby in sync; beta is their witness."""
+    alpha = grid.add("alpha", SLOTS)
+    grid.add("beta", 1)
+    grid.start()
+    spare = add_standby(grid, alpha, "beta")
+    spare.launch()
+    in_sync(alpha, other=spare)
+    return alpha, spare
+
+
+def test_a_leader_whose_logs_lost_their_ends_follows_the_standby_that_has_all(grid: Grid, starts: Starts) -> None:
+    alpha, spare = paired(grid)
+    with alpha.client() as client:
+        groups = [client.submit(starts.job(2, then=("sleep", "60")), key=f"key-{k}").group for k in range(GROUPS)]
+    alpha.kill()
+    cut_in_half(alpha)
+    alpha.launch()
+    takes_over(spare)
+    with spare.client() as client:
+        assert {status.group for status in client.status([])} == {*groups}
+    # It is given a whole copy, and counts again.
+    in_sync(spare, other=alpha)
+    assert "the journal lost its end" in alpha.paths.node_log.read_text()
+    assert not starts.doubled()
+
+
+def test_a_leader_alone_whose_logs_lost_their_ends_waits_for_its_standby_or_an_operator(
+    grid: Grid, starts: Starts
+) -> None:
+    alpha, spare = paired(grid)
+    spare.kill()
+    until(lambda: durability(alpha) == 1, lambda: f"alpha goes on alone\n{alpha.story()}", END_S, 0.1)
+    with alpha.client() as client:
+        groups = [client.submit(starts.job(2, then=("sleep", "60")), key=f"key-{k}").group for k in range(GROUPS)]
+    alpha.kill()
+    cut_in_half(alpha)
+    began = starts.count()
+    alpha.launch()
+
+    def said() -> str:
+        shown = grid.run(alpha, "status", "--data", str(alpha.data))
+        return shown.stdout + shown.stderr
+
+    until(lambda: "lost the end of its journal" in said(), lambda: f"status says so\n{alpha.story()}", END_S, 0.5)
+    told = grid.run(alpha, "doctor", "--data", str(alpha.data)).stdout
+    assert re.search("^warn +store .*lost its end", told, re.M), told
+    assert starts.count() == began
+    forced = grid.run(alpha, "site", "promote", "--force", "--data", str(alpha.data))
+    assert forced.returncode == 0, f"{forced}\n{alpha.story()}"
+    takes_over(alpha)
+    with alpha.client() as client:
+        kept = {status.group: status for status in client.status([])}
+    assert kept.keys() < {*groups}
+    assert starts.count() == began and not starts.doubled()
