@@ -82,7 +82,7 @@ _BEGUN = (
 )
 _GIVE = """        return self._write([("INSERT INTO arrays (token, ended, work) VALUES (?, ?, ?)", row)])
 """
-_GIVE_LATE = """        self._db.execute("BEGIN")
+_GIVE_LATE = """        self._db.in_transaction or self._db.execute("BEGIN")
         return self._db.execute("INSERT INTO arrays (token, ended, work) VALUES (?, ?, ?)", row).lastrowid
 """
 _ENDED = """        return self._write(
