@@ -52,11 +52,6 @@ FAULTY_FILES: dict[str, Changes] = {
     },
     "a job is started once its claim is written": {
         "adapters/lrm/spawner/runner.py": ("if not self._table.is_durable(job):", "if False:"),
-        # Where the disk is quick, a claim is durable before a slot is free for its job, and nobody is too early.
-        "adapters/lrm/spawner/claims/syncer.py": (
-            "                os.fdatasync(fd)\n",
-            "                __import__('time').sleep(0.1)\n                os.fdatasync(fd)\n",
-        ),
     },
     "a file is replaced by one that is not synced": {_DURABLE: (_SYNCED_FILE, "")},
     "a file is replaced and its folder not synced": {
