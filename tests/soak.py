@@ -53,6 +53,12 @@ PARTS: dict[str, Part] = {
     ),
     "e2e": Part(("-n2", "--dist=loadfile", "tests/e2e")),
     "real": Part(("-n2", "--dist=loadfile", "--timeout=400", "-m", "not alone", "tests/real"), packages=("processes",)),
+    # Every moment of the recordings and every faulty version; `real` has a draw of them.
+    "cuts": Part(
+        ("--timeout=3600", "-m", "not alone", "tests/real/durable"),
+        packages=("processes",),
+        environment={"DIANA_FULL": "1"},
+    ),
     "alone": Part(("--timeout=400", "-m", "alone", "tests/real"), packages=("processes",)),
     "web": Part(("--timeout=240", "tests/web"), packages=("browser",)),
     "clusters": Part(("--timeout=580", "-m", "not wide", "tests/clusters"), packages=CLUSTERS),

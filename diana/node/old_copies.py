@@ -22,6 +22,9 @@ _log = logging.getLogger("diana.node")
 
 LOST = "lost"
 """Key in the store of the last `LostGroups`."""
+NO_GROUP_GONE = "an older copy, or its end was lost; no group is known to be gone, what was not over is held"
+SAID_LOST_S = 30 * 86400.0
+"""What went with the end of a journal or of a claim log is said so long."""
 _MOST_NAMED = 12
 
 
@@ -68,11 +71,24 @@ def say_lost(store: Store, paths: DataDir, site: str, next_group: int) -> None:
     """Tell the operator which groups were accepted that the journal does not have, as far as the audit trail says."""
     names = sorted({name for name in audit.accepted(paths.audit) if _number(name, site) >= next_group}, key=_by_number)
     if not names:
+        if last_lost(store.meta(LOST)) is None:
+            keep_lost(store, 0, NO_GROUP_GONE)
         return
     listed = ", ".join(names[:_MOST_NAMED]) + (f" and {len(names) - _MOST_NAMED} more" if names[_MOST_NAMED:] else "")
     text = f"{counted(len(names), 'group')} accepted and gone with the end of the journal: {listed}"
-    store.set_meta(LOST, msgspec.json.encode(LostGroups(time.time(), len(names), text)).decode())
+    keep_lost(store, len(names), text)
     _log.warning("%s; their users must submit them again", text)
+
+
+def last_lost(kept: str) -> LostGroups | None:
+    """Return what is still to be said; `kept`: as `LOST` has it."""
+    lost = msgspec.json.decode(kept, type=LostGroups) if kept else None
+    return lost if lost is not None and time.time() - lost.wall_s < SAID_LOST_S else None
+
+
+def keep_lost(store: Store, count: int, text: str) -> None:
+    """Keep it for `diana doctor`, durably."""
+    store.set_meta(LOST, msgspec.json.encode(LostGroups(time.time(), count, text)).decode())
 
 
 def _number(name: str, site: str) -> int:

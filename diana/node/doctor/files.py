@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-import msgspec
-
 from diana.adapters.datadir import least_free_bytes, remote_kind
 from diana.adapters.filling import largest, told, way_out
 from diana.adapters.lrm.spawner.claims import claimlog, losses, records
@@ -21,15 +19,14 @@ from diana.model.layout import DataDir
 from diana.model.words import counted
 from diana.node.config.site_file import SiteConfig
 from diana.node.doctor.bounded import Results, fail, ok, warn
-from diana.node.old_copies import LOST, LostGroups
+from diana.node.old_copies import LOST, SAID_LOST_S, last_lost
 from diana.node.ways_in import audit
 from diana.node.ways_in.audit import AUDIT_HEAD
 
 SLOW_FSYNC_S = 0.1
 """Each acknowledgement waits for one."""
 STORE_S = 1.5
-SAID_LOST_S = 30 * 86400.0
-"""What went with the end of a journal or of a claim log is said so long."""
+HELD_MEND = "diana status shows what is held; diana release GROUP has it go on, see docs/operators.md"
 MOST_AUDIT_BYTES = 16 << 20
 """Read whole within a check's time."""
 
@@ -147,10 +144,9 @@ def store(paths: DataDir, *, running: bool, role: str = "site") -> Results:
     if harm:
         mend = f"stop the node, keep {paths.journal} aside, restore a backup: diana restore"
         return [fail("store", f"{paths.journal.name} is damaged: {harm}", mend)]
-    if lost := checking.meta(paths.journal, LOST):
-        groups = msgspec.json.decode(lost, type=LostGroups)
-        if time.time() - groups.wall_s < SAID_LOST_S:
-            return [warn("store", f"{paths.journal.name}: {groups.text}", "have their users submit them again")]
+    if groups := last_lost(checking.meta(paths.journal, LOST)):
+        mend = "have their users submit them again" if groups.count else HELD_MEND
+        return [warn("store", f"{paths.journal.name}: {groups.text} (found {_day(groups.wall_s)})", mend)]
     size = paths.journal.stat().st_size
     how = "whole" if whole else f"no damage in what could be read in {STORE_S:g} s"
     return [ok("store", f"{paths.journal.name}, {size / 1e6:,.1f} MB, {how}")]
@@ -171,9 +167,7 @@ def claims(paths: DataDir) -> Results:
         mend = "start the node: it holds the jobs that may have run; look at them, then rerun or give them up"
         return [warn("claims", found.lost, mend)]
     if (kept := losses.last(log)) is not None and time.time() - kept.wall_s < SAID_LOST_S:
-        mend = (
-            "diana status names the groups whose jobs are held for it; see what those did, then release or retry them"
-        )
+        mend = "diana status names the groups whose jobs are held for it; see what they did, then release or retry them"
         return [warn("claims", f"{kept.text} (found {_day(kept.wall_s)}, and written anew)", mend)]
     return [
         ok("claims", f"{log.name}, {counted(len(found.records), 'record')}, all there" if found.records else "none yet")

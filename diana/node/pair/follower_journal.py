@@ -193,6 +193,8 @@ class FollowerJournal:
                 thread.store.close()
                 seeding.install()
                 thread.store = self._reopen()
+                # The mark is of the journal that stood there before, which may have been longer, or had another name.
+                thread.store.trust()
                 thread.watch(True)
                 _log.info("the journal is a copy of %s's now", of.pair.other)
                 of.tell(ms.Seeded(replica_uuid, log_of(thread.store)))

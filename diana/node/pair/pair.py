@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 import uuid
 from collections.abc import Callable
@@ -11,11 +12,16 @@ import msgspec
 from diana.adapters.replica_link.saved import DurableFile
 from diana.bounds import decoded
 from diana.node.loop.store_thread import StoreThread
+from diana.node.old_copies import keep_lost
 from diana.ports import Store
 from diana.replica import messages as ms
 
 REPLICATED = "replicated"
 """Meta of a journal that two machines keep: "1"; where one machine keeps it alone: empty."""
+
+
+_LOST_ITS_END = "lost its end; until it has the other machine's copy it leads by diana site promote --force only"
+_log = logging.getLogger("diana.standby")
 
 
 class Pair(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,11 +76,16 @@ def log_of(store: Store) -> ms.Log:
 def make_consistent(pair: Pair, file: DurableFile[Pair], thread: StoreThread) -> Pair:
     """Write what brings journal and `replica.json` together; the latter as it is then. StoreFailed. A journal that was
     replicated beside a `replica.json` that does not know, or the other way round, is another disk than the one the
-    register counts on: it begins anew."""
+    register counts on: it begins anew. So is one that lost its end: what it lacks was told, and the other machine may
+    have it."""
     store, saved = thread.store, pair.saved
     fresh = saved.founder and saved.term == 0 and saved.register is None
     forgot = saved == ms.Saved()
-    if forgot or not store.meta(REPLICATED):
+    shorter = store.standing() == "older"
+    if shorter and not fresh:
+        _log.warning("the journal lost its end; this machine leads by an operator's word only, see docs/standby.md")
+        keep_lost(store, 0, _LOST_ITS_END)
+    if forgot or shorter or not store.meta(REPLICATED):
         if not fresh:
             store.set_meta("replica_uuid", uuid.uuid4().hex)
             if saved.founder:

@@ -179,6 +179,12 @@ def who_leads(replication: Replication, root: Path, where: str) -> str:
             f"what it did last; start the node of {replication.pair.other}; if that is dead for good: "
             f"diana site promote --remove --data {root}"
         )
+    if leader == here and register is not None and not register.counts(replica.me):
+        other = replication.pair.other
+        return (
+            f"{here} of {site} lost the end of its journal, and does not lead with what is left; start the node of "
+            f"{other}; if that is dead for good: diana site promote --force --data {root}"
+        )
     if leader in ("", here):
         return f"{site} has no RootGrid just now, {here} is its standby; try again in some seconds"
     if not is_away(replication):

@@ -11,7 +11,9 @@ from diana.adapters.replica_link.saved import DurableFile
 from diana.adapters.sqlite_store.store import SqliteStore
 from diana.model.trust.register import Copy, Register
 from diana.node.loop.store_thread import StoreThread
+from diana.node.old_copies import LOST, last_lost
 from diana.node.pair.pair import Pair, make_consistent
+from diana.ports import Batch
 from diana.replica.messages import Saved
 
 FOLLOWED = Saved(term=3, register=Register(3, "main", (Copy("main", "m"),)))
@@ -44,3 +46,22 @@ def test_a_journal_beside_a_promise_that_was_lost_is_another_disk(thread: StoreT
 def test_a_new_journal_beside_an_old_promise_is_another_disk(thread: StoreThread, tmp_path: Path) -> None:
     before = thread.store.meta("replica_uuid")
     assert uuid_after(thread, tmp_path, FOLLOWED) != before
+
+
+def test_a_journal_that_lost_its_end_is_another_disk(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    store = SqliteStore(path)
+    store.set_meta("replicated", "1")
+    before = store.meta("replica_uuid")
+    store.close()
+    short = path.read_bytes()
+    store = SqliteStore(path)
+    store.commit(Batch(at_s=1.0, records=(b"one",), term=1))
+    store.close()
+    path.write_bytes(short)
+    thread = StoreThread(SqliteStore(path))
+    assert uuid_after(thread, tmp_path, FOLLOWED) != before
+    lost = last_lost(thread.store.meta(LOST))
+    assert lost is not None and "lost its end" in lost.text
+    thread.close()
+    thread.store.close()

@@ -51,7 +51,7 @@ FAULTY_FILES: dict[str, Changes] = {
         _LOG: (_MARK_OF_LOG, "            self._mark.write(self._log, self.count, self.count)\n")
     },
     "a job is started once its claim is written": {
-        "adapters/lrm/spawner/runner.py": ("if not self._table.is_durable(job):", "if False:")
+        "adapters/lrm/spawner/runner.py": ("if not self._table.is_durable(job):", "if False:"),
     },
     "a file is replaced by one that is not synced": {_DURABLE: (_SYNCED_FILE, "")},
     "a file is replaced and its folder not synced": {
@@ -77,7 +77,7 @@ _BEGUN = (
 )
 _GIVE = """        return self._write([("INSERT INTO arrays (token, ended, work) VALUES (?, ?, ?)", row)])
 """
-_GIVE_LATE = """        self._db.execute("BEGIN")
+_GIVE_LATE = """        self._db.in_transaction or self._db.execute("BEGIN")
         return self._db.execute("INSERT INTO arrays (token, ended, work) VALUES (?, ?, ?)", row).lastrowid
 """
 _ENDED = """        return self._write(

@@ -4,13 +4,16 @@ that is cut, one that is gone together with its mark (PROMISES 1.3, 1.4, 1.9).""
 from __future__ import annotations
 
 import os
+import re
 import signal
 
 import pytest
 
+from diana.client import Client
 from diana.errors import UsageError
 from diana.model.views.group import GroupStatus
 from tests.e2e.grid import Grid, Site, Starts, is_alive, until
+from tests.real.pairs import add_standby, durability, in_sync, takes_over
 
 pytestmark = pytest.mark.e2e
 
@@ -41,7 +44,7 @@ def over(site: Site, group: str) -> GroupStatus:
         return client.wait(group, timeout_s=END_S)
 
 
-def holds_what_it_cannot_know(alpha: Site, starts: Starts, group: str) -> None:
+def holds_what_it_cannot_know(grid: Grid, alpha: Site, starts: Starts, group: str) -> None:
     alpha.start()
     seen = over(alpha, group)
     assert not starts.doubled()
@@ -52,6 +55,16 @@ def holds_what_it_cannot_know(alpha: Site, starts: Starts, group: str) -> None:
     with alpha.client() as client:
         errors = {result.error for result in client.results(group) if result.outcome != "DONE"}
     assert any("nobody knows whether it ran" in error for error in errors), errors
+    says_the_loss_of_claims(grid, alpha, group)
+
+
+def says_the_loss_of_claims(grid: Grid, alpha: Site, group: str) -> None:
+    # The spawner wrote the log anew at its start, and it is whole from then on.
+    told = grid.run(alpha, "doctor", "--data", str(alpha.data))
+    (row,) = (line for line in told.stdout.splitlines() if re.match(r"warn +claims ", line))
+    assert "claims.log: " in row and "written anew" in row, told
+    shown = grid.run(alpha, "status", group, "--data", str(alpha.data))
+    assert "its claim log" in shown.stdout or "lost what it once held" in shown.stdout, shown
 
 
 @pytest.mark.parametrize("left", [0.0, 0.5, 0.95])
@@ -59,7 +72,7 @@ def test_a_claim_log_that_was_cut_starts_nothing_again(grid: Grid, starts: Start
     alpha, group = killed_in_the_middle(grid, starts)
     log = alpha.paths.spawner / "claims.log"
     os.truncate(log, int(log.stat().st_size * left))
-    holds_what_it_cannot_know(alpha, starts, group)
+    holds_what_it_cannot_know(grid, alpha, starts, group)
 
 
 @pytest.mark.parametrize("marked", [True, False], ids=["its mark stays", "with its mark"])
@@ -68,7 +81,7 @@ def test_a_claim_log_that_was_deleted_starts_nothing_again(grid: Grid, starts: S
     (alpha.paths.spawner / "claims.log").unlink()
     if not marked:
         (alpha.paths.spawner / "claims.mark").unlink()
-    holds_what_it_cannot_know(alpha, starts, group)
+    holds_what_it_cannot_know(grid, alpha, starts, group)
 
 
 def test_what_ran_without_its_claim_is_ended_before_it_is_tried_again(grid: Grid, starts: Starts) -> None:
@@ -141,3 +154,110 @@ def test_a_journal_that_is_gone_with_its_mark_is_noticed_and_its_groups_are_name
     if taken == "both marks":
         alpha.paths.mark_twin.unlink()
     says_what_is_gone(grid, alpha, groups, GROUPS)
+
+
+@pytest.mark.parametrize("left", [0.0, 0.5])
+def test_a_claim_log_and_a_journal_that_were_both_cut_start_nothing_again(
+    grid: Grid, starts: Starts, left: float
+) -> None:
+    alpha, group = killed_in_the_middle(grid, starts)
+    began = starts.count()
+    for path in (alpha.paths.spawner / "claims.log", alpha.paths.journal.with_name("journal.db-wal")):
+        os.truncate(path, int(path.stat().st_size * left))
+    alpha.start()
+    with alpha.client() as client:
+        # What ran may end, and nothing is to begin: neither what the journal still has, nor what it has lost.
+        fresh = client.submit({"group": {"command": ["true"]}}).group
+        assert fresh != group, "no name is given twice"
+        assert client.wait(fresh, timeout_s=END_S).done == 1
+        groups = {status.group: status for status in client.status([])}
+    assert starts.count() == began and not starts.doubled()
+    told = grid.run(alpha, "doctor", "--data", str(alpha.data)).stdout
+    assert re.search(r"^warn +claims .*claims\.log: .*written anew", told, re.M), told
+    shown = grid.run(alpha, "status", group, "--data", str(alpha.data))
+    if group in groups:
+        assert groups[group].held and not groups[group].running, groups
+        assert f"diana release {group} lets it go on" in shown.stdout, shown
+        assert "lost what it once held, so nobody knows whether it ran" in shown.stdout, shown
+        assert re.search("^warn +store .*its end was lost; no group is known to be gone", told, re.M), told
+    else:
+        assert f"no group {group} at alpha: if it was accepted, it went with" in shown.stderr, shown
+        assert re.search(f"^warn +store .*1 group accepted and gone .*{group}", told, re.M), told
+
+
+def cut_in_half(site: Site) -> None:
+    """The spawner is dead as well: both of the machine's logs lose what came last."""
+    spawner = site.kill_spawner()
+    until(lambda: not is_alive(spawner), "the spawner is gone", END_S)
+    for path in (site.paths.spawner / "claims.log", site.paths.journal.with_name("journal.db-wal")):
+        os.truncate(path, path.stat().st_size // 2)
+
+
+def paired(grid: Grid) -> tuple[Site, Site]:
+    """A leader and its standby in sync; beta is their witness."""
+    alpha = grid.add("alpha", SLOTS)
+    grid.add("beta", 1)
+    grid.join()
+    grid.start()
+    spare = add_standby(grid, alpha, "beta")
+    spare.launch()
+    in_sync(alpha, other=spare)
+    return alpha, spare
+
+
+def asked_for(client: Client, starts: Starts) -> list[str]:
+    """One group whose starts are counted, and then as many as make a long journal."""
+    counted = client.submit(starts.job(JOBS, then=("sleep", "60"))).group
+    until(lambda: starts.count() >= SLOTS, "jobs have begun", END_S)
+    more = [client.submit({"group": {"command": ["sleep", "60"]}}, key=f"key-{k}").group for k in range(GROUPS)]
+    return [counted, *more]
+
+
+def test_a_leader_whose_logs_lost_their_ends_follows_the_standby_that_has_all(grid: Grid, starts: Starts) -> None:
+    alpha, spare = paired(grid)
+    with alpha.client() as client:
+        groups = asked_for(client, starts)
+    alpha.kill()
+    cut_in_half(alpha)
+    alpha.launch()
+    takes_over(spare)
+    with spare.client() as client:
+        assert {status.group for status in client.status([])} == {*groups}
+    # It is given a whole copy, and counts again.
+    in_sync(spare, other=alpha)
+    assert "the journal lost its end" in alpha.paths.node_log.read_text()
+    assert not starts.doubled()
+
+
+def test_a_leader_alone_whose_logs_lost_their_ends_waits_for_its_standby_or_an_operator(
+    grid: Grid, starts: Starts
+) -> None:
+    alpha, spare = paired(grid)
+    spare.kill()
+    until(lambda: durability(alpha) == 1, lambda: f"alpha goes on alone\n{alpha.story()}", END_S, 0.1)
+    with alpha.client() as client:
+        groups = asked_for(client, starts)
+    alpha.kill()
+    cut_in_half(alpha)
+    began = starts.count()
+    alpha.launch()
+
+    def said() -> str:
+        shown = grid.run(alpha, "status", "--data", str(alpha.data))
+        return shown.stdout + shown.stderr
+
+    until(lambda: "lost the end of its journal" in said(), lambda: f"status says so\n{alpha.story()}", END_S, 0.5)
+    told = grid.run(alpha, "doctor", "--data", str(alpha.data)).stdout
+    assert re.search("^warn +store .*lost its end", told, re.M), told
+    assert starts.count() == began
+
+    def forced() -> bool:
+        # Not while a lease that it may have granted before its start could stand.
+        return grid.run(alpha, "site", "promote", "--force", "--data", str(alpha.data)).returncode == 0
+
+    until(forced, lambda: f"an operator has it lead\n{alpha.story()}", END_S, 0.5)
+    takes_over(alpha)
+    with alpha.client() as client:
+        kept = {status.group: status for status in client.status([])}
+    assert kept.keys() < {*groups}
+    assert starts.count() == began and not starts.doubled()

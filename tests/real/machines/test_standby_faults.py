@@ -95,7 +95,7 @@ def test_a_third_machine_does_not_disturb_the_two(grid: Grid) -> None:
 def test_a_pair_whose_two_journals_are_older_copies_takes_nothing_says_so_and_goes_on_as_the_operator_is_told(
     grid: Grid, starts: Starts
 ) -> None:
-    """No mark tells a pair, and neither machine's journal is the newest: only what beta heard, and can show."""
+    """Marks were taken away, and neither machine's journal is the newest: only what beta heard, and can show."""
     alpha = grid.add("alpha", 0)
     grid.add("beta", 2)
     grid.join()
@@ -116,6 +116,8 @@ def test_a_pair_whose_two_journals_are_older_copies_takes_nothing_says_so_and_go
     alpha.owned_up = "the journals of both machines are older copies: nothing is taken or started"
     for site, copy in copies.items():
         put_back(site, copy)
+        for mark in (site.paths.mark, site.paths.mark_twin):
+            mark.unlink()
     alpha.launch()
     spare.launch()
 
