@@ -227,7 +227,7 @@ class OpenDataDir:
             return ""
         return (
             f"{self.paths.root}: the disk is full ({free >> 10} KiB free there, a node begins with "
-            f"{LEAST_TO_BEGIN_BYTES >> 20} MiB){self.filling.said()}; free space there"
+            f"{LEAST_TO_BEGIN_BYTES >> 20} MiB){self.filling.said(names=True)}; free space there"
         )
 
     def release_ballast(self) -> int:

@@ -38,7 +38,9 @@ class LargeFile(NamedTuple):
     size_bytes: int
     """What it takes on the disk."""
     name: str
-    """Its path below the data directory, or its own name and the job or group it belongs to."""
+    """Its path below the data directory, or below the folder of its owner."""
+    owner: str = ""
+    """`job alpha-3.17`, `group alpha-3`; `a job`: of one that is not known; empty: of none."""
 
 
 class Filling:
@@ -48,17 +50,17 @@ class Filling:
         self._root = root
         self._clock_s = clock_s
         self._lock = threading.Lock()
-        self._said = ""
+        self._seen: list[LargeFile] = []
         self._until_s = 0.0
 
-    def said(self) -> str:
-        """`; the largest: 12.0 GiB, out of job alpha-3.17, ...`; empty where no file is large. Blocks."""
+    def said(self, names: bool = False) -> str:
+        """As `told`, of the newest look. Blocks."""
         with self._lock:
             now_s = self._clock_s()
             if now_s >= self._until_s:
-                self._said = told(largest(self._root))
+                self._seen = largest(self._root)
                 self._until_s = now_s + AGAIN_S
-            return self._said
+            return told(self._seen, names)
 
 
 def way_out(free_bytes: int) -> str:
@@ -66,9 +68,15 @@ def way_out(free_bytes: int) -> str:
     return f"free space there{', or end what fills it: diana cancel' if free_bytes >= LEAST_TO_ORDER_BYTES else ''}"
 
 
-def told(files: list[LargeFile]) -> str:
-    """As `Filling.said`."""
-    return f"; the largest: {', '.join(f'{_size(one.size_bytes)} {one.name}' for one in files)}" if files else ""
+def told(files: list[LargeFile], names: bool = False) -> str:
+    """`; the largest: 12.0 GiB of job alpha-3.17, ...`; empty where no file is large. How a job names its files is for
+    the site's operator alone (`names`): the line goes to everybody who is refused, also at peers."""
+    return f"; the largest: {', '.join(_shown(one, names) for one in files)}" if files else ""
+
+
+def _shown(file: LargeFile, names: bool) -> str:
+    name = f" {file.name}" if names or not file.owner else ""
+    return f"{_size(file.size_bytes)}{name}{' of ' if file.owner else ''}{file.owner}"
 
 
 def largest(root: Path, most_entries: int = MOST_ENTRIES) -> list[LargeFile]:
@@ -93,7 +101,7 @@ def largest(root: Path, most_entries: int = MOST_ENTRIES) -> list[LargeFile]:
         if entries:
             walks.append(walk)
     top = heapq.nsmallest(MOST_NAMED, found.values(), key=lambda one: (-one[0], one[1]))
-    return [LargeFile(size_bytes, _named(Path(path).relative_to(root), path, working)) for size_bytes, path in top]
+    return [LargeFile(size_bytes, *_named(Path(path).relative_to(root), path, working)) for size_bytes, path in top]
 
 
 def _device(root: Path) -> int:
@@ -158,25 +166,24 @@ def _job_of(pid: str) -> str:
     return ""
 
 
-def _named(path: Path, whole: str, working: dict[str, str]) -> str:
-    """As in `LargeFile.name`; the paths are those of `diana/model/layout.py`."""
-    parts = path.parts
+def _named(path: Path, whole: str, working: dict[str, str]) -> tuple[str, str]:
+    """Name and owner as in `LargeFile`; the paths are those of `diana/model/layout.py`."""
     name, owner = path.as_posix(), ""
-    match parts:
+    match path.parts:
         case ("jobs", part, epoch, index, *rest) if rest and index.isdecimal() and epoch.startswith("e"):
-            name, owner = "/".join(rest), f" of job {job_id(_group(part), int(index))}"
+            name, owner = "/".join(rest), f"job {job_id(_group(part), int(index))}"
         case ("slots", _, *rest) if rest:
             owner = _owner(whole, working)
-            name = "/".join(rest) if owner else name
+            name, owner = ("/".join(rest), f"job {owner}") if owner else (name, "a job")
         case ("logs", group, *_):
-            name, owner = "log", f" of group {group}"
+            name, owner = "log", f"group {group}"
         case ("collected", part, _, *rest) if rest:
-            name, owner = "/".join(rest), f" of group {_group(part)}"
+            name, owner = "/".join(rest), f"group {_group(part)}"
         case ("groups", group, _, *rest) if rest:
-            name, owner = "/".join(rest), f" of group {group}"
+            name, owner = "/".join(rest), f"group {group}"
     # A job names its files as it likes, and this is one line.
     shown = "".join(letter if letter.isprintable() else "?" for letter in name)
-    return (shown if len(shown) <= MOST_NAME else f"{shown[: MOST_NAME - 3]}...") + owner
+    return shown if len(shown) <= MOST_NAME else f"{shown[: MOST_NAME - 3]}...", owner
 
 
 def _group(part: str) -> GroupId:
@@ -186,7 +193,7 @@ def _group(part: str) -> GroupId:
 def _owner(path: str, working: dict[str, str]) -> str:
     for folder, job in working.items():
         if job and path.startswith(f"{folder}/"):
-            return f" of job {job}"
+            return job
     return ""
 
 

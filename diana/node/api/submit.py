@@ -22,7 +22,7 @@ from diana.jobfile.check import missing_command, shell_command
 from diana.jobfile.parsed import Waits
 from diana.model.job.spec import GroupSpec
 from diana.model.job.urls import check_folder_url, is_url
-from diana.model.trust.principal import Principal
+from diana.model.trust.principal import Principal, Role
 from diana.node.api import permits, plug_ins
 from diana.node.api.convert import to_decision
 from diana.node.api.desk import Desk
@@ -40,7 +40,7 @@ _NODE_OPTIONS = frozenset({"check_command"})
 async def submit(desk: Desk, caller: Principal, request: wire.SubmitRequest) -> wire.SubmitResponse:
     if len(request.key.encode()) > MOST_KEY_BYTES:
         raise UsageError(f"submission key of {len(request.key)} characters: at most {MOST_KEY_BYTES} bytes are allowed")
-    await check_room(desk)
+    await check_room(desk, caller)
     parsed = await _parsed(desk, caller, request)
     if desk.notices is not None:
         for one in parsed.groups:
@@ -146,7 +146,7 @@ async def _decision(desk: Desk, caller: Principal, request: wire.SubmitRequest, 
 
 
 async def upload(desk: Desk, caller: Principal, requests: AsyncIterator[wire.UploadRequest]) -> wire.Empty:
-    await check_room(desk)
+    await check_room(desk, caller)
     first = await anext(requests, None)
     if first is None or not _SHA256.match(first.sha256):
         raise UsageError("upload: the first message must hold the content's SHA-256, 64 lower-case hex digits")
@@ -160,10 +160,10 @@ async def upload(desk: Desk, caller: Principal, requests: AsyncIterator[wire.Upl
     return wire.Empty()
 
 
-async def check_room(desk: Desk) -> None:
+async def check_room(desk: Desk, caller: Principal) -> None:
     free = await asyncio.to_thread(desk.door.store.free_bytes)
     if free < FREE_BYTES:
-        took = await asyncio.to_thread(desk.filling.said)
+        took = await asyncio.to_thread(desk.filling.said, caller.role is Role.OPERATOR)
         raise Overloaded(
             f"{desk.data.root}: {free >> 20} MiB free, new work takes {FREE_BYTES >> 20} MiB{took}; {way_out(free)}",
             60.0,

@@ -105,7 +105,7 @@ def disk(root: Path) -> Results:
     if free < least:
         given_up = (root / "journal.db").exists() and not (root / "ballast").exists()
         more = "; the ballast was given up so that running jobs can end" if given_up else ""
-        took = told(largest(root))
+        took = told(largest(root), names=True)
         return [fail("disk", f"{left}, new work takes {least >> 20:,} MiB: none is taken{more}{took}", way_out(free))]
     if room.f_files and room.f_favail < 1000:
         return [warn("disk", f"{left}, but only {room.f_favail:,} files can be made", "remove small files there")]

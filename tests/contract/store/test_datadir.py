@@ -115,16 +115,20 @@ def test_the_largest_files_are_named_with_the_jobs_they_belong_to(tmp_path: Path
     held = OpenDataDir(root, least_free_bytes=1 << 60, ballast_bytes=4096)
     assert held.low_space().endswith(" MiB; free space there, or end what fills it: diana cancel")
     held.close()
-    for size, name, said in (
-        (2 << 20, "logs/alpha-2/0-1", "2 MiB log of group alpha-2"),
-        (3 << 20, "collected/alpha-2_0/e1/a/b.dat", "3 MiB a/b.dat of group alpha-2"),
-        (4 << 20, "groups/alpha-4/outputs/b", "4 MiB b of group alpha-4"),
-        (5 << 20, "filler\n", "5 MiB filler?"),
-        (6 << 20, f"jobs/alpha-3_0/e1/17/{'o' * 90}", f"6 MiB {'o' * 77}... of job alpha-3.17"),
-        (7 << 20, "slots/0/o", "7 MiB slots/0/o"),
+    for size, path, name, owner in (
+        (2 << 20, "logs/alpha-2/0-1", "log", "group alpha-2"),
+        (3 << 20, "collected/alpha-2_0/e1/a/b.dat", "a/b.dat", "group alpha-2"),
+        (4 << 20, "groups/alpha-4/outputs/b", "b", "group alpha-4"),
+        (5 << 20, "filler\n", "filler?", ""),
+        (6 << 20, f"jobs/alpha-3_0/e1/17/{'o' * 90}", f"{'o' * 77}...", "job alpha-3.17"),
+        (7 << 20, "slots/0/o", "slots/0/o", "a job"),
     ):
-        _filled(root / name, size)
-        assert told(largest(root)).startswith(f"; the largest: {said}"), told(largest(root))
+        _filled(root / path, size)
+        found = largest(root)
+        assert found[0] == (size, name, owner)
+        # Whose jobs they are is for all who are refused; how these name their files is not.
+        most, shown = f"; the largest: {size >> 20} MiB", f" of {owner}" if owner else f" {name}"
+        assert told(found).startswith(most + shown) and told(found, names=True).startswith(f"{most} {name}")
     assert told(largest(root)).count(",") == 2
     # A sparse file takes nothing, and a link is none of its own.
     os.truncate(root / "slots" / "0" / "o", 1 << 40)
@@ -133,7 +137,8 @@ def test_the_largest_files_are_named_with_the_jobs_they_belong_to(tmp_path: Path
     # What a running job writes into its scratch directory is its own.
     job = subprocess.Popen(["sleep", "60"], cwd=root / "slots" / "0", env={"DIANA_JOB": "alpha-5.1"})
     try:
-        assert told(largest(root)).startswith("; the largest: 7 MiB o of job alpha-5.1, 6 MiB o")
+        assert told(largest(root)).startswith("; the largest: 7 MiB of job alpha-5.1, 6 MiB of job")
+        assert told(largest(root), names=True).startswith("; the largest: 7 MiB o of job alpha-5.1, 6 MiB o")
     finally:
         job.kill()
         job.wait()
@@ -148,11 +153,11 @@ def test_a_million_names_are_not_looked_at_for_the_largest(tmp_path: Path) -> No
     folder = tmp_path / "jobs" / "alpha-1_0" / "e1" / index
     _filled(folder / "big", 3 << 20)
     # Each part of the directory has its share, and the folder of a running job goes before all.
-    assert [one.name for one in largest(tmp_path, 150)] == ["log of group alpha-1"]
+    assert [one.owner for one in largest(tmp_path, 150)] == ["group alpha-1"]
     assert largest(tmp_path, 0) == []
     job = subprocess.Popen(["sleep", "60"], cwd=folder)
     try:
-        assert [one.name for one in largest(tmp_path, 150)] == [f"big of job alpha-1.{index}", "log of group alpha-1"]
+        assert [one.owner for one in largest(tmp_path, 150)] == [f"job alpha-1.{index}", "group alpha-1"]
     finally:
         job.kill()
         job.wait()

@@ -247,7 +247,7 @@ def test_jobs_on_a_disk_that_one_of_them_fills_end_once_when_it_is_freed(small: 
     until(lambda: is_full(alpha.data), "the job has filled it", 20.0)
     said = grid.run(alpha, "submit", str(job_file), "--data", str(alpha.data))
     assert said.returncode == 4 and len(said.stderr.splitlines()) == 1, said.stderr
-    assert re.search(rf"the largest: [0-9]+ MiB o of job {fills}.0[,;]", said.stderr), said.stderr
+    assert re.search(rf"the largest: [0-9]+ MiB of job {fills}.0[,;]", said.stderr), said.stderr
     assert "diana cancel" not in said.stderr, "an order finds no room"
     row = grid.run(alpha, "doctor", "--data", str(alpha.data)).stdout
     assert f"MiB o of job {fills}.0" in row and "free space there" in row, row
