@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 _STORE = "adapters/sqlite_store/store.py"
 _LOG = "adapters/lrm/spawner/claims/claimlog.py"
 _TABLE = "adapters/lrm/spawner/table.py"
@@ -50,9 +52,6 @@ FAULTY_FILES: dict[str, Changes] = {
     "the claim log's mark says synced of what is written": {
         _LOG: (_MARK_OF_LOG, "            self._mark.write(self._log, self.count, self.count)\n")
     },
-    "a job is started once its claim is written": {
-        "adapters/lrm/spawner/runner.py": ("if not self._table.is_durable(job):", "if False:"),
-    },
     "a file is replaced by one that is not synced": {_DURABLE: (_SYNCED_FILE, "")},
     "a file is replaced and its folder not synced": {
         _DURABLE: ("    sync(path.parent)\n\n\ndef fold_log", "\n\ndef fold_log")
@@ -69,6 +68,19 @@ FAULTY_FILES: dict[str, Changes] = {
     },
 }
 """Found by the rules or by power cuts."""
+
+STARTED_UNSYNCED: Changes = {
+    "adapters/lrm/spawner/runner.py": ("if not self._table.is_durable(job):", "if False:"),
+}
+"""A job is started once its claim is written: found where its turn comes while that is being synced."""
+
+
+def slow_syncer(seen: Path) -> Changes:
+    """A disk that takes its time beside the spawner's loop; it makes the file `seen` when it begins to."""
+    slow = f"                open({str(seen)!r}, 'w').close(), __import__('time').sleep(5)\n"
+    sync = "                os.fdatasync(fd)\n"
+    return {"adapters/lrm/spawner/claims/syncer.py": (sync, slow + sync)}
+
 
 _LEDGER = "adapters/batch/ledger.py"
 _BEGUN = (

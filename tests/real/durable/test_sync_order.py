@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.grid import REPO, Grid, Starts
-from tests.real.durable.faulty import FAULTY
-from tests.real.durable.recording import recorded, stop, tree_with
+from diana.adapters.lrm.spawner.claims import claimlog
+from diana.adapters.lrm.spawner.claims.records import Claimed
+from tests.e2e.grid import REPO, Grid, Starts, until
+from tests.real.durable.faulty import FAULTY, STARTED_UNSYNCED, Changes, slow_syncer
+from tests.real.durable.recording import Recorded, recorded, stop, tree_with
 from tests.real.durable.rules import SiteRules
 
 pytestmark = pytest.mark.e2e
@@ -33,6 +35,11 @@ def worked(grid: Grid, starts: Starts, tree: Path = REPO) -> SiteRules:
     return alpha.judged()
 
 
+def claims(site: Recorded) -> int:
+    records = claimlog.read(site.paths.spawner / claimlog.NAME)
+    return sum(isinstance(record, Claimed) for record in records)
+
+
 def test_what_leaves_a_node_rests_on_synced_records(grid: Grid, starts: Starts) -> None:
     rules = worked(grid, starts)
     print(rules.figures())
@@ -50,3 +57,29 @@ def test_a_node_that_speaks_too_early_is_found(grid: Grid, starts: Starts, tmp_p
     rules = worked(grid, starts, tree_with(tmp_path, FAULTY[fault]))
     print(rules.figures(), *rules.breaches[:3], sep="\n")
     assert rules.breaches, f"nobody noticed that {fault}"
+
+
+@pytest.mark.parametrize("changes", [{}, STARTED_UNSYNCED], ids=["ours", "faulty"])
+def test_a_job_whose_turn_comes_while_its_claim_is_synced_waits_for_that(
+    grid: Grid, starts: Starts, tmp_path: Path, changes: Changes
+) -> None:
+    syncing, go = tmp_path / "syncing", tmp_path / "go"
+    alpha = recorded(grid, "alpha", slots=8, tree=tree_with(tmp_path / "tree", {**slow_syncer(syncing), **changes}))
+    alpha.start()
+    with alpha.client() as client:
+        wide = starts.job(1, then=["sh", "-c", f"until test -e {go}; do sleep 0.1; done"])
+        wide["resources"] = {"processors": 8}
+        groups = [client.submit(wide).group]
+        starts.wait_for(1)
+        groups.append(client.submit(starts.job(1)).group)
+        until(lambda: claims(alpha) == 2, "the next job is claimed")
+        # Not at once, for a job with a durable claim goes before it.
+        groups.append(client.submit(starts.job(1)).group)
+        until(syncing.exists, "the claim after it is being synced")
+        go.touch()
+        for group in groups:
+            client.wait(group, timeout_s=60)
+    stop(alpha)
+    rules = alpha.judged()
+    assert rules.checked["a job is started after its claim"] == 3
+    assert bool(rules.breaches) == bool(changes), "\n".join(map(str, rules.breaches))
