@@ -126,6 +126,8 @@ FIELDS: dict[str, Most] = {
     "Prepare.origin_db_uuid": _KEY,
     "Prepare.seal": _SEAL,
     "Prepare.offer": _SEAL,
+    # As `receipts.MOST_BYTES`, and a seal.
+    "Prepare.receipt": Most(text=(1 << 16) + 16),
     "Prepared.subgroup": _NAME,
     "Prepared.db_uuid": _KEY,
     "Prepared.seal": _SEAL,
@@ -231,6 +233,9 @@ FIELDS: dict[str, Most] = {
     "Holding.offer": _SEAL,
     "Holdings.db_uuid": _KEY,
     "Holdings.rows": Most(items=2000),
+    "Holdings.groups": Most(items=20_000),
+    "GroupShown.spec": Most(text=MAX_MESSAGE_BYTES),
+    "GroupShown.receipt": Most(text=(1 << 16) + 16),
     "SurplusGroup.group": _NAME,
     "SurplusGroup.parts": Most(text=300, items=64),
     "SurplusGroup.epochs": Most(items=64),

@@ -72,6 +72,7 @@ def _send_prepare(core: Context, group: Group, subgroup: Subgroup) -> None:
                 epoch=subgroup.epoch,
                 bounds=subgroup.indices.bounds,
             ),
+            receipt=receipts.of(group, core.state.seal_key),
         ),
     )
 

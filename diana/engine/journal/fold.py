@@ -252,10 +252,12 @@ def _group_submitted(state: SiteState, record: r.GroupSubmitted) -> None:
         after=record.after,
         chain=record.chain,
         notify=record.notify,
+        on_hold=fold_recovery.RESTORED if record.returned else "",
     )
     state.next_group = max(state.next_group, int(record.group.rpartition("-")[2]) + 1)
-    if record.key:
-        state.keys[f"{record.owner} {record.key}"] = record.group
+    asked = f"{record.owner} {record.key}"
+    if record.key and not (record.returned and asked in state.keys):
+        state.keys[asked] = record.group
 
 
 def _decided(group: Group, decision: Decision) -> None:

@@ -90,6 +90,8 @@ class GroupSubmitted(_OfGroup, frozen=True, kw_only=True):
     """All groups of a submission of several, in the order written; only in the first of them."""
     notify: tuple[str, ...] = ()
     """Targets that are told when it is over."""
+    returned: bool = False
+    """True: the journal lost it with its end, and a site that was offered jobs of it showed the receipt."""
 
 
 class Part(Assignment, frozen=True, kw_only=True, omit_defaults=True):

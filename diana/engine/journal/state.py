@@ -371,6 +371,8 @@ class Custody(Assignment, frozen=False, kw_only=True, dict=True, omit_defaults=F
     """The origin's seal of the offer."""
     offered: IndexSet = IndexSet()
     """Jobs of the offer that was sealed."""
+    receipt: bytes = b""
+    """The origin's, of the group (`handover/receipts.py`). Empty: of a release that gave none."""
     runnable: bool = False
     on_hold: bool = False
     """True if it was restored from a backup: nothing of it starts."""

@@ -209,6 +209,7 @@ def _say(core: Context, site: SiteId) -> None:
         boot_nonce=peer.hello.boot_nonce,
         fell=fell,
         asks=asks(core, site),
+        since=core.state.forgotten[-1][0] if core.state.forgotten else 0,
         unanswered=waits_for(core, site),
         seq=core.state.seq,
         seal=core.seal(),
