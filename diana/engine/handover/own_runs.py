@@ -77,7 +77,11 @@ def came_back(core: Context, group: GroupId) -> dict[str, list[Run]]:
     found = {name: [run for run in runs if group_of(run.subgroup) == group] for name, runs in sorted(book.items())}
     for name, some in found.items():
         book[name].difference_update(some)
-    return {name: sorted(some) for name, some in found.items() if some}
+    return {name: sorted(some, key=_order) for name, some in found.items() if some}
+
+
+def _order(run: Run) -> tuple[str, int, int, int]:
+    return (run.subgroup, run.epoch, run.index, run.attempt)
 
 
 def _can_be(group: Group, run: Run) -> bool:

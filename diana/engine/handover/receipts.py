@@ -51,4 +51,3 @@ def read(receipt: bytes, spec: bytes, key: bytes) -> GroupSubmitted | None:
     if submitted.spec != hashlib.sha256(spec).digest():
         return None
     return msgspec.structs.replace(submitted, spec=spec, returned=True)
-

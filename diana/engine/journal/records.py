@@ -341,6 +341,8 @@ class CustodyTaken(Assignment, frozen=True, kw_only=True, tag_field="t", omit_de
     """Site time of a move's arrival, from which its place among equals counts; 0: from the submission."""
     offer: bytes = b""
     """The origin's seal of the offer."""
+    receipt: bytes = b""
+    """The origin's, of the group."""
 
 
 class CustodyRunnable(_OfTransfer, frozen=True, kw_only=True):

@@ -273,10 +273,10 @@ def _keep_unknown(core: Context, sender: SiteId, db_uuid: str, rows: Iterable[Ho
     room = MOST_UNKNOWN - sum(map(len, book.values()))
     for row in rows:
         name = group_of(row.subgroup)
-        if name not in core.state.groups and origin_of(name) == core.site and journal_doubt.forgotten(core, name):
-            if room > 0:
-                room -= 1
-                book.setdefault(name, []).append((sender, db_uuid, row))
+        lost = name not in core.state.groups and origin_of(name) == core.site and journal_doubt.forgotten(core, name)
+        if lost and room > 0:
+            room -= 1
+            book.setdefault(name, []).append((sender, db_uuid, row))
 
 
 def _take_over(
