@@ -11,8 +11,9 @@ import gzip
 import io
 import re
 import zlib
+from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Any, BinaryIO
+from typing import IO, Any, BinaryIO, TypeVar
 
 MOST_DEPTH = 64
 """Levels of a structured text; the deepest of ours, a job file, has five."""
@@ -32,6 +33,8 @@ MOST_LINE_BYTES = 1 << 16
 """One line of a trace, or of what a batch system prints."""
 MOST_KEY_BYTES = 16_384
 """A private key or a chain of certificates."""
+MOST_NOTE_BYTES = 1 << 20
+"""A small file that a node or a machine keeps beside its journal: a mark, a note, a list of names."""
 MOST_OUTPUT_BYTES = 64 << 20
 """Output of one command of a batch system: 200,000 jobs at 300 bytes."""
 MOST_COUNT = 1 << 53
@@ -39,6 +42,9 @@ MOST_COUNT = 1 << 53
 
 TOO_DEEP = f"nested too deeply; want at most {MOST_DEPTH} levels"
 
+T = TypeVar("T")
+
+_MOST_WORDS = 300
 _PACKED = (OSError, EOFError, zlib.error)
 _PART = r"""(?:[A-Za-z0-9_-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')[ \t]*+"""
 _DEEP_KEY = re.compile(rf"(?:^|[\[{{,])[ \t]*+(?:{_PART}\.[ \t]*+){{{MOST_DEPTH}}}", re.MULTILINE)
@@ -91,6 +97,17 @@ def json_of(text: str | bytes) -> Any:
         return json.loads(text)
     except RecursionError:
         raise ValueError(TOO_DEEP) from None
+
+
+def decoded(decode: Callable[[bytes], T], data: bytes) -> T:
+    """Decode with msgspec, which descends also into what it passes over, and quotes what it does not know. ValueError
+    of one line."""
+    try:
+        return decode(data)
+    except RecursionError:
+        raise ValueError(TOO_DEEP) from None
+    except ValueError as error:
+        raise ValueError(" ".join(str(error).split())[:_MOST_WORDS]) from None
 
 
 def check_xml(content: bytes | IO[bytes]) -> None:

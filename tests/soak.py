@@ -109,8 +109,10 @@ def run(part: str, seed: int, until: float) -> Row:
 
 def _ended(words: list[str], environment: dict[str, str], log: TextIO, until: float) -> tuple[int, bool]:
     """Return the exit code, and whether the time was over before the part was."""
-    # In the background a shell ignores SIGINT, and children inherit that.
-    interrupted = signal.signal(signal.SIGINT, signal.default_int_handler)
+    # In the background a shell ignores SIGINT, and children inherit that. An interrupt that comes while the part begins
+    # waits until it can be told of it.
+    early: list[int] = []
+    interrupted = signal.signal(signal.SIGINT, lambda number, _: early.append(number))
     try:
         process = subprocess.Popen(
             words, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
@@ -118,6 +120,8 @@ def _ended(words: list[str], environment: dict[str, str], log: TextIO, until: fl
     finally:
         signal.signal(signal.SIGINT, interrupted)
     try:
+        if early:
+            raise KeyboardInterrupt
         for patience, ending in ((until - time.monotonic(), signal.SIGINT), (GRACE_S, signal.SIGKILL)):
             try:
                 return process.wait(max(0.0, patience)), ending is signal.SIGKILL

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -94,6 +95,26 @@ def test_an_interrupt_ends_the_part_at_hand_and_tells_what_was_run(
         thread.join()
         signal.signal(signal.SIGINT, before)
     assert (room / "ended").exists() and "fine" in capsys.readouterr().out.splitlines()[-1]
+
+
+def test_an_interrupt_while_a_part_begins_ends_it(room: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    long = "trap 'echo over > ended; exit' INT; echo > begun; while :; do sleep 0.1; done"
+    monkeypatch.setitem(soak.PARTS, "long", soak.Part(command=("sh", "-c", long)))
+
+    class Interrupted(subprocess.Popen[bytes]):
+        def __init__(self, *words: Any, **more: Any) -> None:
+            super().__init__(*words, **more)
+            while not (room / "begun").exists():
+                time.sleep(0.01)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(subprocess, "Popen", Interrupted)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        assert soak.main(["--seed", "17", "--minutes", "0.2", "long"]) == 130
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert (room / "ended").exists()
 
 
 def test_a_part_that_is_none_is_refused(room: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import os
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from diana import errors
@@ -100,12 +101,29 @@ class OpenDataDir:
             ) from error
         there = os.stat(root)
         self._identity = there.st_dev, there.st_ino
+        self._journal: dict[Path, int] = {}
+        """Descriptors that read nothing and hold no lock of SQLite's: of what these paths named."""
+        self._gone = ""
         self.restore_ballast()
 
     def close(self) -> None:
         """Idempotent."""
+        self.watch_journal(False)
         fd, self._lock_fd = self._lock_fd, -1
         if fd >= 0:
+            os.close(fd)
+
+    def watch_journal(self, open_now: bool = True) -> None:
+        """From now on the journal and its log must stay the files that they are, because a store has them open; with
+        False they may be replaced."""
+        journal = self.paths.journal
+        fds = {}
+        for path in (journal, journal.with_name(journal.name + "-wal")) if open_now else ():
+            # Gone this early is gone as well: the store made both.
+            with suppress(FileNotFoundError):
+                fds[path] = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        before, self._journal = self._journal, fds
+        for fd in before.values():
             os.close(fd)
 
     def free_bytes(self) -> int:
@@ -130,7 +148,7 @@ class OpenDataDir:
         room for new work. UsageError when the directory is not in its place any more; blocks for seconds to be sure
         of that."""
         try:
-            self._check_place()
+            self.check_place()
             low = self.low_space()
             if not low:
                 self.restore_ballast()
@@ -141,27 +159,54 @@ class OpenDataDir:
             return f"{fault.filename or self.paths.root}: {fault.strerror}; new work is taken when that is mended"
         return low
 
-    def _check_place(self) -> None:
-        """Raise UsageError if the directory was moved or deleted; an OSError says nothing of that. A directory that
-        is missing only for a moment (a parent is mounted anew) was not moved. Who deletes it deletes what is in it
-        first, and the folder may stay because this node wrote into it."""
-        for look in range(_LOOKS):
+    def check_place(self) -> None:
+        """Raise UsageError if the directory, or the journal in it that is watched, was moved, deleted or replaced; an
+        OSError says nothing of that. What is missing only for a moment (a parent is mounted anew) was not moved: blocks
+        for seconds to be sure. Who deletes the directory deletes what is in it first, and the folder may stay because
+        this node wrote into it. From any thread."""
+        why = self._gone
+        for look in range(0 if why else _LOOKS):
             if look:
                 time.sleep(_LOOK_EVERY_S)
-            try:
-                there = os.stat(self.paths.root)
-            except (FileNotFoundError, NotADirectoryError):
-                continue
-            kept = os.fstat(self._lock_fd).st_nlink > 0 or self.paths.journal.exists()
-            if (there.st_dev, there.st_ino) == self._identity and kept:
+            if not (why := self._missing()):
                 return
-        if os.fstat(self._lock_fd).st_nlink:
-            mend = "start the node where it lies now"
-        else:
-            mend = "its files are gone, and `diana restore` puts a backup there"
-        raise errors.UsageError(
-            f"{self.paths.root}: the data directory was moved or deleted while its node ran; {mend}"
+        self._gone = why
+        raise errors.UsageError(why)
+
+    def _missing(self) -> str:
+        """Say on one line what is not in its place, with the mend; empty: nothing."""
+        root, moved = self.paths.root, "the data directory was moved or deleted while its node ran"
+        linked = os.fstat(self._lock_fd).st_nlink > 0
+        mend = (
+            "start the node where it lies now"
+            if linked
+            else "its files are gone, and `diana restore` puts a backup there"
         )
+        try:
+            there = os.stat(root)
+        except (FileNotFoundError, NotADirectoryError):
+            return f"{root}: {moved}; {mend}"
+        if (there.st_dev, there.st_ino) != self._identity or not (linked or self.paths.journal.exists()):
+            return f"{root}: {moved}; {mend}"
+        for path, fd in self._journal.items():
+            known = os.fstat(fd)
+            try:
+                there = os.stat(path)
+            except FileNotFoundError:
+                besides = ""
+            else:
+                if (there.st_dev, there.st_ino) == (known.st_dev, known.st_ino):
+                    continue
+                besides = ", and another file lies in its place"
+            if not linked:
+                return f"{root}: {moved}; {mend}"
+            fate, mend = (
+                ("moved away", "put it back with what belongs to it, and start the node")
+                if known.st_nlink
+                else ("deleted", "move the directory aside, and `diana restore` puts a backup in its place")
+            )
+            return f"{path}: the journal was {fate}{besides} while its node ran; {mend}"
+        return ""
 
     def _make_room(self) -> None:
         """Have a node begin on a disk that filled up while it was away: to answer, and to note what ended."""

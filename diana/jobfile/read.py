@@ -106,11 +106,13 @@ _TOML = re.compile(
     "{3}(?:[^"\\]++|\\.|"(?!""))*+"{3,5} | '{3}(?:[^']++|'(?!''))*+'{3,5}
     | "(?:[^"\\\n]++|\\.)*+" | '[^'\n]*+' | \#[^\n]*+
     | ^[ \t]*+\[{1,2}(?:"(?:[^"\\\n]++|\\.)*+"|'[^'\n]*+'|[^][\n"'\#,]++)++\]
-    | (?P<bare>\d{4}-\d\d-\d\d[ ]\d\d:[^]\s,}\#]++ | [^][\s,={}"'\#]++)(?![ \t]*+[=.])
+    | (?<![^][\s,={}"'\#])
+      (?P<bare>\d{4}-\d\d-\d\d[ ]\d\d:[^]\s,}\#]++ | [^][\s,={}"'\#]++)(?![ \t]*+[=.])
     """,
     re.VERBOSE | re.DOTALL | re.MULTILINE,
 )
-"""The lexical parts of a TOML text that is in order: strings, comments, heads of tables, and bare values."""
+"""The lexical parts of a TOML text that is in order: strings, comments, heads of tables, and bare values. None of these
+begins within a word: a long key would be read anew from each of its letters."""
 _RESPELT = re.compile(r"[+-]?0[xob]\w+|-0|\+\d[\d_]*|-?\d+_[\d_]+|\d[\d:.-]*[:-].*")
 """Whole numbers that Python writes otherwise, dates and times."""
 _MAY_BE_RESPELT = re.compile(r"0[xob]|\+\d|-0|\d_\d|\d-\d|\d:\d")

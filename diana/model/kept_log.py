@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from diana.bounds import decoded
+
 MARK_BYTES = 128
 """Most bytes of the line; a log longer than its limit by no more than these is kept whole."""
 
@@ -47,13 +49,16 @@ class LiveLog(msgspec.Struct, frozen=True, array_like=True):
     """Bytes that are kept of it."""
 
 
+_decode = msgspec.msgpack.Decoder(LiveLog).decode
+
+
 def encode_live(log: LiveLog) -> bytes:
     return msgspec.msgpack.encode(log)
 
 
 def decode_live(data: bytes) -> LiveLog:
     """Decode what another site sent; ValueError for nonsense."""
-    log = msgspec.msgpack.decode(data, type=LiveLog)
+    log = decoded(_decode, data)
     if min(log.attempt, log.start, log.size) < 0 or len(log.data) > MOST_SHOWN_BYTES:
         raise ValueError("a log of negative size, or more of it than was asked")
     return log

@@ -158,6 +158,9 @@ class _Node:
         self.address = told or f"{config.listen.rpartition(':')[0]}:{port}"
         store, self.thread = thread.store, thread
         self.store = store
+        if self.lead is None:
+            thread.check_place, thread.watch = self.opened.check_place, self.opened.watch_journal
+            thread.watch(True)
         journal = store.load()
         clock = SiteClock(journal.at_s)
         engine = Engine.restore(journal, site=config.site, keyring=keyring, now=clock.now_s())

@@ -118,7 +118,7 @@ class Compose(Walls):
     # --- machines ------------------------------------------------------------------------------------------
 
     def words(self, machine: NodeProcess, words: Sequence[str]) -> list[str]:
-        return ["docker", "exec", self._id(machine), "diana", *words]
+        return ["docker", "exec", "--interactive", self._id(machine), "diana", *words]
 
     def _id(self, machine: NodeProcess) -> str:
         """A container keeps its id over kills and starts."""

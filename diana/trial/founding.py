@@ -73,13 +73,13 @@ class Founding:
 
     def _join(self, machine: NodeProcess, inviter: NodeProcess) -> None:
         token = inviter.client.invite(machine.role, machine.name, address=inviter.address).token
-        words = ["join", token, machine.name, "--data", str(machine.data), "--slots", str(self._slots(machine))]
+        words = ["join", "-", machine.name, "--data", str(machine.data), "--slots", str(self._slots(machine))]
         words += _root_jobs()
         if machine.role != "member":
             words += ["--listen", machine.address]
         if advertised := self._advertised(machine):
             words += ["--advertise", advertised]
-        self._ground.say(machine, *words)
+        self._ground.say(machine, *words, told=token)
         self._configure(machine)
 
     def _slots(self, machine: NodeProcess) -> int:
@@ -167,7 +167,7 @@ class Founding:
             name = user.partition("@")[0]
             token = self._first.client.invite("user", name, address=self._first.address).token
             made[user] = self._first.folder / f"{name}-credential"
-            self._ground.say(self._first, "join", token, name, "--out", str(made[user]))
+            self._ground.say(self._first, "join", "-", name, "--out", str(made[user]), told=token)
         return made
 
     def register(self, datasets: Iterable[DatasetSpec]) -> None:

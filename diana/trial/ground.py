@@ -132,14 +132,15 @@ class Testbed(ABC):
     def words(self, machine: NodeProcess, words: Sequence[str]) -> list[str]:
         """The command line that runs `diana WORDS` at the machine."""
 
-    def say(self, machine: NodeProcess, *words: str) -> str:
-        """Run `diana WORDS` there; what it printed. Unreachable with its one line when it fails."""
+    def say(self, machine: NodeProcess, *words: str, told: str = "") -> str:
+        """Run `diana WORDS` there, with `told` as its standard input; what it printed. Unreachable with its one line
+        when it fails."""
         try:
             done = subprocess.run(
                 self.words(machine, words),
                 env=self.environment(machine),
                 cwd=machine.folder,
-                stdin=subprocess.DEVNULL,
+                input=told,
                 capture_output=True,
                 text=True,
                 timeout=SAY_S,

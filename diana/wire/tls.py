@@ -18,6 +18,7 @@ import grpc
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
+from diana.bounds import MOST_KEY_BYTES, content_of
 from diana.errors import UsageError
 from diana.model.ids import SiteId
 from diana.model.trust.identity import NOBODY, Identity, dns_names, parse_uri
@@ -70,9 +71,11 @@ def load_credentials(keys: Path, name: str = "site") -> Credentials:
     texts = []
     for file in (keys / f"{name}.key", keys / f"{name}.pem", keys / "vo.pem"):
         try:
-            texts.append(file.read_bytes())
+            texts.append(content_of(file, MOST_KEY_BYTES))
         except OSError as error:
             raise UsageError(f"{file}: {error.strerror}; {mend}") from None
+        except ValueError as error:
+            raise UsageError(f"{file}: {error}; {mend}") from None
     out = Credentials(*texts)
     try:
         named = out.identity()

@@ -5,7 +5,7 @@ What counts on a page:
 - ```console blocks: lines that begin with `$ ` are typed (`> ` goes on with the line before), the others are what is
   to be seen. `...` alone stands for any lines, within a line for any text; runs of spaces count as one.
 - A word in capitals, TOKEN, is what the reader copies: it stands for what was shown in its place, also in later
-  commands.
+  commands. A first line `token: ...` is what the reader answers: the command has it as its standard input.
 - Each command is to exit 0, unless the next one is `echo $?`, which shows the code.
 - Other blocks with a title are files to be written, of that name below the home folder.
 
@@ -31,6 +31,7 @@ AGAIN_S = 0.5
 NOT_REACHED = 4
 LOOKS = re.compile(r"diana (?:status|sites|peers|links|queue|explain|datasets$|doctor)|ls |cat |squeue")
 COPIED = "TOKEN"
+ASKED = "token: "
 
 _NOTICE = re.compile(r"^bash: line \d+: +\d+ Killed .*\n?", re.MULTILINE)
 """The shell's own word of a job that a command killed comes now or with a later command."""
@@ -135,8 +136,11 @@ class Shell:
         return sum(1 for step in todo if step.command)
 
     def _do(self, step: Step, *, code_is_shown: bool) -> None:
-        command = re.sub(rf"\b{COPIED}\b", self.copied or COPIED, step.command)
-        wanted = pattern(step.shown)
+        command, shown = step.command, step.shown
+        if shown and shown[0].startswith(ASKED):
+            command, shown = f"{command} <<< '{shown[0].removeprefix(ASKED)}'", shown[1:]
+        command = re.sub(rf"\b{COPIED}\b", self.copied or COPIED, command)
+        wanted = pattern(shown)
         by_s = time.monotonic() + PATIENCE_S
         while True:
             told, code = self._typed(command)

@@ -88,6 +88,11 @@ def test_what_is_copied_goes_into_later_commands(shell: Shell, tmp_path: Path) -
     assert shell.play(page(tmp_path, text)) == 2
 
 
+def test_what_a_command_asks_for_is_answered(shell: Shell, tmp_path: Path) -> None:
+    text = "```console\n$ echo abc-1_x\nTOKEN\n$ sed s/^/got:/\ntoken: TOKEN\ngot:abc-1_x\n```\n"
+    assert shell.play(page(tmp_path, text)) == 2
+
+
 def test_what_the_shell_says_of_a_job_that_was_killed_is_nothing_of_the_page(shell: Shell, tmp_path: Path) -> None:
     text = "```console\n$ sleep 30 &\n$ kill -9 $!; sleep 0.3; true\n$ echo on\non\n```\n"
     assert shell.play(page(tmp_path, text)) == 3

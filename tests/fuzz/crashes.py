@@ -35,7 +35,11 @@ YAiLRmFwpKQCIHTwlAxYbSGo3sCDg+lqXkqEKAGVsj+eFvZ07m0mJp1I
 SWF_JOB = b"1 0 -1 10 1 -1 -1 1 10 -1 1 1 1 -1 1 1 -1 -1\n"
 
 CRASHES = {
-    "job.toml": [b"[group]\npriority = " + NUMBER],
+    "job.toml": [
+        b"[group]\npriority = " + NUMBER,
+        b"[group]\n" + b"x" * 500_000 + b" = 1-2\n",
+        b"x" * 500_000 + b" = '0-1'\n",
+    ],
     "job.sh": [
         b"#!/bin/sh\n#SBATCH --time=" + NUMBER[:400] + b"\n",
         b"#!/bin/sh\n#DIANA --time " + NUMBER[:400] + b"\n",
@@ -60,6 +64,13 @@ CRASHES = {
         b"n1\n     state = free\n     resources_available.ncpus = " + NUMBER + b"\n",
         b"Job Id: 7[].h\n    Job_Name = diana.a.1\n    job_state = B\n    array_indices_remaining = 0-9999999999:2\n",
     ],
+    "claims": [b"\xc1", b"\x92\xa2C\n\x00", b"\x98\xa6Opened\x01\x01\x00\x93\xa1b\x01\x02\x00\x00" + DEEP * b"\x91"],
+    "live": [b"\x98\xa4runs\x00\x00\x00\xc4\x00\xa0\x00" + DEEP * b"\x91"],
+    "marks": [b'{"log":"a","boot":"b","written":1,"synced":1,"x":' + b"[" * DEEP],
+    "notes": [b'{"identity":"a","x":' + b"[" * DEEP],
+    "notify": [b"\n", b"HTTP/1.1 2\x0b0 x\n"],
+    "replica": [b'{"other":"a","x":' + b"[" * DEEP],
+    "stores": [b"Content-Length: -1", b"Content-Length: " + NUMBER[:20], b"ETag: a"],
     "slurm": [
         b"x" * 200_000,
         b"7|0-9999999999:2|PENDING|diana.a.1|4|None\n",

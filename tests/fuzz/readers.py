@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
+import http.client
+import io
+import re
 import tempfile
+import zlib
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from diana.errors import UsageError
@@ -260,6 +266,229 @@ def of_tokens() -> Sequence[bytes]:
     return [encode(one).encode()]
 
 
+def pairs(content: bytes) -> object:
+    from diana.node.pair.pair import decode
+    from diana.node.pair.shelf import unpacked
+
+    with suppress(ValueError):
+        decode(content)
+    return unpacked(content, 1)
+
+
+def of_pairs() -> Sequence[bytes]:
+    from diana.node.pair.pair import SeedReady, encode
+    from diana.node.pair.shelf import packed
+    from diana.ports import Batch
+
+    return [encode(SeedReady(1, "ab")), packed(Batch(at_s=1.0, records=[b"a"], facts=[], term=1))]
+
+
+def live_log(content: bytes) -> object:
+    from diana.model.kept_log import decode_live
+
+    return decode_live(content)
+
+
+def of_live_logs() -> Sequence[bytes]:
+    from diana.model.kept_log import LiveLog, encode_live
+
+    return [encode_live(LiveLog("runs", 1, 0, 4, b"abcd", "", 100))]
+
+
+ANSWERS = (
+    b'{"response": {"status": {"group": "alpha-1", "jobs": 3}, "groups": [{"group": "alpha-1"}]}}',
+    b'{"failure": {"kind": "usage", "message": "no such group"}}',
+    b'{"response": {"token": "AQ", "kind": "site", "name": "", "addresses": ["b:1"], "expiresWallS": 1e9}}',
+)
+
+
+def answers(content: bytes) -> object:
+    """As a client reads what a node answers."""
+    from diana.wire.client.messages import METHODS
+    from diana.wire.frames import read_from_node, read_response
+
+    said = read_from_node(content)
+    for method in METHODS:
+        with suppress(ValueError):
+            read_response(method, said.response)
+    return said
+
+
+def token_file(content: bytes) -> object:
+    from diana.cli.sites.given_tokens import token_from
+    from diana.node.enrol.tokens import decode
+
+    return decode(token_from(f"@{put('token', content)}"))
+
+
+# --- what a machine keeps beside its journal ---------------------------------------------------------
+
+
+def claim_log(content: bytes) -> object:
+    from diana.adapters.lrm.spawner.claims import claimlog
+    from diana.adapters.lrm.spawner.claims.claimlog import LogDamaged
+    from diana.adapters.lrm.spawner.claims.records import LogNewer
+
+    log = put("claims.log", content)
+    with suppress(LogDamaged, LogNewer, ValueError):
+        claimlog.find(log)
+    # A wounded frame has another checksum: so that more than that is seen, the wounded payload in a whole frame too.
+    log.write_bytes(b"".join(_framed(each) for each in (_opened(), content) if each))
+    return claimlog.find(log)
+
+
+def _framed(payload: bytes) -> bytes:
+    return b"\xd1\xa7" + len(payload).to_bytes(4, "big") + zlib.crc32(payload).to_bytes(4, "big") + payload
+
+
+def _opened() -> bytes:
+    return records()[0]
+
+
+@cache
+def records() -> list[bytes]:
+    from diana.adapters.lrm.spawner.claims.records import encode
+    from tests.contract.lrm.test_spawner_fixtures import life
+
+    return [encode(each) for each in life()]
+
+
+def of_claim_logs() -> Sequence[bytes]:
+    from diana.adapters.lrm.spawner.claims.claimlog import ClaimLog
+    from diana.adapters.lrm.spawner.claims.records import LogOpened, Term
+    from diana.adapters.lrm.spawner.identity import MachineIdentity
+
+    path = folder() / "example" / "claims.log"
+    path.parent.mkdir(exist_ok=True)
+    ClaimLog(path, [LogOpened(1, 1, 0, MachineIdentity("boot", 1, 2), 0.0, 0.0, "log-1"), Term(3)]).close()
+    return [*records(), path.read_bytes(), b"".join(map(_framed, records()))]
+
+
+def marks(content: bytes) -> object:
+    """A mark that says nothing counts as none."""
+    from diana.adapters.lrm.spawner.claims.logmark import beside, boot_id, read_mark
+    from diana.adapters.sqlite_store.mark import Mark
+
+    for path in (beside(folder() / "marked.log"), folder() / "journal.mark"):
+        path.write_bytes(content)
+    journal = Mark(folder() / "journal.db")
+    try:
+        said = journal.standing("ab", 5)
+    finally:
+        journal.close()
+    found = read_mark(folder() / "marked.log")
+    return said, found and found.least(boot_id())
+
+
+MARKS = (
+    b'{"log": "log-1", "boot": "b", "written": 7, "synced": 5}',
+    b'{"db_uuid": "ab", "boot": "b", "ino": 4711, "seq": 5, "closed": true, "doubt": true}',
+)
+
+
+def notes(content: bytes) -> object:
+    from diana.adapters.subgrid.notes import Notes
+
+    return Notes(put("notes.json", content)).term
+
+
+def replica(content: bytes) -> object:
+    from diana.adapters.replica_link.saved import DurableFile
+    from diana.node.pair.pair import Pair
+
+    return DurableFile(put("replica.json", content), Pair).read()
+
+
+def of_replicas() -> Sequence[bytes]:
+    import msgspec
+
+    from diana.node.pair.pair import Pair
+    from diana.replica.messages import Saved
+
+    return [msgspec.json.encode(Pair(other="s1", saved=Saved(), address="a:1"))]
+
+
+def signers(content: bytes) -> object:
+    from diana.node.enrol.signers import SignerBook
+
+    return SignerBook(put("signers.json", content)).all()
+
+
+def revoked(content: bytes) -> object:
+    from diana.adapters.trust.revocations import read_file
+
+    return read_file(put("revoked", content))
+
+
+# --- what servers answer -----------------------------------------------------------------------------
+
+
+class _Said:
+    """A connection on which an answer has come."""
+
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+
+    def makefile(self, *_: object) -> io.BytesIO:
+        return io.BytesIO(self._content)
+
+
+def notify_answer(content: bytes) -> object:
+    from diana.node.notify.sending import CannotTell, said_by
+
+    connection: Any = _Said(content)
+    answer = http.client.HTTPResponse(connection, method="POST")
+    try:
+        answer.begin()
+    except (OSError, http.client.HTTPException) as fault:
+        raise CannotTell(said_by(fault)) from None
+    return answer.status
+
+
+NOTIFY = (
+    b"HTTP/1.1 204 No Content\r\nDate: x\r\n\r\n",
+    b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 302 Found\r\nLocation: https://a/\r\nContent-Length: 3\r\n\r\nabc",
+    b"HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
+)
+
+
+def store_answer(content: bytes) -> object:
+    """Heads of an answer, as the three kinds of stores tell size and version by them."""
+    from diana.adapters.staging.urls import http as of_web
+    from diana.adapters.staging.urls import s3, sftp
+    from diana.adapters.staging.urls.stores import StoreFault
+    from diana.model.job.urls import check_url, redirected
+
+    heads = dict(line.partition(": ")[::2] for line in content.decode(errors="replace").split("\n"))
+    status = int(found) if re.fullmatch(r"[1-9][0-9]{2}", found := heads.get("Status", "")) else 200
+    size = int(told) if re.fullmatch(r"-?[0-9]{1,40}", told := heads.get("Content-Length", "")) else None
+    answer: Any = SimpleNamespace(status=status, headers=heads, size=size, type=1, mtime=heads.get("Last-Modified"))
+    with suppress(ValueError):
+        redirected(check_url("https://a.example/b"), heads.get("Location", ""))
+
+    async def stat(_: str) -> Any:
+        return answer
+
+    looks = (
+        lambda: of_web._check(answer) or of_web._version(answer),
+        lambda: s3._version({**heads, "ContentLength": size}),
+        lambda: s3._version({**heads}),
+        lambda: asyncio.run(sftp._look(SimpleNamespace(stat=stat), "/a")),
+    )
+    versions = []
+    for look in looks:
+        with suppress(StoreFault):
+            versions.append(look())
+    assert all(0 <= version.size_bytes < 1 << 63 for version in versions)
+    return versions
+
+
+STORES = (
+    b'Status: 200\nContent-Length: 120\nETag: "a1"\nLast-Modified: Tue, 25 Nov 2026 10:00:00 GMT',
+    b'Status: 206\nContent-Range: bytes 0-0/9007199254740991\nETag: W/"a1"\nLocation: https://b.example/c?x=%2f',
+)
+
+
 # --- certificates ------------------------------------------------------------------------------------
 
 
@@ -434,8 +663,11 @@ def of_htcondor() -> Sequence[bytes]:
 
 def readers() -> dict[str, FuzzedReader]:
     from diana.adapters.batch.systems.system import BatchUnreachable
+    from diana.adapters.lrm.spawner.claims.claimlog import LogDamaged
+    from diana.adapters.lrm.spawner.claims.records import LogNewer
     from diana.adapters.trust.chains import Untrusted
-    from diana.errors import Denied
+    from diana.errors import Denied, StoreFailed
+    from diana.node.notify.sending import CannotTell
 
     graph = [GRAPHML, GRAPHML.replace(b"<graphml", ENTITIES + b"<graphml", 1).replace(b">alpha<", b">&i;<")]
     scenarios = (SCENARIO, *repository("scenarios/two-sites.toml", "scenarios/three-clusters.toml")())
@@ -479,6 +711,18 @@ def readers() -> dict[str, FuzzedReader]:
         "peer": FuzzedReader(peer_message, value, lambda: [bytes.fromhex("0a0a08011206616c70686101")]),
         "members": FuzzedReader(members, value, of_members),
         "token": FuzzedReader(token, usage, of_tokens),
+        "token.file": FuzzedReader(token_file, usage, of_tokens),
+        "answers": FuzzedReader(answers, value, lambda: ANSWERS),
+        "live": FuzzedReader(live_log, value, of_live_logs),
+        "pairs": FuzzedReader(pairs, value, of_pairs),
+        "claims": FuzzedReader(claim_log, (LogDamaged, LogNewer, ValueError), of_claim_logs),
+        "marks": FuzzedReader(marks, (), lambda: MARKS),
+        "notes": FuzzedReader(notes, (StoreFailed,), lambda: [b'{"identity":"ab","term":3,"leaders":["a:1"]}']),
+        "replica": FuzzedReader(replica, (StoreFailed,), of_replicas),
+        "signers": FuzzedReader(signers, usage, lambda: [b'{"alpha":"a:1","beta":""}']),
+        "revoked": FuzzedReader(revoked, usage, lambda: [b"# gone\nsite:beta\n0123abcd # a key\nuser:ann@lab\n"]),
+        "notify": FuzzedReader(notify_answer, (CannotTell,), lambda: NOTIFY),
+        "stores": FuzzedReader(store_answer, (), lambda: STORES),
         "chain": FuzzedReader(chain, (Untrusted,), of_keys),
         "keys": FuzzedReader(certificate_files, usage, of_keys),
         "request": FuzzedReader(request, (Denied,), of_requests),
@@ -494,6 +738,8 @@ NAMES = (
     *("job.toml", "job.yaml", "job.json", "job.sh", "rows.csv", "site.toml", "policy.toml", "credential.toml"),
     *("backup", "scenario.toml", "sites.csv", "sites.csv.gz", "rtts.csv", "net.graphml", "trace.swf", "history.swf"),
     "frames",
-    *("statement", "spec", "peer", "members", "token", "chain", "keys", "request", "certificate"),
+    *("statement", "spec", "peer", "members", "token", "token.file", "answers", "live", "pairs"),
+    *("claims", "marks", "notes", "replica", "signers", "revoked", "notify", "stores"),
+    *("chain", "keys", "request", "certificate"),
     *("slurm", "gridengine", "pbs", "htcondor"),
 )

@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import subprocess
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -17,6 +20,7 @@ from diana.errors import UsageError
 from diana.sim.scenario import scenario as sc
 from diana.trial import kernel
 from diana.trial.compose import Compose, compose_file
+from diana.trial.founding import Founding
 from diana.trial.links import Shape, ShapedLinks
 from diana.trial.netns import Namespaces
 from diana.trial.processes import Processes
@@ -76,6 +80,30 @@ def test_a_machine_has_a_folder_of_its_own_and_the_sites_own_comes_first(tmp_pat
     assert [machine.called for machine in ground.machines] == ["a", "a-m1", "b", "b-standby"]
     assert ground.main("b").role == "site" and [one.role for one in ground.of("b")] == ["site", "standby"]
     assert len({machine.data for machine in ground.machines}) == 4
+
+
+def test_no_token_stands_in_the_words_of_a_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`ps` shows them to all accounts; `docker exec` passes its own standard input on."""
+    ran: list[tuple[list[str], str]] = []
+
+    def run(words: list[str], **how: Any) -> subprocess.CompletedProcess[str]:
+        ran.append((words, how["input"]))
+        return subprocess.CompletedProcess(words, 0, "", "")
+
+    monkeypatch.setattr(subprocess, "run", run)
+    monkeypatch.setattr(Founding, "_configure", lambda *_: None)
+    node = SimpleNamespace(invite=lambda *_, **__: SimpleNamespace(token="secret"))
+    users = sc.parse('version = 1\nsites = [{ name = "a" }]\nusers = [{ name = "u@lab" }, { name = "v@lab" }]\n')
+    for ground in (Processes(tmp_path, users, 1.0), Compose(tmp_path, users, 1.0)):
+        monkeypatch.setattr(type(ground), "ip", lambda *_: "10.0.0.1", raising=False)
+        (machine,) = ground.machines
+        ground.__dict__["_ids"] = {machine.called: "container"}
+        machine.__dict__["_client"] = node
+        founding = Founding(ground, lambda _: None)
+        founding._join(machine, machine)
+        founding.credentials(["v@lab"])
+    assert len(ran) == 4 and all(told == "secret" and "secret" not in words for words, told in ran), ran
+    assert all("--interactive" in words for words, _ in ran if words[0] == "docker")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may have namespaces")

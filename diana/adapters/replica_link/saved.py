@@ -12,6 +12,7 @@ import msgspec
 
 from diana import errors
 from diana.adapters.durable import replace_durably
+from diana.bounds import MOST_NOTE_BYTES, content_of, decoded
 
 T = TypeVar("T")
 
@@ -26,10 +27,10 @@ class DurableFile(Generic[T]):
     def read(self) -> T | None:
         """None: never written. StoreFailed when it cannot be read."""
         try:
-            found: T = self._decoder.decode(self.path.read_bytes())
+            found: T = decoded(self._decoder.decode, content_of(self.path, MOST_NOTE_BYTES))
         except FileNotFoundError:
             return None
-        except (OSError, msgspec.MsgspecError) as error:
+        except (OSError, ValueError) as error:
             raise errors.StoreFailed(
                 f"{self.path}: {error}; delete it to begin anew, but only where the site's other machine leads"
             ) from error

@@ -17,6 +17,7 @@ import os
 import time
 from pathlib import Path
 
+from diana.bounds import json_of
 from diana.ports import Standing
 
 SYNC_EVERY_S = 5.0
@@ -107,7 +108,7 @@ class _Place:
 
 def _read(content: bytes) -> dict[str, object]:
     try:
-        found = json.loads(content)
+        found = json_of(content)
     except ValueError:
         return {}
     return found if isinstance(found, dict) else {}

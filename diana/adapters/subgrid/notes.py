@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from diana.adapters.durable import replace_durably
+from diana.bounds import MOST_NOTE_BYTES, content_of, decoded
 from diana.errors import StoreFailed
 
 MOST_LEADERS = 8
@@ -21,6 +22,9 @@ class _Noted(msgspec.Struct):
     leaders: tuple[str, ...] = ()
 
 
+_decode = msgspec.json.Decoder(_Noted).decode
+
+
 class Notes:
     """A small file. Methods block."""
 
@@ -28,7 +32,7 @@ class Notes:
         """Make the file where there is none. StoreFailed when it cannot be read."""
         self._path = path
         try:
-            self._noted = msgspec.json.decode(path.read_bytes(), type=_Noted)
+            self._noted = decoded(_decode, content_of(path, MOST_NOTE_BYTES))
         except FileNotFoundError:
             self._noted = _Noted(secrets.token_hex(16))
             replace_durably(path, msgspec.json.encode(self._noted))

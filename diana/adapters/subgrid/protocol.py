@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from diana.bounds import decoded
 from diana.engine.journal.events import Run
 from diana.model.data import DataFile
 from diana.model.facts import Facts
@@ -335,12 +336,12 @@ def pack(encoded: Sequence[bytes]) -> bytes:
 
 def from_member(frame: bytes) -> list[FromMember]:
     """Decode a frame; ValueError for nonsense."""
-    return _from_member.decode(frame)
+    return decoded(_from_member.decode, frame)
 
 
 def from_root(frame: bytes) -> list[FromRoot]:
     """Decode a frame; ValueError for nonsense."""
-    return _from_root.decode(frame)
+    return decoded(_from_root.decode, frame)
 
 
 def encode_batch(batch: DeliveredRuns) -> bytes:
@@ -349,7 +350,7 @@ def encode_batch(batch: DeliveredRuns) -> bytes:
 
 def decode_batch(data: bytes) -> DeliveredRuns:
     """Decode a batch. ValueError for nonsense, columns of unequal length and sizes below zero among it."""
-    batch = _batch.decode(data)
+    batch = decoded(_batch.decode, data)
     facts = batch.facts
     columns = (
         *(facts.attempts, facts.outcomes, facts.exit_codes, facts.started_s, facts.ended_s, facts.cpu_s),

@@ -21,6 +21,7 @@ from types import MappingProxyType
 
 from diana import errors
 from diana.adapters.trust.chains import CertificateChain
+from diana.bounds import MOST_TOML_BYTES, text_of
 from diana.model.trust.ledger import checked_entry
 
 GRACE_S = 7 * 86400.0
@@ -30,10 +31,10 @@ GRACE_S = 7 * 86400.0
 def read_file(path: Path) -> frozenset[str]:
     """Read entries, one a line; `#` starts a comment; no file, no entries. UsageError names the line that is none."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = text_of(path, MOST_TOML_BYTES)
     except FileNotFoundError:
         return frozenset()
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:
         raise errors.UsageError(f"{path}: {error}; make it readable text") from None
     found = set()
     for number, line in enumerate(text.splitlines(), 1):

@@ -275,7 +275,11 @@ def _content(args: argparse.Namespace) -> dict[str, Any]:
         raise UsageError(f"{args.job}: no such file here; {behind_dashes(verb, [args.job], 0)}")
     if args.job != "-":
         return {"job": args.job, "format": args.format}
-    content = sys.stdin.buffer.read()
+    from diana.bounds import MOST_JOB_FILE_BYTES
+
+    content = sys.stdin.buffer.read(MOST_JOB_FILE_BYTES + 1)
+    if len(content) > MOST_JOB_FILE_BYTES:
+        raise UsageError(f"standard input: more than {MOST_JOB_FILE_BYTES >> 20} MiB; submit it in pieces")
     if not content.strip():
         raise UsageError("standard input: empty; pipe a job file into it")
     return {"job": content, "format": args.format or guessed_format(content)}

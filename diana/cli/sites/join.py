@@ -55,7 +55,12 @@ def _invite(args: argparse.Namespace) -> int:
     )
     output.say(f"good once, until {until}, for {_whom(made.kind, made.name, made.site)}; on that machine say:")
     print()
-    output.say(f"  diana join {made.token}{_name_there(made.kind, made.name)}")
+    output.say(f"  diana join -{_name_there(made.kind, made.name)}")
+    print()
+    output.say("and paste the token where it asks for it:")
+    print()
+    # In no command: all accounts of a machine see the words of one.
+    output.say(f"  {made.token}")
     from diana.node.config.site_file import is_loopback
 
     if all(is_loopback(address) for address in made.addresses):
@@ -232,16 +237,16 @@ diana invite --withdraw c867505a3b06f88c
         "  keys and site.toml; then start its node with: diana node. One that is there, of a site that lost its\n"
         "  certificate and was invited with --again, gets a new certificate and keeps the rest.\n"
         "  a user: makes a folder with a private key (./NAME-credential, or --out); use it with: --credential FOLDER.\n"
-        "Whatever is wrong, nothing is left behind. All accounts of a machine see the words of its commands (ps):\n"
-        "where there are others, give the token as - (paste it when asked), @FILE or env:NAME; so do those of --or.",
+        "Whatever is wrong, nothing is left behind. The token is asked for or read from standard input (-), from a\n"
+        "file (@FILE) or from a variable (env:NAME), as are those of --or. It may also stand in the command itself:\n"
+        "all accounts of the machine then see it (ps) until the command is over.",
         """
-diana join TOKEN beta
 diana join - beta
 diana join @beta.token beta
-diana join TOKEN beta --data /srv/beta --listen 10.0.0.2:7400
-diana join TOKEN m2 --gpus 2
-diana join TOKEN-OF-ALPHA m2 --or TOKEN-OF-BETA
-diana join TOKEN ann --out ann-credential
+diana join - beta --data /srv/beta --listen 10.0.0.2:7400
+diana join - m2 --gpus 2
+diana join @alpha.token m2 --or @beta.token
+diana join env:DIANA_TOKEN ann --out ann-credential
 """,
     ),
 }

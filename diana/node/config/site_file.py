@@ -178,7 +178,7 @@ def come_in_anew(config: SiteConfig, root: Path) -> str:
     """The commands that give this machine a new certificate and keep its directory."""
     who = f"--site {config.site}" if config.role == "site" else f"--{config.role} {config.machine}"
     where = "another site of the VO that is a signer" if config.role == "site" else config.site
-    return f"at {where}: diana invite {who} --again, then here: diana join TOKEN --data {root}"
+    return f"at {where}: diana invite {who} --again, then here: diana join - --data {root}"
 
 
 def parse_config(text: str, name: str = "site.toml") -> SiteConfig:

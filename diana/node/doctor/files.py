@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from diana.adapters.datadir import least_free_bytes, remote_kind
-from diana.adapters.lrm.spawner.claims import claimlog, records
+from diana.adapters.lrm.spawner.claims import claimlog, losses, records
 from diana.adapters.lrm.spawner.claims.claimlog import NAME as CLAIMS
 from diana.adapters.sqlite_store import checking
 from diana.model.layout import DataDir
@@ -27,7 +27,7 @@ SLOW_FSYNC_S = 0.1
 """Each acknowledgement waits for one."""
 STORE_S = 1.5
 SAID_LOST_S = 30 * 86400.0
-"""Groups that went with the end of a journal are named so long."""
+"""What went with the end of a journal or of a claim log is said so long."""
 MOST_AUDIT_BYTES = 16 << 20
 """Read whole within a check's time."""
 
@@ -153,6 +153,10 @@ def store(paths: DataDir, *, running: bool, role: str = "site") -> Results:
     return [ok("store", f"{paths.journal.name}, {size / 1e6:,.1f} MB, {how}")]
 
 
+def _day(wall_s: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(wall_s))
+
+
 def claims(paths: DataDir) -> Results:
     """Check that the claim log of this machine's spawner is all there."""
     log = paths.spawner / CLAIMS
@@ -163,6 +167,11 @@ def claims(paths: DataDir) -> Results:
     if found.lost:
         mend = "start the node: it holds the jobs that may have run; look at them, then rerun or give them up"
         return [warn("claims", found.lost, mend)]
+    if (kept := losses.last(log)) is not None and time.time() - kept.wall_s < SAID_LOST_S:
+        mend = (
+            "diana status names the groups whose jobs are held for it; see what those did, then release or retry them"
+        )
+        return [warn("claims", f"{kept.text} (found {_day(kept.wall_s)}, and written anew)", mend)]
     return [
         ok("claims", f"{log.name}, {counted(len(found.records), 'record')}, all there" if found.records else "none yet")
     ]

@@ -27,7 +27,7 @@ def clashes(own: str, twins: Mapping[str, TwoNodes]) -> Results:
     for site, twin in twins.items():
         mend = (
             f"stop one of them, at {twin.linked or _ELSEWHERE} or {twin.other or _ELSEWHERE}; to come back, it joins "
-            "under another name: diana invite at a signer, diana join TOKEN NAME --data DIR there"
+            "under another name: diana invite at a signer, diana join - NAME --data DIR there"
         )
         rows.append(fail(f"name {site}", f"two nodes are called {site}: {told_apart(own, site, twin)}", mend))
     return rows
@@ -36,7 +36,7 @@ def clashes(own: str, twins: Mapping[str, TwoNodes]) -> Results:
 def rumoured(twins: Mapping[str, TwoNodes], heard: Sequence[tuple[str, str]]) -> Results:
     """Report the names with two nodes that this node heard of and did not meet itself. `heard`: (site, what its engine
     says)."""
-    mend = "stop one of them; to come back, it joins under another name: diana invite, then diana join TOKEN NAME there"
+    mend = "stop one of them; to come back, it joins under another name: diana invite, then diana join - NAME there"
     begin = f"{TWO_NODES}: "
     found = [(site, said.removeprefix(begin).rpartition("; ")[0]) for site, said in heard if site not in twins]
     return [fail(f"name {site}", f"two nodes are called {site}: {where}", mend) for site, where in found]
@@ -62,7 +62,7 @@ def refused(own: str, refusals: Mapping[str, str]) -> Results:
         if "revoked" in why:
             mend = f"a signer's operator lifts a ban: diana site unban {own}"
         elif "two nodes" in why:
-            mend = "stop this node or the other; to come back, it joins under another name: diana join TOKEN NAME"
+            mend = "stop this node or the other; to come back, it joins under another name: diana join - NAME"
         who = f"{', '.join(sites[:3])}{' and others' if len(sites) > 3 else ''}"
         rows.append(fail("trust", f"{who} {'refuses' if len(sites) == 1 else 'refuse'} this site: {why}", mend))
     return rows

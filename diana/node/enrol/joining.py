@@ -15,6 +15,7 @@ import msgspec
 from diana import __version__
 from diana.adapters.grpc.server import TAKEN, cannot_bind
 from diana.adapters.trust import certificates
+from diana.bounds import MOST_KEY_BYTES, content_of
 from diana.errors import Denied, UsageError
 from diana.model.ids import site_id
 from diana.model.layout import DataDir
@@ -172,7 +173,9 @@ def _token(text: str, name: str) -> tokens.Token:
             tokens.decode(name)
         except UsageError:
             raise wrong from None
-        raise UsageError("join: the token comes first, then the name: diana join TOKEN NAME") from None
+        raise UsageError(
+            "join: the token comes first, or - to be asked for it, then the name: diana join - NAME"
+        ) from None
 
 
 def _refuse_strange_options(kind: str, **given: object) -> None:
@@ -252,7 +255,7 @@ def _come_back(token: tokens.Token, name: str, data: Path) -> JoinOutcome:
         what = f"{old.role} {own} of {old.vo}"
         raise UsageError(f"{data}: initialised already, as {what}; name another directory with --data")
     if paths.keys.joinpath("vo.pem").is_file() and (
-        certificates.fingerprint((paths.keys / "vo.pem").read_bytes())[: tokens.FINGERPRINT_BYTES] != token.fingerprint
+        certificates.fingerprint(_root_in(paths))[: tokens.FINGERPRINT_BYTES] != token.fingerprint
     ):
         raise UsageError(f"{data}: belongs to another VO called {old.vo}; name another directory with --data")
     inviter = asking.find_inviter(token)
@@ -274,14 +277,23 @@ def _come_back(token: tokens.Token, name: str, data: Path) -> JoinOutcome:
     return msgspec.structs.replace(_joined(answer, token, data, old), again=True)
 
 
+def _root_in(paths: DataDir) -> bytes:
+    """The VO's root that is there. UsageError."""
+    root = paths.keys / "vo.pem"
+    try:
+        return content_of(root, MOST_KEY_BYTES)
+    except ValueError as error:
+        raise UsageError(f"{root}: {error}; name another directory with --data") from None
+
+
 def _holds(paths: DataDir, kind: str) -> bool:
     """True if the certificate that is there, with its key, is in date and ends at the root that is there."""
     leaf, key = certificates.VoFiles.leaf(paths.keys, kind)
     try:
-        root = (paths.keys / "vo.pem").read_bytes()
-        certificates.verify_chain(leaf.read_bytes(), root, at_s=time.time())
+        root = _root_in(paths)
+        certificates.verify_chain(content_of(leaf, MOST_KEY_BYTES), root, at_s=time.time())
         return key.is_file()
-    except (OSError, UsageError, Denied):
+    except (OSError, ValueError, UsageError, Denied):
         return False
 
 

@@ -11,6 +11,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from diana.bounds import MOST_NOTE_BYTES, MOST_TOML_BYTES, text_of
 from diana.errors import UsageError
 from diana.model.layout import DataDir
 
@@ -81,12 +82,12 @@ def _keep(note: Path, data: Path) -> bool:
 
 def _is_kept(note: Path, data: Path) -> bool:
     try:
-        other, age_s = Path(note.read_text(encoding="utf-8")), time.time() - note.stat().st_mtime
+        other, age_s = Path(text_of(note, MOST_NOTE_BYTES)), time.time() - note.stat().st_mtime
     except (OSError, ValueError):
         return False
     if other == data.absolute():
         return False
     try:
-        return f':{note.name.rpartition("-")[2]}"' in DataDir(other).config.read_text(encoding="utf-8")
+        return f':{note.name.rpartition("-")[2]}"' in text_of(DataDir(other).config, MOST_TOML_BYTES)
     except (OSError, ValueError):
         return 0 <= age_s < KEPT_S and not DataDir(other).journal.exists()

@@ -129,5 +129,5 @@ def renew_before_start(keys: Path, kind: str, signing: Signing, wall_s: float) -
         what = f"--site {identity.name}" if kind == "site" else f"--member {identity.name.partition('/')[2]}"
         raise UsageError(
             f"{path}: it ran out {(wall_s - dates.until_s) / 86_400.0:.1f} days ago; at a site of the VO say "
-            f"diana invite {what} --again, then here diana join TOKEN --data {keys.parent}"
+            f"diana invite {what} --again, then here diana join - --data {keys.parent}"
         )

@@ -143,7 +143,7 @@ class Enrolment:
                     f"join: this invitation is for {invitation.kind} {invitation.name}, not {request.name}"
                 )
             if not name:
-                raise UsageError(f"join: the invitation names no {invitation.kind}; name it: diana join TOKEN NAME")
+                raise UsageError(f"join: the invitation names no {invitation.kind}; name it: diana join - NAME")
             fresh = not invitation.used_by
             if fresh:
                 await self._names.check(invitation.kind, name, invitation.again, "join")

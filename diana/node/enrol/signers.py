@@ -13,10 +13,14 @@ import msgspec
 
 from diana import errors
 from diana.adapters.trust.making import write_new
+from diana.bounds import MOST_NOTE_BYTES, content_of, decoded
 from diana.model.ids import SiteId, site_id
 
 MOST = 64
 MOST_ADDRESS = 300
+
+
+_decode = msgspec.json.Decoder(dict[str, str]).decode
 
 
 class SignerBook:
@@ -25,7 +29,7 @@ class SignerBook:
     def __init__(self, path: Path) -> None:
         self._path = path
         try:
-            self._sites = msgspec.json.decode(path.read_bytes(), type=dict[str, str])
+            self._sites = decoded(_decode, content_of(path, MOST_NOTE_BYTES))
         except FileNotFoundError:
             self._sites = {}
         except (OSError, ValueError) as error:

@@ -6,9 +6,10 @@ import asyncio
 import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import ParamSpec, TypeVar
 
-from diana.errors import StoreFailed, StoreFull
+from diana.errors import StoreFailed, StoreFull, UsageError
 from diana.ports import Store
 
 P = ParamSpec("P")
@@ -28,9 +29,18 @@ def _nobody(full: str) -> None:
     pass
 
 
+def _in_place() -> None:
+    pass
+
+
+def _unwatched(open_now: bool) -> None:
+    pass
+
+
 class StoreThread:
-    """`call` runs one of the store's methods there and awaits it. StoreFailed is logged and raised: the node stops.
-    `once_there_is_room` waits where the disk is only full: nothing was stored then, and the same is tried again."""
+    """`call` runs one of the store's methods there and awaits it. StoreFailed is logged and raised: the node stops;
+    so is UsageError of `check_place`. `once_there_is_room` waits where the disk is only full: nothing was stored then,
+    and the same is tried again."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -40,12 +50,23 @@ class StoreThread:
         """Asked for room where there is none; gives the bytes won. Blocks."""
         self.on_full: Callable[[str], None] = _nobody
         """Told of `full` whenever it changes."""
+        self.check_place: Callable[[], None] = _in_place
+        """Asked after each call, before anybody hears of it, whether the store's files lie where the next start looks
+        for them; UsageError where they do not. An OSError does not tell. Blocks."""
+        self.watch: Callable[[bool], None] = _unwatched
+        """Told with False before the store is closed so that another file may take its place, with True after."""
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="diana-store")
 
     async def call(self, method: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        def done_in_place() -> T:
+            done = method(*args, **kwargs)
+            with suppress(OSError):
+                self.check_place()
+            return done
+
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._thread, lambda: method(*args, **kwargs))
-        except StoreFailed as error:
+            return await asyncio.get_running_loop().run_in_executor(self._thread, done_in_place)
+        except (StoreFailed, UsageError) as error:
             _log.critical("%s", error)
             raise
 

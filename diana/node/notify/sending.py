@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import http.client
 import ipaddress
+import os
 import socket
 import ssl
 import subprocess
@@ -16,6 +17,7 @@ import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -26,12 +28,16 @@ from cryptography.hazmat.primitives.serialization import Encoding
 
 from diana import __version__
 from diana.adapters.trust.reading import certificates_in, key_of
+from diana.errors import one_line
 from diana.model.job.notices import MAIL
 from diana.node.config.site_file import Notifying
 
 CONNECT_S, TRY_S = 5.0, 15.0
 """Seconds for one step of a try, and for the whole of it."""
 MAIL_S = 30.0
+_MOST_SHOWN = 200
+_MOST_SAID = 4096
+"""Bytes read of what the program for mail says last."""
 
 
 class CannotTell(Exception):
@@ -97,13 +103,18 @@ def _call(notice: Notice, notify: Notifying, keys: Path) -> None:
     except ssl.SSLError as fault:
         raise CannotTell(f"{host}: {fault.reason or fault}") from None
     except (OSError, http.client.HTTPException) as fault:
-        raise CannotTell(f"{host}: {str(fault) or type(fault).__name__}") from None
+        raise CannotTell(f"{host}: {said_by(fault)}") from None
     if 300 <= status < 400:
         raise CannotTell(f"{host}: redirects to another address, which is not followed", last=True)
     if status == 410:
         raise CannotTell(f"{host}: says that it is gone", last=True)
     if not 200 <= status < 300:
         raise CannotTell(f"{host}: answers {status}")
+
+
+def said_by(fault: Exception) -> str:
+    """Return the fault in one line: it may quote the answer."""
+    return one_line(str(fault))[:_MOST_SHOWN] or type(fault).__name__
 
 
 def _post(
@@ -187,19 +198,24 @@ def _mail(notice: Notice, notify: Notifying) -> None:
     head += ["Auto-Submitted: auto-generated", f"X-Diana-Delivery: {notice.name}"]
     text = "\n".join([*head, "Content-Type: text/plain; charset=utf-8", "", _lines(notice.body), ""])
     try:
-        done = subprocess.run(
-            [notify.sendmail, "-i", "--", to],
-            input=text.encode(),
-            capture_output=True,
-            timeout=MAIL_S,
-            check=False,
-            env={"PATH": "/usr/local/sbin:/usr/sbin:/usr/local/bin:/usr/bin:/sbin:/bin"},
-        )
+        # A file: whoever reads a pipe keeps all that is said.
+        with TemporaryFile() as trouble:
+            done = subprocess.run(
+                [notify.sendmail, "-i", "--", to],
+                input=text.encode(),
+                stdout=subprocess.DEVNULL,
+                stderr=trouble,
+                timeout=MAIL_S,
+                check=False,
+                env={"PATH": "/usr/local/sbin:/usr/sbin:/usr/local/bin:/usr/bin:/sbin:/bin"},
+            )
+            trouble.seek(max(0, trouble.seek(0, os.SEEK_END) - _MOST_SAID))
+            said = trouble.read(_MOST_SAID).decode(errors="replace").strip().splitlines()
     except (OSError, subprocess.TimeoutExpired) as fault:
         raise CannotTell(f"{notify.sendmail}: {fault}") from None
     if done.returncode:
-        said = done.stderr.decode(errors="replace").strip().splitlines()
-        raise CannotTell(f"{notify.sendmail}: exit code {done.returncode}{': ' + said[-1][:200] if said else ''}")
+        last = f": {one_line(said[-1])[:_MOST_SHOWN]}" if said else ""
+        raise CannotTell(f"{notify.sendmail}: exit code {done.returncode}{last}")
 
 
 def _lines(body: bytes) -> str:

@@ -141,6 +141,8 @@ class _Follower:
         stack.push_async_callback(server.stop, 0.5)
         self._address = pair_address(config, port)
         thread = StoreThread(SqliteStore(paths.journal, paths.mark_twin))
+        thread.check_place, thread.watch = self._opened.check_place, self._opened.watch_journal
+        thread.watch(True)
         stack.callback(lambda: thread.store.close())
         stack.callback(thread.close)
         loop = asyncio.get_running_loop()

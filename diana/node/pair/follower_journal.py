@@ -189,9 +189,11 @@ class FollowerJournal:
             replica_uuid = await asyncio.to_thread(seeding.prepare)
             # From here to the end nothing else may happen to the machine.
             if self._wanted(ready):
+                thread.watch(False)
                 thread.store.close()
                 seeding.install()
                 thread.store = self._reopen()
+                thread.watch(True)
                 _log.info("the journal is a copy of %s's now", of.pair.other)
                 of.tell(ms.Seeded(replica_uuid, log_of(thread.store)))
                 self.stored(None)

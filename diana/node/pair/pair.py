@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 import uuid
+from collections.abc import Callable
 
 import msgspec
 
 from diana.adapters.replica_link.saved import DurableFile
+from diana.bounds import decoded
 from diana.node.loop.store_thread import StoreThread
 from diana.ports import Store
 from diana.replica import messages as ms
@@ -46,8 +48,12 @@ class SeedOver(msgspec.Struct, frozen=True, tag=True):
 
 Said = ms.Beat | ms.Append | ms.Ack | ms.Refused | ms.HandedOver | SeedReady | SeedOver
 encode = msgspec.msgpack.Encoder().encode
-decode = msgspec.msgpack.Decoder(Said).decode
-"""msgspec.MsgspecError for what is none."""
+_decode: Callable[[bytes], Said] = msgspec.msgpack.Decoder(Said).decode
+
+
+def decode(data: bytes) -> Said:
+    """ValueError for what is none."""
+    return decoded(_decode, data)
 
 
 def now_s() -> float:

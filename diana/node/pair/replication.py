@@ -240,7 +240,7 @@ class Replication:
     def other_said(self, payload: bytes) -> None:
         try:
             said = decode(payload)
-        except msgspec.MsgspecError as error:
+        except ValueError as error:
             _log.error("ignored what %s said: %s", self.pair.other, error)
             return
         match said:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from diana.bounds import decoded
 from diana.engine.journal import codec, records
 from diana.model.facts import Facts, FactsKey
 from diana.ports import Batch, Store
@@ -44,8 +45,8 @@ def packed(batch: Batch) -> bytes:
 def unpacked(payload: bytes, term: int) -> Batch:
     """ValueError when it is none."""
     try:
-        found = _decode(payload)
-    except msgspec.MsgspecError as error:
+        found = decoded(_decode, payload)
+    except ValueError as error:
         raise ValueError(f"a transaction that cannot be read: {error}") from None
     return Batch(at_s=found.at_s, records=found.records, facts=found.facts, term=term)
 

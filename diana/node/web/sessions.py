@@ -15,6 +15,7 @@ from pathlib import Path
 import msgspec
 from cryptography.fernet import Fernet, InvalidToken
 
+from diana.bounds import MOST_KEY_BYTES, content_of
 from diana.model.trust.principal import Principal, Role
 
 TICKET_S = 120.0
@@ -92,7 +93,7 @@ class Sessions:
 def _key(path: Path) -> bytes:
     """The key in the file; made, durable and for the node's account alone, where there is none or no good one."""
     try:
-        key = path.read_bytes().strip()
+        key = content_of(path, MOST_KEY_BYTES).strip()
         Fernet(key)
         return key
     except (FileNotFoundError, ValueError):

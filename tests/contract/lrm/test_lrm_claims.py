@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from diana.adapters.lrm import launch
 from diana.adapters.lrm.local import LocalLrm
-from diana.adapters.lrm.spawner.claims import claimlog, records
+from diana.adapters.lrm.spawner.claims import claimlog, losses, records
 from diana.adapters.lrm.spawner.claims.records import Dropped, LogOpened, Record, Starting, Term
 from diana.adapters.lrm.spawner.identity import MachineIdentity, machine
 from diana.adapters.lrm.spawner.protocol import Frames, Hello, Refused, Welcome, frame
@@ -253,3 +253,12 @@ def test_the_identity_of_a_machine_is_the_same_for_every_process_on_it() -> None
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={"PYTHONPATH": "."}
     )
     assert out.stdout.strip() == str(machine())
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"[" * 100_000, b'{"wall_s": 1, "text": "' + b"x" * (1 << 20) + b'"}'])
+def test_a_note_of_a_loss_that_cannot_be_read_tells_nothing(tmp_path: Path, content: bytes) -> None:
+    log = tmp_path / "claims.log"
+    losses.keep(log, "lacks its end")
+    assert (kept := losses.last(log)) is not None and kept.text == "lacks its end"
+    losses.beside(log).write_bytes(content)
+    assert losses.last(log) is None

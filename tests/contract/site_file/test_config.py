@@ -206,7 +206,7 @@ def test_without_keys_anything_but_loopback_is_refused(tmp_path: Path, listen: s
         load_config(path)
     assert str(caught.value) == (
         f"{tmp_path / 'keys' / 'site.key'}: no such file; put its keys back from a backup made with --keys; or at "
-        "another site of the VO that is a signer: diana invite --site alpha --again, then here: diana join TOKEN "
+        "another site of the VO that is a signer: diana invite --site alpha --again, then here: diana join - "
         f"--data {tmp_path}"
     )
     (tmp_path / "keys").mkdir()

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from diana.adapters import datadir
 from diana.adapters.datadir import OpenDataDir, file_system_of
 from diana.errors import StoreBusy, UsageError
 
@@ -188,3 +189,34 @@ def test_a_directory_that_cannot_be_seen_for_a_while_takes_no_new_work_and_one_t
         held.keep_room()
     assert not home.exists()
     held.close()
+
+
+@pytest.mark.parametrize("name", ["journal.db", "journal.db-wal"])
+def test_a_journal_that_is_watched_must_stay_the_file_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr(datadir, "_LOOK_EVERY_S", 0.01)
+    path, away = tmp_path / "d" / name, tmp_path / "away"
+    for fate, go, mend in (
+        ("moved away", lambda: path.rename(away), "put it back"),
+        ("moved away, and another file lies in its place", lambda: (path.rename(away), path.touch()), "put it back"),
+        ("deleted", lambda: path.unlink(), "move the directory aside, and `diana restore`"),
+        ("deleted, and another file lies in its place", lambda: (away.touch(), away.replace(path)), "move the dir"),
+    ):
+        held = OpenDataDir(tmp_path / "d", ballast_bytes=4096)
+        for there in ("journal.db", "journal.db-wal"):
+            (tmp_path / "d" / there).touch()
+        held.watch_journal()
+        held.check_place()
+        go()
+        for _ in range(2):
+            with pytest.raises(UsageError) as caught:
+                held.check_place()
+            assert str(caught.value).startswith(f"{path}: the journal was {fate} while its node ran; {mend}")
+        held.close()
+        held = OpenDataDir(tmp_path / "d", ballast_bytes=4096)
+        held.watch_journal()
+        held.watch_journal(False)
+        path.unlink(missing_ok=True)
+        held.check_place()
+        held.close()

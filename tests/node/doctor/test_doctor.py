@@ -108,7 +108,7 @@ def test_an_expired_certificate_says_since_when_and_how_to_come_in_again(tmp_pat
     assert row.state == "fail" and ", 3.0 days ago" in row.found
     assert row.mend == (
         "at another site of the VO that is a signer: diana invite --site beta --again, "
-        f"then here: diana join TOKEN --data {beta.root}"
+        f"then here: diana join - --data {beta.root}"
     )
     (beta.keys / "site.key").unlink()
     row = examined(beta)["certificate"]

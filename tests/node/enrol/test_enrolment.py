@@ -86,7 +86,7 @@ def test_two_newcomers_with_two_tokens_do_not_get_one_name(desk: Desk) -> None:
         ({"name": "alpha"}, "site alpha: that name is taken"),
         ({"name": "known"}, "site known: that name is taken"),
         ({"name": "Beta"}, "site id 'Beta'"),
-        ({"name": ""}, "name it: diana join TOKEN NAME"),
+        ({"name": ""}, "name it: diana join - NAME"),
         ({"address": "nowhere"}, "'nowhere' is no address"),
         ({"leaf_request": b"garbage"}, "not a PEM request"),
     ],

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import pty
 import subprocess
 import sys
+import time
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from diana.cli import main as cli
+from diana.cli.sites import join as invites
 from diana.cli.sites.given_tokens import MOST_BYTES
+from diana.wire.client.enrol import InviteResponse
 from tests.node.enrol.test_join_here import NOBODY, token
 
 JOIN = [sys.executable, "-m", "diana.cli", "join"]
@@ -33,6 +40,35 @@ def test_a_token_comes_from_standard_input_a_file_or_the_environment(
     monkeypatch.setenv("OTHER", member)
     assert cli.main(["join", "env:OTHER", "m1", "--or", "env:THE_TOKEN", *data]) == 2
     assert "the invitation of alpha is for a site" in capsys.readouterr().err
+
+
+def test_what_invite_prints_is_typed_without_the_token_in_a_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The newcomer's terminal asks for it, and does not show it."""
+    made = InviteResponse(token(), "site", "beta", "alpha-vo", "alpha", ("10.0.0.1:7400",), time.time() + 60)
+    node = SimpleNamespace(invite=lambda *_, **__: made)
+    monkeypatch.setattr(invites, "client", lambda _: nullcontext(node))
+    assert cli.main(["invite", "--site", "beta"]) == 0
+    lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
+    (typed,) = (line for line in lines if line.startswith("diana "))
+    assert made.token in lines and made.token not in typed
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execv(sys.executable, [*JOIN[:-1], *typed.split()[1:], "--data", str(tmp_path / "b")])
+    asked = _until(terminal, b"token: ")
+    os.write(terminal, f"{made.token}\n".encode())
+    told = _until(terminal, b"nothing listens there")
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 4
+    os.close(terminal)
+    assert made.token.encode() not in asked + told
+
+
+def _until(terminal: int, words: bytes) -> bytes:
+    told = b""
+    while words not in told:
+        told += os.read(terminal, 4096)
+    return told
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,9 @@ def test_an_option_that_means_nothing_here_is_refused(
 
 
 def test_a_name_before_the_token_is_told_so(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="the token comes first, then the name: diana join TOKEN NAME"):
+    with pytest.raises(
+        UsageError, match="the token comes first, or - to be asked for it, then the name: diana join - NAME"
+    ):
         join("beta", token(), data=tmp_path / "b")
     with pytest.raises(UsageError, match="token: incomplete or changed"):
         join("TOKEN", "beta", data=tmp_path / "b")

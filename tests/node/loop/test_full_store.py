@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from diana.engine.journal import events as ev
-from diana.errors import StoreFailed, StoreFull
+from diana.errors import StoreFailed, StoreFull, UsageError
 from diana.model.ids import SiteId
 from diana.model.trust.principal import Principal, Role
 from diana.node.loop import store_thread
@@ -87,3 +87,22 @@ def test_orders_whose_callers_are_told_to_come_again_are_taken_back() -> None:
     kept = intake.take(100)
     assert sorted(getattr(event, "request", 0) for event in kept) == [0] * 7 + [1, 2]
     assert not intake._held_bytes and not intake._bytes and not len(intake)
+
+
+async def test_nothing_is_told_as_stored_in_files_that_are_not_in_their_place(thread: StoreThread) -> None:
+    disk, place = Disk(), list[Exception]()
+    disk.room = 1
+
+    def check() -> None:
+        if place:
+            raise place[0]
+
+    thread.check_place = check
+    assert await thread.once_there_is_room(disk.write) == 1
+    # What cannot be looked at need not be elsewhere.
+    place.append(OSError("just now"))
+    assert await thread.once_there_is_room(disk.write) == 2
+    place[:] = [UsageError("the journal was moved")]
+    with pytest.raises(UsageError):
+        await thread.once_there_is_room(disk.write)
+    thread.close()

@@ -42,7 +42,7 @@ class Found(Machine):
 
 def joined(alpha: Found, machine: Found, *kind: str) -> None:
     told = alpha.says("invite", *kind)
-    token = re.search(r"^  diana join ([\w-]+)", told, re.MULTILINE)
+    token = re.search(r"^  ([\w-]+)$", told, re.MULTILINE)
     assert token, told
     machine.says("join", token[1], *(() if kind else (machine.name,)), "--slots", "2")
 

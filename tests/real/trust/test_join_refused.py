@@ -33,7 +33,7 @@ def test_a_token_is_good_once_and_for_its_time_and_kind(grid: Grid) -> None:
 
     assert "that name is taken" in refused(grid, alpha, "join", invited(grid, alpha), "alpha")
     assert "that name is taken" in refused(grid, alpha, "join", invited(grid, alpha), "beta")
-    assert "name it: diana join TOKEN NAME" in refused(grid, alpha, "join", invited(grid, alpha))
+    assert "name it: diana join - NAME" in refused(grid, alpha, "join", invited(grid, alpha))
     used = grid.run(alpha, "join", invited(grid, alpha), "gamma", "--data", str(beta.data))
     assert used.returncode == 2 and "initialised already" in used.stderr
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import shlex
 from collections.abc import Iterable
 from contextlib import suppress
@@ -27,6 +28,7 @@ _LOOK_S = 0.2
 """Seconds between two looks of a task at its barrier."""
 _FIRST_PORT, _PORTS = 20_000, 12_000
 """Ports below those that systems hand out by themselves."""
+_PORT = re.compile(r"[0-9]{1,5}")
 _MOST_BYTES = 64 << 10
 _MOST_HOLD_S = 86_400.0
 """Longest wait, whatever became of the clock since it was ordered."""
@@ -80,12 +82,13 @@ class Barrier:
         return [held for task in came if task not in decided and (held := self._came(task)) is not None]
 
     def _came(self, task: int) -> HeldTask | None:
-        lines = (self._held / str(task)).read_text(errors="replace").split("\n")
+        with (self._held / str(task)).open("rb") as file:
+            lines = file.read(_MOST_BYTES).decode(errors="replace").split("\n")
         if lines[1:2] != [_WHOLE]:
             # It is being written.
             return None
         port, _, host = lines[0].partition(" ")
-        return HeldTask(task, host.strip(), int(port) if port.isdecimal() else 0)
+        return HeldTask(task, host.strip(), int(port) if _PORT.fullmatch(port) else 0)
 
     def word(self, task: int) -> BarrierWord | None:
         """Return what was decided about a task; None: nothing yet, or there is no barrier."""

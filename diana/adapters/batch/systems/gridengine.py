@@ -15,6 +15,7 @@ from diana.adapters.batch.systems import gridengine_text as read
 from diana.adapters.batch.systems import task_ranges
 from diana.adapters.batch.systems.commands import Commands
 from diana.adapters.batch.systems.system import Array, BatchRefused, BatchUnreachable, ClusterCapacity, Seen
+from diana.bounds import MOST_TOML_BYTES, content_of
 from diana.model.indexset import IndexSet
 
 _KEPT = ("SGE_ROOT", "SGE_CELL", "SGE_CLUSTER_NAME", "SGE_QMASTER_PORT", "SGE_EXECD_PORT")
@@ -237,7 +238,7 @@ def _environment(cell: str) -> dict[str, str]:
     path = Path(cell)
     settings = path / "common" / "settings.sh"
     try:
-        text = settings.read_text(errors="replace")
+        text = content_of(settings, MOST_TOML_BYTES).decode(errors="replace")
     except OSError as fault:
         raise ValueError(
             f"config: {settings}: {fault.strerror}; give the path of the cell, $SGE_ROOT/$SGE_CELL"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import select
 
-from diana.adapters.lrm.spawner.claims import replay
+from diana.adapters.lrm.spawner.claims import losses, replay
 from diana.adapters.lrm.spawner.claims.claimlog import NAME as LOG
 from diana.adapters.lrm.spawner.claims.claimlog import ClaimLog, find
 from diana.adapters.lrm.spawner.identity import boot_s, machine
@@ -72,6 +72,8 @@ class Spawner:
         if (found.lost or not found.records) and (ended := replay.end_unclaimed(past, self._launcher)):
             why = found.lost or f"{data.spawner / LOG}: is gone"
             self._lost = f"{why}; {ended} jobs that ran unknown to it were ended"
+        if self._lost:
+            losses.keep(data.spawner / LOG, self._lost)
         self._table.use(ClaimLog(data.spawner / LOG, self._table.records()))
         self._runner.without_lease()
         self._epoll.register(self._table.sync_fd, select.EPOLLIN)

@@ -20,6 +20,8 @@ from diana.adapters.lrm.spawner.segments import Segment
 _AGAIN_S = 0.5
 """Seconds after which a run that is still there is signalled anew."""
 
+_MOST_ANSWER, _ANSWER_A_RUN = 1024, 16
+"""Bytes read of an answer: some, and some for each run that it may name."""
 _ASK_AGAIN_S = 1.0
 """Seconds after which runs that do not heed the signal yet are looked at anew: each look is a call of sudo."""
 
@@ -107,7 +109,7 @@ class OtherAccounts:
         jobs, answer = self._asked.pop(pid)
         with os.fdopen(answer, "rb") as file:
             file.seek(0)
-            said = file.read()
+            said = file.read(_MOST_ANSWER + _ANSWER_A_RUN * len(jobs))
         for at in _heeded(said, len(jobs)) if status == 0 else range(len(jobs)):
             jobs[at].asked_by_s = 0.0
 

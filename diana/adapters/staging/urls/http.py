@@ -14,7 +14,7 @@ import aiohttp
 import fsspec
 import yarl
 
-from diana.adapters.staging.urls.stores import Changed, StoreFault, StoreUpload, Version, gone
+from diana.adapters.staging.urls.stores import Changed, StoreFault, StoreUpload, Version, gone, told_size
 from diana.bounds import MOST_COUNT
 from diana.model.job.urls import Url, redirected
 
@@ -135,11 +135,10 @@ def _version(response: aiohttp.ClientResponse) -> Version:
         total = headers.get("Content-Range", "").rpartition("/")[2]
     if not total.isascii() or not total.isdecimal():
         raise StoreFault("the server does not tell its size; register it as a dataset instead")
-    if len(total) > len(str(MOST_COUNT)):
-        raise StoreFault("the server tells a size that no file has; mend the URL")
+    size_bytes = told_size(int(total) if len(total) <= len(str(MOST_COUNT)) else MOST_COUNT + 1)
     # A weak tag may stand for contents that differ in their bytes; the time beside it tells a little more.
     tag, time = headers.get("ETag", ""), headers.get("Last-Modified", "")
-    return Version(int(total), f"{tag} {time}".strip() if tag.startswith("W/") else tag or time)
+    return Version(size_bytes, f"{tag} {time}".strip() if tag.startswith("W/") else tag or time)
 
 
 def _reason(fault: Exception) -> str:

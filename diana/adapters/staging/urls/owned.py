@@ -87,8 +87,8 @@ class OwnNames:
     def __init__(self, path: Path) -> None:
         """`path`: the file with the secret, made where there is none. OSError."""
         self._secret = b""
-        with suppress(FileNotFoundError):
-            self._secret = path.read_bytes()
+        with suppress(FileNotFoundError), path.open("rb") as file:
+            self._secret = file.read(_SECRET_BYTES + 1)
         if len(self._secret) != _SECRET_BYTES:
             self._secret = secrets.token_bytes(_SECRET_BYTES)
             replace_durably(path, self._secret)

@@ -16,7 +16,7 @@ import fsspec
 from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, PartialCredentialsError, ProfileNotFound
 
 from diana.adapters.staging.limits import CHUNK_BYTES
-from diana.adapters.staging.urls.stores import Changed, StoreFault, StoreUpload, Version, forbidden, gone
+from diana.adapters.staging.urls.stores import Changed, StoreFault, StoreUpload, Version, forbidden, gone, told_size
 from diana.model.job.urls import Url
 
 _PART_BYTES = 16 << 20
@@ -62,7 +62,7 @@ class S3Store:
                 await self._put_parts(url, upload)
             else:
                 await self._put_whole(url, upload)
-            came = int((await self._head(url))["ContentLength"])
+            came = _version(await self._head(url)).size_bytes
         if came != upload.size_bytes:
             raise StoreFault(f"{came} bytes arrived there, not {upload.size_bytes}; try again", passing=True)
         return upload.size_bytes
@@ -120,7 +120,7 @@ class S3Store:
             head = await self._head(url)
         except FileNotFoundError:
             return False
-        same_size = bool(head["ContentLength"] == upload.size_bytes)
+        same_size = bool(head.get("ContentLength") == upload.size_bytes)
         return same_size and head.get("Metadata", {}).get(_SHA256) == upload.sha256
 
 
@@ -133,7 +133,7 @@ def _noted(upload: StoreUpload) -> dict[str, Any]:
 
 
 def _version(head: dict[str, Any]) -> Version:
-    return Version(int(head["ContentLength"]), str(head["ETag"]))
+    return Version(told_size(head.get("ContentLength")), str(head.get("ETag", "")))
 
 
 @asynccontextmanager

@@ -16,7 +16,7 @@ from sshfs import SSHFileSystem
 
 from diana.adapters.file_names import PART_PREFIX
 from diana.adapters.staging.limits import CHUNK_BYTES
-from diana.adapters.staging.urls.stores import Changed, StoreFault, StoreUpload, Version, forbidden, gone
+from diana.adapters.staging.urls.stores import Changed, StoreFault, StoreUpload, Version, forbidden, gone, told_size
 from diana.model.job.urls import Url
 
 _KEEPALIVES = 4
@@ -99,7 +99,7 @@ async def _look(channel: Any, path: str) -> Version:
     status = await channel.stat(path)
     if status.size is None or status.type not in (asyncssh.FILEXFER_TYPE_REGULAR, asyncssh.FILEXFER_TYPE_UNKNOWN):
         raise StoreFault("no regular file; name a file")
-    return Version(int(status.size), str(status.mtime or ""))
+    return Version(told_size(status.size), str(status.mtime or ""))
 
 
 async def _rename(channel: Any, old: str, new: str) -> None:

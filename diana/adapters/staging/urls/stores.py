@@ -18,6 +18,7 @@ from diana.adapters.staging.limits import CHUNK_BYTES
 from diana.adapters.staging.paths import absolute_parts, make_folders, open_file, sync_folders
 from diana.adapters.staging.threads import in_thread
 from diana.adapters.staging.transfer.parts import Mismatch, PartFile
+from diana.bounds import MOST_COUNT
 from diana.model.job.urls import Url
 
 _MODE = 0o644
@@ -42,6 +43,13 @@ class Version(NamedTuple):
     size_bytes: int
     mark: str
     """ETag, or else the time of the last change as the store tells it; empty: the store tells neither."""
+
+
+def told_size(size: object) -> int:
+    """The size of a file in bytes, as its server told it. StoreFault where no file has it."""
+    if type(size) is not int or not 0 <= size <= MOST_COUNT:
+        raise StoreFault("the server tells a size that no file has; mend the URL")
+    return size
 
 
 class StoreUpload(NamedTuple):

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import msgspec
 
+from diana.bounds import MOST_NOTE_BYTES, content_of, decoded
+
 _SIZE = 192
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
@@ -48,7 +50,7 @@ def boot_id() -> str:
 def read_mark(log: Path) -> LogMark | None:
     """Return the mark beside a log; None where there is none that can be read."""
     try:
-        return _decode(beside(log).read_bytes())
+        return decoded(_decode, content_of(beside(log), MOST_NOTE_BYTES))
     except (OSError, ValueError):
         return None
 

@@ -9,6 +9,7 @@ import msgspec
 
 from diana.adapters.lrm.spawner.identity import MachineIdentity
 from diana.adapters.lrm.spawner.protocol import Collected
+from diana.bounds import decoded
 from diana.errors import of_newer
 from diana.model.job.grace import GRACE_S
 
@@ -157,12 +158,12 @@ def decode(payload: bytes, version: int) -> Record:
     """Decode a record as schema `version` wrote it, brought up to date; the one place for that."""
     if version > VERSION:
         raise LogNewer(f"claim log: {of_newer(version, VERSION)}; start the newer release")
-    return _decoder.decode(payload)
+    return decoded(_decoder.decode, payload)
 
 
 def version_of(payload: bytes) -> int:
     """Return the schema version, from the first record of a log: tag, then version."""
-    head = msgspec.msgpack.decode(payload)
+    head = decoded(msgspec.msgpack.decode, payload)
     if not isinstance(head, list) or len(head) < 2 or head[0] != "Opened" or not isinstance(head[1], int):
         raise ValueError("claim log does not begin with its version")
     return head[1]
