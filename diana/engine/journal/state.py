@@ -588,6 +588,10 @@ class SiteState(msgspec.Struct, kw_only=True):
     """True once the store was put back: sites that have not told since what they hold are asked."""
     forgotten: tuple[tuple[int, int], ...] = ()
     """Ranges of group numbers, from and up to, that may have been given out since the store was copied."""
+    lost_from: int = 0
+    """The first of them whose groups peers may still show; 0: of a release that did not ask for these."""
+    expired: IndexSet = IndexSet()
+    """Those of them whose groups came back, ended, and were forgotten by their age: they do not come back twice."""
     drained: str = ""
     """Why the site takes no new work, by its operator's word; empty: it does."""
     maintenance: tuple[Window, ...] = ()

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+import msgspec
+
 from diana.engine.handover import execution, gang_attempts, leases, machine_events, own_runs, receipts, results
 from diana.engine.handover import origin as handover_origin
 from diana.engine.journal import fold_recovery
@@ -35,7 +37,8 @@ MOST_RANGES = 20_000
 MOST_PAGES = 256
 """and messages of one report."""
 MOST_UNKNOWN = 20_000
-"""Rows kept of groups that the journal lost."""
+"""Rows kept of groups that the journal lost. Once there are more no further group comes back, for nobody would know
+any more who has jobs of it."""
 SHOWN_BYTES = 1 << 20
 """Bytes of specs in one message, unless it is one that takes more,"""
 MOST_SHOWN = 128
@@ -52,10 +55,12 @@ class Stocktaking:
 
     def __init__(self) -> None:
         self.pages: dict[SiteId, dict[int, Holdings]] = {}
-        """Peer -> pages of what it holds, until all are here."""
+        """Peer -> pages of what it holds, without the groups that it shows, until all are here."""
         self.unknown: dict[GroupId, list[tuple[SiteId, str, Holding]]] = {}
         """Group that the journal lost -> what peers hold of it: site, its database, row. It counts once the group
         comes back."""
+        self.overflown = False
+        """True if not all such rows were kept."""
 
 
 def on_met(core: Context, sender: SiteId, message: Met) -> None:
@@ -171,8 +176,7 @@ def _pages(rows: Iterable[Holding]) -> list[list[Holding]]:
 
 def missing(core: Context) -> list[SiteId]:
     """Sites that have not told yet what they hold, of those this site knew when it was put back."""
-    heard = core.book(JournalDoubt).strangers
-    return sorted(site for site, told in core.state.reported.items() if not told and site not in heard)
+    return sorted(site for site, told in core.state.reported.items() if not told and journal_doubt.asks(core, site))
 
 
 def _not_told(core: Context, group: Group) -> str:
@@ -216,31 +220,25 @@ def on_holdings(core: Context, sender: SiteId, message: Holdings) -> None:
     pages = core.book(Stocktaking).pages.setdefault(sender, {})
     if pages and next(iter(pages.values())).parts != message.parts:
         pages.clear()
-    pages[message.part] = message
+    # At once: nobody is to fill the memory with groups that never were.
+    for name in _bring_back(core, sender, message.groups):
+        _came_back(core, name)
+    pages[message.part] = msgspec.structs.replace(message, groups=())
     if len(pages) < message.parts:
         return
     del core.book(Stocktaking).pages[sender]
-    back = _bring_back(core, sender, (one for number in sorted(pages) for one in pages[number].groups))
     every = [row for number in sorted(pages) for row in pages[number].rows]
-    _keep_unknown(core, sender, message.db_uuid, every)
+    if _keep_unknown(core, sender, message.db_uuid, every):
+        core.book(JournalDoubt).heard_out.add(sender)
     known = {name: group for row in every if (group := core.state.groups.get(name := group_of(row.subgroup)))}
     most = {name: (group.epoch, group.next_number) for name, group in known.items()}
     for row in sorted(every, key=lambda row: (row.epoch, row.subgroup)):
         _take_over(core, sender, message.db_uuid, row, most)
-    for name in back:
-        group = core.state.groups[name]
-        bounds = {name: (group.epoch, group.next_number)}
-        told = core.book(Stocktaking).unknown.pop(name, [])
-        for site, database, row in sorted(told, key=lambda one: (one[2].epoch, one[2].subgroup)):
-            _take_over(core, site, database, row, bounds)
-        machine_events.group_came_back(core, name)
-    touched = {group_of(row.subgroup) for row in every} | back
-    for key in [key for key in core.state.custodies if group_of(key[0]) in touched]:
-        # Some of it may be the sender's now.
-        core.requeue.add(key)
-        execution.close_if_over(core, core.state.custodies[key])
-    if sender not in core.book(JournalDoubt).strangers:
+    _requeue(core, {group_of(row.subgroup) for row in every})
+    doubt = core.book(JournalDoubt)
+    if sender not in doubt.strangers and sender not in doubt.heard_out:
         core.persist(PeerReported(site=sender))
+    _all_heard_out(core)
     core.settle(PeerTimer("met", sender))
     for group, subgroup in core.parties.handed_to(sender):
         if subgroup.step is Step.OFFERED and subgroup.unreachable:
@@ -251,10 +249,31 @@ def on_holdings(core: Context, sender: SiteId, message: Holdings) -> None:
     _told(core)
 
 
+def _requeue(core: Context, groups: set[GroupId]) -> None:
+    """Some of what lies here of these groups may be another's now."""
+    for key in [key for key in core.state.custodies if group_of(key[0]) in groups]:
+        core.requeue.add(key)
+        execution.close_if_over(core, core.state.custodies[key])
+
+
+def _all_heard_out(core: Context) -> None:
+    """No group comes back any more once all have told: what was kept for that goes."""
+    if missing(core):
+        return
+    doubt, book = core.book(JournalDoubt), core.book(Stocktaking)
+    for site in sorted(doubt.heard_out - doubt.strangers.keys()):
+        core.persist(PeerReported(site=site))
+    doubt.heard_out.clear()
+    book.unknown.clear()
+    book.overflown = False
+
+
 def _bring_back(core: Context, sender: SiteId, shown: Iterable[GroupShown]) -> set[GroupId]:
     """Take back groups that went with the end of the journal, by this site's own receipts; return their names. They
     are on hold as those of the copy are: jobs of them may have run."""
-    back = set()
+    back = set[GroupId]()
+    if core.book(Stocktaking).overflown:
+        return back
     for one in shown:
         submitted = receipts.read(one.receipt, one.spec, core.state.seal_key)
         name = submitted.group if submitted is not None else GroupId("")
@@ -267,16 +286,40 @@ def _bring_back(core: Context, sender: SiteId, shown: Iterable[GroupShown]) -> s
     return back
 
 
-def _keep_unknown(core: Context, sender: SiteId, db_uuid: str, rows: Iterable[Holding]) -> None:
-    """Rows of groups that the journal lost: another site may show these groups."""
-    book = core.book(Stocktaking).unknown
-    room = MOST_UNKNOWN - sum(map(len, book.values()))
+def _came_back(core: Context, name: GroupId) -> None:
+    """Take over what others told of it before, and what runs at home."""
+    group = core.state.groups[name]
+    bounds = {name: (group.epoch, group.next_number)}
+    told = core.book(Stocktaking).unknown.pop(name, [])
+    for site, database, row in sorted(told, key=lambda one: (one[2].epoch, one[2].subgroup)):
+        _take_over(core, site, database, row, bounds)
+    machine_events.group_came_back(core, name)
+    _requeue(core, {name})
+
+
+def _keep_unknown(core: Context, sender: SiteId, db_uuid: str, rows: Iterable[Holding]) -> bool:
+    """Keep rows of groups that the journal lost, for another site may show these groups; return whether there are
+    such. Of who shows no offer nothing is taken over later either: the group's note will name it."""
+    book, strangers = core.book(Stocktaking), core.book(JournalDoubt).strangers
+    room = MOST_UNKNOWN - sum(map(len, book.unknown.values()))
+    some = False
     for row in rows:
         name = group_of(row.subgroup)
-        lost = name not in core.state.groups and origin_of(name) == core.site and journal_doubt.forgotten(core, name)
-        if lost and room > 0:
-            room -= 1
-            book.setdefault(name, []).append((sender, db_uuid, row))
+        if name in core.state.groups or origin_of(name) != core.site or not journal_doubt.forgotten(core, name):
+            continue
+        if not _was_offered(core, sender, row):
+            named = strangers.get(sender, set())
+            if (row.open or row.told or row.revoked) and len(named) < MOST_UNKNOWN:
+                strangers.setdefault(sender, named).add(name)
+            continue
+        some = True
+        room -= 1
+        if room >= 0:
+            book.unknown.setdefault(name, []).append((sender, db_uuid, row))
+    if room < 0 and not book.overflown:
+        book.overflown = True
+        core.warn(f"{sender} tells of more parts of lost groups than are kept: no more groups come back")
+    return some
 
 
 def _take_over(
@@ -452,6 +495,7 @@ def go_on(core: Context, event: GoOn) -> None:
     waited = core.state.reported.get(site) is False
     if waited:
         core.persist(PeerReported(site=site, waived=True))
+        _all_heard_out(core)
         _told(core)
     doubts = core.book(JournalDoubt).doubted and site in core.state.peers and site not in core.book(JournalDoubt).spoken
     if doubts or site in core.book(JournalDoubt).denied_by or journal_doubt.waits_for(core, site):
