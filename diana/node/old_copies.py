@@ -72,7 +72,7 @@ def say_lost(store: Store, paths: DataDir, site: str, next_group: int) -> None:
     listed = ", ".join(names[:_MOST_NAMED]) + (f" and {len(names) - _MOST_NAMED} more" if names[_MOST_NAMED:] else "")
     text = f"{counted(len(names), 'group')} accepted and gone with the end of the journal: {listed}"
     store.set_meta(LOST, msgspec.json.encode(LostGroups(time.time(), len(names), text)).decode())
-    _log.warning("%s; their users must submit them again", text)
+    _log.warning("%s; those come back that a peer has jobs of, others must be submitted again", text)
 
 
 def _number(name: str, site: str) -> int:

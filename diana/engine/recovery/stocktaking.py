@@ -179,6 +179,16 @@ def missing(core: Context) -> list[SiteId]:
     return sorted(site for site, told in core.state.reported.items() if not told and journal_doubt.asks(core, site))
 
 
+def hope(core: Context) -> str:
+    """What the user of a group that the journal lost can do."""
+    if some := missing(core):
+        return (
+            f"it comes back if a site that has jobs of it shows it, and {core.site} waits for {_first(some)}; "
+            "submit it again if it is not back then"
+        )
+    return "submit it again"
+
+
 def _not_told(core: Context, group: Group) -> str:
     if some := missing(core):
         return f"waits for what {_first(some)} can tell (diana site go-on NAME if it is gone for good)"

@@ -147,7 +147,8 @@ def store(paths: DataDir, *, running: bool, role: str = "site") -> Results:
     if lost := checking.meta(paths.journal, LOST):
         groups = msgspec.json.decode(lost, type=LostGroups)
         if time.time() - groups.wall_s < SAID_LOST_S:
-            return [warn("store", f"{paths.journal.name}: {groups.text}", "have their users submit them again")]
+            mend = "diana status lists those that came back from peers; have the users of the others submit them again"
+            return [warn("store", f"{paths.journal.name}: {groups.text}", mend)]
     size = paths.journal.stat().st_size
     how = "whole" if whole else f"no damage in what could be read in {STORE_S:g} s"
     return [ok("store", f"{paths.journal.name}, {size / 1e6:,.1f} MB, {how}")]
