@@ -145,8 +145,6 @@ class Checkers(Findings):
         self._generation[site] = record.generation
 
     def _submitted(self, site: SiteId, record: r.GroupSubmitted) -> None:
-        if record.returned:
-            return
         if record.group in self._groups:
             self._fail("I3", site, record.group, -1, "submitted twice")
         spec = decode_spec(record.spec)
