@@ -274,7 +274,7 @@ COUNTS = {
     "ResultAck": ("epoch", "batch", "origin_seq"),
     "Control": ("epoch", "control_seq", "origin_seq"),
     "ControlAck": ("epoch", "control_seq"),
-    "Met": ("seq",),
+    "Met": ("seq", "since"),
     "Evidence": ("generation", "seq"),
     "Holding": ("epoch", "control_seq"),
     "Holdings": ("seq",),
