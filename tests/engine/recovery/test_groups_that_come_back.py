@@ -71,6 +71,22 @@ def test_what_no_peer_has_of_it_waits_for_its_user() -> None:
     assert view(grid).done == 12
 
 
+def test_who_asks_for_it_before_it_is_back_is_told_whom_to_wait_for() -> None:
+    grid, copy = submitted_since()
+    shown = shown_by(grid)
+    alpha = put_origin_back(grid, copy)
+    assert set(stocktaking.missing(alpha.engine.core)) == {"beta", "gamma"}
+    told = alpha.ask("group", "alpha-1")
+    assert isinstance(told, fx.Refusal) and "waits for beta, gamma" in told.text
+    for name in ("beta", "gamma"):
+        alpha.handle(page(grid[name]))
+    told = alpha.ask("group", "alpha-1")
+    assert isinstance(told, fx.Refusal) and told.text.endswith("database; submit it again")
+    # Whoever has told tells nothing more.
+    alpha.handle(page(grid["beta"], shown))
+    assert not has(alpha)
+
+
 def test_it_is_told_again_by_its_key_and_has_its_name_and_owner() -> None:
     grid, copy = submitted_since(key="mine")
     before = grid["alpha"].group("alpha-1")
