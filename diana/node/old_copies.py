@@ -77,7 +77,7 @@ def say_lost(store: Store, paths: DataDir, site: str, next_group: int) -> None:
     listed = ", ".join(names[:_MOST_NAMED]) + (f" and {len(names) - _MOST_NAMED} more" if names[_MOST_NAMED:] else "")
     text = f"{counted(len(names), 'group')} accepted and gone with the end of the journal: {listed}"
     keep_lost(store, len(names), text)
-    _log.warning("%s; their users must submit them again", text)
+    _log.warning("%s; those come back that a peer has jobs of, others must be submitted again", text)
 
 
 def last_lost(kept: str) -> LostGroups | None:

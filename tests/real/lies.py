@@ -92,6 +92,8 @@ def lies(me: str, boot_nonce: str) -> dict[str, list[Lie]]:
         "met": [
             Lie("your disk was set back", {"boot_nonce": boot_nonce, "fell": True}),
             Lie("too long a journal", {"boot_nonce": boot_nonce, "seq": FAR}, TOO_FAR),
+            Lie("it knows no group", {"boot_nonce": boot_nonce, "asks": True, "since": 1}),
+            Lie("it knows all groups there can be", {"boot_nonce": boot_nonce, "asks": True, "since": FAR}, TOO_FAR),
         ],
         "holdings": [
             Lie(
@@ -99,6 +101,9 @@ def lies(me: str, boot_nonce: str) -> dict[str, list[Lie]]:
                 {"db_uuid": FORGED, "parts": 1, "rows": [_of_part(epoch=10**6, open=JOBS)]},
             ),
             Lie("an epoch beyond all", {"parts": 1, "rows": [_of_part(epoch=FAR, open=JOBS)]}, TOO_FAR),
+            Lie("a group of a receipt of its own", {"parts": 1, "groups": [{"spec": b"x", "receipt": b"forged" * 9}]}),
+            Lie("a receipt beyond all", {"parts": 1, "groups": [{"receipt": b"x" * (1 << 17)}]}, "at most 65552"),
+            Lie("a million groups", {"parts": 1, "groups": [{}] * 10**6}, "Holdings.groups"),
         ],
         "quote_request": [Lie("less than nothing", {"quote": 1, "processors": 1, "jobs": -1}, "negative")],
         "quote": [

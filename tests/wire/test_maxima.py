@@ -11,7 +11,7 @@ import pytest
 
 from diana.engine.messages import messages as ms
 from diana.engine.messages.migration import Surplus
-from diana.engine.messages.recovery import Holding, Holdings, Met
+from diana.engine.messages.recovery import GroupShown, Holding, Holdings, Met
 from diana.model.ids import SiteId, SubgroupId
 from diana.model.indexset import IndexSet
 from diana.wire import BadMessage, maxima, peer_codec
@@ -68,6 +68,10 @@ def test_a_row_of_gossip_with_names_too_long_costs_the_others_nothing() -> None:
     assert got.entries[0] == entry("far") and len(got.entries[1].address) == 301
 
 
+def shown(*groups: GroupShown) -> Holdings:
+    return Holdings(db_uuid="d", seq=1, part=0, parts=1, rows=(), groups=groups)
+
+
 @pytest.mark.parametrize(
     "message",
     [
@@ -78,6 +82,10 @@ def test_a_row_of_gossip_with_names_too_long_costs_the_others_nothing() -> None:
         Met(boot_nonce="n", seq=2**63 - 1),
         Holdings(db_uuid="d", seq=1, part=0, parts=1, rows=(Holding(subgroup=PART, epoch=2**63 - 1),)),
         Holdings(db_uuid="d", seq=1, part=0, parts=1, rows=(Holding(subgroup=PART, epoch=1),) * 2001),
+        Met(boot_nonce="n", since=2**63 - 1),
+        shown(GroupShown(spec=b"s", receipt=b"r" * ((1 << 16) + 17))),
+        shown(*[GroupShown(spec=b"", receipt=b"")] * 20_001),
+        shown(*[GroupShown(spec=b"s" * (1 << 20), receipt=b"r")] * 4),
         Surplus(groups=(), reason="r" * (1 << 20)),
     ],
     ids=lambda message: type(message).__name__,
@@ -92,6 +100,11 @@ def test_what_is_cut_is_cut_and_what_is_at_its_maximum_passes() -> None:
     assert passed(ms.Committed(subgroup=PART, epoch=maxima.MOST_COUNTED)).epoch == maxima.MOST_COUNTED
     rows = (Holding(subgroup=PART, epoch=1, open=IndexSet.span(0, 9)),) * 2000
     assert passed(Holdings(db_uuid="d", seq=1, part=0, parts=1, rows=rows)).rows == rows
+    most = shown(
+        GroupShown(spec=b"s" * (3 << 20), receipt=b"r" * ((1 << 16) + 16)),
+        *[GroupShown(spec=b"s", receipt=b"r")] * 19_999,
+    )
+    assert passed(most) == most
     asks = tuple(SiteId(f"s{n}") for n in range(5000))
     assert passed(ms.Gossip(asks=asks)).asks == asks[:4096]
 

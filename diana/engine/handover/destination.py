@@ -145,6 +145,7 @@ def _take(core: Context, sender: SiteId, message: Prepare) -> None:
             arrived_s=core.now if message.behind or (message.room and not raised) else 0.0,
             origin_db=message.origin_db_uuid,
             offer=message.offer,
+            receipt=message.receipt,
         )
     )
     if message.room:

@@ -24,6 +24,7 @@ from diana.engine.site import journal_doubt
 from diana.engine.site.context import Context
 from diana.engine.site.journal_doubt import JournalDoubt
 from diana.engine.site.timers import MachineTimer
+from diana.model.ids import GroupId
 from diana.model.indexset import IndexSet
 from diana.model.settings import MOST_SLOTS
 from diana.model.views.views import Ok
@@ -102,8 +103,8 @@ def on_ready(core: Context, event: LrmReady) -> None:
     stray = [run for run in event.known if not _runs(core, run)]
     if before is not None and before.gone:
         _end_what_was_given_up(core, name, stray)
-    if stray:
-        core.emit(ForgetRuns(tuple(stray), name))
+    if over := own_runs.keep_lost(core, name, stray):
+        core.emit(ForgetRuns(tuple(over), name))
     for key in sorted(core.totals.runs.held_by(name)) if event.recalls else ():
         execution.recall(core, core.state.custodies[key])
         saving.save(core, core.state.custodies[key])
@@ -112,6 +113,15 @@ def on_ready(core: Context, event: LrmReady) -> None:
     outputs.machine_back(core, name)
     _told_queues(core)
     inputs.platforms_changed(core)
+
+
+def group_came_back(core: Context, group: GroupId) -> None:
+    """Take over what this site's machines run of a group that its journal had lost."""
+    for name, runs in own_runs.came_back(core, group).items():
+        own_runs.take_over(core, name, own_runs.without_custody(core, runs))
+        _adopt(core, name, _unheard_of(core, tuple(runs)))
+        if stray := [run for run in runs if not _runs(core, run)]:
+            core.emit(ForgetRuns(tuple(stray), name))
 
 
 def _is_news(core: Context, name: str, before: Machine | None, known: Machine) -> bool:

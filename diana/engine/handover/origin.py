@@ -3,7 +3,7 @@ side's copy is inert until `TransferCommitted` is durable here."""
 
 from __future__ import annotations
 
-from diana.engine.handover import gang_attempts, gang_book, leases, results
+from diana.engine.handover import gang_attempts, gang_book, leases, receipts, results
 from diana.engine.journal.records import (
     CommitAcked,
     ControlAcked,
@@ -72,6 +72,7 @@ def _send_prepare(core: Context, group: Group, subgroup: Subgroup) -> None:
                 epoch=subgroup.epoch,
                 bounds=subgroup.indices.bounds,
             ),
+            receipt=receipts.of(group, core.state.seal_key),
         ),
     )
 

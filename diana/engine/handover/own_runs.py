@@ -18,6 +18,7 @@ from diana.engine.journal.effects import KillRuns
 from diana.engine.journal.events import JobsEnded, Run
 from diana.engine.journal.records import ControlTaken, CustodyTaken, JobsRetried, PartReported, RunsVoided
 from diana.engine.journal.state import CustodyKey, Group
+from diana.engine.site import journal_doubt
 from diana.engine.site.context import Context
 from diana.model.ids import GroupId, group_of, origin_of, subgroup_id
 from diana.model.indexset import IndexSet
@@ -37,6 +38,9 @@ class UnknownRuns:
     def __init__(self) -> None:
         self.runs: dict[str, set[Run]] = {}
         """Machine -> runs."""
+        self.lost: dict[str, set[Run]] = {}
+        """Machine -> runs of groups that went with the end of the journal: they are taken over where those come back
+        (`recovery/stocktaking.py`)."""
 
 
 def without_custody(core: Context, known: Iterable[Run]) -> dict[CustodyKey, dict[int, int]]:
@@ -52,6 +56,32 @@ def without_custody(core: Context, known: Iterable[Run]) -> dict[CustodyKey, dic
             attempts = found.setdefault(key, {})
             attempts[run.index] = max(run.attempt, attempts.get(run.index, 0))
     return found
+
+
+def keep_lost(core: Context, machine: str, strays: Iterable[Run]) -> list[Run]:
+    """Keep those of the runs whose groups may come back; return the others, which their machine is to forget."""
+    lost = {run for run in strays if _may_come_back(core, run)}
+    core.book(UnknownRuns).lost[machine] = lost
+    return [run for run in strays if run not in lost]
+
+
+def _may_come_back(core: Context, run: Run) -> bool:
+    name = group_of(run.subgroup)
+    lost = origin_of(name) == core.site and name not in core.state.groups and journal_doubt.forgotten(core, name)
+    return lost and core.state.recovering and not all(core.state.reported.values())
+
+
+def came_back(core: Context, group: GroupId) -> dict[str, list[Run]]:
+    """Return the runs of the group that machines told of before it came back: machine -> runs."""
+    book = core.book(UnknownRuns).lost
+    found = {name: [run for run in runs if group_of(run.subgroup) == group] for name, runs in sorted(book.items())}
+    for name, some in found.items():
+        book[name].difference_update(some)
+    return {name: sorted(some, key=_order) for name, some in found.items() if some}
+
+
+def _order(run: Run) -> tuple[str, int, int, int]:
+    return (run.subgroup, run.epoch, run.index, run.attempt)
 
 
 def _can_be(group: Group, run: Run) -> bool:
@@ -196,11 +226,13 @@ def _give_custody(core: Context, group: Group, key: CustodyKey, jobs: IndexSet, 
 
 def on_ended(core: Context, event: JobsEnded) -> None:
     """Let a group go on once the last of what was ended for it is over."""
-    book = core.book(UnknownRuns).runs
-    if not book:
+    book, lost = core.book(UnknownRuns).runs, core.book(UnknownRuns).lost
+    if not book and not lost:
         return
     rows = zip(event.facts.indices, event.facts.attempts, strict=True)
     over = {Run(event.subgroup, event.epoch, index, attempt) for index, attempt in rows}
+    for some in lost.values():
+        some -= over
     for machine in [machine for machine, runs in book.items() if not runs.isdisjoint(over)]:
         book[machine] -= over
         if not book[machine]:
@@ -211,6 +243,7 @@ def on_ended(core: Context, event: JobsEnded) -> None:
 def machine_gone(core: Context, machine: str) -> None:
     """Nobody will tell how its runs ended: an operator's word counts as their end."""
     core.book(UnknownRuns).runs.pop(machine, None)
+    core.book(UnknownRuns).lost.pop(machine, None)
 
 
 def waits_for(core: Context, group: GroupId) -> str:

@@ -174,7 +174,12 @@ def apply(state: SiteState, record: r.Record, home: SiteId) -> None:
                 del state.disowned[record.site]
         case r.GroupExpired():
             group = state.groups.pop(record.group)
-            state.keys.pop(f"{group.owner} {group.key}", None)
+            asked = f"{group.owner} {group.key}"
+            if state.keys.get(asked) == group.group:
+                del state.keys[asked]
+            number = int(group.group.rpartition("-")[2])
+            if any(first <= number < end for first, end in state.forgotten):
+                state.expired = state.expired | IndexSet.span(number, number + 1)
         case PartReported() | PeerReported() | HoldLifted():
             fold_recovery.recover(state, record, home)
         case _:
@@ -224,6 +229,9 @@ def _hold_everything(state: SiteState, reason: str, first_group: int) -> None:
     """Hold all that is not over: it may have gone on since the backup, so nothing of it starts or is placed by
     itself."""
     # Ids given since the backup may stand at peers and in users' notes.
+    if not (state.lost_from and state.recovering and not all(state.reported.values())):
+        # Otherwise not all have told yet of what went before.
+        state.lost_from = state.next_group
     state.forgotten = (*state.forgotten, (state.next_group, first_group))
     state.next_group = first_group
     state.recovering, state.reported = True, dict.fromkeys(state.peers, False)
@@ -252,10 +260,12 @@ def _group_submitted(state: SiteState, record: r.GroupSubmitted) -> None:
         after=record.after,
         chain=record.chain,
         notify=record.notify,
+        on_hold=fold_recovery.RESTORED if record.returned else "",
     )
     state.next_group = max(state.next_group, int(record.group.rpartition("-")[2]) + 1)
-    if record.key:
-        state.keys[f"{record.owner} {record.key}"] = record.group
+    asked = f"{record.owner} {record.key}"
+    if record.key and not (record.returned and asked in state.keys):
+        state.keys[asked] = record.group
 
 
 def _decided(group: Group, decision: Decision) -> None:

@@ -39,6 +39,7 @@ def in_custody(state: SiteState, record: CustodyRecord, home: SiteId) -> None:
                 origin_db=record.origin_db,
                 offer=record.offer,
                 offered=record.indices if record.offer else IndexSet(),
+                receipt=record.receipt,
             )
             if state.custodies[key].spec.is_gang:
                 # They are claimed before the custody is runnable.

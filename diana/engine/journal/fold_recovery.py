@@ -25,8 +25,8 @@ def recover(state: SiteState, record: RecoveryRecord, home: SiteId) -> None:
 
 
 def in_the_copy(state: SiteState, group: Group) -> bool:
-    """True where this store had the group when it was put back last; others were submitted since."""
-    return bool(state.forgotten) and int(group.group.rpartition("-")[2]) < state.forgotten[-1][0]
+    """True where this store had the group when it was put back last, or it came back; others were submitted since."""
+    return bool(state.forgotten) and int(group.group.rpartition("-")[2]) < state.forgotten[-1][1]
 
 
 def _lift(state: SiteState, group: Group, home: SiteId) -> None:

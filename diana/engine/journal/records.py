@@ -90,6 +90,8 @@ class GroupSubmitted(_OfGroup, frozen=True, kw_only=True):
     """All groups of a submission of several, in the order written; only in the first of them."""
     notify: tuple[str, ...] = ()
     """Targets that are told when it is over."""
+    returned: bool = False
+    """True: the journal lost it with its end, and a site that was offered jobs of it showed the receipt."""
 
 
 class Part(Assignment, frozen=True, kw_only=True, omit_defaults=True):
@@ -339,6 +341,8 @@ class CustodyTaken(Assignment, frozen=True, kw_only=True, tag_field="t", omit_de
     """Site time of a move's arrival, from which its place among equals counts; 0: from the submission."""
     offer: bytes = b""
     """The origin's seal of the offer."""
+    receipt: bytes = b""
+    """The origin's, of the group."""
 
 
 class CustodyRunnable(_OfTransfer, frozen=True, kw_only=True):

@@ -371,6 +371,8 @@ class Custody(Assignment, frozen=False, kw_only=True, dict=True, omit_defaults=F
     """The origin's seal of the offer."""
     offered: IndexSet = IndexSet()
     """Jobs of the offer that was sealed."""
+    receipt: bytes = b""
+    """The origin's, of the group (`handover/receipts.py`). Empty: of a release that gave none."""
     runnable: bool = False
     on_hold: bool = False
     """True if it was restored from a backup: nothing of it starts."""
@@ -586,6 +588,10 @@ class SiteState(msgspec.Struct, kw_only=True):
     """True once the store was put back: sites that have not told since what they hold are asked."""
     forgotten: tuple[tuple[int, int], ...] = ()
     """Ranges of group numbers, from and up to, that may have been given out since the store was copied."""
+    lost_from: int = 0
+    """The first of them whose groups peers may still show; 0: of a release that did not ask for these."""
+    expired: IndexSet = IndexSet()
+    """Those of them whose groups came back, ended, and were forgotten by their age: they do not come back twice."""
     drained: str = ""
     """Why the site takes no new work, by its operator's word; empty: it does."""
     maintenance: tuple[Window, ...] = ()

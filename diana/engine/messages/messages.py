@@ -353,6 +353,8 @@ class Prepare(Assignment, frozen=True, kw_only=True):
     """The origin's, of that length."""
     offer: bytes = b""
     """The origin's, of this offer to this site: who shows it again was offered these jobs."""
+    receipt: bytes = b""
+    """The origin's, of the group: who shows it again with the spec brings the group back to an origin that lost it."""
 
 
 class Prepared(msgspec.Struct, frozen=True, kw_only=True):

@@ -36,6 +36,9 @@ class Met(msgspec.Struct, frozen=True, kw_only=True):
     """Records in the sender's journal."""
     seal: bytes = b""
     """The sender's, of that length."""
+    since: int = 0
+    """Where it asks: from this number on it knows none of its groups that it may have had. 0: its release does not
+    tell."""
     evidence: Evidence | None = None
     """Where it fell: what it said itself. None: the sender's release kept no such words."""
 
@@ -66,6 +69,13 @@ class Holding(msgspec.Struct, frozen=True, kw_only=True):
     """The origin's seal of the offer. Empty: of a release that gave none."""
 
 
+class GroupShown(msgspec.Struct, frozen=True, kw_only=True):
+    """A group of which the sender holds jobs, as its origin acknowledged it."""
+
+    spec: bytes
+    receipt: bytes
+
+
 class Holdings(msgspec.Struct, frozen=True, kw_only=True):
     """Answer to a Met that asks: all that is held, or was, for its sender; in `parts` messages."""
 
@@ -75,3 +85,5 @@ class Holdings(msgspec.Struct, frozen=True, kw_only=True):
     """From 0."""
     parts: int
     rows: tuple[Holding, ...]
+    groups: tuple[GroupShown, ...] = ()
+    """Of the rows' groups those that the asker does not know."""

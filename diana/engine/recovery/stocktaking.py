@@ -10,14 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from diana.engine.handover import execution, gang_attempts, leases, own_runs, results
+import msgspec
+
+from diana.engine.handover import execution, gang_attempts, leases, machine_events, own_runs, receipts, results
 from diana.engine.handover import origin as handover_origin
 from diana.engine.journal import fold_recovery
 from diana.engine.journal.effects import Refusal, Reply
 from diana.engine.journal.events import GoOn
 from diana.engine.journal.records import ControlIssued, HoldLifted, JobsRetried, PartReported, PeerReported
 from diana.engine.journal.state import Custody, Group, Step, Subgroup
-from diana.engine.messages.recovery import Holding, Holdings, Met
+from diana.engine.messages.recovery import GroupShown, Holding, Holdings, Met
 from diana.engine.site import journal_doubt
 from diana.engine.site.context import Context
 from diana.engine.site.journal_doubt import JournalDoubt
@@ -34,6 +36,13 @@ MOST_RANGES = 20_000
 """and ranges of jobs;"""
 MOST_PAGES = 256
 """and messages of one report."""
+MOST_UNKNOWN = 20_000
+"""Rows kept of groups that the journal lost. Once there are more no further group comes back, for nobody would know
+any more who has jobs of it."""
+SHOWN_BYTES = 1 << 20
+"""Bytes of specs in one message, unless it is one that takes more,"""
+MOST_SHOWN = 128
+"""and messages of a report that show groups: beyond these the groups are named, and do not come back."""
 MOST_SINCE = 1000
 """Offers and orders of a group that its origin may have made since it was copied, beyond one for each job."""
 
@@ -46,14 +55,19 @@ class Stocktaking:
 
     def __init__(self) -> None:
         self.pages: dict[SiteId, dict[int, Holdings]] = {}
-        """Peer -> pages of what it holds, until all are here."""
+        """Peer -> pages of what it holds, without the groups that it shows, until all are here."""
+        self.unknown: dict[GroupId, list[tuple[SiteId, str, Holding]]] = {}
+        """Group that the journal lost -> what peers hold of it: site, its database, row. It counts once the group
+        comes back."""
+        self.overflown = False
+        """True if not all such rows were kept."""
 
 
 def on_met(core: Context, sender: SiteId, message: Met) -> None:
     journal_doubt.on_met(core, sender, message)
     _recalled_meanwhile(core, sender)
     if message.asks and message.boot_nonce == core.state.boot_nonce and not core.book(JournalDoubt).fallen:
-        _report(core, sender)
+        _report(core, sender, message.since)
 
 
 def _recalled_meanwhile(core: Context, origin: SiteId) -> None:
@@ -64,8 +78,8 @@ def _recalled_meanwhile(core: Context, origin: SiteId) -> None:
             execution.revoke(core, custody)
 
 
-def _report(core: Context, asker: SiteId) -> None:
-    """All that stands here for the asker, and what is over: its tombstones."""
+def _report(core: Context, asker: SiteId, since: int) -> None:
+    """All that stands here for the asker, and what is over: its tombstones; with its groups from this number on."""
     rows = [_row(core.state.custodies[key]) for key in core.parties.taken_from(asker)]
     for key, stone in core.state.tombstones.items():
         if stone.origin == asker:
@@ -80,12 +94,46 @@ def _report(core: Context, asker: SiteId) -> None:
                     offer=stone.offer,
                 )
             )
-    pages = _pages(rows)
-    for number, page in enumerate(pages):
+    shown = _shown_pages(_shown(core, asker, since)) if since > 0 else []
+    pages: list[tuple[tuple[Holding, ...], tuple[GroupShown, ...]]] = [((), tuple(page)) for page in shown]
+    pages += [(tuple(page), ()) for page in _pages(rows)]
+    for number, (some, groups) in enumerate(pages):
         core.send(
             asker,
-            Holdings(db_uuid=core.state.db_uuid, seq=core.state.seq, part=number, parts=len(pages), rows=tuple(page)),
+            Holdings(
+                db_uuid=core.state.db_uuid,
+                seq=core.state.seq,
+                part=number,
+                parts=len(pages),
+                rows=some,
+                groups=groups,
+            ),
         )
+
+
+def _shown(core: Context, asker: SiteId, since: int) -> Iterable[GroupShown]:
+    """Each group of the asker from this number on, of which something stands here under a receipt."""
+    seen = set()
+    for key in core.parties.taken_from(asker):
+        custody, name = core.state.custodies[key], group_of(key[0])
+        if custody.receipt and name not in seen and int(name.rpartition("-")[2]) >= since:
+            seen.add(name)
+            yield GroupShown(spec=custody.spec_bytes, receipt=custody.receipt)
+
+
+def _shown_pages(shown: Iterable[GroupShown]) -> list[list[GroupShown]]:
+    pages: list[list[GroupShown]] = []
+    room = 0
+    for one in shown:
+        size = len(one.spec) + len(one.receipt)
+        if size > room or not pages:
+            if len(pages) == MOST_SHOWN:
+                break
+            pages.append([])
+            room = SHOWN_BYTES
+        pages[-1].append(one)
+        room -= size
+    return pages
 
 
 def _row(custody: Custody) -> Holding:
@@ -128,8 +176,17 @@ def _pages(rows: Iterable[Holding]) -> list[list[Holding]]:
 
 def missing(core: Context) -> list[SiteId]:
     """Sites that have not told yet what they hold, of those this site knew when it was put back."""
-    heard = core.book(JournalDoubt).strangers
-    return sorted(site for site, told in core.state.reported.items() if not told and site not in heard)
+    return sorted(site for site, told in core.state.reported.items() if not told and journal_doubt.asks(core, site))
+
+
+def hope(core: Context) -> str:
+    """What the user of a group that the journal lost can do."""
+    if some := missing(core):
+        return (
+            f"it comes back if a site that has jobs of it shows it, and {core.site} waits for {_first(some)}; "
+            "submit it again if it is not back then"
+        )
+    return "submit it again"
 
 
 def _not_told(core: Context, group: Group) -> str:
@@ -173,22 +230,25 @@ def on_holdings(core: Context, sender: SiteId, message: Holdings) -> None:
     pages = core.book(Stocktaking).pages.setdefault(sender, {})
     if pages and next(iter(pages.values())).parts != message.parts:
         pages.clear()
-    pages[message.part] = message
+    # At once: nobody is to fill the memory with groups that never were.
+    for name in _bring_back(core, sender, message.groups):
+        _came_back(core, name)
+    pages[message.part] = msgspec.structs.replace(message, groups=())
     if len(pages) < message.parts:
         return
     del core.book(Stocktaking).pages[sender]
     every = [row for number in sorted(pages) for row in pages[number].rows]
+    if _keep_unknown(core, sender, message.db_uuid, every):
+        core.book(JournalDoubt).heard_out.add(sender)
     known = {name: group for row in every if (group := core.state.groups.get(name := group_of(row.subgroup)))}
     most = {name: (group.epoch, group.next_number) for name, group in known.items()}
     for row in sorted(every, key=lambda row: (row.epoch, row.subgroup)):
         _take_over(core, sender, message.db_uuid, row, most)
-    touched = {group_of(row.subgroup) for row in every}
-    for key in [key for key in core.state.custodies if group_of(key[0]) in touched]:
-        # Some of it may be the sender's now.
-        core.requeue.add(key)
-        execution.close_if_over(core, core.state.custodies[key])
-    if sender not in core.book(JournalDoubt).strangers:
+    _requeue(core, {group_of(row.subgroup) for row in every})
+    doubt = core.book(JournalDoubt)
+    if sender not in doubt.strangers and sender not in doubt.heard_out:
         core.persist(PeerReported(site=sender))
+    _all_heard_out(core)
     core.settle(PeerTimer("met", sender))
     for group, subgroup in core.parties.handed_to(sender):
         if subgroup.step is Step.OFFERED and subgroup.unreachable:
@@ -197,6 +257,79 @@ def on_holdings(core: Context, sender: SiteId, message: Holdings) -> None:
         elif subgroup.step is Step.COMMITTED:
             leases.committed(core, group, subgroup)
     _told(core)
+
+
+def _requeue(core: Context, groups: set[GroupId]) -> None:
+    """Some of what lies here of these groups may be another's now."""
+    for key in [key for key in core.state.custodies if group_of(key[0]) in groups]:
+        core.requeue.add(key)
+        execution.close_if_over(core, core.state.custodies[key])
+
+
+def _all_heard_out(core: Context) -> None:
+    """No group comes back any more once all have told: what was kept for that goes."""
+    if missing(core):
+        return
+    doubt, book = core.book(JournalDoubt), core.book(Stocktaking)
+    for site in sorted(doubt.heard_out - doubt.strangers.keys()):
+        core.persist(PeerReported(site=site))
+    doubt.heard_out.clear()
+    book.unknown.clear()
+    book.overflown = False
+
+
+def _bring_back(core: Context, sender: SiteId, shown: Iterable[GroupShown]) -> set[GroupId]:
+    """Take back groups that went with the end of the journal, by this site's own receipts; return their names. They
+    are on hold as those of the copy are: jobs of them may have run."""
+    back = set[GroupId]()
+    if core.book(Stocktaking).overflown:
+        return back
+    for one in shown:
+        submitted = receipts.read(one.receipt, one.spec, core.state.seal_key)
+        name = submitted.group if submitted is not None else GroupId("")
+        if submitted is None or name in core.state.groups or not journal_doubt.forgotten(core, name):
+            continue
+        core.persist(submitted)
+        core.count("groups_returned")
+        core.warn(f"{sender} shows {name}, which went with the end of this site's database: it is on hold")
+        back.add(name)
+    return back
+
+
+def _came_back(core: Context, name: GroupId) -> None:
+    """Take over what others told of it before, and what runs at home."""
+    group = core.state.groups[name]
+    bounds = {name: (group.epoch, group.next_number)}
+    told = core.book(Stocktaking).unknown.pop(name, [])
+    for site, database, row in sorted(told, key=lambda one: (one[2].epoch, one[2].subgroup)):
+        _take_over(core, site, database, row, bounds)
+    machine_events.group_came_back(core, name)
+    _requeue(core, {name})
+
+
+def _keep_unknown(core: Context, sender: SiteId, db_uuid: str, rows: Iterable[Holding]) -> bool:
+    """Keep rows of groups that the journal lost, for another site may show these groups; return whether there are
+    such. Of who shows no offer nothing is taken over later either: the group's note will name it."""
+    book, strangers = core.book(Stocktaking), core.book(JournalDoubt).strangers
+    room = MOST_UNKNOWN - sum(map(len, book.unknown.values()))
+    some = False
+    for row in rows:
+        name = group_of(row.subgroup)
+        if name in core.state.groups or origin_of(name) != core.site or not journal_doubt.forgotten(core, name):
+            continue
+        if not _was_offered(core, sender, row):
+            named = strangers.get(sender, set())
+            if (row.open or row.told or row.revoked) and len(named) < MOST_UNKNOWN:
+                strangers.setdefault(sender, named).add(name)
+            continue
+        some = True
+        room -= 1
+        if room >= 0:
+            book.unknown.setdefault(name, []).append((sender, db_uuid, row))
+    if room < 0 and not book.overflown:
+        book.overflown = True
+        core.warn(f"{sender} tells of more parts of lost groups than are kept: no more groups come back")
+    return some
 
 
 def _take_over(
@@ -372,6 +505,7 @@ def go_on(core: Context, event: GoOn) -> None:
     waited = core.state.reported.get(site) is False
     if waited:
         core.persist(PeerReported(site=site, waived=True))
+        _all_heard_out(core)
         _told(core)
     doubts = core.book(JournalDoubt).doubted and site in core.state.peers and site not in core.book(JournalDoubt).spoken
     if doubts or site in core.book(JournalDoubt).denied_by or journal_doubt.waits_for(core, site):

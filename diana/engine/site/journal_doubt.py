@@ -64,6 +64,9 @@ class JournalDoubt:
         """Those of them that this site's own jobs do not wait for."""
         self.strangers: dict[SiteId, set[GroupId]] = {}
         """Peers -> the groups of this site, put back since, that they say they have jobs of and show no offer of."""
+        self.heard_out: set[SiteId] = set()
+        """Peers that told of groups that this site lost. It is recorded once all have told: whoever shows one of these
+        groups after another start must find this known, so these are then asked again."""
         self.doubted = False
         """True if the store says so at the next start too, until everybody has spoken."""
         self.unsure = False
@@ -209,6 +212,7 @@ def _say(core: Context, site: SiteId) -> None:
         boot_nonce=peer.hello.boot_nonce,
         fell=fell,
         asks=asks(core, site),
+        since=core.state.lost_from or (core.state.forgotten[-1][0] if core.state.forgotten else 0),
         unanswered=waits_for(core, site),
         seq=core.state.seq,
         seal=core.seal(),
@@ -239,7 +243,8 @@ def _evidence(core: Context, site: SiteId) -> Evidence | None:
 
 def asks(core: Context, site: SiteId) -> bool:
     """True where this site, put back since, has not been told yet what that one holds of its groups."""
-    told = core.state.reported.get(site, False) or site in core.book(JournalDoubt).strangers
+    doubt = core.book(JournalDoubt)
+    told = core.state.reported.get(site, False) or site in doubt.strangers or site in doubt.heard_out
     return core.state.recovering and not told
 
 
@@ -420,4 +425,4 @@ def silent_machines(core: Context) -> list[str]:
 def forgotten(core: Context, group: GroupId) -> bool:
     """True where this site may have had that group and lost it with its database: its results are nobody else's."""
     number = int(group.rpartition("-")[2])
-    return any(first <= number < end for first, end in core.state.forgotten)
+    return any(first <= number < end for first, end in core.state.forgotten) and number not in core.state.expired

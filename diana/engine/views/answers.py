@@ -70,7 +70,7 @@ def _answer(core: Context, event: Ask) -> views.Answer | Refusal | None:
             text = (
                 f"no group {event.group} at {core.site}: if it was accepted, it went with the end of a lost database; "
             )
-            return Refusal(code="usage", text=f"{text}submit it again")
+            return Refusal(code="usage", text=text + stocktaking.hope(core))
         if group is None or authorise(event.principal, Action.READ_GROUP, group.owner):
             text = no_group(event.group or GroupId(""), core.site)
             return Refusal(code="usage", text=f"{text}; diana status lists yours")

@@ -26,6 +26,7 @@ from diana.node.ways_in.audit import AUDIT_HEAD
 SLOW_FSYNC_S = 0.1
 """Each acknowledgement waits for one."""
 STORE_S = 1.5
+LOST_MEND = "diana status lists those that came back from peers; have the users of the others submit them again"
 HELD_MEND = "diana status shows what is held; diana release GROUP has it go on, see docs/operators.md"
 MOST_AUDIT_BYTES = 16 << 20
 """Read whole within a check's time."""
@@ -145,7 +146,7 @@ def store(paths: DataDir, *, running: bool, role: str = "site") -> Results:
         mend = f"stop the node, keep {paths.journal} aside, restore a backup: diana restore"
         return [fail("store", f"{paths.journal.name} is damaged: {harm}", mend)]
     if groups := last_lost(checking.meta(paths.journal, LOST)):
-        mend = "have their users submit them again" if groups.count else HELD_MEND
+        mend = LOST_MEND if groups.count else HELD_MEND
         return [warn("store", f"{paths.journal.name}: {groups.text} (found {_day(groups.wall_s)})", mend)]
     size = paths.journal.stat().st_size
     how = "whole" if whole else f"no damage in what could be read in {STORE_S:g} s"

@@ -27,6 +27,11 @@ def offer(key: bytes, *, site: str, subgroup: str, epoch: int, bounds: Iterable[
     return _seal(key, "offer", site, subgroup, epoch, *bounds)
 
 
+def receipt(key: bytes, said: bytes) -> bytes:
+    """Seal what the site keeps of a group that it has acknowledged."""
+    return _seal(key, "receipt", said.hex())
+
+
 def gang(key: bytes, *, group: str, gang: int, epoch: int) -> str:
     """Return a secret for the processes of a gang in one attempt, as text; 0 without a key."""
     return _seal(key, "gang", group, gang, epoch).hex() or "0"

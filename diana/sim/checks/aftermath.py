@@ -1,9 +1,10 @@
 """The cost that a lost or old database of a site may have, and no more (PROMISES sections 1 and 2).
 
-Groups that the site had accepted since the copy was made are gone with it; no promise covers them. Every job of the
-other groups it had to do with stays in sight, perhaps held or unreachable; its records may contradict what was said
-before. Two rules hold for these jobs as for all: no job really starts twice, and none is done that did not run to its
-end. Only a user's own word, a release after the restore or a retry, has something run again."""
+Groups that the site had accepted since the copy was made are gone with it, but for those that its peers show again; no
+promise covers what is gone. Every job of the other groups it had to do with stays in sight, perhaps held or
+unreachable; its records may contradict what was said before. Two rules hold for these jobs as for all: no job really
+starts twice, and none is done that did not run to its end. Only a user's own word, a release after the restore or a
+retry, has something run again."""
 
 from __future__ import annotations
 
@@ -69,6 +70,10 @@ class Aftermath:
                         life = groups[name].lives.get(index)
                         how = life.outcome if life else "nowhere"
                         return name, index, f"accepted as done, but it ended {how}"
+            case r.GroupSubmitted():
+                if record.group not in self.gone or record.jobs != groups[record.group].jobs:
+                    return record.group, -1, "came back, and was not gone so"
+                self.gone.discard(record.group)
             case r.JobsRetried():
                 # A job that runs may not run beside itself, whoever asks.
                 lives = groups[record.group].lives

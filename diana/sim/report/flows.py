@@ -158,6 +158,8 @@ class Flows(Watcher):
     # --- records ---------------------------------------------------------------------------------------
 
     def _submitted(self, site: SiteId, record: r.GroupSubmitted) -> None:
+        if record.returned:
+            return
         self._groups[record.group] = (record.owner, self._clock.now_s)
         self._count(site, "submitted", record.jobs)
 

@@ -133,7 +133,7 @@ class GangBook:
 
     def _submitted(self, record: r.GroupSubmitted, now_s: float) -> None:
         group = _GroupOf(record.spec)
-        if not group.spec.is_gang:
+        if not group.spec.is_gang or record.returned:
             return
         self._groups[record.group] = group
         size = group.spec.gang_size

@@ -490,7 +490,7 @@ class SavedFile(_message.Message):
     def __init__(self, path: _Optional[str] = ..., size_bytes: _Optional[int] = ..., sha256: _Optional[str] = ...) -> None: ...
 
 class Prepare(_message.Message):
-    __slots__ = ("subgroup", "epoch", "indices", "spec", "authorisation", "submitted_s", "files", "sources", "readers", "max_parallel", "attempt_base", "exported", "room", "unguarded", "origin_db_uuid", "origin_seq", "behind", "seal", "offer", "processors", "saved", "memory_bytes")
+    __slots__ = ("subgroup", "epoch", "indices", "spec", "authorisation", "submitted_s", "files", "sources", "readers", "max_parallel", "attempt_base", "exported", "room", "unguarded", "origin_db_uuid", "origin_seq", "behind", "seal", "offer", "processors", "saved", "memory_bytes", "receipt")
     SUBGROUP_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     INDICES_FIELD_NUMBER: _ClassVar[int]
@@ -513,6 +513,7 @@ class Prepare(_message.Message):
     PROCESSORS_FIELD_NUMBER: _ClassVar[int]
     SAVED_FIELD_NUMBER: _ClassVar[int]
     MEMORY_BYTES_FIELD_NUMBER: _ClassVar[int]
+    RECEIPT_FIELD_NUMBER: _ClassVar[int]
     subgroup: str
     epoch: int
     indices: _common_pb2.IndexSet
@@ -535,7 +536,8 @@ class Prepare(_message.Message):
     processors: int
     saved: _containers.RepeatedCompositeFieldContainer[SavedJob]
     memory_bytes: int
-    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., indices: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., spec: _Optional[bytes] = ..., authorisation: _Optional[_Union[Authorisation, _Mapping]] = ..., submitted_s: _Optional[float] = ..., files: _Optional[_Iterable[_Union[_common_pb2.DataFile, _Mapping]]] = ..., sources: _Optional[_Iterable[_Union[SiteList, _Mapping]]] = ..., readers: _Optional[_Iterable[_Union[_common_pb2.IndexSet, _Mapping]]] = ..., max_parallel: _Optional[int] = ..., attempt_base: _Optional[int] = ..., exported: _Optional[bool] = ..., room: _Optional[int] = ..., unguarded: _Optional[bool] = ..., origin_db_uuid: _Optional[str] = ..., origin_seq: _Optional[int] = ..., behind: _Optional[bool] = ..., seal: _Optional[bytes] = ..., offer: _Optional[bytes] = ..., processors: _Optional[int] = ..., saved: _Optional[_Iterable[_Union[SavedJob, _Mapping]]] = ..., memory_bytes: _Optional[int] = ...) -> None: ...
+    receipt: bytes
+    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., indices: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., spec: _Optional[bytes] = ..., authorisation: _Optional[_Union[Authorisation, _Mapping]] = ..., submitted_s: _Optional[float] = ..., files: _Optional[_Iterable[_Union[_common_pb2.DataFile, _Mapping]]] = ..., sources: _Optional[_Iterable[_Union[SiteList, _Mapping]]] = ..., readers: _Optional[_Iterable[_Union[_common_pb2.IndexSet, _Mapping]]] = ..., max_parallel: _Optional[int] = ..., attempt_base: _Optional[int] = ..., exported: _Optional[bool] = ..., room: _Optional[int] = ..., unguarded: _Optional[bool] = ..., origin_db_uuid: _Optional[str] = ..., origin_seq: _Optional[int] = ..., behind: _Optional[bool] = ..., seal: _Optional[bytes] = ..., offer: _Optional[bytes] = ..., processors: _Optional[int] = ..., saved: _Optional[_Iterable[_Union[SavedJob, _Mapping]]] = ..., memory_bytes: _Optional[int] = ..., receipt: _Optional[bytes] = ...) -> None: ...
 
 class Surplus(_message.Message):
     __slots__ = ("groups", "reason", "unfit", "invited")
@@ -990,7 +992,7 @@ class ControlAck(_message.Message):
     def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., control_seq: _Optional[int] = ...) -> None: ...
 
 class Met(_message.Message):
-    __slots__ = ("boot_nonce", "fell", "asks", "unanswered", "seq", "seal", "evidence")
+    __slots__ = ("boot_nonce", "fell", "asks", "unanswered", "seq", "seal", "evidence", "since")
     BOOT_NONCE_FIELD_NUMBER: _ClassVar[int]
     FELL_FIELD_NUMBER: _ClassVar[int]
     ASKS_FIELD_NUMBER: _ClassVar[int]
@@ -998,6 +1000,7 @@ class Met(_message.Message):
     SEQ_FIELD_NUMBER: _ClassVar[int]
     SEAL_FIELD_NUMBER: _ClassVar[int]
     EVIDENCE_FIELD_NUMBER: _ClassVar[int]
+    SINCE_FIELD_NUMBER: _ClassVar[int]
     boot_nonce: str
     fell: bool
     asks: bool
@@ -1005,7 +1008,8 @@ class Met(_message.Message):
     seq: int
     seal: bytes
     evidence: Evidence
-    def __init__(self, boot_nonce: _Optional[str] = ..., fell: _Optional[bool] = ..., asks: _Optional[bool] = ..., unanswered: _Optional[bool] = ..., seq: _Optional[int] = ..., seal: _Optional[bytes] = ..., evidence: _Optional[_Union[Evidence, _Mapping]] = ...) -> None: ...
+    since: int
+    def __init__(self, boot_nonce: _Optional[str] = ..., fell: _Optional[bool] = ..., asks: _Optional[bool] = ..., unanswered: _Optional[bool] = ..., seq: _Optional[int] = ..., seal: _Optional[bytes] = ..., evidence: _Optional[_Union[Evidence, _Mapping]] = ..., since: _Optional[int] = ...) -> None: ...
 
 class Evidence(_message.Message):
     __slots__ = ("db_uuid", "former", "generation", "boot_nonce", "seq", "seal")
@@ -1053,19 +1057,29 @@ class Holding(_message.Message):
     offer: bytes
     def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., open: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., told: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., revoked: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., dropped: _Optional[bool] = ..., over: _Optional[bool] = ..., control_seq: _Optional[int] = ..., cancelled: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., held: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., recalled: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., offered: _Optional[_Union[_common_pb2.IndexSet, _Mapping]] = ..., offer: _Optional[bytes] = ...) -> None: ...
 
+class GroupShown(_message.Message):
+    __slots__ = ("spec", "receipt")
+    SPEC_FIELD_NUMBER: _ClassVar[int]
+    RECEIPT_FIELD_NUMBER: _ClassVar[int]
+    spec: bytes
+    receipt: bytes
+    def __init__(self, spec: _Optional[bytes] = ..., receipt: _Optional[bytes] = ...) -> None: ...
+
 class Holdings(_message.Message):
-    __slots__ = ("db_uuid", "seq", "part", "parts", "rows")
+    __slots__ = ("db_uuid", "seq", "part", "parts", "rows", "groups")
     DB_UUID_FIELD_NUMBER: _ClassVar[int]
     SEQ_FIELD_NUMBER: _ClassVar[int]
     PART_FIELD_NUMBER: _ClassVar[int]
     PARTS_FIELD_NUMBER: _ClassVar[int]
     ROWS_FIELD_NUMBER: _ClassVar[int]
+    GROUPS_FIELD_NUMBER: _ClassVar[int]
     db_uuid: str
     seq: int
     part: int
     parts: int
     rows: _containers.RepeatedCompositeFieldContainer[Holding]
-    def __init__(self, db_uuid: _Optional[str] = ..., seq: _Optional[int] = ..., part: _Optional[int] = ..., parts: _Optional[int] = ..., rows: _Optional[_Iterable[_Union[Holding, _Mapping]]] = ...) -> None: ...
+    groups: _containers.RepeatedCompositeFieldContainer[GroupShown]
+    def __init__(self, db_uuid: _Optional[str] = ..., seq: _Optional[int] = ..., part: _Optional[int] = ..., parts: _Optional[int] = ..., rows: _Optional[_Iterable[_Union[Holding, _Mapping]]] = ..., groups: _Optional[_Iterable[_Union[GroupShown, _Mapping]]] = ...) -> None: ...
 
 class QueueRequest(_message.Message):
     __slots__ = ("query", "whole", "parts")

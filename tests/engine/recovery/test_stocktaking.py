@@ -278,10 +278,12 @@ def test_jobs_at_home_are_started_again_at_their_users_word_only() -> None:
 
 
 def test_a_result_of_a_group_that_went_with_the_database_is_not_acknowledged_away() -> None:
+    """Its site is of a release that keeps no receipts."""
     grid = Grid(alpha=1, beta=4)
     alpha = grid["alpha"]
     copy = list(alpha.stored)
     alpha.submit(spec(4, work_s=100.0, sites=("beta",)), 4)
+    grid["beta"].engine.core.state.custodies[(PART, 1)].receipt = b""
     put_origin_back(grid, copy)
     grid.heal("alpha")
     grid["beta"].end()

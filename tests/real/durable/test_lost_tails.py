@@ -1,5 +1,5 @@
 """Facts that were durable and are gone are noticed, held and said: a claim log that is cut or deleted, a journal's log
-that is cut, one that is gone together with its mark (PROMISES 1.3, 1.4, 1.9)."""
+that is cut, one that is gone together with its mark (PROMISES 1.3, 1.4, 1.9). What peers have comes back."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from diana.client import Client
 from diana.errors import UsageError
 from diana.model.views.group import GroupStatus
-from tests.e2e.grid import Grid, Site, Starts, is_alive, until
+from tests.e2e.grid import Grid, Site, Starts, is_alive, outcomes, until
 from tests.real.pairs import add_standby, durability, in_sync, takes_over
 
 pytestmark = pytest.mark.e2e
@@ -154,6 +154,67 @@ def test_a_journal_that_is_gone_with_its_mark_is_noticed_and_its_groups_are_name
     if taken == "both marks":
         alpha.paths.mark_twin.unlink()
     says_what_is_gone(grid, alpha, groups, GROUPS)
+
+
+def test_groups_that_half_a_log_lost_come_back_from_the_peer_that_has_them_and_run_once(
+    grid: Grid, starts: Starts
+) -> None:
+    """Twelve were acknowledged and handed over; a thirteenth stays at home, and nobody can show that."""
+    alpha = grid.add("alpha", SLOTS)
+    grid.add("beta", SLOTS)
+    grid.join()
+    grid.settings(resend_most_s=2.0)
+    grid.start()
+    go = grid.root / "go"
+    wait = ("sh", "-c", f"echo it is done; while [ ! -e {go} ]; do sleep 0.2; done")
+    wal = alpha.paths.journal.with_name("journal.db-wal")
+    groups, half = [], 0
+    with alpha.client() as client:
+        for k in range(GROUPS):
+            groups.append(client.submit(starts.job(2, wait, sites=["beta"]), key=f"key-{k}").group)
+            half = half or (wal.stat().st_size if k == GROUPS // 2 else 0)
+        at_home = client.submit({"group": {"command": ["true"], "sites": ["alpha"]}}).group
+        client.wait(at_home, timeout_s=END_S)
+        until(
+            lambda: all(
+                [(share.site, share.state) for share in status.shares] == [("beta", "committed")]
+                for status in client.status(groups)
+            ),
+            grid.story,
+            END_S,
+        )
+    starts.wait_for(SLOTS)
+    alpha.kill()
+    os.truncate(wal, half)
+    alpha.start()
+    with alpha.client() as client:
+
+        def back() -> dict[str, GroupStatus]:
+            return {status.group: status for status in client.status([])}
+
+        until(lambda: back().keys() >= set(groups), lambda: f"all are back: {sorted(back())}\n{grid.story()}", END_S)
+        said = alpha.paths.node_log.read_text()
+        returned = [group for group in groups if f"beta shows {group}, which went with the end" in said]
+        assert returned and returned == groups[-len(returned) :], said
+        for group in returned:
+            until(lambda name=group: "diana release" in back()[name].note, grid.story, END_S)  # type: ignore[misc]
+            seen = back()[group]
+            assert not seen.final and "restored from a backup" in seen.note, seen
+        with pytest.raises(UsageError, match=f"no group {at_home} at alpha: .* submit it again"):
+            client.wait(at_home, timeout_s=1)
+        again = client.submit(starts.job(2, wait, sites=["beta"]), key=f"key-{GROUPS - 1}").group
+        assert again == groups[-1], "the key is that of the group that came back"
+        for group in groups:
+            if back()[group].note:
+                client.release(group)
+        go.touch()
+        for group in groups:
+            seen = over(alpha, group)
+            assert seen.done == 2 and not seen.note, seen
+            assert outcomes(client, group) == {0: "DONE", 1: "DONE"}
+            told = b"".join(chunk.data for chunk in client.logs(group))
+            assert told.count(b"it is done") == 2, told
+    assert starts.count() == 2 * GROUPS and starts.sites() == {"beta"}, starts.all()
 
 
 @pytest.mark.parametrize("left", [0.0, 0.5])

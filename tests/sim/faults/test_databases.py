@@ -91,15 +91,38 @@ def test_an_origin_on_an_old_copy_holds_its_groups_until_their_user_lets_them_go
     assert world.checkers.found == []
 
 
-def test_a_group_that_came_after_the_copy_is_gone_and_its_number_is_not_given_again() -> None:
-    world = begun(WORK, 1.0)
+def lost_after_copy(text: str) -> tuple[World, GroupId]:
+    world = begun(sc.parse(text), 1.0)
     a = at(world, A)
     a.store.keep_copy()
     world.clock.run_until(5.0)
     gone = world.users.submissions["one"].group
     assert gone == GroupId("a-1")
     a.put_back("backup_restored")
+    assert world.checkers.aftermath.gone == {gone}
     world.clock.run_until(20.0)
+    return world, gone
+
+
+def test_a_group_that_came_after_the_copy_comes_back_under_its_key_where_a_peer_has_jobs_of_it() -> None:
+    world, lost = lost_after_copy(TEXT)
+    assert not world.checkers.aftermath.gone
+    assert "release" in shown(world, "one").note
+    world.users.submissions["one"].group = None
+    world.users.begin()
+    world.clock.run_until(30.0)
+    assert world.users.submissions["one"].group == lost
+    world.users.lift(A, 31.0)
+    world.clock.run_until(120.0)
+    view = shown(world, "one")
+    assert view.done + view.held + view.failed == view.jobs
+    assert world.checkers.found == []
+
+
+def test_a_group_that_came_after_the_copy_and_stayed_at_home_is_gone_and_its_number_is_not_given_again() -> None:
+    world, gone = lost_after_copy(
+        TEXT.replace("jobs = 40", "jobs = 2").replace('moves = [{to = "b", at_s = 6.0, first = 20, jobs = 10}]', "")
+    )
     assert world.checkers.aftermath.gone == {gone}
     world.users.submissions["one"].group = None
     world.users.begin()
