@@ -15,7 +15,9 @@ from diana.engine.journal.state import Group
 from diana.policy.trust import seals
 
 MOST_BYTES = 1 << 16
-"""Of a group whose list of inputs takes more than that no receipt is given."""
+"""Of a group whose list of inputs takes more than that no receipt is given,"""
+MOST_SPEC_BYTES = 3 << 20
+"""nor of one with a larger spec: both go in one message, with more."""
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(GroupSubmitted)
@@ -24,7 +26,7 @@ _decoder = msgspec.msgpack.Decoder(GroupSubmitted)
 def of(group: Group, key: bytes) -> bytes:
     """`key`: the secret of the site's seals. Empty: the group has none. The spec goes beside it, and who is told of
     its end stays with the origin."""
-    if not key:
+    if not key or len(group.spec_bytes) > MOST_SPEC_BYTES:
         return b""
     said = _encoder.encode(
         GroupSubmitted(

@@ -24,7 +24,7 @@ from diana.engine.site import journal_doubt
 from diana.engine.site.context import Context
 from diana.engine.site.journal_doubt import JournalDoubt
 from diana.engine.site.timers import PeerTimer
-from diana.model.ids import GroupId, SiteId, group_of, origin_of
+from diana.model.ids import GroupId, SiteId, SubgroupId, group_of, origin_of
 from diana.model.indexset import IndexSet
 from diana.model.views.views import Ok
 from diana.policy.trust import seals
@@ -40,7 +40,7 @@ MOST_UNKNOWN = 20_000
 """Rows kept of groups that the journal lost. Once there are more no further group comes back, for nobody would know
 any more who has jobs of it."""
 SHOWN_BYTES = 1 << 20
-"""Bytes of specs in one message, unless it is one that takes more,"""
+"""Bytes of specs in one message, unless it is one that takes more (`receipts.MOST_SPEC_BYTES`),"""
 MOST_SHOWN = 128
 """and messages of a report that show groups: beyond these the groups are named, and do not come back."""
 MOST_SINCE = 1000
@@ -56,9 +56,9 @@ class Stocktaking:
     def __init__(self) -> None:
         self.pages: dict[SiteId, dict[int, Holdings]] = {}
         """Peer -> pages of what it holds, without the groups that it shows, until all are here."""
-        self.unknown: dict[GroupId, list[tuple[SiteId, str, Holding]]] = {}
-        """Group that the journal lost -> what peers hold of it: site, its database, row. It counts once the group
-        comes back."""
+        self.unknown: dict[GroupId, dict[tuple[SiteId, SubgroupId, int], tuple[str, Holding]]] = {}
+        """Group that the journal lost -> what peers hold of it: by site, subgroup and epoch the site's database and
+        row. It counts once the group comes back."""
         self.overflown = False
         """True if not all such rows were kept."""
 
@@ -116,7 +116,8 @@ def _shown(core: Context, asker: SiteId, since: int) -> Iterable[GroupShown]:
     seen = set()
     for key in core.parties.taken_from(asker):
         custody, name = core.state.custodies[key], group_of(key[0])
-        if custody.receipt and name not in seen and int(name.rpartition("-")[2]) >= since:
+        small = len(custody.spec_bytes) <= receipts.MOST_SPEC_BYTES
+        if custody.receipt and small and name not in seen and int(name.rpartition("-")[2]) >= since:
             seen.add(name)
             yield GroupShown(spec=custody.spec_bytes, receipt=custody.receipt)
 
@@ -300,9 +301,9 @@ def _came_back(core: Context, name: GroupId) -> None:
     """Take over what others told of it before, and what runs at home."""
     group = core.state.groups[name]
     bounds = {name: (group.epoch, group.next_number)}
-    told = core.book(Stocktaking).unknown.pop(name, [])
-    for site, database, row in sorted(told, key=lambda one: (one[2].epoch, one[2].subgroup)):
-        _take_over(core, site, database, row, bounds)
+    told = core.book(Stocktaking).unknown.pop(name, {})
+    for site, subgroup, epoch in sorted(told, key=lambda one: (one[2], one[1])):
+        _take_over(core, site, *told[site, subgroup, epoch], bounds)
     machine_events.group_came_back(core, name)
     _requeue(core, {name})
 
@@ -323,9 +324,12 @@ def _keep_unknown(core: Context, sender: SiteId, db_uuid: str, rows: Iterable[Ho
                 strangers.setdefault(sender, named).add(name)
             continue
         some = True
-        room -= 1
+        key = (sender, row.subgroup, row.epoch)
+        kept = book.unknown.setdefault(name, {})
+        # Who says one row many times takes the room of one.
+        room -= key not in kept
         if room >= 0:
-            book.unknown.setdefault(name, []).append((sender, db_uuid, row))
+            kept[key] = (db_uuid, row)
     if room < 0 and not book.overflown:
         book.overflown = True
         core.warn(f"{sender} tells of more parts of lost groups than are kept: no more groups come back")

@@ -343,3 +343,32 @@ def test_a_site_without_offers_takes_no_room_from_those_that_have_some_and_is_na
     group = alpha.group("alpha-1")
     assert group.on_hold and group.unplaced == parts["gamma"]
     assert "gamma says that it has jobs of it, and shows no offer" in view(grid).note
+
+
+def test_a_site_that_tells_the_same_again_and_again_takes_the_room_of_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    grid, copy, parts = two_have_it()
+    monkeypatch.setattr(stocktaking, "MOST_UNKNOWN", 1)
+    grid.cut.update(("beta", "gamma"))
+    alpha = put_origin_back(grid, copy)
+    grid.heal("alpha")
+    ((subgroup, epoch), stone), *_ = grid["gamma"].engine.core.state.tombstones.items()
+    row = Holding(
+        subgroup=subgroup, epoch=epoch, told=stone.indices, over=True, offered=stone.offered, offer=stone.offer
+    )
+    alpha.handle(page(grid["gamma"], rows=(row,) * 100))
+    assert not alpha.engine.core.book(stocktaking.Stocktaking).overflown
+    grid.heal("beta")
+    grid.pass_time(30.0)
+    assert view(grid).held == len(parts["gamma"])
+
+
+@pytest.mark.parametrize(("size", "given"), [(receipts.MOST_SPEC_BYTES, True), (receipts.MOST_SPEC_BYTES + 1, False)])
+def test_a_group_whose_spec_nearly_fills_a_message_has_no_receipt_beside_it(size: int, given: bool) -> None:
+    grid, _ = submitted_since()
+    group = grid["alpha"].group("alpha-1")
+    group.spec_bytes = bytes(size)
+    assert bool(receipts.of(group, b"k" * 16)) == given
+    ((_, custody),) = grid["beta"].engine.core.state.custodies.items()
+    custody.spec_bytes = bytes(size)
+    shown = stocktaking._shown(grid["beta"].engine.core, SiteId("alpha"), 1)
+    assert bool([*shown]) == given
