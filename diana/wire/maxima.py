@@ -233,7 +233,7 @@ FIELDS: dict[str, Most] = {
     "Holding.offer": _SEAL,
     "Holdings.db_uuid": _KEY,
     "Holdings.rows": Most(items=2000),
-    "Holdings.groups": Most(items=20_000),
+    "Holdings.groups": Most(items=10_000),
     "GroupShown.spec": Most(text=MAX_MESSAGE_BYTES),
     "GroupShown.receipt": Most(text=(1 << 16) + 16),
     "SurplusGroup.group": _NAME,
@@ -277,7 +277,7 @@ COUNTS = {
     "Met": ("seq", "since"),
     "Evidence": ("generation", "seq"),
     "Holding": ("epoch", "control_seq"),
-    "Holdings": ("seq",),
+    "Holdings": ("seq", "more_from"),
     "SurplusGroup": ("epochs",),
 }
 """Numbers that count what a site did: no honest one comes near `MOST_COUNTED`, and the next one always has room on the

@@ -49,8 +49,8 @@ def step(grid: Grid) -> list[str]:
     return kinds(site.trace[before:])
 
 
-def view(grid: Grid) -> GroupView:
-    seen = grid["alpha"].ask("group", "alpha-1")
+def view(grid: Grid, name: str = "alpha-1") -> GroupView:
+    seen = grid["alpha"].ask("group", name)
     assert isinstance(seen, GroupView)
     return seen
 

@@ -84,7 +84,7 @@ def shown(*groups: GroupShown) -> Holdings:
         Holdings(db_uuid="d", seq=1, part=0, parts=1, rows=(Holding(subgroup=PART, epoch=1),) * 2001),
         Met(boot_nonce="n", since=2**63 - 1),
         shown(GroupShown(spec=b"s", receipt=b"r" * ((1 << 16) + 17))),
-        shown(*[GroupShown(spec=b"", receipt=b"")] * 20_001),
+        shown(*[GroupShown(spec=b"", receipt=b"")] * 10_001),
         shown(*[GroupShown(spec=b"s" * (1 << 20), receipt=b"r")] * 4),
         Surplus(groups=(), reason="r" * (1 << 20)),
     ],
@@ -102,7 +102,7 @@ def test_what_is_cut_is_cut_and_what_is_at_its_maximum_passes() -> None:
     assert passed(Holdings(db_uuid="d", seq=1, part=0, parts=1, rows=rows)).rows == rows
     most = shown(
         GroupShown(spec=b"s" * (3 << 20), receipt=b"r" * ((1 << 16) + 16)),
-        *[GroupShown(spec=b"s", receipt=b"r")] * 19_999,
+        *[GroupShown(spec=b"s", receipt=b"r")] * 9_999,
     )
     assert passed(most) == most
     asks = tuple(SiteId(f"s{n}") for n in range(5000))

@@ -39,10 +39,10 @@ MOST_PAGES = 256
 MOST_UNKNOWN = 20_000
 """Rows kept of groups that the journal lost. Once there are more no further group comes back, for nobody would know
 any more who has jobs of it."""
-SHOWN_BYTES = 1 << 20
-"""Bytes of specs in one message, unless it is one that takes more (`receipts.MOST_SPEC_BYTES`),"""
-MOST_SHOWN = 128
-"""and messages of a report that show groups: beyond these the groups are named, and do not come back."""
+SHOWN_BYTES = 3 << 20
+"""Bytes of groups in one message, unless the first takes more (`receipts.MOST_SPEC_BYTES`),"""
+MOST_SHOWN = 10_000
+"""and groups. Further ones are asked for, message by message: a stream holds a few of these."""
 MOST_SINCE = 1000
 """Offers and orders of a group that its origin may have made since it was copied, beyond one for each job."""
 
@@ -79,7 +79,8 @@ def _recalled_meanwhile(core: Context, origin: SiteId) -> None:
 
 
 def _report(core: Context, asker: SiteId, since: int) -> None:
-    """All that stands here for the asker, and what is over: its tombstones; with its groups from this number on."""
+    """All that stands here for the asker, and what is over: its tombstones; once the last of its groups from this
+    number on can be shown beside it."""
     rows = [_row(core.state.custodies[key]) for key in core.parties.taken_from(asker)]
     for key, stone in core.state.tombstones.items():
         if stone.origin == asker:
@@ -94,10 +95,23 @@ def _report(core: Context, asker: SiteId, since: int) -> None:
                     offer=stone.offer,
                 )
             )
-    shown = _shown_pages(_shown(core, asker, since)) if since > 0 else []
-    pages: list[tuple[tuple[Holding, ...], tuple[GroupShown, ...]]] = [((), tuple(page)) for page in shown]
-    pages += [(tuple(page), ()) for page in _pages(rows)]
-    for number, (some, groups) in enumerate(pages):
+    groups, more_from = _shown(core, asker, since)
+    if more_from:
+        core.send(
+            asker,
+            Holdings(
+                db_uuid=core.state.db_uuid,
+                seq=core.state.seq,
+                part=0,
+                parts=1,
+                rows=(),
+                groups=groups,
+                more_from=more_from,
+            ),
+        )
+        return
+    pages = _pages(rows)
+    for number, page in enumerate(pages):
         core.send(
             asker,
             Holdings(
@@ -105,36 +119,29 @@ def _report(core: Context, asker: SiteId, since: int) -> None:
                 seq=core.state.seq,
                 part=number,
                 parts=len(pages),
-                rows=some,
-                groups=groups,
+                rows=tuple(page),
+                groups=groups if number == 0 else (),
             ),
         )
 
 
-def _shown(core: Context, asker: SiteId, since: int) -> Iterable[GroupShown]:
-    """Each group of the asker from this number on, of which something stands here under a receipt."""
-    seen = set()
-    for key in core.parties.taken_from(asker):
-        custody, name = core.state.custodies[key], group_of(key[0])
-        small = len(custody.spec_bytes) <= receipts.MOST_SPEC_BYTES
-        if custody.receipt and small and name not in seen and int(name.rpartition("-")[2]) >= since:
-            seen.add(name)
-            yield GroupShown(spec=custody.spec_bytes, receipt=custody.receipt)
-
-
-def _shown_pages(shown: Iterable[GroupShown]) -> list[list[GroupShown]]:
-    pages: list[list[GroupShown]] = []
-    room = 0
-    for one in shown:
-        size = len(one.spec) + len(one.receipt)
-        if size > room or not pages:
-            if len(pages) == MOST_SHOWN:
-                break
-            pages.append([])
-            room = SHOWN_BYTES
-        pages[-1].append(one)
-        room -= size
-    return pages
+def _shown(core: Context, asker: SiteId, since: int) -> tuple[tuple[GroupShown, ...], int]:
+    """The asker's groups from this number on (0: none) of which something stands here under a receipt, as many as go
+    in a message; and the number from which on there are more, 0: none."""
+    found: dict[int, Custody] = {}
+    for key in core.parties.taken_from(asker) if since > 0 else ():
+        custody, number = core.state.custodies[key], int(group_of(key[0]).rpartition("-")[2])
+        if number >= since and custody.receipt and len(custody.spec_bytes) <= receipts.MOST_SPEC_BYTES:
+            found.setdefault(number, custody)
+    shown: list[GroupShown] = []
+    room = SHOWN_BYTES
+    for number in sorted(found):
+        custody = found[number]
+        room -= len(custody.spec_bytes) + len(custody.receipt)
+        if shown and (room < 0 or len(shown) == MOST_SHOWN):
+            return tuple(shown), number
+        shown.append(GroupShown(spec=custody.spec_bytes, receipt=custody.receipt))
+    return tuple(shown), 0
 
 
 def _row(custody: Custody) -> Holding:
@@ -228,12 +235,18 @@ def on_holdings(core: Context, sender: SiteId, message: Holdings) -> None:
     """A destination's word on what it holds counts, as far as it can be true."""
     if not journal_doubt.asks(core, sender) or not 0 <= message.part < message.parts <= MOST_PAGES:
         return
-    pages = core.book(Stocktaking).pages.setdefault(sender, {})
-    if pages and next(iter(pages.values())).parts != message.parts:
-        pages.clear()
+    doubt = core.book(JournalDoubt)
     # At once: nobody is to fill the memory with groups that never were.
     for name in _bring_back(core, sender, message.groups):
         _came_back(core, name)
+    if message.more_from:
+        if message.more_from > doubt.shown_to.get(sender, 0):
+            doubt.shown_to[sender] = message.more_from
+            journal_doubt.greet(core, sender)
+        return
+    pages = core.book(Stocktaking).pages.setdefault(sender, {})
+    if pages and next(iter(pages.values())).parts != message.parts:
+        pages.clear()
     pages[message.part] = msgspec.structs.replace(message, groups=())
     if len(pages) < message.parts:
         return
@@ -246,7 +259,7 @@ def on_holdings(core: Context, sender: SiteId, message: Holdings) -> None:
     for row in sorted(every, key=lambda row: (row.epoch, row.subgroup)):
         _take_over(core, sender, message.db_uuid, row, most)
     _requeue(core, {group_of(row.subgroup) for row in every})
-    doubt = core.book(JournalDoubt)
+    doubt.shown_to.pop(sender, None)
     if sender not in doubt.strangers and sender not in doubt.heard_out:
         core.persist(PeerReported(site=sender))
     _all_heard_out(core)

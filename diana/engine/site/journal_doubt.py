@@ -67,6 +67,8 @@ class JournalDoubt:
         self.heard_out: set[SiteId] = set()
         """Peers that told of groups that this site lost. It is recorded once all have told: whoever shows one of these
         groups after another start must find this known, so these are then asked again."""
+        self.shown_to: dict[SiteId, int] = {}
+        """Peers -> the number below which they have shown all groups of this site that it lost."""
         self.doubted = False
         """True if the store says so at the next start too, until everybody has spoken."""
         self.unsure = False
@@ -192,7 +194,7 @@ def _heard(core: Context, site: SiteId, db_uuid: str) -> int:
 
 
 def greet(core: Context, site: SiteId) -> None:
-    """On a new stream, before anything else."""
+    """On a new stream, before anything else; and once it has more to show."""
     core.settle(PeerTimer("met", site))
     _say(core, site)
 
@@ -212,7 +214,7 @@ def _say(core: Context, site: SiteId) -> None:
         boot_nonce=peer.hello.boot_nonce,
         fell=fell,
         asks=asks(core, site),
-        since=core.state.lost_from or (core.state.forgotten[-1][0] if core.state.forgotten else 0),
+        since=_lost_from(core, site),
         unanswered=waits_for(core, site),
         seq=core.state.seq,
         seal=core.seal(),
@@ -221,6 +223,12 @@ def _say(core: Context, site: SiteId) -> None:
     core.send(site, met)
     if _wants(core, site):
         core.back_off(PeerTimer("met", site))
+
+
+def _lost_from(core: Context, site: SiteId) -> int:
+    """The number from which on that site is to show this one's groups; 0: none."""
+    first = core.state.lost_from or (core.state.forgotten[-1][0] if core.state.forgotten else 0)
+    return max(first, core.book(JournalDoubt).shown_to.get(site, 0)) if first else 0
 
 
 def _evidence(core: Context, site: SiteId) -> Evidence | None:

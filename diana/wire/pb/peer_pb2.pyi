@@ -1066,20 +1066,22 @@ class GroupShown(_message.Message):
     def __init__(self, spec: _Optional[bytes] = ..., receipt: _Optional[bytes] = ...) -> None: ...
 
 class Holdings(_message.Message):
-    __slots__ = ("db_uuid", "seq", "part", "parts", "rows", "groups")
+    __slots__ = ("db_uuid", "seq", "part", "parts", "rows", "groups", "more_from")
     DB_UUID_FIELD_NUMBER: _ClassVar[int]
     SEQ_FIELD_NUMBER: _ClassVar[int]
     PART_FIELD_NUMBER: _ClassVar[int]
     PARTS_FIELD_NUMBER: _ClassVar[int]
     ROWS_FIELD_NUMBER: _ClassVar[int]
     GROUPS_FIELD_NUMBER: _ClassVar[int]
+    MORE_FROM_FIELD_NUMBER: _ClassVar[int]
     db_uuid: str
     seq: int
     part: int
     parts: int
     rows: _containers.RepeatedCompositeFieldContainer[Holding]
     groups: _containers.RepeatedCompositeFieldContainer[GroupShown]
-    def __init__(self, db_uuid: _Optional[str] = ..., seq: _Optional[int] = ..., part: _Optional[int] = ..., parts: _Optional[int] = ..., rows: _Optional[_Iterable[_Union[Holding, _Mapping]]] = ..., groups: _Optional[_Iterable[_Union[GroupShown, _Mapping]]] = ...) -> None: ...
+    more_from: int
+    def __init__(self, db_uuid: _Optional[str] = ..., seq: _Optional[int] = ..., part: _Optional[int] = ..., parts: _Optional[int] = ..., rows: _Optional[_Iterable[_Union[Holding, _Mapping]]] = ..., groups: _Optional[_Iterable[_Union[GroupShown, _Mapping]]] = ..., more_from: _Optional[int] = ...) -> None: ...
 
 class QueueRequest(_message.Message):
     __slots__ = ("query", "whole", "parts")

@@ -11,7 +11,7 @@ from diana.engine.handover import receipts
 from diana.engine.journal import codec, records
 from diana.engine.journal import effects as fx
 from diana.engine.journal import events as ev
-from diana.engine.messages.recovery import GroupShown, Holding, Holdings
+from diana.engine.messages.recovery import GroupShown, Holding, Holdings, Met
 from diana.engine.recovery import stocktaking
 from diana.model.ids import GroupId, SiteId, SubgroupId
 from diana.model.indexset import IndexSet
@@ -370,5 +370,68 @@ def test_a_group_whose_spec_nearly_fills_a_message_has_no_receipt_beside_it(size
     assert bool(receipts.of(group, b"k" * 16)) == given
     ((_, custody),) = grid["beta"].engine.core.state.custodies.items()
     custody.spec_bytes = bytes(size)
-    shown = stocktaking._shown(grid["beta"].engine.core, SiteId("alpha"), 1)
-    assert bool([*shown]) == given
+    shown, _ = stocktaking._shown(grid["beta"].engine.core, SiteId("alpha"), 1)
+    assert bool(shown) == given
+
+
+@pytest.mark.parametrize(
+    ("bound", "most", "first"), [("SHOWN_BYTES", 1, 1), ("MOST_SHOWN", 1, 1), ("MOST_SHOWN", 2, 2)]
+)
+def test_groups_that_go_in_no_one_message_come_back_message_by_message(
+    bound: str, most: int, first: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stocktaking, bound, most)
+    grid = Grid(alpha=1, beta=20, gamma=20)
+    copy = list(grid["alpha"].stored)
+    for number in range(5):
+        grid["alpha"].submit(spec(4, work_s=100.0, sites=("beta",)), 4, request=number + 1)
+    shown, more_from = stocktaking._shown(grid["beta"].engine.core, SiteId("alpha"), 1)
+    assert (len(shown), more_from) == (first, first + 1)
+    alpha = put_origin_back(grid, copy)
+    grid.heal("alpha")
+    names = [f"alpha-{number}" for number in range(1, 6)]
+    assert [group.group for group in alpha.engine.core.state.groups.values()] == names
+    assert not stocktaking.missing(alpha.engine.core)
+    assert not any(group.unplaced for group in alpha.engine.core.state.groups.values())
+    grid["beta"].end()
+    grid.pass_time(30.0)
+    assert [view(grid, name).done for name in names] == [4] * 5
+
+
+def test_a_message_of_them_that_is_lost_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stocktaking, "MOST_SHOWN", 1)
+    grid = Grid(alpha=1, beta=20, gamma=20)
+    copy = list(grid["alpha"].stored)
+    for number in range(3):
+        grid["alpha"].submit(spec(4, work_s=100.0, sites=("beta",)), 4, request=number + 1)
+    lost: list[int] = []
+    send = grid["beta"].engine.core.send
+
+    def losing(to: SiteId, message: object) -> None:
+        if isinstance(message, Holdings) and message.more_from not in lost:
+            lost.append(message.more_from)
+        else:
+            send(to, message)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(grid["beta"].engine.core, "send", losing)
+    alpha = put_origin_back(grid, copy)
+    grid.heal("alpha")
+    grid.pass_time(600.0)
+    assert lost == [2, 3, 0]
+    assert all(has(alpha, f"alpha-{number}") for number in (1, 2, 3))
+    assert not stocktaking.missing(alpha.engine.core)
+
+
+def test_a_site_that_says_the_same_is_still_to_come_is_asked_no_more_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    grid, copy = submitted_since()
+    grid.cut.add("beta")
+    alpha = put_origin_back(grid, copy)
+    monkeypatch.setattr(stocktaking, "_report", lambda *_: None)
+    grid.heal("alpha")
+    alpha.trace.clear()
+    more = Holdings(db_uuid=grid["gamma"].db_uuid, seq=1, part=0, parts=1, rows=(), more_from=7)
+    for at in (7, 7, 6, 7):
+        alpha.handle(ev.Received(SiteId("gamma"), msgspec.structs.replace(more, more_from=at)))
+    asked = [one for one in alpha.trace if isinstance(one, fx.Send) and isinstance(one.message, Met)]
+    assert [one.message.since for one in asked] == [7]
+    assert "gamma" in stocktaking.missing(alpha.engine.core)
