@@ -7,6 +7,8 @@ that it prints: tests that search begin there, hypothesis draws by it, and what 
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
+from itertools import count, islice
 
 SOAK = "DIANA_SEED" in os.environ
 SEED = int(os.environ.get("DIANA_SEED", "1"))
@@ -18,3 +20,8 @@ def first_seed(written: int) -> int:
         return written
     print(f"again: DIANA_SEED={SEED}")
     return SEED
+
+
+def with_fresh(written: Collection[int], fresh: int, seed: int = SEED) -> tuple[int, ...]:
+    """Return the written seeds and so many others, in `make soak` fresh ones; none twice."""
+    return (*written, *islice((one for one in count(seed) if one not in written), fresh))

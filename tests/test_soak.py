@@ -16,6 +16,7 @@ import pytest
 
 from tests import soak
 from tests.packages import NEEDED
+from tests.runs import with_fresh
 
 TESTS = """
 import os
@@ -139,3 +140,9 @@ def test_a_test_that_passes_at_its_second_try_is_named(tmp_path: Path) -> None:
     assert ended.returncode == 0, ended.stdout
     late = [line for line in ended.stdout.splitlines() if line.startswith("FLAKY")]
     assert late == ["FLAKY: test_once.py::test_late"] and "assert len(tried) == 2" in ended.stdout
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_written_seeds_and_fresh_ones_are_different(seed: int) -> None:
+    assert with_fresh((0, 1, 3, 9), 2, seed)[:4] == (0, 1, 3, 9)
+    assert len(set(with_fresh((0, 1, 3, 9), 2, seed))) == 6

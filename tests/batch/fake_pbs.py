@@ -79,6 +79,7 @@ class FakePbs:
         self.others = 0
         """Processors that jobs of others hold."""
         self._over = threading.Event()
+        self._writing = threading.Lock()
         self._turns = threading.Thread(target=self._run, daemon=True)
 
     def up(self) -> None:
@@ -155,10 +156,12 @@ class FakePbs:
         return self.others + sum(int(str(self.jobs[number]["ncpus"])) for number, _ in self.processes)
 
     def _write(self) -> None:
-        kept = {number: {**job, "began": {}} for number, job in self.jobs.items()}
-        new = self.root / "state.new"
-        new.write_text(json.dumps({"jobs": kept, "used": self._used(), "cpus": self.cpus, "down": self.down}))
-        new.replace(self.root / "state")
+        # Tests write too, beside its thread.
+        with self._writing:
+            kept = {number: {**job, "began": {}} for number, job in self.jobs.items()}
+            new = self.root / "state.new"
+            new.write_text(json.dumps({"jobs": kept, "used": self._used(), "cpus": self.cpus, "down": self.down}))
+            new.replace(self.root / "state")
 
 
 # --- the commands ------------------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ from diana.model.facts import Outcome
 from diana.model.ids import SiteId, SubgroupId
 from diana.model.indexset import IndexSet
 from diana.model.layout import DataDir
-from tests.runs import SEED
+from tests.runs import SEED, with_fresh
 
 ALPHA, PART = SiteId("alpha"), SubgroupId("alpha-1/0")
 SETTLE_S = 0.0
@@ -218,7 +218,9 @@ def token_of(folder: Path) -> str:
 
 
 def search(root: Path, seed: int, *, holds: bool = False) -> Rough:
-    """`holds`: the jobs are components of gangs."""
+    """Search in the folder `root`, which is new: what another search left there would be told again as this one's.
+    `holds`: the jobs are components of gangs."""
+    root.mkdir()
     rng = random.Random(seed)
     system = Rough(rng, {kind: rng.choice((0.0, 0.0, 0.1, 0.4)) for kind in KINDS})
     crash, forget = rng.choice((0.0, 0.05, 0.2)), rng.random()
@@ -333,9 +335,15 @@ def searched(root: Path, seeds: Iterable[int], *, holds: bool = False) -> Counte
     return struck
 
 
+def test_a_search_is_the_same_each_time_and_none_goes_on_with_what_another_left(tmp_path: Path) -> None:
+    assert search(tmp_path / "one", 5).struck == search(tmp_path / "other", 5).struck
+    with pytest.raises(FileExistsError):
+        search(tmp_path / "one", 5)
+
+
 @pytest.mark.wide
 def test_every_run_is_executed_once_at_most_and_comes_to_an_end(tmp_path: Path) -> None:
-    struck = searched(tmp_path, (*range(10), *range(SEED, SEED + 2)))
+    struck = searched(tmp_path, with_fresh(range(10), 2))
     assert all(struck[kind] for kind in (*KINDS, GIVEN_BACK, "history asked")), struck
 
 

@@ -48,7 +48,7 @@ async def site(condor: FakeHTCondor, tmp_path: Path) -> AsyncIterator[Site]:
 async def running(site: Site, condor: FakeHTCondor, tmp_path: Path) -> ClusterSite:
     at: ClusterSite = await site()  # type: ignore[assignment]
     at.start(shell(f"echo >> {tmp_path}/began; sleep 60"), 0)
-    await at.until((tmp_path / "began").exists)
+    await at.until(lambda: (tmp_path / "began").exists() and (tmp_path / "began").read_text() == "\n")
     return at
 
 

@@ -55,3 +55,24 @@ def test_nothing_is_given_by_a_ledger_that_went_from_its_place(tmp_path: Path, a
     with pytest.raises(StoreFailed, match=rf"^{path}: was moved, deleted or replaced while its node ran; stop"):
         ledger.give("b", order([4], [1]))
     ledger.close()
+
+
+def test_a_ledger_that_went_while_it_wrote_is_asked_no_more_until_the_next_start_which_has_what_it_wrote(
+    tmp_path: Path,
+) -> None:
+    path, away = tmp_path / "ledger.db", tmp_path / "away.db"
+    ledger = Ledger(path)
+    went = f"^{path}: was moved, deleted or replaced while its node ran; stop"
+    ledger._db.set_trace_callback(lambda sql: path.rename(away) if sql == "COMMIT" else None)
+    with pytest.raises(StoreFailed, match=went):
+        ledger.give("a", order([3], [1]))
+    ledger._db.set_trace_callback(None)
+    away.rename(path)
+    # It would be given by the same token a second time.
+    with pytest.raises(StoreFailed, match=went):
+        ledger.give("a", order([3], [1]))
+    ledger.close()
+    ledger = Ledger(path)
+    assert [(one.token, one.order.indices) for one in ledger.arrays()] == [("a", [3])]
+    ledger.give("b", order([4], [1]))
+    ledger.close()

@@ -17,7 +17,7 @@ from diana.adapters.lrm.software import Software, here
 from diana.engine.journal.events import LrmReady
 from diana.model.facts import Outcome
 from diana.model.indexset import IndexSet
-from diana.model.job.software import BARRIER, CHECKPOINT
+from diana.model.job.software import BARRIER, CHECKPOINT, FOUND
 from diana.model.job.spec import GroupSpec, Resources
 from tests.batch.cluster_builders import ClusterSite
 from tests.batch.conforming import *  # noqa: F403
@@ -94,7 +94,7 @@ async def test_a_cluster_offers_what_its_own_table_says_and_else_what_the_site_d
     await at.up()
     try:
         ready = next(event for event in at.events if isinstance(event, LrmReady))
-        always = {"licences", BARRIER, CHECKPOINT, here()}
+        always = {"licences", BARRIER, CHECKPOINT, FOUND, here()}
         assert set(ready.software or ()) == ({"module greeter", *always} if own else always)
         # What the site offers from now on does not concern a cluster with a table of its own.
         at.lrm.use(Software(modules={} if own else greeter.modules))

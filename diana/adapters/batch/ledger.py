@@ -83,6 +83,7 @@ class Ledger:
             elif version < SCHEMA:
                 self._db.executescript(f"BEGIN; {_SINCE_1} PRAGMA user_version = {SCHEMA}; COMMIT;")
             self._identity = _identity(path)
+            self._went = ""
         except (sqlite3.Error, OSError) as fault:
             raise StoreFailed(f"{path}: {fault}") from None
 
@@ -164,11 +165,18 @@ class Ledger:
                 raise
         except sqlite3.Error as fault:
             raise StoreFailed(f"{self._path}: {fault}") from None
-        self._want_in_place()
+        try:
+            self._want_in_place()
+        except StoreFailed as gone:
+            # It was written, and whoever is told that it was not does otherwise: only the next start knows both.
+            self._went = str(gone)
+            raise
         return last
 
     def _want_in_place(self) -> None:
         """Refuse what the next start would not find: the batch system would be given it a second time."""
+        if self._went:
+            raise StoreFailed(self._went)
         try:
             there = _identity(self._path)
         except FileNotFoundError:
