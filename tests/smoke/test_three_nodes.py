@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from diana.client import Client
-from tests.e2e.grid import Grid, Starts, outcomes
+from tests.e2e.grid import MEET_S, Grid, Starts, outcomes, until
 from tests.real.hosts import site_on
 from tests.real.machines.test_three_machines import Lan, Machine
 from tests.real.pairs import add_standby, in_sync, takes_over
@@ -14,6 +14,7 @@ from tests.real.pairs import add_standby, in_sync, takes_over
 pytestmark = pytest.mark.e2e
 
 JOBS = 60
+ALL = {"alpha", "beta", "gamma"}
 
 
 def all_done(client: Client, group: str, starts: Starts, grid: Grid) -> None:
@@ -37,12 +38,14 @@ def test_three_nodes_that_were_told_of_nobody_lose_and_double_nothing_though_a_s
     in_sync(alpha, other=spare)
 
     with alpha.client() as client:
+        # And knows nobody at first.
+        until(lambda: {seen.site for seen in client.sites() if seen.state == "alive"} >= ALL, grid.story, MEET_S)
         group = client.submit(starts.job(JOBS, then=("sleep", "0.5"), bind="early")).group
         starts.wait_for(JOBS // 3)
         gamma.kill()
         gamma.start()
         all_done(client, group, starts, grid)
-    assert starts.sites() == {"alpha", "beta", "gamma"}
+    assert starts.sites() == ALL
 
     starts.path.write_text("")
     with alpha.client() as client:

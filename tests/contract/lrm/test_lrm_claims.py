@@ -262,3 +262,18 @@ def test_a_note_of_a_loss_that_cannot_be_read_tells_nothing(tmp_path: Path, cont
     assert (kept := losses.last(log)) is not None and kept.text == "lacks its end"
     losses.beside(log).write_bytes(content)
     assert losses.last(log) is None
+
+
+async def test_a_claim_log_that_went_with_its_mark_while_nothing_ran_is_said_to_be_gone(site: RealSite) -> None:
+    log = site.data.spawner / "claims.log"
+    site.start(shell("true"), 0)
+    site.forget(*await site.ended(1))
+    await site.lose_lrm()
+    assert losses.last(log) is None
+    await site.lrm.close()
+    os.kill(site.spawner_pid(), signal.SIGKILL)
+    await site.until(lambda: not alive(site.spawner_pid()))
+    log.unlink()
+    log.with_suffix(".mark").unlink()
+    await site.restart_node()
+    assert (kept := losses.last(log)) is not None and kept.text == f"{log}: is gone"

@@ -31,12 +31,13 @@ def main(root: str) -> int:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return 0
+    ran_before = bool(os.pread(lock, 1, 0))
     os.ftruncate(lock, 0)
     os.pwrite(lock, b"%d\n" % os.getpid(), 0)
     _raise_descriptors()
     try:
         become_subreaper()
-        Spawner(data).run()
+        Spawner(data, ran_before).run()
     except (OSError, LogDamaged, LogNewer, ValueError) as fault:
         print(f"spawner: {fault}", file=sys.stderr, flush=True)
         return 1

@@ -55,8 +55,9 @@ _MOST_PER_MESSAGE = 10_000
 
 
 class Spawner:
-    def __init__(self, data: DataDir) -> None:
-        """Take over where the log stands. OSError, claimlog.LogDamaged, records.LogNewer."""
+    def __init__(self, data: DataDir, ran_before: bool) -> None:
+        """Take over where the log stands. `ran_before`: another spawner was here, so there was a log. OSError,
+        claimlog.LogDamaged, records.LogNewer."""
         found = find(data.spawner / LOG)
         past = replay.ClaimHistory(found.records)
         here = machine()
@@ -67,10 +68,10 @@ class Spawner:
         self._table = replay.new_table(past, here, found.goes_on_as, found.count)
         self._runner = JobRunner(data, self._table, self._launcher, self._epoll, 0, others, self._place)
         replay.take_over(past, here, self._table, self._runner, self._launcher, data.logs_root)
-        self._lost = found.lost
+        self._lost = found.lost or (f"{data.spawner / LOG}: is gone" if ran_before and not found.records else "")
         # A new log where jobs run already is one that was deleted.
         if (found.lost or not found.records) and (ended := replay.end_unclaimed(past, self._launcher)):
-            why = found.lost or f"{data.spawner / LOG}: is gone"
+            why = self._lost or f"{data.spawner / LOG}: is gone"
             self._lost = f"{why}; {ended} jobs that ran unknown to it were ended"
         if self._lost:
             losses.keep(data.spawner / LOG, self._lost)
