@@ -18,7 +18,7 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from diana.model.ids import GroupId, job_id
+from diana.model.ids import GroupId, is_group_id, job_id
 
 MOST_ENTRIES = 20_000
 """Names looked at; a tenth of a second on a slow disk that has them in memory."""
@@ -28,7 +28,9 @@ MOST_NAMED = 3
 LEAST_BYTES = 2 << 20
 """Smaller files fill no disk."""
 MOST_NAME = 80
-"""Characters of a file's name."""
+"""Characters of a file's name, or of its owner's."""
+MOST_DIGITS = 18
+"""Digits of a job's index."""
 AGAIN_S = 60.0
 LEAST_TO_ORDER_BYTES = 4 << 20
 _AT_ONCE = 100
@@ -162,8 +164,14 @@ def _job_of(pid: str) -> str:
     with suppress(OSError), open(f"/proc/{pid}/environ", "rb") as file:
         for entry in file.read(1 << 20).split(b"\0"):
             if entry.startswith(b"DIANA_JOB="):
-                return entry.partition(b"=")[2].decode(errors="replace")
+                return _a_job(entry.partition(b"=")[2].decode(errors="replace"))
     return ""
+
+
+def _a_job(told: str) -> str:
+    """The text if it is a job's id, else nothing: a process says of itself what it likes, and this goes to peers."""
+    group, _, index = told.rpartition(".")
+    return told if is_group_id(group) and index.isascii() and index.isdecimal() and len(index) <= MOST_DIGITS else ""
 
 
 def _named(path: Path, whole: str, working: dict[str, str]) -> tuple[str, str]:
@@ -181,9 +189,13 @@ def _named(path: Path, whole: str, working: dict[str, str]) -> tuple[str, str]:
             name, owner = "/".join(rest), f"group {_group(part)}"
         case ("groups", group, _, *rest) if rest:
             name, owner = "/".join(rest), f"group {group}"
-    # A job names its files as it likes, and this is one line.
+    return _on_one_line(name), _on_one_line(owner)
+
+
+def _on_one_line(name: str) -> str:
+    """A job names its files and folders as it likes."""
     shown = "".join(letter if letter.isprintable() else "?" for letter in name)
-    return shown if len(shown) <= MOST_NAME else f"{shown[: MOST_NAME - 3]}...", owner
+    return shown if len(shown) <= MOST_NAME else f"{shown[: MOST_NAME - 3]}..."
 
 
 def _group(part: str) -> GroupId:

@@ -6,6 +6,7 @@ word that it is gone for good, says otherwise.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from math import inf
 from typing import NamedTuple
 
@@ -98,6 +99,7 @@ def on_ready(core: Context, event: LrmReady) -> None:
     if _is_news(core, name, before, known):
         core.persist(_record(name, known))
     _reconcile(core, name, event.known, forgot=bool(log_before) and known.claim_log != log_before)
+    own_runs.tells_anew(core, name)
     own_runs.take_over(core, name, lost)
     _adopt(core, name, _unheard_of(core, event.known) if lost else found)
     stray = [run for run in event.known if not _runs(core, run)]
@@ -115,9 +117,9 @@ def on_ready(core: Context, event: LrmReady) -> None:
     inputs.platforms_changed(core)
 
 
-def group_came_back(core: Context, group: GroupId) -> None:
-    """Take over what this site's machines run of a group that its journal had lost."""
-    for name, runs in own_runs.came_back(core, group).items():
+def groups_came_back(core: Context, groups: Collection[GroupId]) -> None:
+    """Take over what this site's machines run of groups that its journal had lost."""
+    for name, runs in own_runs.came_back(core, groups).items():
         own_runs.take_over(core, name, own_runs.without_custody(core, runs))
         _adopt(core, name, _unheard_of(core, tuple(runs)))
         if stray := [run for run in runs if not _runs(core, run)]:

@@ -8,7 +8,7 @@ jobs over, so that they end once and are begun nowhere else. What cannot go on w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from msgspec.structs import replace
 
@@ -71,10 +71,10 @@ def _may_come_back(core: Context, run: Run) -> bool:
     return lost and core.state.recovering and not all(core.state.reported.values())
 
 
-def came_back(core: Context, group: GroupId) -> dict[str, list[Run]]:
-    """Return the runs of the group that machines told of before it came back: machine -> runs."""
+def came_back(core: Context, groups: Collection[GroupId]) -> dict[str, list[Run]]:
+    """Return the runs of these groups that machines told of before they came back: machine -> runs."""
     book = core.book(UnknownRuns).lost
-    found = {name: [run for run in runs if group_of(run.subgroup) == group] for name, runs in sorted(book.items())}
+    found = {name: [run for run in runs if group_of(run.subgroup) in groups] for name, runs in sorted(book.items())}
     for name, some in found.items():
         book[name].difference_update(some)
     return {name: sorted(some, key=_order) for name, some in found.items() if some}
@@ -126,10 +126,14 @@ def _waits(core: Context, group: Group) -> bool:
     return fold_recovery.in_the_copy(core.state, group) and bool(group.on_hold or group.state)
 
 
+def tells_anew(core: Context, machine: str) -> None:
+    """The machine's inventory takes the place of what it told before."""
+    core.book(UnknownRuns).runs.pop(machine, None)
+
+
 def take_over(core: Context, machine: str, lost: Mapping[CustodyKey, Mapping[int, int]]) -> None:
     """Give the jobs of these runs a part and a custody, under which they are adopted; or have them ended."""
     book = core.book(UnknownRuns).runs
-    book.pop(machine, None)
     # Of two parts that have a job the later one has it.
     for key in sorted(lost, key=lambda key: (-key[1], key)):
         group = core.state.groups[group_of(key[0])]

@@ -8,7 +8,7 @@ copy said of them; those whose results went with the database are held.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -81,20 +81,6 @@ def _recalled_meanwhile(core: Context, origin: SiteId) -> None:
 def _report(core: Context, asker: SiteId, since: int) -> None:
     """All that stands here for the asker, and what is over: its tombstones; once the last of its groups from this
     number on can be shown beside it."""
-    rows = [_row(core.state.custodies[key]) for key in core.parties.taken_from(asker)]
-    for key, stone in core.state.tombstones.items():
-        if stone.origin == asker:
-            rows.append(
-                Holding(
-                    subgroup=key[0],
-                    epoch=key[1],
-                    told=stone.indices,
-                    dropped=not stone.done,
-                    over=stone.done,
-                    offered=stone.offered,
-                    offer=stone.offer,
-                )
-            )
     groups, more_from = _shown(core, asker, since)
     if more_from:
         core.send(
@@ -110,6 +96,20 @@ def _report(core: Context, asker: SiteId, since: int) -> None:
             ),
         )
         return
+    rows = [_row(core.state.custodies[key]) for key in core.parties.taken_from(asker)]
+    for key, stone in core.state.tombstones.items():
+        if stone.origin == asker:
+            rows.append(
+                Holding(
+                    subgroup=key[0],
+                    epoch=key[1],
+                    told=stone.indices,
+                    dropped=not stone.done,
+                    over=stone.done,
+                    offered=stone.offered,
+                    offer=stone.offer,
+                )
+            )
     pages = _pages(rows)
     for number, page in enumerate(pages):
         core.send(
@@ -237,8 +237,8 @@ def on_holdings(core: Context, sender: SiteId, message: Holdings) -> None:
         return
     doubt = core.book(JournalDoubt)
     # At once: nobody is to fill the memory with groups that never were.
-    for name in _bring_back(core, sender, message.groups):
-        _came_back(core, name)
+    if back := _bring_back(core, sender, message.groups):
+        _came_back(core, back)
     if message.more_from:
         if message.more_from > doubt.shown_to.get(sender, 0):
             doubt.shown_to[sender] = message.more_from
@@ -273,7 +273,7 @@ def on_holdings(core: Context, sender: SiteId, message: Holdings) -> None:
     _told(core)
 
 
-def _requeue(core: Context, groups: set[GroupId]) -> None:
+def _requeue(core: Context, groups: Collection[GroupId]) -> None:
     """Some of what lies here of these groups may be another's now."""
     for key in [key for key in core.state.custodies if group_of(key[0]) in groups]:
         core.requeue.add(key)
@@ -292,11 +292,12 @@ def _all_heard_out(core: Context) -> None:
     book.overflown = False
 
 
-def _bring_back(core: Context, sender: SiteId, shown: Iterable[GroupShown]) -> set[GroupId]:
-    """Take back groups that went with the end of the journal, by this site's own receipts; return their names. They
-    are on hold as those of the copy are: jobs of them may have run."""
-    back = set[GroupId]()
-    if core.book(Stocktaking).overflown:
+def _bring_back(core: Context, sender: SiteId, shown: Iterable[GroupShown]) -> dict[GroupId, None]:
+    """Take back groups that went with the end of the journal, by this site's own receipts; return their names in the
+    order shown. They are on hold as those of the copy are: jobs of them may have run."""
+    back: dict[GroupId, None] = {}
+    if core.book(Stocktaking).overflown or not missing(core):
+        # What others told of them is not known any more, and would run a second time.
         return back
     for one in shown:
         submitted = receipts.read(one.receipt, one.spec, core.state.seal_key)
@@ -306,19 +307,20 @@ def _bring_back(core: Context, sender: SiteId, shown: Iterable[GroupShown]) -> s
         core.persist(submitted)
         core.count("groups_returned")
         core.warn(f"{sender} shows {name}, which went with the end of this site's database: it is on hold")
-        back.add(name)
+        back[name] = None
     return back
 
 
-def _came_back(core: Context, name: GroupId) -> None:
-    """Take over what others told of it before, and what runs at home."""
-    group = core.state.groups[name]
-    bounds = {name: (group.epoch, group.next_number)}
-    told = core.book(Stocktaking).unknown.pop(name, {})
-    for site, subgroup, epoch in sorted(told, key=lambda one: (one[2], one[1])):
-        _take_over(core, site, *told[site, subgroup, epoch], bounds)
-    machine_events.group_came_back(core, name)
-    _requeue(core, {name})
+def _came_back(core: Context, names: Collection[GroupId]) -> None:
+    """Take over what others told of these groups before, and what runs at home."""
+    for name in names:
+        group = core.state.groups[name]
+        bounds = {name: (group.epoch, group.next_number)}
+        told = core.book(Stocktaking).unknown.pop(name, {})
+        for site, subgroup, epoch in sorted(told, key=lambda one: (one[2], one[1], one[0])):
+            _take_over(core, site, *told[site, subgroup, epoch], bounds)
+    machine_events.groups_came_back(core, names)
+    _requeue(core, names)
 
 
 def _keep_unknown(core: Context, sender: SiteId, db_uuid: str, rows: Iterable[Holding]) -> bool:

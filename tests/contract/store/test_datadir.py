@@ -163,6 +163,30 @@ def test_a_million_names_are_not_looked_at_for_the_largest(tmp_path: Path) -> No
         job.wait()
 
 
+@pytest.mark.parametrize(
+    "said",
+    ["x\n2026 CRITICAL a line of its own", "alpha-1." + "1" * 10_000, "alpha-1.", "alpha-1.²", "alpha-01.3", "al.3"],
+)
+def test_a_process_that_calls_its_job_as_it_likes_is_not_told_of_to_others(tmp_path: Path, said: str) -> None:
+    folder = tmp_path / "slots" / "1"
+    folder.mkdir(parents=True)
+    _filled(folder / "big", 2 << 20)
+    job = subprocess.Popen(["sleep", "60"], cwd=folder, env={"DIANA_JOB": said})
+    try:
+        assert told(largest(tmp_path)) == "; the largest: 2 MiB of a job"
+    finally:
+        job.kill()
+        job.wait()
+
+
+def test_a_folder_that_stands_for_a_group_is_told_of_on_one_short_line(tmp_path: Path) -> None:
+    folder = tmp_path / "logs" / ("x\n" + "y" * 200)
+    folder.mkdir(parents=True)
+    _filled(folder / "big", 2 << 20)
+    line = told(largest(tmp_path))
+    assert line.isprintable() and len(line) < 120
+
+
 def test_who_is_refused_often_makes_nobody_look_again(tmp_path: Path) -> None:
     now = [0.0]
     filling = Filling(tmp_path, lambda: now[0])

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from diana.engine.handover import receipts
+from diana.engine.handover import own_runs, receipts
 from diana.engine.journal import codec, records
 from diana.engine.journal import effects as fx
 from diana.engine.journal import events as ev
@@ -19,7 +19,7 @@ from diana.model.views.views import Ok
 from diana.policy.trust import seals
 from tests.engine.bench import Grid, Site
 from tests.engine.builders import spec
-from tests.engine.handing import view
+from tests.engine.handing import go_on, view
 from tests.engine.recovery.test_stocktaking import put_origin_back
 
 
@@ -312,6 +312,39 @@ def test_what_another_site_tells_before_the_group_comes_back_counts_once_it_does
     assert not alpha.group("alpha-1").unplaced
     assert not stocktaking.missing(alpha.engine.core) and all(alpha.engine.core.state.reported.values())
     assert not alpha.engine.core.book(stocktaking.Stocktaking).unknown
+
+
+def test_a_site_that_was_given_up_brings_no_group_back_for_what_others_told_of_it_is_not_known_any_more() -> None:
+    grid, copy, _ = two_have_it()
+    grid.cut.add("beta")
+    alpha = put_origin_back(grid, copy)
+    grid.heal("alpha")
+    assert go_on(alpha, "beta") == Ok(1)
+    grid.heal("beta")
+    grid.pass_time(30.0)
+    if has(alpha):
+        alpha.release_jobs("alpha-1")
+        grid.finish()
+    assert set(grid.claims().values()) == {1}
+    told = alpha.ask("group", "alpha-1")
+    assert isinstance(told, fx.Refusal) and told.text.endswith("database; submit it again")
+
+
+def test_a_group_that_comes_back_with_runs_at_home_leaves_another_waiting_for_those_that_are_ended() -> None:
+    grid = Grid(alpha=1, beta=8, gamma=1)
+    alpha = grid["alpha"]
+    alpha.submit(spec(2, work_s=100.0, sites=("beta",)), 2)
+    copy = list(alpha.stored)
+    alpha.submit(spec(2, work_s=100.0, sites=("beta",)), 2, request=2)
+    (custody,) = (one for one in grid["beta"].engine.core.state.custodies.values() if one.subgroup == "alpha-2/0")
+    alpha = put_origin_back(grid, copy)
+    merge, job = ev.Run(SubgroupId("alpha-1/1"), 2, 2, 1), ev.Run(SubgroupId("alpha-2/1"), 2, 0, 1)
+    alpha.session += 1
+    alpha.handle(ev.LrmReady(session=alpha.session, slots=1, known=(merge, job)))
+    assert "1 at main" in own_runs.waits_for(alpha.engine.core, GroupId("alpha-1"))
+    alpha.handle(page(grid["beta"], GroupShown(spec=custody.spec_bytes, receipt=custody.receipt)))
+    assert alpha.engine.core.state.custodies[job.subgroup, job.epoch].running == {0: 1}
+    assert "1 at main" in own_runs.waits_for(alpha.engine.core, GroupId("alpha-1"))
 
 
 def test_where_more_is_told_of_lost_groups_than_can_be_kept_none_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
