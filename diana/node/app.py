@@ -114,7 +114,7 @@ async def _serve(
             _log.info("site %s stops; jobs that run, run on", config.site)
     except StoreFull as full:
         # While it began: what comes later waits for room.
-        code = begins_anew(full, node.ends)
+        code = await begins_anew(full, lambda: node.ends)
     # It may have been told to stop while it was about to start anew.
     return 0 if code == AGAIN and node.ends else code
 

@@ -7,12 +7,14 @@ import asyncio
 import logging
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
 from diana.adapters.lrm.spawner.identity import machine, start_ticks
 from diana.errors import DianaError, StoreFull
 
+ANEW_S = 2.0
+"""Seconds before a node that found no room begins anew."""
 LONGEST_STOP_S = 8.0
 """systemd and the like kill after 10 s at the earliest, and then nobody learns what hung."""
 AGAIN = -1
@@ -79,13 +81,15 @@ def _chain(work: Any) -> Iterator[str]:
         work = getattr(work, "cr_await", None) or getattr(work, "ag_await", None) or getattr(work, "gi_yieldfrom", None)
 
 
-def begins_anew(full: StoreFull, told_to_stop: bool) -> int:
+async def begins_anew(full: StoreFull, told_to_stop: Callable[[], bool]) -> int:
     """AGAIN for a node that ends because it found no room for a record: nothing of it was stored, and as a new process
-    it waits for room before it begins. Raises `full` where it was to stop anyway."""
-    if told_to_stop:
+    it waits for room before it begins. Raises `full` where it was to stop anyway; 0: it was told to meanwhile."""
+    if told_to_stop():
         raise full
     print(f"diana: {full}; the node begins anew when there is room", file=sys.stderr, flush=True)
-    return AGAIN
+    # An account's quota, or files that cannot be made, show in no count of free bytes: it would find room at once.
+    await asyncio.sleep(ANEW_S)
+    return 0 if told_to_stop() else AGAIN
 
 
 def this_process() -> str:

@@ -103,7 +103,7 @@ async def serve_pair(opened: OpenDataDir, config: SiteConfig, overrides: Mapping
             return await follower.serve(lead)
         except StoreFull as full:
             # The leader goes on alone, and hears of it again.
-            return begins_anew(full, follower.told_to_stop)
+            return await begins_anew(full, lambda: follower.told_to_stop)
 
 
 class _Follower:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import os
 import signal
 import subprocess
 import sys
 import textwrap
+import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -17,8 +19,10 @@ import pytest_asyncio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from diana.adapters.datadir import OpenDataDir
 from diana.adapters.lrm import launch
 from diana.adapters.lrm.local import LocalLrm
+from diana.adapters.lrm.spawner.__main__ import LOCK
 from diana.adapters.lrm.spawner.claims import claimlog, losses, records
 from diana.adapters.lrm.spawner.claims.records import Dropped, LogOpened, Record, Starting, Term
 from diana.adapters.lrm.spawner.identity import MachineIdentity, machine
@@ -277,3 +281,24 @@ async def test_a_claim_log_that_went_with_its_mark_while_nothing_ran_is_said_to_
     log.with_suffix(".mark").unlink()
     await site.restart_node()
     assert (kept := losses.last(log)) is not None and kept.text == f"{log}: is gone"
+
+
+def test_a_first_log_that_found_no_room_is_not_said_to_be_gone(tmp_path: Path) -> None:
+    opened = OpenDataDir(tmp_path / "data", ballast_bytes=4096)
+    spawner = opened.paths.spawner
+    few = textwrap.dedent(
+        """
+        import resource, sys
+        resource.setrlimit(resource.RLIMIT_FSIZE, (16, 16))
+        from diana.adapters.lrm.spawner.__main__ import main
+        sys.exit(main(sys.argv[1]))
+        """
+    )
+    subprocess.run([sys.executable, "-c", few, str(opened.paths.root)], check=True)
+    while not (spawner / "claims.mark").exists():
+        time.sleep(0.01)
+    with (spawner / LOCK).open() as lock:
+        # Until it ended.
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert lock.read() == "" and not (spawner / "claims.log").exists()
+    opened.close()

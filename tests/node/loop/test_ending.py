@@ -1,10 +1,13 @@
 """A node that is told to stop ends, whatever hangs, and says what did."""
 
+import asyncio
 import subprocess
 import sys
 
 import pytest
 
+from diana.errors import StoreFull
+from diana.node import ending
 from diana.node.ending import GAVE_UP
 
 _STOPS = """
@@ -47,3 +50,17 @@ def test_a_stop_that_hangs_ends_the_process_and_the_log_says_down_to_which_call_
 def test_a_stop_in_time_is_left_alone(how: str) -> None:
     done = _run(how, 1.5)
     assert (done.returncode, done.stdout, done.stderr) == (0, "in order\n", "")
+
+
+@pytest.mark.parametrize(("told", "code"), [(False, ending.AGAIN), (True, 0)])
+async def test_a_node_that_found_no_room_does_not_begin_anew_at_once(
+    monkeypatch: pytest.MonkeyPatch, told: bool, code: int
+) -> None:
+    """Free bytes may be counted that its account has no right to."""
+    monkeypatch.setattr(ending, "ANEW_S", 0.05)
+    stop: list[bool] = []
+    work = asyncio.create_task(ending.begins_anew(StoreFull("the disk is full"), lambda: bool(stop)))
+    await asyncio.sleep(0)
+    assert not work.done()
+    stop += [True] * told
+    assert await work == code

@@ -10,6 +10,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
+from diana.adapters.lrm.spawner.claims.claimlog import NAME as CLAIMS
 from diana.adapters.lrm.spawner.claims.claimlog import LogDamaged
 from diana.adapters.lrm.spawner.claims.records import LogNewer
 from diana.adapters.lrm.spawner.loop import Spawner
@@ -39,6 +40,9 @@ def main(root: str) -> int:
         become_subreaper()
         Spawner(data, ran_before).run()
     except (OSError, LogDamaged, LogNewer, ValueError) as fault:
+        if not ran_before and not (data.spawner / CLAIMS).exists():
+            # It found no room for its first log: the next one is not to take that for gone.
+            os.ftruncate(lock, 0)
         print(f"spawner: {fault}", file=sys.stderr, flush=True)
         return 1
     return 0
