@@ -229,15 +229,16 @@ def _give_custody(core: Context, group: Group, key: CustodyKey, jobs: IndexSet, 
 
 
 def on_ended(core: Context, event: JobsEnded) -> None:
-    """Let a group go on once the last of what was ended for it is over."""
+    """Let a group go on once the last of what was ended for it is over. A member machine tells of its own runs alone."""
     book, lost = core.book(UnknownRuns).runs, core.book(UnknownRuns).lost
     if not book and not lost:
         return
     rows = zip(event.facts.indices, event.facts.attempts, strict=True)
     over = {Run(event.subgroup, event.epoch, index, attempt) for index, attempt in rows}
-    for some in lost.values():
-        some -= over
-    for machine in [machine for machine, runs in book.items() if not runs.isdisjoint(over)]:
+    for machine in (event.worker,) if event.worker else sorted({*book, *lost}):
+        lost.get(machine, set[Run]()).difference_update(over)
+        if book.get(machine, set[Run]()).isdisjoint(over):
+            continue
         book[machine] -= over
         if not book[machine]:
             del book[machine]

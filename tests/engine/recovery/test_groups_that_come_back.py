@@ -13,12 +13,13 @@ from diana.engine.journal import effects as fx
 from diana.engine.journal import events as ev
 from diana.engine.messages.recovery import GroupShown, Holding, Holdings, Met
 from diana.engine.recovery import stocktaking
+from diana.model.facts import Outcome
 from diana.model.ids import GroupId, SiteId, SubgroupId
 from diana.model.indexset import IndexSet
 from diana.model.views.views import Ok
 from diana.policy.trust import seals
 from tests.engine.bench import Grid, Site
-from tests.engine.builders import spec
+from tests.engine.builders import facts_of, spec
 from tests.engine.handing import go_on, view
 from tests.engine.recovery.test_stocktaking import put_origin_back
 
@@ -252,7 +253,9 @@ def test_a_receipt_brings_nothing_into_a_journal_that_lost_nothing_then() -> Non
     assert not has(alpha)
 
 
-def test_what_runs_at_home_of_a_group_that_comes_back_is_not_begun_again() -> None:
+@pytest.mark.parametrize("liar", ["", "mallory"])
+def test_what_runs_at_home_of_a_group_that_comes_back_is_not_begun_again(liar: str) -> None:
+    """Whatever another machine of the site says of it."""
     grid = Grid(alpha=2, beta=2, gamma=2)
     alpha = grid["alpha"]
     copy = list(alpha.stored)
@@ -266,6 +269,9 @@ def test_what_runs_at_home_of_a_group_that_comes_back_is_not_begun_again() -> No
     alpha.boot(restored=True)
     alpha.lrm_ready()
     assert set(alpha.running) == set(runs) and not sent_forget(alpha)
+    for run in runs if liar else ():
+        facts = facts_of(SiteId("alpha"), [run], Outcome.DONE, 0.0)
+        alpha.handle(ev.JobsEnded(subgroup=run.subgroup, epoch=run.epoch, facts=facts, worker=liar))
     grid.heal("alpha")
     taken = {index for one in alpha.engine.core.state.custodies.values() for index in one.running}
     assert taken == {run.index for run in runs}
