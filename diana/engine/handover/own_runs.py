@@ -229,7 +229,7 @@ def _give_custody(core: Context, group: Group, key: CustodyKey, jobs: IndexSet, 
 
 
 def on_ended(core: Context, event: JobsEnded) -> None:
-    """Let a group go on once the last of what was ended for it is over. A member machine tells of its own runs alone."""
+    """Let a group go on once the last of what was ended for it is over. A member tells of its own runs alone."""
     book, lost = core.book(UnknownRuns).runs, core.book(UnknownRuns).lost
     if not book and not lost:
         return

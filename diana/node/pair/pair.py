@@ -12,8 +12,8 @@ import msgspec
 from diana.adapters.replica_link.saved import DurableFile
 from diana.bounds import decoded
 from diana.node.loop.store_thread import StoreThread
-from diana.node.old_copies import keep_lost
-from diana.ports import Store
+from diana.node.old_copies import NO_GROUP_GONE, keep_lost
+from diana.ports import Store, call_restored
 from diana.replica import messages as ms
 
 REPLICATED = "replicated"
@@ -82,7 +82,11 @@ def make_consistent(pair: Pair, file: DurableFile[Pair], thread: StoreThread) ->
     fresh = saved.founder and saved.term == 0 and saved.register is None
     forgot = saved == ms.Saved()
     shorter = store.standing() == "older"
-    if shorter and not fresh:
+    if shorter and fresh:
+        # No other machine has anything yet: as for a journal that one machine keeps.
+        call_restored(store, uuid.uuid4().hex)
+        keep_lost(store, 0, NO_GROUP_GONE)
+    elif shorter:
         _log.warning("the journal lost its end; this machine leads by an operator's word only, see docs/standby.md")
         keep_lost(store, 0, _LOST_ITS_END)
     if forgot or shorter or not store.meta(REPLICATED):

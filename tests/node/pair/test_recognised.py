@@ -48,20 +48,36 @@ def test_a_new_journal_beside_an_old_promise_is_another_disk(thread: StoreThread
     assert uuid_after(thread, tmp_path, FOLLOWED) != before
 
 
-def test_a_journal_that_lost_its_end_is_another_disk(tmp_path: Path) -> None:
+def cut(tmp_path: Path) -> StoreThread:
+    """On a journal that was replicated and lost its end."""
     path = tmp_path / "journal.db"
     store = SqliteStore(path)
     store.set_meta("replicated", "1")
-    before = store.meta("replica_uuid")
     store.close()
     short = path.read_bytes()
     store = SqliteStore(path)
     store.commit(Batch(at_s=1.0, records=(b"one",), term=1))
     store.close()
     path.write_bytes(short)
-    thread = StoreThread(SqliteStore(path))
+    return StoreThread(SqliteStore(path))
+
+
+def test_a_journal_that_lost_its_end_is_another_disk(tmp_path: Path) -> None:
+    thread = cut(tmp_path)
+    before = thread.store.meta("replica_uuid")
     assert uuid_after(thread, tmp_path, FOLLOWED) != before
     lost = last_lost(thread.store.meta(LOST))
     assert lost is not None and "lost its end" in lost.text
+    assert not thread.store.meta("restored_from")
+    thread.close()
+    thread.store.close()
+
+
+def test_a_journal_that_lost_its_end_before_any_other_machine_had_it_holds_what_is_left(tmp_path: Path) -> None:
+    thread = cut(tmp_path)
+    name, disk = thread.store.meta("db_uuid"), thread.store.meta("replica_uuid")
+    assert uuid_after(thread, tmp_path, Saved(founder=True)) == disk
+    assert thread.store.meta("restored_from") == name != thread.store.meta("db_uuid")
+    assert last_lost(thread.store.meta(LOST)) is not None
     thread.close()
     thread.store.close()
