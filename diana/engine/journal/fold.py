@@ -136,6 +136,7 @@ def apply(state: SiteState, record: r.Record, home: SiteId) -> None:
             group.unplaced = group.unplaced - record.indices
             group.holding = group.holding - record.indices
             group.cancelled.add_set(record.indices)
+            group.cancel_asked = group.cancel_asked | record.asked
             _ordered(group, record.ordered)
         case r.MachineKnown():
             state.machines[record.machine] = _machine(record)
@@ -240,6 +241,8 @@ def _hold_everything(state: SiteState, reason: str, first_group: int) -> None:
     for group in state.groups.values():
         if not group.state:
             group.on_hold = reason
+        # They may have been tried again by what is gone.
+        group.cancel_asked = IndexSet()
         for subgroup in group.subgroups.values():
             if subgroup.open_jobs():
                 subgroup.unreachable = reason
@@ -342,6 +345,7 @@ def _jobs_retried(group: Group, record: r.JobsRetried) -> None:
     for ended in (group.done, group.failed, group.cancelled, group.held, group.timed_out, group.out_of_memory):
         ended.discard_set(indices)
     group.retried, group.unused = group.retried | indices, group.unused - indices
+    group.cancel_asked = group.cancel_asked - indices
     _not_moving(group, indices)
     group.unplaced = group.unplaced | (indices & IndexSet.span(0, group.jobs))
     group.gathers, group.not_gathered = group.gathers + group.not_gathered, []

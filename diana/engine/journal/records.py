@@ -239,6 +239,8 @@ class JobsCancelled(_OfGroup, frozen=True, kw_only=True):
     """O: jobs were cancelled while no site had them."""
 
     indices: IndexSet
+    asked: IndexSet = IndexSet()
+    """Jobs that are also cancelled at sites which have yet to tell that they have some (`recovery/stocktaking.py`)."""
     ordered: GroupOrder | None = None
     """The user's order that this is the first record of; None: it is another's record, or nobody's order."""
 

@@ -232,6 +232,8 @@ class Group(msgspec.Struct, kw_only=True, dict=True):
     failed: FinishedSet = msgspec.field(default_factory=FinishedSet)
     cancelled: FinishedSet = msgspec.field(default_factory=FinishedSet)
     held: FinishedSet = msgspec.field(default_factory=FinishedSet)
+    cancel_asked: IndexSet = IndexSet()
+    """Jobs that were cancelled while sites had still to tell what they have of it."""
     unused: IndexSet = IndexSet()
     """Indices that flexible gangs which were let go have no components for. Nothing runs under them."""
     decisions: list[Decision] = []

@@ -139,6 +139,7 @@ def _cancel(core: Context, group: Group, wanted: IndexSet, asked: IndexSet | Non
             else:
                 _order(core, subgroup, cancel=subgroup.cancelling | indices)
     results.cancel_unplaced(core, group, wanted)
+    stocktaking.cancel_what_is_told(core, group, wanted)
     if core.order is not None and not group.state and (group.spec.retries or group.spec.retry is not None):
         # Nothing is left to cancel, but what failed is not to be tried again by itself.
         core.persist(JobsCancelled(group=group.group, indices=IndexSet()))

@@ -17,7 +17,14 @@ from diana.engine.handover import origin as handover_origin
 from diana.engine.journal import fold_recovery
 from diana.engine.journal.effects import Refusal, Reply
 from diana.engine.journal.events import GoOn
-from diana.engine.journal.records import ControlIssued, HoldLifted, JobsRetried, PartReported, PeerReported
+from diana.engine.journal.records import (
+    ControlIssued,
+    HoldLifted,
+    JobsCancelled,
+    JobsRetried,
+    PartReported,
+    PeerReported,
+)
 from diana.engine.journal.state import Custody, Group, Step, Subgroup
 from diana.engine.messages.recovery import GroupShown, Holding, Holdings, Met
 from diana.engine.site import journal_doubt
@@ -378,7 +385,8 @@ def _take_over(
     still, revoked = row.open - done, row.revoked - done
     going = still | revoked if former is None else IndexSet()
     again = going - group.open_of(going) if going else going
-    cancel = known.cancelling - row.cancelled if known is not None else IndexSet()
+    # Who cancelled it did not know where it was.
+    cancel = known.cancelling - row.cancelled if known is not None else group.cancel_asked & (still | revoked)
     if again:
         core.persist(JobsRetried(group=name, indices=again))
     core.persist(
@@ -403,8 +411,18 @@ def _take_over(
         # Ordered before this site had heard under which number.
         _order(core, part, part.cancelling | cancel)
     results.cancel_unplaced(core, group, cancel)
+    if known is None:
+        cancel_what_is_told(core, group, cancel)
     core.to_check.add(name)
     core.notify(name)
+
+
+def cancel_what_is_told(core: Context, group: Group, wanted: IndexSet) -> None:
+    """Cancel these jobs at sites too that have yet to tell that they have some."""
+    if not wanted or not fold_recovery.in_the_copy(core.state, group):
+        return
+    if any(journal_doubt.asks(core, site) for site in core.state.peers):
+        core.persist(JobsCancelled(group=group.group, indices=IndexSet(), asked=wanted))
 
 
 def _can_be(core: Context, group: Group, sender: SiteId, row: Holding, most: tuple[int, int]) -> bool:

@@ -58,7 +58,7 @@ def _local(paths: DataDir, config: SiteConfig, held: machine.Holder | None, now_
         blocking("account", lambda: machine.runs_as(paths, held), kernel),
         blocking("disk", lambda: files.disk(paths.root), _DISK),
         blocking("store", lambda: files.store(paths, running=running, role=config.role), _DISK),
-        blocking("claims", lambda: files.claims(paths), _DISK),
+        blocking("claims", lambda: files.claims(paths, running=running), _DISK),
         blocking("audit", lambda: files.trail(paths), _DISK),
         blocking("certificate", lambda: trust.certificate(paths, config, now_wall_s), _DISK),
         blocking("spawner", lambda: machine.spawner(paths, held), kernel),

@@ -157,22 +157,36 @@ def _day(wall_s: float) -> str:
     return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(wall_s))
 
 
-def claims(paths: DataDir) -> Results:
+def claims(paths: DataDir, *, running: bool = False) -> Results:
     """Check that the claim log of this machine's spawner is all there."""
     log = paths.spawner / CLAIMS
     try:
         found = claimlog.find(log)
     except (claimlog.LogDamaged, records.LogNewer, ValueError) as fault:
-        return [fail("claims", str(fault), "see what ran here, then move the file away")]
+        mend = "see what ran here, then move the file away"
+        return [fail("claims", str(fault).removesuffix(f"; {mend}"), mend)]
     if found.lost:
         mend = "start the node: it holds the jobs that may have run; look at them, then rerun or give them up"
         return [warn("claims", found.lost, mend)]
     if (kept := losses.last(log)) is not None and time.time() - kept.wall_s < SAID_LOST_S:
         mend = "diana status names the groups whose jobs are held for it; see what they did, then release or retry them"
         return [warn("claims", f"{kept.text} (found {_day(kept.wall_s)}, and written anew)", mend)]
-    return [
-        ok("claims", f"{log.name}, {counted(len(found.records), 'record')}, all there" if found.records else "none yet")
-    ]
+    if found.records:
+        return [ok("claims", f"{log.name}, {counted(len(found.records), 'record')}, all there")]
+    if _ran(paths.spawner / "lock") or (running and not paths.spawner.exists()):
+        mend = (
+            "put it back; a spawner that runs writes it anew before it starts a job, a new one holds what may have run"
+        )
+        return [warn("claims", f"{log}: is gone", mend)]
+    return [ok("claims", "none yet")]
+
+
+def _ran(lock: Path) -> bool:
+    """True if a spawner was started here."""
+    try:
+        return lock.stat().st_size > 0
+    except OSError:
+        return False
 
 
 def trail(paths: DataDir) -> Results:

@@ -113,6 +113,8 @@ class TraceExporter:
             BatchSpanProcessor(telling, max_queue_size=MOST_WAITING, schedule_delay_millis=EVERY_S * 1000)
         )
         self._tracer = self._provider.get_tracer("diana", __version__)
+        self._making = threading.Lock()
+        self._over = False
         self._maker = threading.Thread(target=self._make_all, name="traces", daemon=True)
         self._maker.start()
 
@@ -144,12 +146,20 @@ class TraceExporter:
     def _make_all(self) -> None:
         while (spans := self._told.get()) is not None:
             for span in spans:
-                try:
-                    self._make(span)
-                except Exception:
-                    # One that cannot be told is no reason to tell no other.
-                    _log.exception("a span could not be made")
-                    self._gone(1)
+                with self._making:
+                    self._make_or_drop(span)
+
+    def _make_or_drop(self, span: Span) -> None:
+        if self._over:
+            # The SDK would drop it without a word, and it would wait for ever.
+            self._gone(1)
+            return
+        try:
+            self._make(span)
+        except Exception:
+            # One that cannot be told is no reason to tell no other.
+            _log.exception("a span could not be made")
+            self._gone(1)
 
     def _make(self, span: Span) -> None:
         from opentelemetry import trace
@@ -175,17 +185,22 @@ class TraceExporter:
         made.add_event(event.name, event.attributes, _ns(event.at_s + ahead_s))
 
     async def stop(self) -> None:
-        """Within END_S and twice BREAK_S, whether the collector answers or not."""
+        """Within END_S and three times BREAK_S, whether the collector answers or not."""
         self._told.put(None)
         # The SDK's own shutdown waits for the call that is under way, unless that is broken off first.
         for step, most_s in (
             (self._flush, END_S),
+            (self._make_no_more, BREAK_S),
             (self._exporter.shutdown, BREAK_S),
             (self._provider.shutdown, BREAK_S),
         ):
             with suppress(TimeoutError):
                 async with asyncio.timeout(most_s):
                     await in_thread(step)
+
+    def _make_no_more(self) -> None:
+        with self._making:
+            self._over = True
 
     def _flush(self) -> None:
         self._maker.join()

@@ -11,6 +11,7 @@ from diana.engine.handover import own_runs, receipts
 from diana.engine.journal import codec, records
 from diana.engine.journal import effects as fx
 from diana.engine.journal import events as ev
+from diana.engine.journal.state import Custody
 from diana.engine.messages.recovery import GroupShown, Holding, Holdings, Met
 from diana.engine.recovery import stocktaking
 from diana.model.facts import Outcome
@@ -297,6 +298,64 @@ def two_have_it() -> tuple[Grid, list[bytes], dict[str, IndexSet]]:
     grid.pass_time(30.0)
     assert not grid["gamma"].engine.core.state.custodies
     return grid, copy, parts
+
+
+def cancelled_before_gamma_tells() -> tuple[Grid, Site]:
+    """The group of eight is back, for beta has half of it, and its user cancels it; gamma runs two jobs, two wait."""
+    grid = Grid(alpha=0, beta=2, gamma=2)
+    alpha = grid["alpha"]
+    copy = list(alpha.stored)
+    alpha.submit(spec(8, work_s=100.0), 8)
+    grid.cut.add("gamma")
+    alpha = put_origin_back(grid, copy)
+    grid.heal("alpha")
+    assert alpha.cancel("alpha-1") == Ok(8)
+    assert len(kept_at(grid, "gamma").pending) == 2
+    return grid, alpha
+
+
+def kept_at(grid: Grid, name: str) -> Custody:
+    (custody,) = grid[name].engine.core.state.custodies.values()
+    return custody
+
+
+@pytest.mark.parametrize("between", ["nothing", "a start", "the operator's word that it is gone"])
+def test_what_its_user_cancels_before_all_have_told_is_cancelled_where_it_is_shown_later(between: str) -> None:
+    grid, alpha = cancelled_before_gamma_tells()
+    if between == "a start":
+        grid.cut.add("alpha")
+        alpha.boot()
+        alpha.lrm_ready()
+        grid.heal("alpha")
+    elif between != "nothing":
+        go_on(alpha, "gamma")
+    grid.heal("gamma")
+    grid.pass_time(30.0)
+    theirs = kept_at(grid, "gamma")
+    assert not theirs.pending and theirs.cancelled == theirs.indices
+    for name in ("beta", "gamma"):
+        grid[name].obey_kills()
+    grid.pass_time(30.0)
+    assert view(grid).state == "cancelled" and view(grid).cancelled == 8
+    assert len(grid.claims()) == 4
+
+
+@pytest.mark.parametrize("between", ["a retry", "a loss of the end that may have held one"])
+def test_what_its_user_wants_again_is_not_cancelled_where_it_is_shown_later(between: str) -> None:
+    grid, alpha = cancelled_before_gamma_tells()
+    if between == "a retry":
+        grid["beta"].obey_kills()
+        go_on(alpha, "gamma")
+        assert view(grid).state == "cancelled"
+        assert isinstance(alpha.retry("alpha-1", IndexSet.span(4, 8), cancelled=True), Ok)
+    else:
+        grid.cut.add("alpha")
+        alpha.boot(restored=True)
+        alpha.lrm_ready()
+        grid.heal("alpha")
+    grid.heal("gamma")
+    grid.pass_time(30.0)
+    assert not grid["gamma"].kills and not kept_at(grid, "gamma").cancelled
 
 
 @pytest.mark.parametrize("again", ["no start between", "a start between", "a loss between"])

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import random
+import shutil
 import socket
 import sqlite3
 import threading
@@ -14,6 +15,10 @@ from pathlib import Path
 
 import pytest
 
+from diana.adapters.lrm.spawner.claims import records
+from diana.adapters.lrm.spawner.claims.claimlog import ClaimLog
+from diana.adapters.lrm.spawner.claims.records import LogOpened
+from diana.adapters.lrm.spawner.identity import MachineIdentity
 from diana.adapters.sqlite_store.store import SqliteStore
 from diana.errors import Denied
 from diana.model.layout import DataDir
@@ -158,6 +163,31 @@ def kept(paths: DataDir, key: str = "", value: str = "") -> None:
     if key:
         store.set_meta(key, value)
     store.close()
+
+
+def test_a_claim_log_that_is_gone_is_not_told_as_one_that_never_was(alpha: DataDir) -> None:
+    row = examined(alpha)["claims"]
+    assert (row.state, row.found) == ("ok", "none yet")
+    alpha.spawner.mkdir(mode=0o700, exist_ok=True)
+    (alpha.spawner / "lock").write_text("4711\n")
+    row = examined(alpha)["claims"]
+    assert (row.state, row.found) == ("warn", f"{alpha.spawner / 'claims.log'}: is gone")
+    # Whoever deletes all of the folder takes the lock as well.
+    shutil.rmtree(alpha.spawner)
+    (row,) = files.claims(alpha, running=True)
+    assert (row.state, row.found) == ("warn", f"{alpha.spawner / 'claims.log'}: is gone")
+
+
+def test_a_damaged_claim_log_is_told_with_its_way_out_once(alpha: DataDir) -> None:
+    opened = LogOpened(records.VERSION, 1, 0, MachineIdentity("boot", 1, 2), 0.0, 0.0, "log-1")
+    alpha.spawner.mkdir(mode=0o700, exist_ok=True)
+    log = ClaimLog(alpha.spawner / "claims.log", [opened])
+    log.close()
+    whole = (alpha.spawner / "claims.log").read_bytes()
+    (alpha.spawner / "claims.log").write_bytes(whole[:-1] + b"rubbish" + whole)
+    row = examined(alpha)["claims"]
+    assert row.state == "fail" and "whole records follow" in row.found
+    assert row.mend == "see what ran here, then move the file away" and row.mend not in row.found
 
 
 def test_a_damaged_store_is_told_before_a_node_trips_over_it(alpha: DataDir) -> None:
