@@ -21,7 +21,7 @@ LEAST_FREE_FRACTION = 0.05
 LEAST_FREE_BYTES = 512 << 20
 BALLAST_BYTES = 16 << 20
 LEAST_TO_BEGIN_BYTES = 4 << 20
-"""What a node without a ballast begins with: its claim log anew with the room behind it, and the journal's log."""
+"""Room that a node without a ballast begins with: for its claim log anew, the room behind it, and the journal's log."""
 _LOOKS = 5
 _LOOK_EVERY_S = 0.5
 

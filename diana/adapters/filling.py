@@ -1,4 +1,4 @@
-"""What fills the disk of a data directory: its largest files, and the jobs that wrote them.
+"""Largest files of a data directory, and the jobs that wrote them: they fill its disk.
 
 Whoever is told that there is no room asks who took it. A directory may hold a million files, and a refusal must not
 wait for a walk over them: few are looked at, where it is likeliest first (the folders that running jobs stand in, then
@@ -38,7 +38,7 @@ _AT_ONCE = 100
 
 class LargeFile(NamedTuple):
     size_bytes: int
-    """What it takes on the disk."""
+    """Bytes taken on the disk."""
     name: str
     """Its path below the data directory, or below the folder of its owner."""
     owner: str = ""
@@ -66,7 +66,7 @@ class Filling:
 
 
 def way_out(free_bytes: int) -> str:
-    """What to do where so much is free. An order to a node is a record, and takes room itself."""
+    """Return the mend to tell where so much is free. An order to a node is a record, and takes room itself."""
     return f"free space there{', or end what fills it: diana cancel' if free_bytes >= LEAST_TO_ORDER_BYTES else ''}"
 
 
@@ -82,8 +82,8 @@ def _shown(file: LargeFile, names: bool) -> str:
 
 
 def largest(root: Path, most_entries: int = MOST_ENTRIES) -> list[LargeFile]:
-    """The largest files of a data directory, the largest first, as far as so many names tell. What cannot be read is
-    left out."""
+    """Return the largest files of a data directory, the largest first, as far as so many names tell. Files that cannot
+    be read are left out."""
     # As the kernel names the folders of processes.
     root = Path(os.path.realpath(root))
     working = _working_folders(os.fspath(root))
@@ -124,7 +124,7 @@ def _parts(root: Path) -> list[Iterator[os.DirEntry[str]]]:
 
 
 def _jobs_files(folders: list[str]) -> Iterator[os.DirEntry[str]]:
-    """What lies in folders where jobs run: their own files first, whatever lies below those of one."""
+    """Yield the files that lie in folders where jobs run, none below them."""
     for folder in folders:
         with suppress(OSError), os.scandir(folder) as entries:
             yield from islice((entry for entry in entries if not _is_folder(entry)), _AT_ONCE)

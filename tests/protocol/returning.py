@@ -25,7 +25,7 @@ Part = tuple[int, str]
 
 
 class Journal(NamedTuple):
-    """What is durable at the origin."""
+    """Durable state of the origin."""
 
     known: bool = False
     """It has the group."""
@@ -79,7 +79,7 @@ class Rules:
     on_hold: bool = True
     """It begins nothing before all have told."""
     keeps_rows: bool = True
-    """What was told of it before it came back counts then."""
+    """Rows told of it before it came back count then."""
     records_late: bool = True
     """Who told of a group that is not back is recorded as heard once all have told."""
     earlier_losses: bool = True

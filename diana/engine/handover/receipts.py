@@ -15,9 +15,9 @@ from diana.engine.journal.state import Group
 from diana.policy.trust import seals
 
 MOST_BYTES = 1 << 16
-"""Of a group whose list of inputs takes more than that no receipt is given,"""
+"""Bytes of a receipt without its seal; a group whose list of inputs takes more has none."""
 MOST_SPEC_BYTES = 3 << 20
-"""nor of one with a larger spec: both go in one message, with more."""
+"""Bytes of a spec; a group with a larger one has no receipt, for both go in one message."""
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(GroupSubmitted)

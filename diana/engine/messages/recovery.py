@@ -86,6 +86,6 @@ class Holdings(msgspec.Struct, frozen=True, kw_only=True):
     parts: int
     rows: tuple[Holding, ...]
     groups: tuple[GroupShown, ...] = ()
-    """Of what the sender holds, groups that the asker does not know, by their numbers."""
+    """Groups that the sender holds jobs of and the asker does not know, by their numbers."""
     more_from: int = 0
     """From this number on there are more, and the rows come with the last of them; 0: these are all."""

@@ -195,7 +195,7 @@ def missing(core: Context) -> list[SiteId]:
 
 
 def hope(core: Context) -> str:
-    """What the user of a group that the journal lost can do."""
+    """Return the mend for the user of a group that the journal lost."""
     if some := missing(core):
         return (
             f"it comes back if a site that has jobs of it shows it, and {core.site} waits for {_first(some)}; "

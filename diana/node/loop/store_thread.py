@@ -53,7 +53,7 @@ class StoreThread:
         self.make_room: Callable[[], int] = _no_more
         """Asked for room where there is none; gives the bytes won. Blocks."""
         self.filled_by: Callable[[], str] = _nothing
-        """What took the room, as the end of that line. Blocks."""
+        """Return the end of that line: the files that took the room. Blocks."""
         self.on_full: Callable[[str], None] = _nobody
         """Told of `full` whenever it changes."""
         self.check_place: Callable[[], None] = _in_place

@@ -127,7 +127,7 @@ def shown_by(grid: Grid, name: str = "beta") -> GroupShown:
 
 
 def page(site: Site, *groups: GroupShown, rows: tuple[Holding, ...] = (), part: int = 0, parts: int = 1) -> ev.Event:
-    """What that site says to alpha."""
+    """Return the word of that site to alpha."""
     told = Holdings(db_uuid=site.db_uuid, seq=1, part=part, parts=parts, rows=rows, groups=groups)
     return ev.Received(site.name, told)
 
@@ -413,7 +413,7 @@ def test_a_group_that_comes_back_with_runs_at_home_leaves_another_waiting_for_th
 
 
 def test_where_more_is_told_of_lost_groups_than_can_be_kept_none_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is not kept would run a second time once its group is let go on."""
+    """Jobs that are not kept would run a second time once their group is let go on."""
     grid, copy, _ = two_have_it()
     monkeypatch.setattr(stocktaking, "MOST_UNKNOWN", 0)
     grid.cut.add("beta")
