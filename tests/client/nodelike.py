@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+import time
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
@@ -228,6 +229,8 @@ class Nodelike:
         self.data = DataDir(root)
         root.mkdir(parents=True, exist_ok=True)
         self.stopped = asyncio.Event()
+        self.stands_at_s: float | None = None
+        """Time at which the clock of the callers' rates stands; None: it runs."""
         self.book = Book(self.data)
         self.stager = FileStager(self.data, HOME, lambda event: None, lambda site: None, lambda *seen: None)
         about = About(site=HOME, vo="lab", release="9.9", address="127.0.0.1:1")
@@ -238,11 +241,15 @@ class Nodelike:
             about=about,
             stop=self.stopped.set,
             insight=PlainInsight(),
+            clock=self._now_s,
         )
         self.users = LocalUsers("lab", operators=("ops@lab",))
         if caller is not None:
             self.users.of_uid = caller  # type: ignore[method-assign]
         self.control = ControlServer(self.data.socket, self.api, self.users, limits)
+
+    def _now_s(self) -> float:
+        return time.monotonic() if self.stands_at_s is None else self.stands_at_s
 
     async def __aenter__(self) -> Nodelike:
         await self.control.start()

@@ -108,6 +108,7 @@ async def test_a_vo_of_twenty_thousand_sites_is_shown_whole_from_afar(remote: Re
 
 async def test_a_long_table_costs_as_many_calls_as_its_rows_also_in_parts(remote: Remote, tmp_path: Path) -> None:
     crowd(remote.node.book, sites=30_000, named=1)
+    remote.node.stands_at_s = 0.0
     async with (
         remote.client(remote.user("ann", tmp_path / "ann")) as ann,
         remote.client(remote.user("ben", tmp_path / "ben")) as ben,

@@ -178,6 +178,7 @@ class Api:
         about: About,
         stop: Callable[[], None],
         wall_s: Callable[[], float] = time.time,
+        clock: Callable[[], float] = time.monotonic,
         audit: Audit | None = None,
         rates: CallRates | None = None,
         inviter: Inviter | None = None,
@@ -188,6 +189,8 @@ class Api:
         notices: Notices | None = None,
         keyring: Keyring | None = None,
     ) -> None:
+        """`clock`: seconds since some time, by which callers' rates are counted."""
+        self._clock = clock
         self._desk = Desk(door=door, stager=stager, data=data, about=about, stop=stop, wall_s=wall_s, inviter=inviter)
         self._desk.keyring = keyring
         self._desk.insight = insight
@@ -225,7 +228,7 @@ class Api:
 
     def teller(self, keyring: Keyring, settings: Callable[[], Settings]) -> history.PastTeller:
         """The way to tell this site's history to other sites."""
-        return history.PastTeller(self._desk, keyring, settings, time.monotonic)
+        return history.PastTeller(self._desk, keyring, settings, self._clock)
 
     async def call(self, caller: Principal, method: str, request: Any, where: str = "") -> msgspec.Struct:
         """`where`: what the way in knows of the caller's place, for the audit trail."""
@@ -261,7 +264,7 @@ class Api:
     async def _let_in(self, caller: Principal, method: str) -> None:
         """Let a call begin: one user's calls on many connections are spread, and a user who is over the limit and asks
         again is made to wait."""
-        now_s, submits = time.monotonic(), method in ("Submit", "Plan")
+        now_s, submits = self._clock(), method in ("Submit", "Plan")
         try:
             self._rates.take(caller, now_s)
             if submits:
@@ -277,7 +280,7 @@ class Api:
         """An upload at no more than its user may send."""
         async for request in requests:
             yield request
-            if wait_s := self._bytes.take(caller, len(request.data), time.monotonic()):
+            if wait_s := self._bytes.take(caller, len(request.data), self._clock()):
                 await asyncio.sleep(wait_s)
 
     def _note(self, caller: Principal, method: str, request: Any, where: str, error: DianaError | None) -> None:
