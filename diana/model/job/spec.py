@@ -34,6 +34,8 @@ class Resources(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     scratch_bytes: int = 0
     licences: tuple[tuple[str, int], ...] = ()
     """(name, how many), by name (`model/job/licences.py`)."""
+    others: tuple[tuple[str, int], ...] = ()
+    """(name, how many) of resources that operators declare, by name (`model/job/resources.py`)."""
     work_s: float = 0.0
     """Estimated run time in seconds at reference speed (a site of speed 1.0)."""
 

@@ -1,0 +1,307 @@
+"""Resources by name: what a job asks of its machine, what a machine has, and what the one lacks of the other.
+
+A resource is a name and a whole number, the unit at the end of the name where there is one. A few names have a meaning
+of their own here; all others are declared by operators, and nothing needs to know them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, MutableMapping
+from difflib import get_close_matches
+from functools import lru_cache
+from math import ceil, floor
+from typing import NamedTuple
+
+from diana.model.job import licences, software
+from diana.model.job.spec import Resources
+from diana.model.words import counted
+
+PROCESSORS = "processors"
+MEMORY = "memory_bytes"
+"""A bound for each job: jobs beside one another share the memory of a machine as they come."""
+GPUS = "gpus"
+SCRATCH = "scratch_bytes"
+"""Room on the local disk: others fill it, too."""
+LICENCE = "licence:"
+"""Beginning of the names of licences, which the machines of a site share."""
+SIZES = frozenset((MEMORY, SCRATCH))
+"""Resources of which a machine may have more than it tells: without a figure nothing is checked."""
+
+MOST_DECLARED = 16
+"""Declared resources of one machine, or that one job may ask for."""
+MOST_AMOUNT = 1_000_000
+"""Units of a resource that one machine may have, but for sizes in bytes."""
+MOST_BYTES = 1 << 62
+_BEGINS = "resource "
+_NAME = re.compile(r"[a-z][a-z0-9_-]{0,39}")
+NAMES = "a small letter, then small letters, digits, - and _, 40 at most"
+_TAKEN = (
+    "cpus", "processors", "memory", "memory_bytes", "time", "gpus", "licences", "scratch", "scratch_bytes", "work",
+)  # fmt: skip
+"""Names that job files have for something else."""
+
+Amounts = tuple[tuple[str, int], ...]
+"""(resource, amount above 0), by name."""
+
+
+class ResourceRequest(NamedTuple):
+    """What one job asks of the machine it runs on."""
+
+    processors: int = 1
+    amounts: Amounts = ()
+    """Everything but processors."""
+    capabilities: tuple[str, ...] = ()
+    """Names of `model/job/software.py`, each once and in order: what a machine can do or cannot."""
+    lives_s: float = 0.0
+    """Seconds that it may run; 0: no limit is known."""
+
+    @property
+    def is_plain(self) -> bool:
+        """True if any machine with so many processors will do."""
+        return not (self.amounts or self.capabilities)
+
+    @property
+    def spreads(self) -> bool:
+        """True if it may lie on several machines of a cluster. A job with devices gets one machine, since not every
+        batch system can be asked for those of several."""
+        return software.MPI in self.capabilities and not devices(self.amounts)
+
+
+class ResourceOffer(NamedTuple):
+    """What one machine, or a cluster that stands for several, has for one job."""
+
+    processors: int
+    """Of its largest machine."""
+    most: Mapping[str, int] = {}
+    """Resource -> the most that one job may have. Of `SIZES` that are left out nothing is known, of others there is
+    none."""
+    capabilities: tuple[str, ...] = ()
+    spread: int = 0
+    """Processors of one job over several of its machines; 0: it is one machine."""
+
+
+class Lack(NamedTuple):
+    """A resource, or a capability, of which a job asks more than there is."""
+
+    resource: str
+    wanted: int
+    had: int
+
+    @property
+    def why(self) -> str:
+        """What there is and what is wanted, in words that follow the name of a site or machine."""
+        name, wanted, had = self
+        if name == PROCESSORS:
+            return f"has {had} of the {wanted} processors a job needs"
+        if name == GPUS:
+            there = f"has {had} GPUs for one job" if had else "hands out no GPUs"
+            return f"{there}, a job needs {wanted}"
+        if name == MEMORY:
+            return f"has {gib(had)} of memory, a job needs {gib(wanted)}"
+        if name == SCRATCH:
+            return f"has {room(had)} of scratch, a job needs {room(wanted, up=True)}"
+        if name.startswith(LICENCE):
+            of = name.removeprefix(LICENCE)
+            return f"has {had} of the {wanted} licences of {of} a job needs" if had else f"has no licence of {of}"
+        return f"has {had} of the {wanted} {name} a job needs" if had else f"has no {name}"
+
+    @property
+    def mend(self) -> str:
+        """The change to the job that would do; empty: it cannot do with less."""
+        name, _, had = self
+        if name == GPUS:
+            return f"gpus <= {had}" if had else "gpus = 0"
+        if name in SIZES:
+            return f"memory <= {gib(had)}" if name == MEMORY else f"scratch <= {room(had)}"
+        if name.startswith(LICENCE):
+            name = f"licences.{name.removeprefix(LICENCE)}"
+        return f"{name} <= {had}" if had else ""
+
+
+# --- the predicate and the arithmetic ----------------------------------------------------------------------
+
+
+def lacking(request: ResourceRequest, offer: ResourceOffer) -> tuple[Lack, ...]:
+    """Return what an idle machine lacks for the job, processors first, then in order of the names; none: it will do.
+    Of the capabilities that it lacks the first is told."""
+    spread = offer.spread if request.spreads else 0
+    found = []
+    if max(offer.processors, spread) < request.processors:
+        found.append(Lack(PROCESSORS, request.processors, max(offer.processors, spread)))
+    for name, wanted in request.amounts:
+        if spread and name == MEMORY:
+            # In parts, one for each process.
+            wanted = -(-wanted // request.processors)
+        had = offer.most.get(name, MOST_BYTES if name in SIZES else 0)
+        if had < wanted:
+            found.append(Lack(name, wanted, had))
+    if request.capabilities and (name := _first_lacking(offer.capabilities, request.capabilities)):
+        found.append(Lack(name, 1, 0))
+    return tuple(found)
+
+
+def fits(request: ResourceRequest, offer: ResourceOffer) -> bool:
+    """True if nothing is `lacking`."""
+    if request.is_plain:
+        return offer.processors >= request.processors
+    return not lacking(request, offer)
+
+
+def how_many(left: Mapping[str, int], asked: Amounts) -> int:
+    """Return how many such jobs what is left will do for, by the resources that `left` names; `MOST_AMOUNT` where it
+    names none of them."""
+    return max(0, min((left[name] // amount for name, amount in asked if name in left), default=MOST_AMOUNT))
+
+
+def take(left: MutableMapping[str, int], asked: Amounts, jobs: int = 1) -> None:
+    """Take what so many jobs ask from what is left, of the resources that it names."""
+    for name, amount in asked:
+        if name in left:
+            left[name] -= jobs * amount
+
+
+def give_back(left: MutableMapping[str, int], asked: Amounts, jobs: int = 1) -> None:
+    """Inverse of `take`."""
+    take(left, asked, -jobs)
+
+
+def amount(asked: Amounts, resource: str) -> int:
+    for name, count in asked:
+        if name == resource:
+            return count
+    return 0
+
+
+def of_job(has: Resources) -> Amounts:
+    """Return what a spec's resources ask beside processors."""
+    if not (has.memory_bytes or has.gpus or has.scratch_bytes or has.licences or has.others):
+        return ()
+    sizes = {MEMORY: has.memory_bytes, GPUS: has.gpus, SCRATCH: has.scratch_bytes}
+    return of({**dict(has.others), **{LICENCE + name: count for name, count in has.licences}, **sizes})
+
+
+def of(counts: Mapping[str, int]) -> Amounts:
+    """Return the amounts above 0, in order."""
+    return tuple(sorted((name, count) for name, count in counts.items() if count > 0))
+
+
+@lru_cache(4096)
+def held(asked: Amounts) -> Amounts:
+    """Return what a machine has less of while such a job is there, licences among it."""
+    return tuple((name, count) for name, count in asked if name != MEMORY)
+
+
+@lru_cache(4096)
+def of_machine(asked: Amounts) -> Amounts:
+    """Return the part of `held` that is the machine's own."""
+    return tuple((name, count) for name, count in asked if name != MEMORY and not name.startswith(LICENCE))
+
+
+@lru_cache(4096)
+def devices(asked: Amounts) -> Amounts:
+    """Return what a machine has in whole pieces, each one job's at a time: GPUs and what operators declare."""
+    return tuple((name, count) for name, count in asked if name not in SIZES and not name.startswith(LICENCE))
+
+
+@lru_cache(4096)
+def shared(asked: Amounts) -> Amounts:
+    """Return the licences."""
+    return tuple((name, count) for name, count in asked if name.startswith(LICENCE))
+
+
+@lru_cache(4096)
+def _first_lacking(offered: tuple[str, ...], asked: tuple[str, ...]) -> str:
+    had = software.had(offered, asked)
+    return next((name for name in asked if name not in had), "")
+
+
+# --- declared resources ------------------------------------------------------------------------------------
+
+
+def check_name(name: str) -> None:
+    """ValueError for what cannot be the name of a declared resource, or looks like a slip of the pen."""
+    if name in _TAKEN:
+        raise ValueError("has a key of its own; leave it out here")
+    if close := get_close_matches(name, _TAKEN, 1, 0.8):
+        raise ValueError(f"too near to another key; did you mean {close[0]}?")
+    if not _NAME.fullmatch(name):
+        raise ValueError(f"no name of a resource; want {NAMES}")
+
+
+def check(counts: Mapping[str, int], where: str, least: int = 1) -> Amounts:
+    """Check declared names and counts and return them in order, those of 0 left out. ValueError names the bad entry."""
+    if len(counts) > MOST_DECLARED:
+        raise ValueError(f"{where}: names {len(counts)}; want at most {MOST_DECLARED}")
+    for name, count in counts.items():
+        try:
+            check_name(name)
+        except ValueError as error:
+            raise ValueError(f"{where}.{name[:60]}: {error}") from None
+        if not least <= count <= MOST_AMOUNT:
+            raise ValueError(f"{where}.{name} = {_few(count)}: want {least} to {MOST_AMOUNT}")
+    return of(counts)
+
+
+def plain(counts: Amounts) -> bool:
+    """True if these declared amounts may stand in a spec, which may come from anywhere."""
+    try:
+        return check(dict(counts), "") == counts
+    except (ValueError, TypeError):
+        return False
+
+
+def sane(told: Iterable[tuple[str, int]]) -> Amounts:
+    """Return what a peer or machine tells of declared resources, without what makes no sense: at most `MOST_DECLARED`,
+    none above `MOST_AMOUNT`."""
+    good = [(name, min(count, MOST_AMOUNT)) for name, count in told if count > 0 and _NAME.fullmatch(name)]
+    return of(dict(one for one in good[:MOST_DECLARED] if one[0] not in _TAKEN))
+
+
+def named(amounts: Iterable[tuple[str, int]]) -> tuple[str, ...]:
+    """Names under which declared amounts stand among capabilities, so that a site of a release that knows none of them
+    has none."""
+    return tuple(f"{_BEGINS}{name} {count}" for name, count in amounts)
+
+
+def is_named(name: str) -> bool:
+    return name.startswith(_BEGINS)
+
+
+# --- words -------------------------------------------------------------------------------------------------
+
+
+def shown(request: ResourceRequest) -> str:
+    """Return in words what a job asks."""
+    named = [_shown(PROCESSORS, request.processors)]
+    order = {MEMORY: 0, SCRATCH: 1, GPUS: 2}
+    named += [_shown(*one) for one in sorted(request.amounts, key=lambda one: (order.get(one[0], 3), one[0]))]
+    return " and ".join([*named, *request.capabilities])
+
+
+_PEOPLE = {PROCESSORS: "processor", GPUS: "GPU"}
+
+
+def _shown(name: str, count: int) -> str:
+    if name == MEMORY:
+        return f"{gib(count)} of memory"
+    if name == SCRATCH:
+        return f"{room(count, up=True)} of scratch"
+    if name.startswith(LICENCE):
+        return f"{count} of {name.removeprefix(LICENCE)}"
+    return counted(count, _PEOPLE[name]) if name in _PEOPLE else f"{count:,} {name}"
+
+
+def gib(size_bytes: int) -> str:
+    return f"{size_bytes / 2**30:,.1f} GiB"
+
+
+def room(size_bytes: int, *, up: bool = False) -> str:
+    """Room on a disk in words; what is there is rounded down, what is asked `up`."""
+    unit, name = (2**30, "GiB") if size_bytes >= 2**30 else (2**20, "MiB")
+    tenths = 10 * size_bytes / unit
+    return f"{(ceil(tenths) if up else floor(tenths)) / 10:,.1f} {name}"
+
+
+def _few(count: int) -> str:
+    return str(count) if abs(count) < 10**18 else f"about 2^{count.bit_length() - 1}"
