@@ -13,7 +13,7 @@ from functools import lru_cache
 from math import ceil, floor
 from typing import NamedTuple
 
-from diana.model.job import licences, software
+from diana.model.job import software
 from diana.model.job.spec import Resources
 from diana.model.words import counted
 
