@@ -131,6 +131,8 @@ class Mapper:
 
     def _converters(self, name: str, hint: Any, descriptor: Any) -> tuple[Convert | None, Convert | None]:
         origin = typing.get_origin(hint)
+        if origin is dict:
+            return None, (_counts if self._checked else dict)
         if origin in (tuple, list):
             return self._sequence(name, origin, typing.get_args(hint)[0], descriptor)
         if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
@@ -237,6 +239,13 @@ def _counted(decode: Convert | None) -> Convert:
         return then(value)
 
     return run
+
+
+def _counts(told: Any) -> dict[str, int]:
+    """Return a map of counts in order of the names, whatever order they came in."""
+    found = dict(sorted(told.items()))
+    _at_least_zero(tuple(found.values()))
+    return found
 
 
 def _each(check: Callable[[str], Any]) -> Convert:

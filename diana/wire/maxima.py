@@ -41,6 +41,7 @@ _MOST_FIELDS = 2 * _MANY
 """Fields of one message and of those within it that hold others."""
 _URLS = Most(text=2048, items=64)
 _SOFTWARE = Most(text=300, items=1024)
+_RESOURCES = Most(text=100, items=64)
 
 FIELDS: dict[str, Most] = {
     "Hello.site": _NAME,
@@ -89,6 +90,7 @@ FIELDS: dict[str, Most] = {
     "QuoteRequest.software": _SOFTWARE,
     "QuoteRequest.program": _KEY,
     "QuoteRequest.group": _NAME,
+    "QuoteRequest.resources": _RESOURCES,
     "DataFile.ref": Most(text=_REF),
     "DataFile.sha256": _KEY,
     "Quote.rejected": _SHOWN,
@@ -247,12 +249,16 @@ FIELDS: dict[str, Most] = {
     "RoomRequest.template": _KEY,
     "RoomRequest.urls": _URLS,
     "RoomRequest.software": _SOFTWARE,
+    "RoomRequest.resources": _RESOURCES,
+    "RoomRequest.program": _KEY,
+    "RoomRequest.group": _NAME,
     "RoomGrant.reason": _SHOWN,
     "Reserve.group": _NAME,
     "Reserve.owner": _NAME,
     "Reserve.template": _KEY,
     "Reserve.urls": _URLS,
     "Reserve.software": _SOFTWARE,
+    "Reserve.resources": _RESOURCES,
     "Reserve.program": _KEY,
     "TurnCall.group": _NAME,
     "TurnCall.stopped": _SHOWN,

@@ -3,21 +3,22 @@ local resource manager holds: none costs by the number of groups."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from heapq import heappop, heappush
 from itertools import chain
-from math import ceil, floor, inf
+from math import inf
 from typing import NamedTuple
 
 from diana.engine.journal.state import Custody, CustodyKey
-from diana.engine.machines.requirements import Kind, Want
+from diana.engine.machines.requirements import Kind
 from diana.engine.machines.running import Lane
 from diana.engine.machines.software import Sorted
-from diana.engine.messages.messages import QuoteRequest
+from diana.engine.messages.wanted import Wanted
 from diana.engine.site import journal_doubt
 from diana.engine.site.context import Context
 from diana.model.arrays import np
-from diana.model.job import licences, software
+from diana.model.job import resources, software
+from diana.model.job.resources import SIZES, Amounts, Lack, ResourceRequest, lacking
 from diana.model.job.urls import MOST_BEGINNINGS, may_be_allowed, shown
 from diana.model.words import counted
 from diana.policy.migration.capacity import Promises
@@ -37,10 +38,10 @@ class Given(NamedTuple):
     """The processors of each."""
     ahead_s: float
     """Processor-seconds expected of those given ahead of free slots."""
-    gpu_ends: list[tuple[float, int]]
-    """(expected seconds still to run, GPUs) of those on slots that have GPUs."""
-    gpus_ahead_s: float
-    """GPU-seconds expected of those given ahead of free slots."""
+    ends: dict[str, list[tuple[float, int]]]
+    """Resource in whole pieces -> (expected seconds still to run, pieces) of those on slots that have any."""
+    devices_ahead_s: dict[str, float]
+    """Resource -> seconds expected of those given ahead of free slots, times their pieces."""
 
     def work_s(self) -> float:
         """Return the processor-seconds until all of it is through."""
@@ -81,7 +82,7 @@ class Capacity:
     def __init__(self) -> None:
         self.stamp: tuple[float, int, int] | None = None
         """Site time, changes of runs and of what runs are expected to take at which `held` was counted."""
-        self.held = Given([], [], 0.0, [], 0.0)
+        self.held = Given([], [], 0.0, {}, {})
         self.free: tuple[int, list[tuple[float, int]]] | None = None
         """Slots, and those that come late, with which `slots` were counted; None: they are to be counted."""
         self.slots = Slots(0, [])
@@ -109,23 +110,24 @@ def slots_of(core: Context) -> tuple[Slots, float]:
 
 def _held(core: Context) -> Given:
     runs = core.totals.runs
-    left_s, widths, gpu_ends = _on_slots(core)
+    left_s, widths, ends = _on_slots(core)
     ahead, other = runs.sample_ahead(MOST_LOOKED_AT)
     if not ahead:
-        return Given(left_s, widths, 0.0, gpu_ends, 0.0)
+        return Given(left_s, widths, 0.0, ends, {})
     expected = _expected(core, (run.key for run in ahead))
-    ahead_s, gpus_s = (
-        sum(expected[r.key] * each for r, each in some) * other
-        for some in ([(r, r.processors) for r in ahead], [(r, r.gpus) for r in ahead if r.gpus])
-    )
-    return Given(left_s, widths, ahead_s, gpu_ends, gpus_s)
+    ahead_s = sum(expected[run.key] * run.processors for run in ahead) * other
+    devices_s: dict[str, float] = {}
+    for run in ahead:
+        for name, count in resources.devices(run.held) if run.held else ():
+            devices_s[name] = devices_s.get(name, 0.0) + expected[run.key] * count
+    return Given(left_s, widths, ahead_s, ends, {name: seconds * other for name, seconds in devices_s.items()})
 
 
-def _on_slots(core: Context) -> tuple[list[float], list[int], list[tuple[float, int]]]:
-    """(expected seconds still to run, processors of each, (seconds, GPUs) of those that have any) of jobs on slots."""
+def _on_slots(core: Context) -> tuple[list[float], list[int], dict[str, list[tuple[float, int]]]]:
+    """(expected seconds still to run, processors of each, ends as in `Given`) of jobs on slots."""
     runs = core.totals.runs
     if not len(runs.rows):
-        return [], [], []
+        return [], [], {}
     for key in core.run_book.moved:
         runs.rows.moved(key)
     core.run_book.moved.clear()
@@ -137,8 +139,11 @@ def _on_slots(core: Context) -> tuple[list[float], list[int], list[tuple[float, 
         late_s = np.array([lane.delay_s for lane in runs.lanes.values()])
         left = np.maximum(late_s[rows.lane], left)
     left_s = left.tolist()
-    gpu_ends = [(left_s[at], int(rows.gpus[at]) * every) for at in np.flatnonzero(rows.gpus)]
-    return left_s, (rows.processors * every).tolist(), gpu_ends
+    ends: dict[str, list[tuple[float, int]]] = {}
+    for at in np.flatnonzero(rows.devices):
+        for name, count in runs.rows.devices[rows.devices[at]]:
+            ends.setdefault(name, []).append((left_s[at], count * every))
+    return left_s, (rows.processors * every).tolist(), ends
 
 
 def _expected(core: Context, *lists: Iterable[CustodyKey]) -> dict[CustodyKey, float]:
@@ -163,14 +168,14 @@ def _expected(core: Context, *lists: Iterable[CustodyKey]) -> dict[CustodyKey, f
     return out
 
 
-def ends(core: Context, lane: Lane) -> list[tuple[float, int, int]]:
-    """(expected end, processors, GPUs) of each job the machine holds, the first to end first; what waits there has
+def ends(core: Context, lane: Lane) -> list[tuple[float, int, Amounts]]:
+    """(expected end, processors, amounts) of each job the machine holds, the first to end first; what waits there has
     all of its run before it."""
     runs = list(core.totals.runs.of(lane))
     expected, now = _expected(core, (run.key for run in runs)), core.now
     ran_s = (now - run.on_s if run.on_s >= 0 else 0.0 for run in runs)
     left_s = (residual.left_s(expected[run.key], s) for run, s in zip(runs, ran_s, strict=True))
-    return sorted((now + s, run.processors, run.gpus) for run, s in zip(runs, left_s, strict=True))
+    return sorted((now + s, run.processors, run.held) for run, s in zip(runs, left_s, strict=True))
 
 
 def licence_ends(core: Context, name: str) -> list[tuple[float, int]]:
@@ -241,20 +246,20 @@ class Obstacle(NamedTuple):
     """True if it may be gone in a moment, with the same machines and settings."""
 
 
-def rejection(core: Context, asked: QuoteRequest, *, for_peer: bool = True) -> str:
+def rejection(core: Context, asked: Wanted, *, for_peer: bool = True) -> str:
     """Return why this site takes no such jobs: the first condition that fails. Empty: it takes them."""
     found = obstacles(core, asked, for_peer=for_peer)
     return found[0].why if found else ""
 
 
-def never(core: Context, asked: QuoteRequest, *, for_peer: bool = True) -> str:
+def never(core: Context, asked: Wanted, *, for_peer: bool = True) -> str:
     """Return why this site takes no such jobs with its machines and settings as they are, however little stands here.
     Empty: it may take them, now or later."""
     found = obstacles(core, asked, for_peer=for_peer)
     return next((one.why for one in found if not one.passes), "")
 
 
-def room(core: Context, asked: QuoteRequest) -> int:
+def room(core: Context, asked: Wanted) -> int:
     """Return how many of the asked jobs this site would queue now, by its own limit and its limit for their user."""
     settings = core.state.settings
     left = settings.max_queued_jobs - queued_jobs(core)
@@ -263,14 +268,14 @@ def room(core: Context, asked: QuoteRequest) -> int:
     return max(0, min(asked.jobs, left))
 
 
-def obstacles(core: Context, asked: QuoteRequest, *, for_peer: bool = True, in_part: bool = False) -> list[Obstacle]:
+def obstacles(core: Context, asked: Wanted, *, for_peer: bool = True, in_part: bool = False) -> list[Obstacle]:
     """Return every condition that such jobs fail at this site, the gravest first. `in_part`: taking some of them will
     do."""
     settings = core.state.settings
-    if asked.processors < 1 or min(asked.gpus, asked.memory_bytes, asked.scratch_bytes) < 0:
+    if not asked.is_sane:
         return [Obstacle("is asked for less than nothing", "")]
-    widest, memory_bytes = core.workers.widest(asked.software, asked.gpus), core.workers.memory_bytes()
-    if widest == 0:
+    request, offer = asked.request, core.workers.offer()
+    if offer.processors == 0:
         trouble = core.workers.trouble()
         return [Obstacle(f"has no slots ({trouble})" if trouble else "has no slots", "", passes=True)]
     found = []
@@ -280,32 +285,13 @@ def obstacles(core: Context, asked: QuoteRequest, *, for_peer: bool = True, in_p
         found.append(Obstacle(f"{core.site} is drained: {drained}", "", passes=True))
     if core.low_room:
         found.append(Obstacle(core.low_room, "", passes=True))
-    if asked.processors > widest:
-        why = f"has {widest} of the {asked.processors} processors a job needs"
-        found.append(Obstacle(why, f"processors <= {widest}"))
-    if asked.gpus > (gpus := core.workers.gpus()):
-        had = f"has {gpus} GPUs for one job" if gpus else "hands out no GPUs"
-        found.append(Obstacle(f"{had}, a job needs {asked.gpus}", f"gpus <= {gpus}" if gpus else "gpus = 0"))
-    # Jobs that may lie on several machines are checked below, against the machines that have their software.
-    if 0 < memory_bytes < asked.memory_bytes and not software.spreads(asked.software, asked.gpus):
-        had = _gib(memory_bytes)
-        found.append(Obstacle(f"has {had} of memory, a job needs {_gib(asked.memory_bytes)}", f"memory <= {had}"))
-    if 0 < (scratch_bytes := core.workers.scratch_bytes()) < asked.scratch_bytes:
-        had, needs = _disk(scratch_bytes), _disk(asked.scratch_bytes, ceil)
-        found.append(Obstacle(f"has {had} of scratch, a job needs {needs}", f"scratch <= {had}"))
-    lacks = software.lacking(core.workers.offered(), asked.software) if asked.software else ""
-    # Software that no machine has is told by itself.
-    offered = () if lacks else asked.software
-    want = Want(
-        asked.processors,
-        asked.memory_bytes,
-        gpus=asked.gpus,
-        software=offered,
-        scratch_bytes=asked.scratch_bytes,
-    )
-    sized = asked.memory_bytes or asked.gpus or asked.scratch_bytes
-    if not found and (sized or want.software) and not core.workers.suits_any(want):
-        found.append(Obstacle(f"has no machine with {named(want)}, which a job needs", ""))
+    lacks = lacking(request, offer)
+    named = [lack for lack in lacks if not _is_of_machines(lack)]
+    found += [Obstacle(lack.why, lack.mend) for lack in lacks if _is_of_machines(lack)]
+    # What no machine has is told by itself.
+    together = request if not named else resources.without_names(request)
+    if not found and not together.is_plain and not core.workers.suits_any(together):
+        found.append(Obstacle(f"has no machine with {resources.shown(together)}, which a job needs", ""))
     if software.is_package(asked.software) and not {"*", asked.owner} & set(settings.package_users):
         found.append(Obstacle("runs no packages of this user (package_users in its site.toml)", ""))
     if for_peer and not settings.accept_remote:
@@ -313,8 +299,7 @@ def obstacles(core: Context, asked: QuoteRequest, *, for_peer: bool = True, in_p
     closed = [url for url in asked.urls[:MOST_BEGINNINGS] if not may_be_allowed(url, core.allowed_urls)]
     if closed:
         found.append(Obstacle(f"its operator does not allow {shown(closed[0])} (staging.urls in its site.toml)", ""))
-    if lacks:
-        found.append(Obstacle(lacks, ""))
+    found += [Obstacle(lack.why, lack.mend) for lack in named]
     if in_part and room(core, asked):
         return found
     free = max(0, settings.max_queued_jobs - queued_jobs(core))
@@ -340,34 +325,24 @@ def untaken(core: Context) -> frozenset[Kind]:
     return kinds(core).untaken
 
 
-def nobody_takes(core: Context, want: Want) -> str:
+def _is_of_machines(lack: Lack) -> bool:
+    """True for what each machine has for itself; licences, and what a machine can do, are told of after the rest."""
+    return lack.wanted > 0 and not lack.resource.startswith(resources.LICENCE)
+
+
+def nobody_takes(core: Context, request: ResourceRequest) -> str:
     """Return why no machine that is in touch can run such a job, however long it waits; empty: some can."""
     workers = core.workers
-    if workers.takers(want):
+    if workers.takers(request):
         return ""
-    lacks = software.lacking(workers.offered_now(), want.software)
-    why = f"{core.site} {lacks or f'has no machine with {named(want)}'}"
-    full = next((w for w in workers.present() if not w.closed and workers.offers.suits(w, want)), None)
+    lacks = next((lack for lack in lacking(request, workers.offer_now()) if lack.resource not in _SHOWN_TOGETHER), None)
+    why = f"{core.site} {lacks.why if lacks else f'has no machine with {resources.shown(request)}'}"
+    full = next((w for w in workers.present() if not w.closed and workers.offers.suits(w, request)), None)
     if full is not None:
-        return f"{why} just now: others leave {_disk(full.scratch_room)} of it at machine {full.name}"
-    away = next((w.name for w in workers.away() if workers.offers.suits(w, want)), "")
+        return f"{why} just now: others leave {resources.room(full.scratch_room)} of it at machine {full.name}"
+    away = next((w.name for w in workers.away() if workers.offers.suits(w, request)), "")
     return f"{why} just now: machine {away} is away" if away else why
 
 
-def named(want: Want) -> str:
-    """Return in words what a job asks of its machine."""
-    wanted = [counted(want.processors, "processor")]
-    wanted += [f"{_gib(want.memory_bytes)} of memory"] if want.memory_bytes else []
-    wanted += [f"{_disk(want.scratch_bytes, ceil)} of scratch"] if want.scratch_bytes else []
-    wanted += [counted(want.gpus, "GPU")] if want.gpus else []
-    return " and ".join([*wanted, *map(licences.shown, want.software)])
-
-
-def _disk(size_bytes: int, whole: Callable[[float], int] = floor) -> str:
-    """Room on a disk in words; what is there is rounded down, what is asked (`ceil`) up."""
-    unit, name = (2**30, "GiB") if size_bytes >= 2**30 else (2**20, "MiB")
-    return f"{whole(10 * size_bytes / unit) / 10:,.1f} {name}"
-
-
-def _gib(size_bytes: int) -> str:
-    return f"{size_bytes / 2**30:,.1f} GiB"
+_SHOWN_TOGETHER = SIZES | {resources.PROCESSORS, resources.GPUS}
+"""Resources of which it matters that one machine has enough of all of them."""

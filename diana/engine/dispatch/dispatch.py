@@ -26,15 +26,14 @@ from diana.engine.dispatch.wide_places import WidePlaces
 from diana.engine.guard import guard, machine_guard
 from diana.engine.journal.state import Custody
 from diana.engine.machines import requirements
-from diana.engine.machines.machine import MANY, Worker
-from diana.engine.machines.requirements import PLAIN, Kind, Needs, Want, of_kind
+from diana.engine.machines.machine import Worker
+from diana.engine.machines.requirements import Kind
 from diana.engine.queue.entries import QueueEntry
 from diana.engine.queue.order import Closed
 from diana.engine.site import journal_doubt
 from diana.engine.site.context import Context
 from diana.model.ids import group_of
-from diana.model.job.licences import among
-from diana.model.job.software import spreads
+from diana.model.job.resources import Amounts, ResourceRequest, devices, of_machine, shared
 from diana.policy.migration.plan import RAISE
 from diana.policy.queueing import heavy, limits
 from diana.policy.queueing.backfill import Reservation, reserve
@@ -77,14 +76,13 @@ def recount(core: Context) -> None:
                 key,
                 user=custody.owner,
                 origin=custody.origin,
-                processors=custody.spec.resources.processors,
+                kind=requirements.kind(requirements.asked(custody.spec)),
                 submitted_s=custody.submitted_s,
                 jobs=len(waiting),
                 ready=len(waiting - blocked) if blocked else len(waiting),
                 offset=RAISE if custody.raised else 0.0,
                 bound=_is_bound(core, custody),
                 run_s=core.run_book.expected_s(custody),
-                needs=requirements.needs(custody.spec),
                 arrived_s=custody.arrived_s,
                 load=_load(core, custody),
                 claims=custody.spec.is_gang,
@@ -135,7 +133,7 @@ def dispatch(core: Context) -> None:
     Others are given when they fit on one machine; the best one that does not fit anywhere gets a reservation on the
     machine that has room for it first, and until it starts only what does not delay it may pass there, of whatever
     priority (EASY backfilling; `wide_places.py`).
-    A job that needs GPUs or software makes others wait only on machines that offer these; the best of the other jobs
+    A job that needs devices or software makes others wait only on machines that offer these; the best of the other jobs
     that does not fit has a reservation of its own, on another machine. A job no machine here can run gets none.
     """
     recount(core)
@@ -162,6 +160,9 @@ _Caps = Callable[[Mapping[str, int]], Mapping[str, int]]
 """A function that lowers caps: machine -> the most jobs it may be given."""
 
 
+_Beside = tuple[Amounts, tuple[str, ...]]
+
+
 class _Round:
     """One look at the queue, to its end."""
 
@@ -169,12 +170,12 @@ class _Round:
         self.kept: dict[str, _Kept] = {}
         self.placed: set[int] = set()
         """Numbers of the crews whose best job that fits nowhere was seen."""
-        self.settled: set[Needs] = set()
-        """Needs whose crew is known to be in `placed`."""
+        self.settled: set[_Beside] = set()
+        """Requests, processors aside, whose crew is known to be in `placed`."""
         self.claimed: set[str] = set()
         self.closed = Closed()
         self.missed: Counter[Kind] = Counter()
-        """Per kind with needs, the entries of which not all jobs could start."""
+        """Per kind that is not plain, the entries of which not all jobs could start."""
         self.promised = licences.Promised()
         self.looks = LOOK_PAST
         self.in_order = True
@@ -212,49 +213,46 @@ def _fill(core: Context, turn: _Round) -> None:
             continue
         # A claim waits for a slot that is free, and would wait for ever if others were given each slot in advance.
         quick = settings.claims_ahead(entry.run_s) and not custody.spec.is_gang
-        memory_bytes, needs = custody.spec.resources.memory_bytes, entry.needs
-        licensed = among(needs.software)
+        request, plain = requirements.asked(custody.spec), entry.kind.is_plain
+        licensed = shared(request.amounts) if request.amounts else ()
         # Behind a job that waits for a licence nothing would start.
         ahead = entry.processors == 1 and quick and turn.in_order and not licensed
         claimed_ahead.pace(core, custody, waits=ahead)
-        scratch_bytes = max(0, custody.spec.resources.scratch_bytes)
-        want = Want(entry.processors, memory_bytes, ahead, needs.gpus, needs.software, scratch_bytes)
         most = min(_parallel(core, custody), limits.startable(settings, running.get(entry.user, 0)))
         let = guard.allowed(core, custody) if most > 0 else 0
         most = most if let is None else min(most, let)
         pools = None
         if licensed:
-            kind = (entry.processors, needs)
-            pools = licences.some_for(core, kind, min(most, jobs), turn.promised)
+            pools = licences.some_for(core, entry.kind, min(most, jobs), turn.promised)
             if not pools:
-                turn.closed.add(kind)
+                turn.closed.add(entry.kind)
                 continue
             most = min(most, sum(pool.jobs for pool in pools))
         behind = max(0, min(most, entry.ready) - jobs)
         jobs = min(jobs, most)
-        capped = partial(closing.caps, want, takes)
-        shares = _shares(core, custody, entry, want, jobs, behind, kept, capped, pools)
+        capped = partial(closing.caps, entry.processors, takes)
+        shares = _shares(core, custody, entry, request, jobs, behind, kept, capped, pools, ahead=ahead)
         began = start.start(core, custody, shares)
-        closing.gave(shares, want, takes.whole_s)
+        closing.gave(shares, entry.processors, takes.whole_s)
         way_book.gave(core, custody, shares)
         turn.started += began
         if began:
             running[entry.user] = running.get(entry.user, 0) + began
         short = jobs > began
-        wide = want.processors > 1 or want.gpus > 1
+        wide = _is_wide(request)
         place = None
         if short and wide and entry.key not in core.queues.merges:
             among_these = frozenset[str]().union(*(pool.machines for pool in pools)) if pools is not None else None
-            place = _place(core, turn, want, needs, partial(closing.in_time, takes.least_s), among_these)
+            place = _place(core, turn, request, entry.kind, partial(closing.in_time, takes.least_s), among_these)
         if place is not None and not custody.spec.is_gang:
             core.book(WidePlaces).kept[entry.key] = None
-        if place is not None and needs == PLAIN:
+        if place is not None and plain:
             # Nothing is claimed ahead of the processors kept for it, by quick jobs no more than by others.
             turn.in_order = False
         if short and pools and not began:
-            _await_room(core, turn, custody, want, pools, place, capped)
-        if short and needs != PLAIN:
-            _part(core, turn, custody, entry, want, quick)
+            _await_room(core, turn, custody, request, pools, place, capped)
+        if short and not plain:
+            _part(core, turn, custody, entry, request, quick=quick, ahead=ahead)
         elif short and not quick:
             # The next job takes the next free slot: nothing behind it is claimed ahead of that.
             turn.in_order = False
@@ -269,15 +267,15 @@ def _fill(core: Context, turn: _Round) -> None:
 def _stays(core: Context, turn: _Round, entry: QueueEntry, custody: Custody) -> bool:
     """True if a job without needs waits in any case, as most of a long queue do behind the best that fits nowhere: only
     kept machines have so many processors free, and their reservations do not let it pass."""
-    if entry.needs != PLAIN or core.queues.merges or not core.workers.free_slots():
+    if not entry.kind.is_plain or core.queues.merges or not core.workers.free_slots():
         return False
-    if entry.processors > 1 and PLAIN not in turn.settled:
+    if entry.processors > 1 and _PLAIN not in turn.settled:
         # It may get a machine kept for it.
         return False
     if turn.in_order and (entry.processors == 1 or not core.state.settings.claims_ahead(entry.run_s)):
         # It may be claimed ahead, or what is behind it may not any more.
         return False
-    if not core.workers.fits_nowhere(Want(entry.processors, 0), turn.kept):
+    if not core.workers.fits_nowhere(entry.processors, turn.kept):
         return False
     beside = [one for one in turn.kept.values() if one.free() >= entry.processors]
     if not beside:
@@ -287,38 +285,53 @@ def _stays(core: Context, turn: _Round, entry: QueueEntry, custody: Custody) -> 
     return not any(one.reservation.lets_pass(entry.processors, run_s, one.free(), core.now) for one in beside)
 
 
+_PLAIN: _Beside = ((), ())
+
+
+def _is_wide(request: ResourceRequest) -> bool:
+    """True for a job that may wait long for a machine to have room, if others pass it all the time."""
+    return request.processors > 1 or any(count > 1 for _, count in devices(request.amounts))
+
+
 def _await_room(
-    core: Context, turn: _Round, custody: Custody, want: Want, pools: list[Pool], place: _Kept | None, closing: _Caps
+    core: Context,
+    turn: _Round,
+    custody: Custody,
+    request: ResourceRequest,
+    pools: list[Pool],
+    place: _Kept | None,
+    closing: _Caps,
 ) -> None:
     """Promise licences to a custody none of whose jobs could start though there are licences for some. They wait for
     room alone: wide jobs on the machine kept for them, narrow ones on any machine that may be given them."""
     caps = closing(machine_guard.caps(core, group_of(custody.subgroup), custody))
     some = {name for pool in pools for name in pool.machines if caps.get(name, 1) > 0}
-    if want.processors > 1 or want.gpus > 1:
+    if _is_wide(request):
         some = {place.worker.name} if place is not None else set()
-    licences.await_room(turn.promised, pools, among(want.software), some)
+    licences.await_room(turn.promised, pools, shared(request.amounts), some)
 
 
 def _place(
     core: Context,
     turn: _Round,
-    want: Want,
-    needs: Needs,
+    request: ResourceRequest,
+    kind: Kind,
     in_time: Callable[[str, float], bool],
     among_these: Container[str] | None,
 ) -> _Kept | None:
     """Keep a machine for the best job of its crew that fits nowhere, if it can be over there `in_time`.
     `among_these`: the machines to choose from, since on others it waits for more than processors; None: any."""
-    if needs in turn.settled:
+    beside = (kind.amounts, kind.capabilities)
+    if beside in turn.settled:
         return None
     # Over several machines it has its memory in parts, so that alone one process may have none that is large enough.
-    over = want.processors if spreads(needs.software, needs.gpus) else 1
-    crew = core.workers.crew(of_kind((over, needs)))
+    over = kind.processors if kind.spreads else 1
+    crew = core.workers.crew(kind._replace(processors=over))
     if crew.number in turn.placed:
         if over == 1:
-            turn.settled.add(needs)
+            turn.settled.add(beside)
         return None
-    found = _keep(core, want, turn.claimed, among_these)
+    found = _keep(core, request, turn.claimed, among_these)
     if found is not None and in_time(found.worker.name, found.reservation.start_s):
         turn.kept[found.worker.name] = found
         # Others have a place of their own only where such jobs cannot run at all.
@@ -328,27 +341,32 @@ def _place(
     return found if found is not None and found.worker.name in turn.kept else None
 
 
-def _part(core: Context, turn: _Round, custody: Custody, entry: QueueEntry, want: Want, quick: bool) -> None:
-    """Handle an entry with needs of which not all jobs could start. Others wait for them only on machines that can run
-    such jobs at all; if no more can start there, none that the same machines can run comes in this round."""
-    workers, kind = core.workers, (entry.processors, entry.needs)
-    crew = workers.crew(of_kind(kind))
+def _part(
+    core: Context,
+    turn: _Round,
+    custody: Custody,
+    entry: QueueEntry,
+    request: ResourceRequest,
+    *,
+    quick: bool,
+    ahead: bool,
+) -> None:
+    """Handle an entry that is not plain and of which not all jobs could start. Others wait for them only on machines
+    that can run such jobs at all; if no more can start there, none that the same machines can run comes in this
+    round."""
+    workers, kind = core.workers, entry.kind
+    crew = workers.crew(kind)
     caps = machine_guard.caps(core, group_of(custody.subgroup), custody)
-    if not quick or want.gpus or want.scratch_bytes:
+    if not quick or of_machine(request.amounts):
         # They do not wait for a machine that is to have no more of their group, nor for one where they lack more than
         # a slot.
         some = (worker for worker in crew.here if caps.get(worker.name, 1) > 0)
-        workers.feed_no_more(
-            worker
-            for worker in some
-            if workers.free_gpus(worker) >= want.gpus and workers.free_scratch(worker) >= want.scratch_bytes
-        )
+        workers.feed_no_more(worker for worker in some if workers.fit_beside(worker, request.amounts) > 0)
     turn.missed[kind] += 1
-    least = want._replace(memory_bytes=entry.needs.memory_bytes, scratch_bytes=entry.needs.scratch_bytes)
-    if not workers.any_has_room(crew, least):
+    if not workers.any_has_room(crew, kind, ahead=ahead):
         # No machine could be kept for this one, by its memory; one may be for the next.
-        alone = (want.processors > 1 or want.gpus > 1) and crew.here and not turn.kept
-        like = (kind[0], want.gpus, least.scratch_bytes, crew.number)
+        alone = _is_wide(request) and crew.here and not turn.kept
+        like = (kind.processors, of_machine(kind.amounts), crew.number)
         turn.closed.add(*([kind] if alone else capacity.kinds(core).alike.get(like, (kind,))))
     elif turn.missed[kind] >= MOST_MISSED:
         turn.closed.add(kind)
@@ -364,17 +382,21 @@ class _Kept(NamedTuple):
         return self.worker.lane.slots - self.worker.lane.load
 
 
-def _keep(core: Context, want: Want, claimed: Container[str], among_these: Container[str] | None) -> _Kept | None:
+def _keep(
+    core: Context, request: ResourceRequest, claimed: Container[str], among_these: Container[str] | None
+) -> _Kept | None:
     """Return the machine where such a job can start first; of equals the one with most left beside it, then by name."""
     best: tuple[float, int, _Kept] | None = None
-    for worker in core.workers.takers(want):
+    pieces = devices(request.amounts)
+    for worker in core.workers.takers(request):
         if among_these is not None and worker.name not in among_these:
             continue
-        lane, devices = worker.lane, core.workers.free_gpus(worker)
-        # Where a batch system hands GPUs out, jobs that want several wait there as any others do.
-        if worker.name not in claimed and (want.processors > 1 or devices < MANY):
+        lane = worker.lane
+        # Where a batch system hands devices out, jobs that want several wait there as any others do.
+        if worker.name not in claimed and (request.processors > 1 or not core.workers.hands_out(worker)):
             free, ends = lane.slots - lane.load, capacity.ends(core, lane)
-            found = reserve(want.processors, free, ends, core.now, gpus=want.gpus, free_gpus=devices)
+            left = core.workers.left(worker, pieces)
+            found = reserve(request.processors, free, ends, core.now, pieces, left)
             if best is None or (found.start_s, -found.spare) < best[:2]:
                 best = (found.start_s, -found.spare, _Kept(worker, found))
     return best[2] if best else None
@@ -384,12 +406,14 @@ def _shares(
     core: Context,
     custody: Custody,
     entry: QueueEntry,
-    want: Want,
+    request: ResourceRequest,
     jobs: int,
     behind: int,
     kept: Mapping[str, _Kept],
     closing: _Caps,
     pools: list[Pool] | None,
+    *,
+    ahead: bool,
 ) -> dict[str, int]:
     """Return machine -> how many of the jobs it gets now. `closing` lowers what a machine may be given. `pools`: the
     machines that have licences for them; None: they want none."""
@@ -399,17 +423,17 @@ def _shares(
     if custody.key in core.queues.merges:
         own = workers.find(workers.own)
         return {own.name: 1} if own and own.counted.room and own.name not in kept else {}
-    if entry.needs != PLAIN and not workers.any_has_room(workers.crew(of_kind((entry.processors, entry.needs))), want):
+    if not entry.kind.is_plain and not workers.any_has_room(workers.crew(entry.kind), request, ahead=ahead):
         # A cheap look, before all machines are gone through for the few that have it.
         return {}
     others = machine_guard.caps(core, group_of(custody.subgroup), custody)
-    caps = closing(way_book.caps(core, custody, want, others))
+    caps = closing(way_book.caps(core, custody, entry.processors, others))
     if pools is None:
-        return _dealt(core, custody, want, jobs, behind, kept, caps)
+        return _dealt(core, custody, request, jobs, behind, kept, caps, ahead=ahead)
     shares: dict[str, int] = {}
     for pool in pools:
         most = min(jobs - sum(shares.values()), pool.jobs)
-        shares |= _dealt(core, custody, want, most, 0, kept, caps, _Others(pool.machines))
+        shares |= _dealt(core, custody, request, most, 0, kept, caps, _Others(pool.machines), ahead=ahead)
     return shares
 
 
@@ -434,33 +458,37 @@ class _Either:
 def _dealt(
     core: Context,
     custody: Custody,
-    want: Want,
+    request: ResourceRequest,
     jobs: int,
     behind: int,
     kept: Mapping[str, _Kept],
     caps: Mapping[str, int],
     others: Container[str] | None = None,
+    *,
+    ahead: bool,
 ) -> dict[str, int]:
     """Return machine -> how many of the jobs it gets; the machines of `others` get none."""
     workers = core.workers
     if not kept:
-        return workers.share_out(want, jobs, () if others is None else others, behind, caps)
+        return workers.share_out(request, jobs, () if others is None else others, behind, caps, ahead=ahead)
     spared: Container[str] = kept if others is None else _Either(kept, others)
-    shares = {} if workers.fits_nowhere(want) else workers.share_out(want, jobs, spared=spared, caps=caps)
+    processors, pieces = request.processors, devices(request.amounts)
+    shares: dict[str, int] = {}
+    if ahead or not workers.fits_nowhere(processors):
+        shares = workers.share_out(request, jobs, spared=spared, caps=caps, ahead=ahead)
     left = jobs - sum(shares.values())
     for name, one in kept.items():
         free = one.free() if left else 0
-        if free < want.processors or name in caps or (others is not None and name in others):
+        if free < processors or name in caps or (others is not None and name in others):
             continue
-        if not workers.offers.takes(one.worker, want):
+        if not workers.offers.takes(one.worker, request):
             continue
-        run_s, devices = core.run_book.expected_s(custody), workers.free_gpus(one.worker)
-        most = one.reservation.lets_pass(want.processors, run_s, free, core.now, gpus=want.gpus, free_gpus=devices)
-        if want.scratch_bytes:
-            most = min(most, workers.free_scratch(one.worker) // want.scratch_bytes)
-        passing = min(left, most)
+        run_s = core.run_book.expected_s(custody)
+        beside = workers.left(one.worker, pieces)
+        most = one.reservation.lets_pass(processors, run_s, free, core.now, pieces, beside)
+        passing = min(left, most, workers.fit_beside(one.worker, request.amounts))
         if passing:
-            one.reservation.passed(passing * want.processors, run_s, core.now, gpus=passing * want.gpus)
+            one.reservation.passed(passing * processors, run_s, core.now, pieces, passing)
             workers.took((name,))
             shares[name] = passing
             left -= passing

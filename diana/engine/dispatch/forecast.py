@@ -6,16 +6,17 @@ from collections.abc import Iterable
 from math import inf
 from typing import NamedTuple
 
-from diana.engine.dispatch import capacity, licences, maintenance
+from diana.engine.dispatch import capacity, maintenance, use
 from diana.engine.dispatch.capacity import PromisedCapacity
 from diana.engine.dispatch.predictions import Predictions
 from diana.engine.journal.state import CustodyKey
-from diana.engine.messages.binding import Reserve
 from diana.engine.messages.messages import ComingRoom, QuoteRequest
+from diana.engine.messages.wanted import Wanted
 from diana.engine.queue.entries import QueueEntry
 from diana.engine.queue.queues import Prospect, QueuePlace
 from diana.engine.site.context import Context
-from diana.model.job.licences import among
+from diana.model.job import resources
+from diana.model.job.resources import GPUS
 from diana.model.sketch import Quantiles
 from diana.policy.migration.plan import RAISE
 from diana.policy.queueing import forecast
@@ -63,19 +64,12 @@ def wait(core: Context, asked: QuoteRequest, run_s: float, lanes: int) -> Wait:
     work_s = asked.jobs * run_s * core.workers.slots() / lanes
     first_s = slots.starts_s(asked.processors, ahead_s)
     end_s = max(first_s + run_s, slots.starts_s(1, ahead_s + work_s))
-    if asked.gpus:
-        gpus, before_s = gpus_of(core)
-        before_s += place.gpus_ahead_s
-        work_s = asked.jobs * run_s * core.workers.all_gpus() / lanes
-        first_s = max(first_s, gpus.starts_s(asked.gpus, before_s))
-        end_s = max(end_s, first_s + run_s, gpus.starts_s(1, before_s + work_s))
-    for name, count in among(asked.software):
-        use, weights = licences.use(core, name), licences.weights(core, name)
-        whose = (asked.owner, asked.processors, asked.jobs)
-        before_s = core.queues.weighed_ahead_s(place, whose, weights, capacity.untaken(core))
-        first_s = max(first_s, use.slots.starts_s(count, before_s))
-        work_s = asked.jobs * run_s * use.total / lanes
-        end_s = max(end_s, first_s + run_s, use.slots.starts_s(1, before_s + work_s))
+    for name, count in resources.countable(asked.request.amounts):
+        used = use.of(core, name)
+        before_s = used.given_s + core.queues.weighed_ahead_s(place, name, capacity.untaken(core))
+        work_s = asked.jobs * run_s * used.total / lanes
+        first_s = max(first_s, used.slots.starts_s(count, before_s))
+        end_s = max(end_s, first_s + run_s, used.slots.starts_s(1, before_s + work_s))
     end_s = maintenance.around(core, first_s, end_s, run_s, holds_s(asked, run_s))[1]
     lost_s = max(0.0, end_s - max(run_s, asked.jobs * run_s / lanes))
     if lost_s == inf:
@@ -90,13 +84,15 @@ def coming(core: Context, asked: QuoteRequest) -> tuple[ComingRoom, ...]:
     them counts as ended soon."""
     place = place_of(core, asked)
     slots, given_s = capacity.slots_of(core)
-    gpus, gpus_given_s = gpus_of(core)
     promised = core.book(PromisedCapacity).rooms.total(core.now)
     steps = slots.steps(given_s + place.work_ahead_s)
     if make_way := _make_way(core):
         room = min(core.workers.slots(), _by(steps, MADE_WAY_S) + make_way)
         steps = sorted([*steps, (MADE_WAY_S, room)])
-    devices = gpus.steps(gpus_given_s + place.gpus_ahead_s) if asked.gpus else []
+    devices: list[tuple[float, int]] = []
+    if resources.amount(asked.request.amounts, GPUS):
+        gpus = use.of(core, GPUS)
+        devices = gpus.slots.steps(gpus.given_s + core.queues.weighed_ahead_s(place, GPUS, capacity.untaken(core)))
     times = sorted({at_s for at_s, _ in (*steps, *devices)})
     if len(times) > MOST_STEPS:
         times = [times[at * (len(times) - 1) // (MOST_STEPS - 1)] for at in range(MOST_STEPS)]
@@ -144,25 +140,22 @@ def next_starts(core: Context, standing: Iterable[QueuePlace]) -> dict[tuple[Cus
     came; inf: not foreseen. Predictions are kept, to be compared with what happens."""
     out: dict[tuple[CustodyKey, bool], float] = {}
     slots, ahead_s = capacity.slots_of(core)
-    gpus, gpus_ahead_s = gpus_of(core)
     used: dict[str, tuple[forecast.Slots, float]] = {}
-    """Licence -> (its units as they come free, licence-seconds of the jobs before)."""
+    """Device or licence -> (its units as they come free, seconds of the jobs before, times their units)."""
     there = core.workers.there()
     untaken = capacity.untaken(core)
     for one in sorted(standing, key=lambda s: (-s.priority, not s.key.bound, s.entry.order, s.key.demoted)):
         entry = one.entry
-        nobody = one.key.kind() in untaken
+        nobody = one.entry.kind in untaken
         first_s = slots.starts_s(entry.processors, ahead_s)
-        if wanted := entry.needs.gpus:
-            first_s = max(first_s, gpus.starts_s(wanted, gpus_ahead_s))
-            gpus_ahead_s += 0.0 if nobody else entry.counted_s(one.jobs) * wanted / entry.processors
-        for name, count in among(entry.needs.software):
+        for name, count in resources.countable(entry.kind.amounts):
             if name not in used:
-                used[name] = (licences.use(core, name).slots, 0.0)
-            licensed, before_s = used[name]
-            first_s = max(first_s, licensed.starts_s(count, before_s))
+                found = use.of(core, name)
+                used[name] = (found.slots, found.given_s)
+            units, before_s = used[name]
+            first_s = max(first_s, units.starts_s(count, before_s))
             used[name] = (
-                licensed,
+                units,
                 before_s + (0.0 if nobody else entry.counted_s(one.jobs) * count / entry.processors),
             )
         wait_s = _open_s(core, entry, first_s) if there and not nobody else inf
@@ -181,21 +174,21 @@ def learn(core: Context, arrived: CustodyKey) -> None:
     if not core.book(Predictions).sample_due(arrived, core.now):
         return
     untaken = capacity.untaken(core)
-    if (entry.processors, entry.needs) in untaken:
+    if entry.kind in untaken:
         # When it starts nobody can say.
         return
-    if among(entry.needs.software):
+    if resources.shared(entry.kind.amounts):
         # It says little of how well others are foreseen.
         return
     slots, given_s = capacity.slots_of(core)
     own_s = entry.jobs * entry.processors * entry.run_s
     ahead_s = max(0.0, given_s + core.queues.work_before_s(entry, untaken) - own_s)
     first_s = slots.starts_s(entry.processors, ahead_s)
-    if wanted := entry.needs.gpus:
-        gpus, given_s = gpus_of(core)
-        own_s = entry.jobs * wanted * entry.run_s
-        before_s = max(0.0, given_s + core.queues.gpus_before_s(entry, untaken) - own_s)
-        first_s = max(first_s, gpus.starts_s(wanted, before_s))
+    for name, count in resources.devices(entry.kind.amounts):
+        used = use.of(core, name)
+        own_s = entry.jobs * count * entry.run_s
+        before_s = max(0.0, used.given_s + core.queues.weighed_before_s(entry, name, untaken) - own_s)
+        first_s = max(first_s, used.slots.starts_s(count, before_s))
     core.book(Predictions).predicted(arrived, _open_s(core, entry, first_s), core.now)
 
 
@@ -210,32 +203,25 @@ def _open_s(core: Context, entry: QueueEntry, first_s: float) -> float:
     return maintenance.around(core, first_s, first_s + entry.run_s, entry.run_s, takes_s)[0]
 
 
-def gpus_of(core: Context) -> tuple[forecast.Slots, float]:
-    """As `capacity.slots_of`, of GPUs."""
-    held = capacity.held(core)
-    free = core.workers.all_gpus() - sum(count for _, count in held.gpu_ends)
-    return forecast.Slots(max(0, free), held.gpu_ends), held.gpus_ahead_s
-
-
-def learned(core: Context, asked: QuoteRequest) -> Quantiles:
+def learned(core: Context, asked: Wanted) -> Quantiles:
     """Return run times of the asker's template here; all zero: none seen."""
     found = core.state.run_times.find(asked.template, asked.owner) if asked.template else None
     return found or Quantiles(0.0, 0.0, 0.0, 0.0, 0)
 
 
-def guessed_s(core: Context, asked: QuoteRequest) -> float:
+def guessed_s(core: Context, asked: Wanted) -> float:
     """Return the run time of a job nobody has seen here: as declared, else the default."""
     settings = core.state.settings
     return (asked.work_s or settings.default_work_s) / settings.speed
 
 
-def holds_s(asked: QuoteRequest | Reserve, run_s: float) -> float:
+def holds_s(asked: Wanted, run_s: float) -> float:
     """Return how many seconds before a window these jobs begin at the latest. `run_s`: the run time of one."""
     takes_s = asked.time_limit_s or run_s
     return min(takes_s, asked.begins_before_s or takes_s)
 
 
-def each_s(core: Context, asked: QuoteRequest) -> float:
+def each_s(core: Context, asked: Wanted) -> float:
     """Return the run time of one of the asked jobs here: learned, else guessed; never 0."""
     run = learned(core, asked)
     return max(LEAST_RUN_S, run.mean_s if run.seen else guessed_s(core, asked))

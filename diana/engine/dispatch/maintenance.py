@@ -17,7 +17,6 @@ from diana.engine.journal.records import MaintenancePlanned
 from diana.engine.journal.state import Custody, CustodyKey
 from diana.engine.machines.calendar import Calendar
 from diana.engine.machines.machine import Worker
-from diana.engine.machines.requirements import Want
 from diana.engine.site.context import Context
 from diana.engine.site.timers import CustodyTimer, SiteTimer
 from diana.model.durations import seconds
@@ -179,16 +178,16 @@ class Closing:
         """True if a job that takes so long and starts there at `at_s` is over before that machine closes."""
         return at_s + takes_s <= self._calendar.closes_of(name)
 
-    def caps(self, want: Want, takes: Takes, caps: Mapping[str, int]) -> Mapping[str, int]:
-        """Return machine -> the most such jobs it may be given, where that is less than it has room for."""
-        return _Caps(self, want, takes, caps) if self._calendar.ahead() else caps
+    def caps(self, processors: int, takes: Takes, caps: Mapping[str, int]) -> Mapping[str, int]:
+        """Return machine -> the most jobs of this width it may be given, where that is less than it has room for."""
+        return _Caps(self, processors, takes, caps) if self._calendar.ahead() else caps
 
-    def gave(self, shares: Mapping[str, int], want: Want, takes_s: float) -> None:
+    def gave(self, shares: Mapping[str, int], processors: int, takes_s: float) -> None:
         for name, jobs in shares.items():
             if name in self._through:
-                self._through[name] += jobs * want.processors * takes_s
+                self._through[name] += jobs * processors * takes_s
 
-    def most(self, name: str, want: Want, takes: Takes) -> int | None:
+    def most(self, name: str, processors: int, takes: Takes) -> int | None:
         """Return the most such jobs the machine may be given; None: as many as it has room for.
 
         Jobs given ahead of free slots start when the work before them, poured over all slots, is through. They start
@@ -201,11 +200,11 @@ class Closing:
         if left_s < 0:
             return 0
         lane = worker.lane
-        free, room = max(0, lane.slots - lane.load) // want.processors, worker.counted.room // want.processors
+        free, room = max(0, lane.slots - lane.load) // processors, worker.counted.room // processors
         if room <= free:
             return None
         before_s = left_s * lane.slots - self._through_s(worker)
-        most = max(free, int(before_s / (want.processors * max(takes.whole_s, 1e-3))) if before_s > 0 else 0)
+        most = max(free, int(before_s / (processors * max(takes.whole_s, 1e-3))) if before_s > 0 else 0)
         return most if most < room else None
 
     def _through_s(self, worker: Worker) -> float:
@@ -226,13 +225,13 @@ class Closing:
 class _Caps(Mapping[str, int]):
     """Caps that are looked up only for the machines that are about to be given something."""
 
-    def __init__(self, closing: Closing, want: Want, takes: Takes, caps: Mapping[str, int]) -> None:
-        self._closing, self._want, self._takes, self._caps = closing, want, takes, caps
+    def __init__(self, closing: Closing, processors: int, takes: Takes, caps: Mapping[str, int]) -> None:
+        self._closing, self._processors, self._takes, self._caps = closing, processors, takes, caps
         self._found: dict[str, int | None] = {}
 
     def __getitem__(self, name: str) -> int:
         if name not in self._found:
-            most, cap = self._closing.most(name, self._want, self._takes), self._caps.get(name)
+            most, cap = self._closing.most(name, self._processors, self._takes), self._caps.get(name)
             self._found[name] = cap if most is None else most if cap is None else min(cap, most)
         found = self._found[name]
         if found is None:

@@ -11,14 +11,14 @@ from __future__ import annotations
 from math import ceil, inf
 
 from diana.engine.dispatch import capacity as dispatch_capacity
-from diana.engine.dispatch import forecast, licences, maintenance
+from diana.engine.dispatch import forecast, maintenance, use
 from diana.engine.dispatch.capacity import PromisedCapacity
 from diana.engine.messages.messages import QuoteRequest
 from diana.engine.messages.migration import RoomGrant, RoomRequest
+from diana.engine.messages.wanted import carried
 from diana.engine.site.context import Context
 from diana.model.ids import SiteId, SubgroupId
-from diana.model.job import software
-from diana.model.job.licences import among
+from diana.model.job import resources
 from diana.model.trust.principal import Principal
 from diana.model.words import counted
 from diana.policy.migration import capacity
@@ -32,7 +32,7 @@ MOST_GAIN_S = 7 * 86400.0
 
 def on_request(core: Context, sender: SiteId, asked: RoomRequest) -> None:
     why = authorise(Principal.peer(sender), Action.QUOTE)
-    if why or asked.jobs < 1 or asked.processors < 1 or asked.room < 1 or not 0 <= asked.gain_s < inf:
+    if why or asked.jobs < 1 or not asked.is_sane or asked.room < 1 or not 0 <= asked.gain_s < inf:
         core.warn(f"{sender} asks for room: {why or 'makes no sense'}")
         return
     core.send(sender, keep(core, sender, asked))
@@ -42,24 +42,7 @@ def keep(core: Context, sender: SiteId, asked: RoomRequest) -> RoomGrant:
     """Keep room for as many of the jobs as can start in time. A question that is asked again is counted anew."""
     key = _key(sender, asked.room, asked.behind)
     core.book(PromisedCapacity).rooms.over(key)
-    like = QuoteRequest(
-        quote=0,
-        processors=asked.processors,
-        memory_bytes=asked.memory_bytes,
-        gpus=asked.gpus,
-        scratch_bytes=asked.scratch_bytes,
-        jobs=asked.jobs,
-        refs=(),
-        owner=asked.owner,
-        template=asked.template,
-        work_s=asked.work_s,
-        urls=asked.urls,
-        raised=not asked.behind,
-        software=software.asked(asked.software),
-        behind=asked.behind,
-        group_work_s=asked.group_work_s,
-        group_bytes=asked.group_bytes,
-    )
+    like = carried(QuoteRequest, asked, quote=0, refs=(), raised=not asked.behind, behind=asked.behind)
     placement = core.state.settings.placement
     if placement != "diana":
         return RoomGrant(room=asked.room, jobs=0, reason=f"takes no work that moves: it places by {placement}")
@@ -92,18 +75,12 @@ def _startable(core: Context, asked: QuoteRequest, gain_s: float) -> capacity.Gr
         gain_s = max(0.0, open_s)
     starts = _starts(slots, given_s + place.work_ahead_s, run_s, gain_s)
     most = min(asked.jobs, dispatch_capacity.room(core, asked))
-    # Jobs that others were promised room for may want the same GPUs and licences.
+    # Jobs that others were promised room for may want the same devices and licences.
     promised = core.book(PromisedCapacity).rooms.total(core.now) // asked.processors
-    if asked.gpus:
-        gpus, given_s = forecast.gpus_of(core)
-        devices = _starts(gpus, given_s + place.gpus_ahead_s, run_s, gain_s)
-        most = min(most, max(0, devices // asked.gpus - promised))
-    for name, count in among(asked.software):
-        use, whose = licences.use(core, name), (asked.owner, asked.processors, asked.jobs)
-        ahead_s = core.queues.weighed_ahead_s(
-            place, whose, licences.weights(core, name), dispatch_capacity.untaken(core)
-        )
-        most = min(most, max(0, _starts(use.slots, ahead_s, run_s, gain_s) // count - promised))
+    for name, count in resources.countable(asked.request.amounts):
+        used = use.of(core, name)
+        ahead_s = used.given_s + core.queues.weighed_ahead_s(place, name, dispatch_capacity.untaken(core))
+        most = min(most, max(0, _starts(used.slots, ahead_s, run_s, gain_s) // count - promised))
     granted = capacity.grant(
         most if open_s >= 0 else 0,
         asked.processors,

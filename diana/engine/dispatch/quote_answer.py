@@ -12,8 +12,7 @@ from diana.engine.messages.messages import LinkEstimate, Quote, QuoteRequest
 from diana.engine.site.context import Context
 from diana.model.data import dataset_of
 from diana.model.ids import SiteId
-from diana.model.job import software
-from diana.model.job.licences import among
+from diana.model.job import resources, software
 
 MOST_HOLDERS = 128
 """Links told because they lead to the asked data, or to the asker."""
@@ -39,10 +38,10 @@ def quote(
     # Processors promised to others are as good as taken.
     free_slots = max(0, capacity.free_slots(core) - core.book(PromisedCapacity).rooms.total(core.now))
     run = forecast.learned(core, asked)
-    sane = min(asked.jobs, asked.processors) >= 1 and asked.gpus >= 0
-    lanes = core.workers.lanes(asked.processors, asked.gpus, asked.software) if sane else 0
-    if lanes and among(asked.software):
-        lanes = min(lanes, licences.at_once(core, asked.software))
+    request, workers = asked.request, core.workers
+    lanes = workers.lanes(request) if asked.jobs >= 1 and asked.is_sane else 0
+    if lanes and resources.shared(request.amounts):
+        lanes = min(lanes, licences.at_once(core, request))
     wait = (
         forecast.wait(core, asked, run.mean_s if run.seen else forecast.guessed_s(core, asked), lanes)
         if lanes
@@ -77,17 +76,23 @@ def quote(
         uplink_bytes_per_s=settings.uplink_bytes_per_s,
         max_jobs=room if room < asked.jobs else 0,
         reach=_reach(core) if _looks_at_links(asked) else (),
-        software=software.had(core.workers.offered(), asked.software) if asked.software else (),
+        software=_had(core, asked),
         reserves=reserves,
         startable=turns.startable(core, asked) if reserves and lanes else 0,
-        widest=core.workers.widest(asked.software, asked.gpus),
-        free_gpus=core.workers.idle_gpus(),
-        memory_bytes=core.workers.memory_bytes(),
-        gpus=core.workers.all_gpus(),
+        widest=workers.widest(request),
+        free_gpus=workers.idle(resources.GPUS),
+        memory_bytes=workers.offer().most.get(resources.MEMORY, 0),
+        gpus=workers.whole(resources.GPUS),
         domain=settings.domain,
         coming=forecast.coming(core, asked) if asked.coming and lanes else (),
-        kinds=kinds(core.workers, settings) if asked.kinds else (),
+        kinds=kinds(workers, settings) if asked.kinds else (),
     )
+
+
+def _had(core: Context, asked: QuoteRequest) -> tuple[str, ...]:
+    """Return the asked names of what machines here can do, licences and declared resources among them."""
+    names = software.asked(asked.software)
+    return software.had(resources.texts(core.workers.offer()), names) if names else ()
 
 
 def _looks_at_links(asked: QuoteRequest) -> bool:

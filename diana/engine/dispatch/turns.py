@@ -15,15 +15,15 @@ from diana.engine.dispatch import capacity, forecast, maintenance, wide_places
 from diana.engine.guard import guard
 from diana.engine.guard.programs import Program
 from diana.engine.journal.state import Custody, CustodyKey
-from diana.engine.machines.requirements import PLAIN, Needs, about
+from diana.engine.machines import requirements
 from diana.engine.messages.binding import Reserve, TurnCall
-from diana.engine.messages.messages import QuoteRequest
+from diana.engine.messages.wanted import Wanted
 from diana.engine.messages.weighing import weight_bytes
 from diana.engine.queue.entries import WHOLE, QueueEntry
 from diana.engine.site.context import Context
 from diana.engine.site.timers import SiteTimer
 from diana.model.ids import GroupId, SiteId, SubgroupId, group_of, origin_of
-from diana.model.job import software
+from diana.model.job.resources import SIZES
 from diana.model.trust.principal import Principal
 from diana.policy.binding import horizon
 from diana.policy.queueing.forecast import Slots
@@ -255,8 +255,9 @@ def _full(book: Turns, sender: SiteId, old: Reserved | None, weight: int) -> str
 def _sane(told: Reserve) -> bool:
     """True if no field is beyond what a group can have: sums over the queues stay finite, whatever a peer says."""
     counts = 0 <= told.jobs <= MOST_JOBS and 0 <= told.share <= WHOLE * told.jobs
-    sizes = 1 <= told.processors <= MOST_PROCESSORS and 0 <= told.gpus <= MOST_PROCESSORS
-    sizes = sizes and all(0 <= some <= MOST_BYTES for some in (told.memory_bytes, told.scratch_bytes, told.group_bytes))
+    sizes = told.is_sane and told.processors <= MOST_PROCESSORS and 0 <= told.group_bytes <= MOST_BYTES
+    amounts = told.request.amounts
+    sizes = sizes and all(some <= (MOST_BYTES if name in SIZES else MOST_PROCESSORS) for name, some in amounts)
     times = (told.stage_s, told.work_s, told.begins_before_s)
     sums = isfinite(told.submitted_s) and 0 <= told.group_work_s < inf and 0 <= told.time_limit_s < inf
     return counts and sizes and sums and all(0 <= some_s <= MOST_S for some_s in times)
@@ -295,20 +296,16 @@ def _stand(core: Context, one: Reserved) -> None:
     jobs = one.callable()
     if told.group in book.unfit or not jobs:
         return
-    asked = _like(told)
-    special = told.gpus or asked.software or told.scratch_bytes
-    needs = Needs(told.gpus, tuple(sorted(set(asked.software))), about(told.memory_bytes), about(told.scratch_bytes))
     core.queues.put(
         QueueEntry(
             one.key,
             user=told.owner,
             origin=one.origin,
-            processors=told.processors,
+            kind=requirements.kind(told.request),
             submitted_s=_since_s(core, one),
             jobs=jobs,
             ready=0,
-            run_s=forecast.each_s(core, asked),
-            needs=needs if special else PLAIN,
+            run_s=forecast.each_s(core, told),
             # T is never 0 while something waits: the users' shares of it are taken.
             unit=max(1, told.share // told.jobs),
             reserved=True,
@@ -322,27 +319,6 @@ def _since_s(core: Context, one: Reserved) -> float:
     """Return the site time from which the group's waiting counts here."""
     told_s = min(one.told.submitted_s, core.now)
     return told_s if one.origin == core.site else max(told_s, one.heard_s - BACKDATED_S)
-
-
-def _like(told: Reserve) -> QuoteRequest:
-    return QuoteRequest(
-        quote=0,
-        processors=told.processors,
-        memory_bytes=told.memory_bytes,
-        gpus=told.gpus,
-        scratch_bytes=told.scratch_bytes,
-        jobs=told.jobs,
-        refs=(),
-        owner=told.owner,
-        template=told.template,
-        work_s=told.work_s,
-        time_limit_s=told.time_limit_s,
-        urls=told.urls,
-        software=software.asked(told.software),
-        program=told.program,
-        group=told.group,
-        begins_before_s=told.begins_before_s,
-    )
 
 
 # --- calls -------------------------------------------------------------------------------------------------
@@ -389,7 +365,7 @@ def look(core: Context) -> list[TurnCall]:
 
 
 def _is_unfit(core: Context, one: Reserved) -> bool:
-    return bool(capacity.never(core, _like(one.told), for_peer=one.origin != core.site))
+    return bool(capacity.never(core, one.told, for_peer=one.origin != core.site))
 
 
 def _judge_again(core: Context) -> None:
@@ -441,7 +417,7 @@ class _Look:
         """Call for the jobs of the reservation that are due."""
         core, book = self.core, self.core.book(Turns)
         one = book.reserved[GroupId(entry.key[0])]
-        if (entry.processors, entry.needs) in self.untaken or _called_enough(core, one):
+        if entry.kind in self.untaken or _called_enough(core, one):
             return
         before, before_s = core.queues.here_before(entry, self.untaken)
         kept = wide_places.behind(core, core.queues.least_of(entry))
@@ -498,15 +474,14 @@ def _due(core: Context, one: Reserved, entry: QueueEntry, slots: Slots, ahead: h
         if drains_s > open_s or not horizon.is_worth_a_place(drains_s, core.now - entry.submitted_s):
             return _Due(0, max(SOON_S, drains_s - until_s))
         jobs = 1
-    asked = _like(one.told)
-    refused = bool(jobs and capacity.rejection(core, asked, for_peer=one.origin != core.site))
+    refused = bool(jobs and capacity.rejection(core, one.told, for_peer=one.origin != core.site))
     if not jobs or refused:
         next_s = max(SOON_S, slots.starts_s(entry.processors, ahead.work_s) - until_s)
         return _Due(0, next_s, misses=not refused, refused=refused)
     jobs = min(one.callable(), max(jobs, horizon.chunk(one.told.share, WHOLE)))
     if isfinite(open_s):
         jobs = min(jobs, max(1, horizon.fitting(slots, entry.processors, entry.run_s, ahead, open_s)))
-    guarded = _guarded(core, one.told.group, asked)
+    guarded = _guarded(core, one.told.group, one.told)
     if guarded is None or guarded >= jobs:
         return _Due(jobs, REST_S)
     opens_s = guard.opens_s(core, one.told.group)
@@ -521,7 +496,7 @@ def _called_enough(core: Context, one: Reserved) -> bool:
     return _in_vain(core, one.origin) and core.now - book.answers[one.origin].called_s < LAND_S
 
 
-def _guarded(core: Context, group: GroupId, asked: QuoteRequest) -> int | None:
+def _guarded(core: Context, group: GroupId, asked: Wanted) -> int | None:
     """Return how many jobs of the group the guard lets begin here now, beside those that are here or on their way;
     None: no limit."""
     program = Program(asked.owner, asked.program)
@@ -672,7 +647,7 @@ def _in_vain(core: Context, origin: SiteId) -> bool:
     return answers is not None and answers.left(core.now) >= MOST_VAIN * core.workers.slots()
 
 
-def startable(core: Context, asked: QuoteRequest) -> int:
+def startable(core: Context, asked: Wanted) -> int:
     """Return how many of the asked jobs would start at once, behind all that stands here and is reserved, and as far as
     the guard lets them begin."""
     if core.drained() or not core.workers.slots():

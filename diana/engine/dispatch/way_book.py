@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from msgspec import structs
 
 from diana.engine.journal.state import Custody, CustodyKey
-from diana.engine.machines.requirements import Want
 from diana.engine.queue.entries import QueueEntry
 from diana.engine.site.context import Context
 from diana.model.facts import Facts, JobError, Outcome
@@ -36,9 +35,9 @@ def entry(core: Context) -> QueueEntry | None:
     return core.queues.entries.get(book.key) if book.key is not None and book.rooms else None
 
 
-def caps(core: Context, custody: Custody, want: Want, others: Mapping[str, int]) -> Mapping[str, int]:
-    """Return machine -> the most such jobs it may be given beside the room that is kept there; `others` are the caps
-    that hold anyhow."""
+def caps(core: Context, custody: Custody, processors: int, others: Mapping[str, int]) -> Mapping[str, int]:
+    """Return machine -> the most jobs of this width it may be given beside the room that is kept there; `others` are
+    the caps that hold anyhow."""
     book = core.book(WayBook)
     if not book.rooms or custody.key == book.key:
         return others
@@ -46,7 +45,7 @@ def caps(core: Context, custody: Custody, want: Want, others: Mapping[str, int])
     for name, kept in book.rooms.items():
         worker = core.workers.find(name)
         free = worker.lane.slots - worker.lane.load if worker is not None else 0
-        beside = max(0, free - kept) // want.processors
+        beside = max(0, free - kept) // processors
         out[name] = min(out.get(name, beside), beside)
     return out
 

@@ -71,7 +71,7 @@ def ended(
         elif some.fast:
             out[machine] = b.until_s if b.stand is Stand.PROBATION else core.now + RETRY_S
             core.timers.set(GroupTimer("guard", name), out[machine])
-    if out and all(worker.name in out for worker in core.workers.takers(requirements.want(custody.spec))):
+    if out and all(worker.name in out for worker in core.workers.takers(requirements.asked(custody.spec))):
         # No machine does better: the site is at fault, or the work.
         out.clear()
         if not any(b.good for b in breakers.values()):

@@ -33,12 +33,12 @@ from diana.engine.messages.messages import (
     Prepare,
     Prepared,
     Progress,
-    QuoteRequest,
     Refused,
     Result,
     ResultAck,
 )
 from diana.engine.messages.orders import OriginOrder
+from diana.engine.messages.wanted import wanted_of
 from diana.engine.site import journal_doubt
 from diana.engine.site.context import Context
 from diana.engine.site.journal_doubt import JournalDoubt
@@ -187,18 +187,14 @@ def _unacceptable(core: Context, message: Prepare) -> str:
         return "the spec has more requirements than a group may have"
     if not 0 <= message.attempt_base <= MOST_ATTEMPTS:
         return f"its attempts count from {message.attempt_base}"
-    need = gang.of_part(spec, message.indices, message.processors).resources
-    asked = QuoteRequest(
-        quote=0,
-        processors=need.processors,
-        memory_bytes=message.memory_bytes or need.memory_bytes,
-        gpus=need.gpus,
-        scratch_bytes=need.scratch_bytes,
+    part = gang.of_part(spec.with_memory(message.memory_bytes), message.indices, message.processors)
+    asked = wanted_of(
+        part,
+        part.resources,
         jobs=len(message.indices),
-        refs=(),
         owner=permit.owner,
+        group=permit.group,
         urls=beginnings(f.ref.partition(":")[2] for f in message.files if f.ref.startswith("url:")),
-        software=software.needed(spec),
     )
     return capacity.rejection(core, asked) or _not_here(core, spec)
 

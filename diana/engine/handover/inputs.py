@@ -48,7 +48,7 @@ def _builds_for_others(core: Context, custody: Custody) -> frozenset[str]:
     spec = custody.spec
     if not spec.builds:
         return frozenset()
-    here = platforms_in(core.workers.offered())
+    here = platforms_in(core.workers.offer().capabilities)
     useless = {build_path(name, spec.program) for name in spec.builds if name not in here}
     if len(useless) == len(spec.builds):
         return frozenset()

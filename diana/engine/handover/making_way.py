@@ -19,13 +19,13 @@ from diana.engine.journal.records import RunsMakeWay
 from diana.engine.journal.state import Custody, CustodyKey
 from diana.engine.machines import requirements
 from diana.engine.machines.machine import Worker
-from diana.engine.machines.requirements import Want
 from diana.engine.site import journal_doubt
 from diana.engine.site.context import Context
 from diana.engine.site.timers import CustodyTimer
 from diana.model.ids import group_of
 from diana.model.indexset import IndexSet
-from diana.model.job.licences import among
+from diana.model.job import resources
+from diana.model.job.resources import SCRATCH, ResourceRequest, amount, devices, give_back, shared
 from diana.policy.gang.making_way import EndableJob, MachineRoom, WayMade, make_way
 from diana.policy.gang.queues import GangLevel
 from diana.policy.queueing import limits
@@ -95,7 +95,7 @@ def _in_vain(core: Context, claim: Custody) -> str:
     let = guard.allowed(core, claim)
     if let is not None and let < lacks:
         return f"{core.site} gets no more of its group for now"
-    if among(requirements.needs(claim.spec).software):
+    if shared(requirements.asked(claim.spec).amounts):
         return "it waits for licences, too"
     if not maintenance.Closing(core).any_left(maintenance.takes_s(core, claim)):
         return "it would not end before the maintenance"
@@ -103,16 +103,16 @@ def _in_vain(core: Context, claim: Custody) -> str:
 
 
 def _chosen(core: Context, claim: Custody) -> WayMade:
-    want, takes_s = requirements.want(claim.spec), maintenance.takes_s(core, claim)
+    request, takes_s = requirements.asked(claim.spec), maintenance.takes_s(core, claim)
     caps = machine_guard.caps(core, group_of(claim.subgroup), claim)
-    caps = maintenance.Closing(core).caps(want, maintenance.Takes(takes_s, takes_s), caps)
+    caps = maintenance.Closing(core).caps(request.processors, maintenance.Takes(takes_s, takes_s), caps)
     # What is idle and kept for a wide job is not the claim's.
     kept = bool(wide_places.standing(core))
     endable = {key: found for key in core.state.custodies if (found := _may_end(core, key)) is not None}
-    plain = [worker for worker in core.workers.takers(want) if _is_plain(worker)]
-    rooms = [_room(core, worker, want, caps, endable, kept=kept) for worker in plain]
+    plain = [worker for worker in core.workers.takers(request) if _is_plain(worker)]
+    rooms = [_room(core, worker, request, caps, endable, kept=kept) for worker in plain]
     level = GangLevel(claim.spec.gang_level or GangLevel.LOW)
-    return make_way(len(claim.pending), want.processors, want.gpus, level, rooms, core.now)
+    return make_way(len(claim.pending), request.processors, devices(request.amounts), level, rooms, core.now)
 
 
 def _is_plain(worker: Worker) -> bool:
@@ -121,22 +121,29 @@ def _is_plain(worker: Worker) -> bool:
 
 
 def _room(
-    core: Context, worker: Worker, want: Want, caps: Mapping[str, int], endable: _Endable, *, kept: bool
+    core: Context,
+    worker: Worker,
+    request: ResourceRequest,
+    caps: Mapping[str, int],
+    endable: _Endable,
+    *,
+    kept: bool,
 ) -> MachineRoom:
     lane = worker.lane
     # What waits there and is given back is asked back before anybody ends.
     load = lane.used if worker.name in core.totals.runs.recalling else lane.load
-    processors, gpus = 0 if kept else lane.slots - load, core.workers.free_gpus(worker)
+    processors, left = 0 if kept else lane.slots - load, core.workers.left(worker, devices(request.amounts))
     jobs = []
     for job, ends in _endable(worker, endable):
         if ends:
-            processors, gpus = processors + job.processors, gpus + job.gpus
+            processors += job.processors
+            give_back(left, job.held)
         else:
             jobs.append(job)
     most = caps.get(worker.name, lane.slots)
-    if core.workers.free_scratch(worker) < want.scratch_bytes:
+    if core.workers.free_scratch(worker) < amount(request.amounts, SCRATCH):
         most = 0
-    return MachineRoom(worker.name, processors, gpus, most, tuple(jobs))
+    return MachineRoom(worker.name, processors, resources.of(left), most, tuple(jobs))
 
 
 def _endable(worker: Worker, endable: _Endable) -> Iterator[tuple[EndableJob, bool]]:
@@ -145,7 +152,7 @@ def _endable(worker: Worker, endable: _Endable) -> Iterator[tuple[EndableJob, bo
     for (key, index), run in worker.lane.on.items() if endable else ():
         found = endable.get(key)
         if found is not None and (index in found[0] or index in found[1]):
-            job = EndableJob(key[0], key[1], index, run.processors, run.gpus, run.on_s)
+            job = EndableJob(key[0], key[1], index, run.processors, devices(run.held), run.on_s)
             yield job, index in found[1]
 
 

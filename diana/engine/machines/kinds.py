@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from diana.engine.machines.machine import Worker
 from diana.engine.machines.machines import Workers
 from diana.engine.messages.messages import MachineKind
+from diana.model.job.resources import GPUS, MEMORY
 from diana.model.job.software import platforms_in
 from diana.model.settings import Settings
 
@@ -20,13 +21,11 @@ def kinds(workers: Workers, settings: Settings) -> tuple[MachineKind, ...]:
     machines it does not name, all are as large as the largest, and its idle processors lie together."""
     alike: dict[tuple[int, float, int, int, str], tuple[int, int]] = {}
     for worker in workers.expected():
-        platform = next(iter(sorted(platforms_in(workers.offers.of(worker)))), "")
-        memory_bytes = settings.memory_bytes
-        if worker.name != workers.own:
-            memory_bytes = worker.memory_bytes or memory_bytes
+        offer = workers.offers.of(worker)
+        platform = next(iter(sorted(platforms_in(offer.capabilities))), "")
         speed = worker.speed or settings.speed
         for size, count, idle in _machines(worker):
-            key = (size, speed, memory_bytes, worker.gpus[0], platform)
+            key = (size, speed, offer.most.get(MEMORY, 0), offer.most.get(GPUS, 0), platform)
             had = alike.get(key, (0, 0))
             alike[key] = (had[0] + count, had[1] + idle)
     found = [

@@ -7,15 +7,15 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from diana.engine.journal.state import Machine
-from diana.engine.machines.requirements import Want
 from diana.engine.machines.running import Lane
+from diana.model.job.resources import GPUS, MEMORY, SCRATCH
 
 EXPECTED_BACK_S = 60.0
 """Seconds; a member machine that is away for longer counts no more in what this site tells of itself. Until then it
 does, so that a restart of anything does not send work elsewhere; it is given nothing all the same."""
 
 MANY = 1 << 30
-"""GPUs that count as free where a batch system hands them out: jobs wait for them there."""
+"""Pieces of a resource that count as free where a batch system hands them out: jobs wait for them there."""
 
 MANY_BYTES = 1 << 62
 """Bytes that count as free on a disk that nobody tells of."""
@@ -42,12 +42,10 @@ class Worker:
         "closed",
         "counted",
         "filling",
-        "gpus",
         "key",
         "lane",
-        "memory_bytes",
+        "most",
         "name",
-        "scratch_bytes",
         "scratch_room",
         "session",
         "shape",
@@ -55,6 +53,7 @@ class Worker:
         "software",
         "speed",
         "trouble",
+        "whole",
         "widest",
     )
 
@@ -62,15 +61,14 @@ class Worker:
         self.name = lane.name
         self.lane = lane
         self.session: int | None = None
-        self.memory_bytes = 0
-        self.scratch_bytes = 0
-        """Size of the disk where its jobs have their scratch directories; 0: not known, nothing is checked."""
+        self.most: dict[str, int] = {}
+        """Resource -> the most that one job may want there, as the machine says; as in `ResourceOffer.most`."""
+        self.whole: dict[str, int] = {}
+        """Resource that it has in whole pieces -> how many in all."""
         self.scratch_room = -1
         """Bytes of that disk that are there for jobs, those that hold some included; -1: not known."""
         self.widest = 0
         """Processors of the largest machine it stands for; 0: it is one machine."""
-        self.gpus = (0, 0)
-        """(GPUs that one job may want, GPUs in all)."""
         self.speed = 0.0
         """Speed of its processors relative to the reference; 0: the site's."""
         self.software: tuple[str, ...] | None = None
@@ -92,10 +90,8 @@ class Worker:
         """Trouble, as told by the machine itself or by whoever watches it; empty: none."""
 
     def is_like(self, machine: Machine) -> None:
-        self.memory_bytes, self.widest, self.gpus = machine.memory_bytes, machine.widest, machine.gpus
-        self.software = machine.software
-        self.scratch_bytes = machine.scratch_bytes
-        self.speed = machine.speed
+        self.widest, self.software, self.speed = machine.widest, machine.software, machine.speed
+        self.most, self.whole = figures(machine)
 
     def scratch_seen(self, free_bytes: int) -> None:
         """Take over how much of the disk is free just now; negative: nobody can say.
@@ -107,11 +103,7 @@ class Worker:
             self.scratch_room = -1
             return
         last = free_bytes if self.scratch_room < 0 else self.scratch_room
-        self.scratch_room = min(max(last, free_bytes), free_bytes + self.lane.scratch_bytes)
-
-    def widest_of(self, over_several: bool) -> int:
-        """Return the most processors one job can have there. `over_several`: of all its machines together."""
-        return self.lane.slots if over_several else min(self.widest or self.lane.slots, self.lane.slots)
+        self.scratch_room = min(max(last, free_bytes), free_bytes + self.lane.held[SCRATCH])
 
     def pieces(self, slots: int) -> Counter[int]:
         """Return size -> number of machines that so many slots are, as if all were as large as the largest."""
@@ -125,6 +117,15 @@ def lanes_of(sizes: Mapping[int, int], processors: int) -> int:
     return sum(count * (size // processors) for size, count in sizes.items())
 
 
-def fitting(free: int, room: int, want: Want) -> int:
-    """Return how many such jobs may be given now, by processors alone."""
-    return (room if want.ahead and free <= 0 else max(0, free)) // want.processors
+def fitting(free: int, room: int, processors: int, ahead: bool) -> int:
+    """Return how many jobs of this width may be given now, by processors alone. `ahead`: they may wait there."""
+    return (room if ahead and free <= 0 else max(0, free)) // processors
+
+
+def figures(machine: Machine) -> tuple[dict[str, int], dict[str, int]]:
+    """Return (the most that one job may want, how many in all) of a machine's resources, as it tells them."""
+    each, every = machine.gpus
+    declared = dict(machine.resources)
+    sizes = {MEMORY: machine.memory_bytes, SCRATCH: machine.scratch_bytes}
+    most = {name: count for name, count in {**declared, **sizes, GPUS: each}.items() if count > 0}
+    return most, {name: count for name, count in {**declared, GPUS: every}.items() if count > 0}

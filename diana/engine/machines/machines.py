@@ -13,11 +13,11 @@ from math import ceil, exp2, floor, log2
 
 from diana.engine.journal.state import Machine, SiteState
 from diana.engine.machines.machine import MANY, MANY_BYTES, Counted, Key, Worker, fitting, lanes_of
-from diana.engine.machines.requirements import Kind, Want
+from diana.engine.machines.requirements import Kind
 from diana.engine.machines.running import GivenRuns, Lane
 from diana.engine.machines.software import Crew, Offers, Sorted, together
 from diana.model.ids import MAIN_MACHINE
-from diana.model.job.software import MPI, spreads
+from diana.model.job.resources import SCRATCH, SIZES, Amounts, ResourceOffer, ResourceRequest, devices, of_machine
 from diana.model.settings import Settings
 
 NO_CAPS: Mapping[str, int] = {}
@@ -237,68 +237,76 @@ class Workers:
         """Return the processors of the jobs that all machines hold, as far as they have told."""
         return sum(lane.load for lane in self._runs.lanes.values())
 
-    def widest(self, software: tuple[str, ...] = (), gpus: int = 0) -> int:
-        """Return the most processors one job can have; an MPI job can have those of all machines of a cluster."""
+    def offer(self) -> ResourceOffer:
+        """Return the most of each resource by itself that one job may want at any machine that is here or soon will
+        be."""
         self._settle()
-        wholes = self.offers.wholes((MPI,)) if spreads(software, gpus) else []
-        return max(wholes or self._sizes, default=0)
+        return self.offers.whole()
 
-    def lanes(self, processors: int, gpus: int = 0, software: tuple[str, ...] = ()) -> int:
-        """Return how many jobs of this width, of so many GPUs and with this software run at once, if there is nothing
-        else."""
+    def offer_now(self) -> ResourceOffer:
+        """Return the same of the machines that are here."""
         self._settle()
-        if not (gpus or software):
-            return lanes_of(self._sizes, processors)
-        if spreads(software, gpus):
-            return sum(slots // processors for slots in self.offers.wholes(software))
-        some = [worker for worker in self.offers.those(software) if worker.gpus[0] >= gpus]
-        return sum(min(lanes_of(w.sizes, processors), w.gpus[1] // gpus if gpus else w.lane.slots) for w in some)
+        some = (worker for worker in self._workers.values() if worker.session is not None)
+        return together((worker, self.offers.of(worker)) for worker in some)
 
-    def memory_bytes(self) -> int:
-        """Return the most memory one job can have; 0: no limit is known."""
-        default = self._state.settings.memory_bytes
-        here = ((name, worker) for name, worker in self._workers.items() if worker.counted.slots)
-        limits = [default if name == self.own else worker.memory_bytes or default for name, worker in here]
-        return max(limits, default=default) if all(limits) else 0
+    def widest(self, request: ResourceRequest | None = None) -> int:
+        """Return the most processors that one job can have; one that may lie on several machines of a cluster, those of
+        all."""
+        offer = self.offer()
+        return (offer.spread if request is not None and request.spreads else 0) or offer.processors
 
-    def scratch_bytes(self) -> int:
-        """Return the most room on a local disk that one job can have; 0: no limit is known."""
-        limits = [worker.scratch_bytes for worker in self._workers.values() if worker.counted.slots]
-        return max(limits, default=0) if all(limits) else 0
-
-    def gpus(self) -> int:
-        """Return the most GPUs one job can have."""
+    def lanes(self, request: ResourceRequest) -> int:
+        """Return how many such jobs run at once, by their processors, devices and capabilities, if there is nothing
+        else; neither sizes nor licences count."""
         self._settle()
-        return max((worker.gpus[0] for worker in self._workers.values() if worker.counted.slots), default=0)
+        if not request.capabilities and all(name in SIZES for name, _ in request.amounts):
+            return lanes_of(self._sizes, request.processors)
+        some, pieces = self.offers.those(request), devices(request.amounts)
+        if request.spreads:
+            return sum(worker.counted.slots // request.processors for worker in some)
+        by_width = ((worker, lanes_of(worker.sizes, request.processors)) for worker in some)
+        return sum(
+            min(lanes, worker.lane.slots, *(worker.whole.get(name, 0) // each for name, each in pieces))
+            for worker, lanes in by_width
+        )
 
-    def all_gpus(self) -> int:
-        """Return the GPUs of all machines that are here or soon will be."""
+    def whole(self, resource: str) -> int:
+        """Return how much of a resource, which is there in whole pieces, all machines have that are here or soon will
+        be."""
         self._settle()
-        return sum(worker.gpus[1] for worker in self._workers.values() if worker.counted.slots)
+        return sum(worker.whole.get(resource, 0) for worker in self._workers.values() if worker.counted.slots)
 
-    def idle_gpus(self) -> int:
-        """Return the GPUs of all machines that no job asked for."""
+    def idle(self, resource: str) -> int:
+        """Return how much of that no job asked for."""
         self._settle()
-        some = (worker for worker in self._workers.values() if worker.counted.slots and worker.gpus[1])
-        return sum(min(self.free_gpus(worker), worker.gpus[1]) for worker in some)
+        some = (worker for worker in self._workers.values() if worker.counted.slots and resource in worker.whole)
+        return sum(min(self._left(worker, resource), worker.whole[resource]) for worker in some)
 
-    def free_gpus(self, worker: Worker) -> int:
-        """Return the worker's GPUs that no job it holds asked for. Where a batch system hands them out, there are
-        always enough: jobs wait for them there."""
-        return MANY if worker.name in self._deep else max(0, worker.gpus[1] - worker.lane.gpus)
+    def hands_out(self, worker: Worker) -> bool:
+        """True if jobs wait there for what a batch system hands out."""
+        return worker.name in self._deep
+
+    def left(self, worker: Worker, amounts: Amounts) -> dict[str, int]:
+        """Return how much the worker has left of each of its own resources among these that no job it holds asked
+        for."""
+        return {name: self._left(worker, name) for name, _ in of_machine(amounts)}
+
+    def fit_beside(self, worker: Worker, amounts: Amounts) -> int:
+        """Return how many jobs with these amounts what is left will do for, processors and licences aside."""
+        return min((self._left(worker, name) // each for name, each in of_machine(amounts)), default=MANY)
+
+    def _left(self, worker: Worker, resource: str) -> int:
+        if resource == SCRATCH:
+            room = worker.scratch_room
+            return MANY_BYTES if room < 0 else max(0, room - worker.lane.held[SCRATCH])
+        # Where a batch system hands them out, there are always enough: jobs wait for them there.
+        if worker.name in self._deep:
+            return MANY
+        return max(0, worker.whole.get(resource, 0) - worker.lane.held[resource])
 
     def free_scratch(self, worker: Worker) -> int:
         """Return the bytes of the worker's disk that are there for jobs and promised to none."""
-        return MANY_BYTES if worker.scratch_room < 0 else max(0, worker.scratch_room - worker.lane.scratch_bytes)
-
-    def offered(self) -> tuple[str, ...]:
-        """Return the software that jobs may ask for at some machine that is here or soon will be."""
-        self._settle()
-        return self.offers.union()
-
-    def offered_now(self) -> tuple[str, ...]:
-        """Return the software that jobs may ask for at some machine that is here."""
-        return together(self.offers.of(worker) for worker in self._workers.values() if worker.session is not None)
+        return self._left(worker, SCRATCH)
 
     def expected(self) -> list[Worker]:
         """Return the workers with slots that are here or soon will be, by name."""
@@ -321,49 +329,51 @@ class Workers:
         """Return the machines away that hold jobs, by name."""
         return [worker for worker in self.away() if worker.lane.load]
 
-    def suits_any(self, want: Want) -> bool:
+    def suits_any(self, request: ResourceRequest) -> bool:
         """True if such a job can run on some machine that is here or soon will be."""
         self._settle()
-        return any(worker.counted.slots and self.offers.suits(worker, want) for worker in self._workers.values())
+        return any(worker.counted.slots and self.offers.suits(worker, request) for worker in self._workers.values())
 
     def present(self) -> list[Worker]:
         """Return the machines that are in touch, by name."""
         return [self._workers[name] for name in self.names() if self._workers[name].session is not None]
 
-    def takers(self, want: Want) -> list[Worker]:
+    def takers(self, request: ResourceRequest) -> list[Worker]:
         """Return the machines that are here and can run such a job at all, by name."""
-        some = self.crew(want._replace(memory_bytes=0, scratch_bytes=0)).here
-        sized = want.memory_bytes or want.scratch_bytes
-        return [worker for worker in some if self.offers.takes(worker, want)] if sized else list(some)
+        sized = any(name in SIZES for name, _ in request.amounts)
+        rest = tuple(one for one in request.amounts if one[0] not in SIZES) if sized else request.amounts
+        some = self.crew(request._replace(amounts=rest, lives_s=0.0)).here
+        return [worker for worker in some if self.offers.takes(worker, request)] if sized else list(some)
 
-    def crew(self, want: Want) -> Crew:
-        """Return the machines that can run such a job at all. It is for kinds of jobs only, since every memory size
-        that is asked for is kept."""
+    def crew(self, kind: Kind) -> Crew:
+        """Return the machines that can run such a job at all. It is for kinds of jobs only, since every size that is
+        asked for is kept."""
         self._settle()
-        return self.offers.crew(want)
+        return self.offers.crew(kind)
 
-    def has_room(self, worker: Worker, want: Want) -> bool:
-        """True if the machine, which is here, may be given such a job just now."""
+    def has_room(self, worker: Worker, request: ResourceRequest, *, ahead: bool = False) -> bool:
+        """True if the machine, which is here, may be given such a job just now. `ahead`: it may wait there for a
+        slot."""
         self._settle()
-        lane = worker.lane
-        fits = fitting(lane.slots - lane.load, worker.counted.room, self._asked_of(worker.name, want)) > 0
-        return fits and self.free_gpus(worker) >= want.gpus and self.free_scratch(worker) >= want.scratch_bytes
+        lane, waits = worker.lane, self._may_wait(worker.name, request.amounts, ahead)
+        fits = fitting(lane.slots - lane.load, worker.counted.room, request.processors, waits) > 0
+        return fits and (not request.amounts or self.fit_beside(worker, request.amounts) > 0)
 
     def sorted(self, kinds: Iterable[Kind], changes: int) -> Sorted:
         """Sort kinds of jobs by who can run them. `changes`: while it is the same, so are the kinds."""
         self._settle()
         return self.offers.sorted(kinds, changes)
 
-    def any_has_room(self, crew: Crew, want: Want) -> bool:
+    def any_has_room(self, crew: Crew, request: ResourceRequest, *, ahead: bool = False) -> bool:
         """True if some machine of the crew `has_room`. Only those with free slots are looked at where no job may
         wait."""
         self._settle()
-        fewer = not want.ahead and len(self._idle) + len(self._deep) < len(crew.here)
+        fewer = not ahead and len(self._idle) + len(self._deep) < len(crew.here)
         some = (*self._idle.values(), *(self._workers[name] for name in self._deep)) if fewer else crew.here
         return any(
             worker.counted.room
-            and self.has_room(worker, want)
-            and (not fewer or (worker.session is not None and self.offers.takes(worker, want)))
+            and self.has_room(worker, request, ahead=ahead)
+            and (not fewer or (worker.session is not None and self.offers.takes(worker, request)))
             for worker in some
         )
 
@@ -390,29 +400,37 @@ class Workers:
         self._runs.touched |= self._served
         self._served, self._unfed = {}, {}
 
-    def fits_nowhere(self, want: Want, beside: Container[str] = ()) -> bool:
-        """True if surely no machine that is given jobs, but for those beside, has so many processors free, and the job
-        may not wait."""
+    def fits_nowhere(self, processors: int, beside: Container[str] = ()) -> bool:
+        """True if surely no machine that is given jobs, but for those beside, has so many processors free for a job
+        that may not wait."""
         self._settle()
-        if want.ahead or self._deep:
+        if self._deep:
             return False
         freest = self._peek()
-        if freest is None or -freest[0] < want.processors:
+        if freest is None or -freest[0] < processors:
             return True
         return freest[2] in beside and all(name in beside for name in self._idle)
 
     def share_out(
-        self, want: Want, jobs: int, spared: Container[str] = (), behind: int = 0, caps: Mapping[str, int] = NO_CAPS
+        self,
+        request: ResourceRequest,
+        jobs: int,
+        spared: Container[str] = (),
+        behind: int = 0,
+        caps: Mapping[str, int] = NO_CAPS,
+        *,
+        ahead: bool = False,
     ) -> dict[str, int]:
         """Return machine -> how many of up to `jobs` such jobs it gets: one after the other to where most processors
-        are free, then, if they may wait there, to where most may; among equals the first by name. `spared` get none;
-        machines named in `caps` get no more than it says.
+        are free, then, if they may wait there (`ahead`), to where most may; among equals the first by name. `spared`
+        get none; machines named in `caps` get no more than it says.
 
         With `behind` more of the kind to come at once, enough for all machines, each is filled before the next: the
         outcome is the same, with an order per machine instead of one per machine and portion.
         """
         self._settle()
         plenty = jobs + behind >= self._room
+        processors, amounts = request.processors, request.amounts
         given: dict[str, int] = {}
         aside: list[Key] = []
         while jobs > 0:
@@ -420,19 +438,17 @@ class Workers:
             if key is None:
                 break
             free, room, name = -key[0], -key[1], key[2]
-            here = self._asked_of(name, want)
-            fits = fitting(free, room, here)
+            waits = self._may_wait(name, amounts, ahead)
+            fits = fitting(free, room, processors, waits)
             if not fits:
                 aside.append(key)
                 if not (self._deep or self._unfed):
                     break
                 continue
             worker, cap = self._workers[name], caps.get(name, jobs)
-            if want.gpus:
-                fits = min(fits, self.free_gpus(worker) // want.gpus - given.get(name, 0))
-            if want.scratch_bytes:
-                fits = min(fits, self.free_scratch(worker) // want.scratch_bytes - given.get(name, 0))
-            if name in spared or not cap or fits <= 0 or not self.offers.takes(worker, want):
+            if amounts:
+                fits = min(fits, self.fit_beside(worker, amounts) - given.get(name, 0))
+            if name in spared or not cap or fits <= 0 or not self.offers.takes(worker, request):
                 aside.append(key)
                 continue
             if name in caps:
@@ -443,17 +459,18 @@ class Workers:
             following = self._peek()
             if following is None or plenty:
                 # All that is free there and all that may wait, at once.
-                some = min(jobs, room // want.processors if here.ahead else fits)
+                some = min(jobs, room // processors if waits else fits)
                 given[name] = given.get(name, 0) + some
                 jobs -= some
                 worker.key = None
                 continue
             # Down to where the next is as free as this one is now: more at once, the same result as one by one.
-            ahead = fitting(-following[0], -following[1], self._asked_of(following[2], want))
-            some = min(jobs, fits, max(1, fits - ahead) if (following[0] < 0) == (free > 0) else fits)
+            there = self._may_wait(following[2], amounts, ahead)
+            next_fits = fitting(-following[0], -following[1], processors, there)
+            some = min(jobs, fits, max(1, fits - next_fits) if (following[0] < 0) == (free > 0) else fits)
             given[name] = given.get(name, 0) + some
             jobs -= some
-            took = some * want.processors
+            took = some * processors
             rest = (-max(0, free - took), -(room - took), name)
             worker.key = rest if room > took else None
             if room > took:
@@ -472,12 +489,13 @@ class Workers:
 
     # --- inside ----------------------------------------------------------------------------------------
 
-    def _asked_of(self, name: str, want: Want) -> Want:
+    def _may_wait(self, name: str, amounts: Amounts, ahead: bool) -> bool:
+        """True if such a job may be given to the machine ahead of a free slot. `ahead`: it may by itself."""
         if name in self._deep:
-            return want._replace(ahead=True)
-        # Behind a job that waits for a GPU or for room on the disk nothing would start: it is given when there is one.
-        unfed = want.ahead and (want.gpus or want.scratch_bytes or name in self._unfed)
-        return want._replace(ahead=False) if unfed else want
+            return True
+        # Behind a job that waits for a device or for room on the disk nothing would start: it is given when there is
+        # one.
+        return ahead and name not in self._unfed and not (amounts and of_machine(amounts))
 
     def _worker(self, name: str, now: float) -> Worker:
         worker = self._workers.get(name)

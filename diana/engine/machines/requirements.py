@@ -1,60 +1,37 @@
-"""Demands of jobs on the machine they run on."""
+"""What jobs ask of their machine: exactly, and as kinds by which the queue tells them apart."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-from diana.model.job import software
+from diana.model.job import resources
+from diana.model.job.resources import MEMORY, SIZES, Amounts, ResourceRequest
 from diana.model.job.spec import GroupSpec
 
-
-class Needs(NamedTuple):
-    """Demands that not every machine meets. Jobs that differ in them stand in classes of their own, so that where one
-    of them can start nowhere, a million like it cost no look each."""
-
-    gpus: int = 0
-    software: tuple[str, ...] = ()
-    """Names of `model/job/software.py`, in order."""
-    memory_bytes: int = 0
-    """Memory that one job asks, rounded down (`about`); 0 for plain jobs: nearly every machine has what they ask."""
-    scratch_bytes: int = 0
-    """Room on the local disk that one job asks, rounded down."""
+Kind = ResourceRequest
+"""Requests that not every machine meets are kinds: jobs that differ in them stand in classes of their own, so that
+where one of them can start nowhere, a million like it cost no look each. Sizes are rounded down (`about`)."""
 
 
-PLAIN = Needs()
-"""Needs that any machine meets."""
-
-Kind = tuple[int, Needs]
-"""(processors, needs)."""
-
-
-class Want(NamedTuple):
-    """The demands of one job on its machine."""
-
-    processors: int
-    memory_bytes: int
-    ahead: bool = False
-    """True if it may wait there for a slot."""
-    gpus: int = 0
-    software: tuple[str, ...] = ()
-    scratch_bytes: int = 0
+def asked(spec: GroupSpec) -> ResourceRequest:
+    """Return what each of the group's jobs asks of the machine that is chosen for it."""
+    has = spec.resources
+    amounts = resources.of_job(has)
+    beside = any(name != MEMORY for name, _ in amounts)
+    if not (beside or spec.container or spec.modules or spec.mpi or spec.is_gang):
+        return ResourceRequest(has.processors, amounts)
+    return ResourceRequest(has.processors, amounts, resources.capabilities(spec))
 
 
-def of_kind(kind: Kind) -> Want:
-    """The least that a job of this kind asks."""
-    processors, needs = kind
-    return Want(
-        processors, needs.memory_bytes, gpus=needs.gpus, software=needs.software, scratch_bytes=needs.scratch_bytes
-    )
+def kind(request: ResourceRequest) -> Kind:
+    """Return the kind of jobs with this request. Without more than processors and memory they are plain: nearly every
+    machine has the memory they ask."""
+    processors, amounts, capabilities, _ = request
+    if not capabilities and (not amounts or (len(amounts) == 1 and amounts[0][0] == MEMORY)):
+        return ResourceRequest(processors)
+    return ResourceRequest(processors, _about(amounts), capabilities)
 
 
-def needs(spec: GroupSpec) -> Needs:
-    asked = spec.resources
-    apart = spec.container or spec.modules or spec.mpi or spec.is_gang
-    if not (asked.gpus or asked.scratch_bytes > 0 or asked.licences or apart):
-        return PLAIN
-    names = tuple(sorted(set(software.needed(spec))))
-    return Needs(asked.gpus, names, about(asked.memory_bytes), about(max(0, asked.scratch_bytes)))
+def _about(amounts: Amounts) -> Amounts:
+    return tuple((name, about(count) if name in SIZES else count) for name, count in amounts)
 
 
 def about(size_bytes: int) -> int:
@@ -62,15 +39,3 @@ def about(size_bytes: int) -> int:
     machines that have enough for the jobs would be left out."""
     below = max(0, size_bytes.bit_length() - 3)
     return size_bytes >> below << below
-
-
-def want(spec: GroupSpec) -> Want:
-    """Return the demands of each of the group's jobs."""
-    asked, has = needs(spec), spec.resources
-    return Want(
-        has.processors,
-        has.memory_bytes,
-        gpus=asked.gpus,
-        software=asked.software,
-        scratch_bytes=max(0, has.scratch_bytes),
-    )

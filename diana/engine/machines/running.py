@@ -10,7 +10,7 @@ from typing import NamedTuple
 from diana.engine.journal.state import CustodyKey
 from diana.engine.machines.slot_rows import SlotRows
 from diana.model.ids import MAIN_MACHINE
-from diana.model.job.licences import Counts
+from diana.model.job.resources import Amounts, devices, held, shared
 
 _Name = tuple[CustodyKey, int]
 """(custody, index)."""
@@ -21,9 +21,8 @@ class GivenRun(NamedTuple):
     given_s: float
     """Site time at which it was given; unknown after a restart of the node: the restart."""
     processors: int
-    gpus: int = 0
-    licences: Counts = ()
-    scratch_bytes: int = 0
+    held: Amounts = ()
+    """Beside processors."""
     on_s: float = -1.0
     """Site time at which it got its slot, as far as the worker has told of those before it; negative: not yet."""
     run_s: float = 0.0
@@ -39,15 +38,13 @@ class Lane:
         "ahead_s",
         "away",
         "delay_s",
-        "gpus",
-        "licences",
+        "held",
         "load",
         "looks",
         "moved_s",
         "name",
         "number",
         "on",
-        "scratch_bytes",
         "slots",
         "stalled",
         "used",
@@ -61,12 +58,8 @@ class Lane:
         self.used = 0
         self.load = 0
         """Processors of all it holds, as far as it has told."""
-        self.gpus = 0
-        """GPUs of all it holds."""
-        self.scratch_bytes = 0
-        """Room on its disk that was promised to all it holds."""
-        self.licences: Counter[str] = Counter()
-        """Licences of all it holds, by name."""
+        self.held: Counter[str] = Counter()
+        """Resource -> how much of it is promised to all it holds, licences too."""
         self.on: OrderedDict[_Name, GivenRun] = OrderedDict()
         self.ahead: OrderedDict[_Name, GivenRun] = OrderedDict()
         self.ahead_s = 0.0
@@ -96,7 +89,7 @@ class GivenRuns:
         """Workers whose load or slots changed since somebody looked."""
         self.rows = SlotRows()
         """The runs on slots once more, as columns."""
-        self.licences: Counter[str] = Counter()
+        self.shared: Counter[str] = Counter()
         """Licences of all that the workers hold, by name."""
         self.licensed: dict[str, dict[tuple[CustodyKey, float], int]] = {}
         """Licence -> (custody, site time it was given) -> how many of it are held."""
@@ -176,21 +169,19 @@ class GivenRuns:
         processors: int,
         now: float,
         worker: str = MAIN_MACHINE,
-        gpus: int = 0,
-        licences: Counts = (),
-        scratch_bytes: int = 0,
+        amounts: Amounts = (),
         run_s: float = 0.0,
     ) -> None:
+        """Note runs as given. `amounts`: what each asks beside processors."""
         lane = self.main if worker == MAIN_MACHINE else self.lane(worker)
         self.changes += 1
+        holds = held(amounts) if amounts else ()
         for index in indices:
-            run = lane.ahead[(key, index)] = GivenRun(key, now, processors, gpus, licences, scratch_bytes, run_s=run_s)
+            run = lane.ahead[(key, index)] = GivenRun(key, now, processors, holds, run_s=run_s)
             lane.ahead_s += processors * run_s
-            if licences:
+            if holds:
                 self._hold(lane, run, 1)
             lane.load += processors
-            lane.gpus += gpus
-            lane.scratch_bytes += scratch_bytes
             if lane is not self.main:
                 self._elsewhere[(key, index)] = lane
         self._advance(lane, now)
@@ -268,7 +259,7 @@ class GivenRuns:
         some = list(islice(every.items(), step // 2, None, step))
         # Each stands for its part of the whole.
         sums = list(accumulate((count for _, count in some), initial=0))
-        upto = [one * self.licences[name] // sums[-1] if some else 0 for one in sums]
+        upto = [one * self.shared[name] // sums[-1] if some else 0 for one in sums]
         return [(key, at_s, after - had) for ((key, at_s), _), (had, after) in zip(some, pairwise(upto), strict=True)]
 
     # --- inside --------------------------------------------------------------------------------------
@@ -288,22 +279,21 @@ class GivenRuns:
                 return False
             _left_ahead(lane, run)
         lane.load -= run.processors
-        lane.gpus -= run.gpus
-        lane.scratch_bytes -= run.scratch_bytes
-        if run.licences:
+        if run.held:
             self._hold(lane, run, -1)
         lanes[lane.name] = lane
         return True
 
     def _hold(self, lane: Lane, run: GivenRun, sign: int) -> None:
-        for name, count in run.licences:
-            self.licences[name] += sign * count
-            lane.licences[name] += sign * count
-            held, of = self.licensed.setdefault(name, {}), (run.key, run.given_s)
-            held[of] = held.get(of, 0) + sign * count
-            if not held[of]:
-                del held[of]
-                if not held:
+        for name, count in run.held:
+            lane.held[name] += sign * count
+        for name, count in shared(run.held):
+            self.shared[name] += sign * count
+            licensed, of = self.licensed.setdefault(name, {}), (run.key, run.given_s)
+            licensed[of] = licensed.get(of, 0) + sign * count
+            if not licensed[of]:
+                del licensed[of]
+                if not licensed:
                     del self.licensed[name]
 
     def _advance(self, lane: Lane, now: float | None = None) -> None:
@@ -321,7 +311,7 @@ class GivenRuns:
             if run.on_s < 0:
                 run = run._replace(on_s=run.given_s if now is None else now)
             lane.on[name] = run
-            self.rows.put(*name, lane.number, run.on_s, run.processors, run.gpus)
+            self.rows.put(*name, lane.number, run.on_s, run.processors, devices(run.held) if run.held else ())
             lane.used += run.processors
             self._count(lane, run.key, 1)
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from diana.engine.journal.state import Custody, CustodyKey
 from diana.model.arrays import NDArray, np
+from diana.model.job.resources import Amounts
 
 LEAST_GONE = 64
 """Rows of runs that left, at least, before the columns are packed."""
@@ -23,7 +24,8 @@ class RunColumns(NamedTuple):
     expected_s: NDArray[np.float64]
     on_s: NDArray[np.float64]
     processors: NDArray[np.int64]
-    gpus: NDArray[np.int64]
+    devices: NDArray[np.int64]
+    """Number of what each has in whole pieces beside processors; 0: nothing."""
     lane: NDArray[np.int64]
 
 
@@ -34,7 +36,10 @@ class SlotRows:
     def __init__(self) -> None:
         self._at: dict[tuple[CustodyKey, int], int] = {}
         """Run -> its row."""
-        self._on_s, self._processors, self._gpus = array("d"), array("q"), array("q")
+        self._on_s, self._processors, self._devices = array("d"), array("q"), array("q")
+        self.devices: list[Amounts] = [()]
+        """Number -> devices of a run."""
+        self._number_of: dict[Amounts, int] = {(): 0}
         self._lane = array("q")
         """The lane's number; -1: the run is gone."""
         self._whose = array("q")
@@ -57,7 +62,7 @@ class SlotRows:
     def __len__(self) -> int:
         return len(self._at)
 
-    def put(self, key: CustodyKey, index: int, lane: int, on_s: float, processors: int, gpus: int) -> None:
+    def put(self, key: CustodyKey, index: int, lane: int, on_s: float, processors: int, devices: Amounts = ()) -> None:
         number = self._numbers.get(key)
         if number is None:
             number = self._numbered(key)
@@ -65,7 +70,7 @@ class SlotRows:
         self._at[key, index] = len(self._on_s)
         self._on_s.append(on_s)
         self._processors.append(processors)
-        self._gpus.append(gpus)
+        self._devices.append(self._number_of[devices] if devices in self._number_of else self._new(devices))
         self._lane.append(lane)
         self._whose.append(number)
 
@@ -127,13 +132,18 @@ class SlotRows:
                 expected_s,
                 np.frombuffer(self._on_s, np.float64)[rows],
                 np.frombuffer(self._processors, np.int64)[rows],
-                np.frombuffer(self._gpus, np.int64)[rows],
+                np.frombuffer(self._devices, np.int64)[rows],
                 lane[rows],
             ),
             every,
         )
 
     # --- inside --------------------------------------------------------------------------------------
+
+    def _new(self, devices: Amounts) -> int:
+        number = self._number_of[devices] = len(self.devices)
+        self.devices.append(devices)
+        return number
 
     def _numbered(self, key: CustodyKey) -> int:
         if self._free:
@@ -178,7 +188,7 @@ class SlotRows:
     def _pack(self) -> None:
         """Drop the rows of runs that left, who pay for it; the others stay in order."""
         kept = [row for row, lane in enumerate(self._lane) if lane >= 0]
-        for name in ("_on_s", "_processors", "_gpus", "_lane", "_whose"):
+        for name in ("_on_s", "_processors", "_devices", "_lane", "_whose"):
             column: array[float] = getattr(self, name)
             setattr(self, name, array(column.typecode, [column[row] for row in kept]))
         # Runs are named in the order of their rows: a new one goes to the end of both.

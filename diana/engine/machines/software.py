@@ -10,15 +10,29 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from diana.engine.machines.machine import Worker
-from diana.engine.machines.requirements import Kind, Want, of_kind
-from diana.model.job.licences import COUNTED_THERE, named
-from diana.model.job.software import lacking, spreads
+from diana.engine.machines.requirements import Kind
+from diana.model.job import licences
+from diana.model.job.licences import COUNTED_THERE
+from diana.model.job.resources import (
+    LICENCE,
+    MEMORY,
+    SCRATCH,
+    SIZES,
+    Amounts,
+    ResourceOffer,
+    ResourceRequest,
+    amount,
+    capabilities_in,
+    fits,
+    of_machine,
+)
+from diana.model.job.software import MPI, lacking
 from diana.model.settings import Settings
 
 MOST_NAMES = 1024
 """Answers kept of each sort: peers may ask for anything."""
 
-Offer = tuple[str, ...]
+Capabilities = tuple[str, ...]
 
 
 class Crew(NamedTuple):
@@ -46,8 +60,12 @@ class Sorted(NamedTuple):
 
     untaken: frozenset[Kind]
     """Kinds that no machine can run that is here or soon will be."""
-    alike: Mapping[tuple[int, int, int, int], tuple[Kind, ...]]
-    """(processors, GPUs, scratch, crew's number) -> kinds; a machine has room for all of these or for none."""
+    alike: Mapping[tuple[int, Amounts, int], tuple[Kind, ...]]
+    """(processors, what of the machine's own they hold, crew's number) -> kinds; a machine has room for all of these or
+    for none."""
+
+
+NOBODY = Crew(-1, (), False)
 
 
 class Offers:
@@ -55,50 +73,70 @@ class Offers:
 
     def __init__(self, workers: Mapping[str, Worker], own: str, settings: Settings) -> None:
         self._workers = workers
-        self.default: Offer = ()
+        self.default: tuple[str, ...] = ()
         """Software that jobs may ask for at machines that do not say it themselves."""
         self.memory_bytes = settings.memory_bytes
         """Memory that one job may want at machines that do not say it themselves; 0: no limit is known."""
-        self.licences = named(settings.licences.items())
+        self.licences = _licences(settings)
         """Licences shared by all machines but those that count their own."""
-        self._with_licences: dict[Offer, Offer] = {}
         self.own = own
         """The machine to which the site's own limit applies, whatever it says."""
         self.changes = 0
-        self._distinct: dict[Offer, frozenset[str]] = {}
-        self._having: dict[tuple[str, ...], frozenset[Offer]] = {}
-        self._crews: dict[tuple[int, int, int, int, frozenset[Offer]], Crew] = {}
+        self._split: dict[tuple[str, ...], tuple[Capabilities, dict[str, int]]] = {}
+        self._distinct: dict[Capabilities, frozenset[str]] = {}
+        self._counted: frozenset[str] | None = None
+        self._having: dict[Capabilities, frozenset[Capabilities]] = {}
+        self._crews: dict[tuple[int, Amounts, frozenset[Capabilities]], Crew] = {}
         self._numbers: dict[tuple[str, ...], int] = {}
-        self._union: Offer | None = None
+        self._offers: dict[str, ResourceOffer] = {}
+        self._whole: ResourceOffer | None = None
         self._apart: tuple[Worker, ...] | None = None
         self._parted: dict[int, Parted] = {}
         self._sorted: tuple[tuple[int, int], Sorted] | None = None
 
     def has(self, settings: Settings) -> None:
         """Take over the site's memory limit and licences from its settings."""
-        self.memory_bytes, self.licences = settings.memory_bytes, named(settings.licences.items())
+        self.memory_bytes, self.licences = settings.memory_bytes, _licences(settings)
         self.changed()
 
     def changed(self) -> None:
         self.changes += 1
-        for kept in (self._distinct, self._having, self._crews, self._numbers, self._parted, self._with_licences):
+        for kept in (self._offers, self._distinct, self._having, self._crews, self._numbers, self._parted, self._split):
             kept.clear()
-        self._union = self._apart = None
+        self._counted = self._whole = self._apart = None
 
-    def of(self, worker: Worker) -> Offer:
-        said = self.default if worker.software is None else worker.software
-        if not self.licences or COUNTED_THERE in said:
-            return said
-        found = self._with_licences.get(said)
+    def of(self, worker: Worker) -> ResourceOffer:
+        """Return what an idle machine has for one job."""
+        found = self._offers.get(worker.name)
         if found is None:
-            found = self._with_licences[said] = (*said, *self.licences)
+            found = self._offers[worker.name] = self._offer(worker)
         return found
 
-    def union(self) -> Offer:
-        """Return all that machines offer that are here or soon will be."""
-        if self._union is None:
-            self._union = together(self.of(worker) for worker in self._workers.values() if worker.counted.slots)
-        return self._union
+    def _offer(self, worker: Worker) -> ResourceOffer:
+        said = self.default if worker.software is None else worker.software
+        split = self._split.get(said)
+        if split is None:
+            counts = {LICENCE + name: count for name, count in licences.among(said)}
+            split = self._split[said] = (capabilities_in(said), counts)
+        capabilities, counted = split
+        most = {**worker.most, **(counted if COUNTED_THERE in capabilities else {**counted, **self.licences})}
+        memory_bytes = self.memory_bytes if worker.name == self.own else worker.most.get(MEMORY, self.memory_bytes)
+        if memory_bytes:
+            most[MEMORY] = memory_bytes
+        else:
+            most.pop(MEMORY, None)
+        slots = worker.lane.slots
+        return ResourceOffer(
+            min(worker.widest or slots, slots), most, capabilities, spread=slots if worker.widest else 0
+        )
+
+    def whole(self) -> ResourceOffer:
+        """Return the most that any machine has which is here or soon will be, of each resource by itself."""
+        if self._whole is None:
+            self._whole = together(
+                (worker, self.of(worker)) for worker in self._workers.values() if worker.counted.slots
+            )
+        return self._whole
 
     def apart(self) -> tuple[Worker, ...]:
         """Return the workers that count their licences themselves."""
@@ -108,7 +146,7 @@ class Offers:
 
     def counts_its_own(self, worker: Worker) -> bool:
         """True if the worker's batch system counts the licences of the jobs that run there."""
-        return COUNTED_THERE in self.of(worker)
+        return COUNTED_THERE in self.of(worker).capabilities
 
     def parted(self, crew: Crew) -> Parted:
         found = self._parted.get(crew.number)
@@ -118,58 +156,56 @@ class Offers:
             found = self._parted[crew.number] = Parted(shared, apart)
         return found
 
-    def suits(self, worker: Worker, want: Want) -> bool:
+    def suits(self, worker: Worker, request: ResourceRequest) -> bool:
         """True if such a job can run there at all."""
-        limit = self.memory_bytes
-        if worker.name != self.own:
-            limit = worker.memory_bytes or limit
-        over_several = spreads(want.software, want.gpus)
-        widest = worker.widest_of(over_several)
-        # A job that may lie on several machines has its memory in parts, one for each process.
-        asked = -(-want.memory_bytes // want.processors) if over_several and worker.widest else want.memory_bytes
-        if widest < want.processors or worker.gpus[0] < want.gpus or 0 < limit < asked:
-            return False
-        if 0 < worker.scratch_bytes < want.scratch_bytes:
-            return False
-        return not want.software or self.of(worker) in self.having(want.software)
+        return fits(request, self.of(worker))
 
-    def takes(self, worker: Worker, want: Want) -> bool:
+    def takes(self, worker: Worker, request: ResourceRequest) -> bool:
         """True if such a job can run there at all and others than this site's jobs leave room for it on the disk."""
-        return not 0 <= worker.scratch_room < want.scratch_bytes and self.suits(worker, want)
+        if request.amounts and 0 <= worker.scratch_room < amount(request.amounts, SCRATCH):
+            return False
+        return self.suits(worker, request)
 
-    def having(self, software: tuple[str, ...]) -> frozenset[Offer]:
-        """Return those of the machines' distinct offers that have all of the software."""
-        found = self._having.get(software)
+    def having(self, capabilities: Capabilities) -> frozenset[Capabilities]:
+        """Return those of the machines' distinct capabilities that have all of these."""
+        found = self._having.get(capabilities)
         if found is None:
             if not self._distinct:
-                self._distinct = {offer: frozenset(offer) for offer in map(self.of, self._workers.values())}
+                offers = (self.of(worker).capabilities for worker in self._workers.values())
+                self._distinct = {offer: frozenset(offer) for offer in offers}
             if len(self._having) >= MOST_NAMES:
                 self._having.clear()
-            some = (offer for offer, names in self._distinct.items() if not lacking(names, software))
-            found = self._having[software] = frozenset(some)
+            some = (offer for offer, names in self._distinct.items() if not lacking(names, capabilities))
+            found = self._having[capabilities] = frozenset(some)
         return found
 
-    def wholes(self, software: tuple[str, ...]) -> list[int]:
-        """Return the slots of each worker that has all of the software and is here or soon will be; a cluster's
-        machines count as one."""
-        return [worker.counted.slots for worker in self.those(software) if worker.counted.slots]
+    def those(self, request: ResourceRequest) -> list[Worker]:
+        """Return the workers that can do what such a job needs done and have what it asks beside sizes, however narrow
+        they are."""
+        least = ResourceRequest(0, tuple(one for one in request.amounts if one[0] not in SIZES), request.capabilities)
+        return [worker for worker in self._workers.values() if fits(least, self.of(worker))]
 
-    def those(self, software: tuple[str, ...]) -> list[Worker]:
-        having = self.having(software)
-        return [worker for worker in self._workers.values() if self.of(worker) in having]
-
-    def crew(self, want: Want) -> Crew:
-        key = (want.processors, want.gpus, want.memory_bytes, want.scratch_bytes, self.having(want.software))
+    def crew(self, request: ResourceRequest) -> Crew:
+        if any(name not in SIZES and name not in self._known() for name, _ in request.amounts):
+            # Users may invent names: none of these answers is kept.
+            return NOBODY
+        key = (request.processors, request.amounts, self.having(request.capabilities))
         found = self._crews.get(key)
         if found is None:
             if len(self._crews) >= MOST_NAMES:
                 self._crews.clear()
-            some = [w for w in self._workers.values() if self.suits(w, want)]
-            able = [w for w in some if w.session is not None and not w.closed and self.takes(w, want)]
+            some = [w for w in self._workers.values() if self.suits(w, request)]
+            able = [w for w in some if w.session is not None and not w.closed and self.takes(w, request)]
             here = tuple(sorted(able, key=_name))
             number = self._numbers.setdefault(tuple(worker.name for worker in here), len(self._numbers))
             found = self._crews[key] = Crew(number, here, any(worker.counted.slots for worker in some))
         return found
+
+    def _known(self) -> frozenset[str]:
+        """Return the resources that any machine has."""
+        if self._counted is None:
+            self._counted = frozenset(name for worker in self._workers.values() for name in self.of(worker).most)
+        return self._counted
 
     def sorted(self, kinds: Iterable[Kind], changes: int) -> Sorted:
         """Sort kinds of jobs by who can run them. `changes`: while it is the same, so are the kinds."""
@@ -179,17 +215,32 @@ class Offers:
         return self._sorted[1]
 
     def _sort(self, kinds: Iterable[Kind]) -> Sorted:
-        untaken, alike = [], dict[tuple[int, int, int, int], list[Kind]]()
+        untaken, alike = [], dict[tuple[int, Amounts, int], list[Kind]]()
         for kind in kinds:
-            crew = self.crew(of_kind(kind))
+            crew = self.crew(kind)
             if not crew.expected:
                 untaken.append(kind)
-            alike.setdefault((kind[0], kind[1].gpus, kind[1].scratch_bytes, crew.number), []).append(kind)
+            alike.setdefault((kind.processors, of_machine(kind.amounts), crew.number), []).append(kind)
         return Sorted(frozenset(untaken), {key: tuple(some) for key, some in alike.items()})
 
 
-def together(offers: Iterable[Offer]) -> Offer:
-    return tuple(sorted({name for offer in set(offers) for name in offer}))
+def together(some: Iterable[tuple[Worker, ResourceOffer]]) -> ResourceOffer:
+    """Return the most of each resource by itself that any of these machines has, and all that any of them can do."""
+    widest = over = 0
+    most, unknown, capabilities = dict[str, int](), set[str](), set[str]()
+    for worker, offer in some:
+        widest = max(widest, offer.processors)
+        over = max(over, worker.lane.slots) if MPI in offer.capabilities else over
+        unknown |= SIZES - offer.most.keys()
+        capabilities.update(offer.capabilities)
+        for name, count in offer.most.items():
+            most[name] = max(most.get(name, 0), count)
+    known = {name: count for name, count in most.items() if name not in unknown}
+    return ResourceOffer(widest, known, tuple(sorted(capabilities)), over)
+
+
+def _licences(settings: Settings) -> dict[str, int]:
+    return {LICENCE + name: count for name, count in settings.licences.items() if count > 0}
 
 
 def _name(worker: Worker) -> str:

@@ -9,6 +9,7 @@ from diana.engine.machines.kinds import MOST_KINDS
 from diana.engine.messages.messages import LinkEstimate, MachineKind, Quote, Summary
 from diana.engine.site.context import Context
 from diana.model.ids import SiteId
+from diana.model.job.resources import GPUS, MEMORY
 from diana.model.job.software import is_build
 from diana.policy.requirements.names import Value
 
@@ -64,7 +65,8 @@ def of_summary(summary: Summary) -> dict[str, Value]:
 def of_home(core: Context) -> dict[str, Value]:
     """Return the same of this site."""
     settings, own = core.state.settings, core.workers
-    return _lasting(core.site, settings.domain, settings.speed, own.slots(), own.memory_bytes(), own.all_gpus())
+    memory_bytes, gpus = own.offer().most.get(MEMORY, 0), own.whole(GPUS)
+    return _lasting(core.site, settings.domain, settings.speed, own.slots(), memory_bytes, gpus)
 
 
 def _lasting(site: SiteId, domain: str, speed: float, slots: int, memory_bytes: int, gpus: int) -> dict[str, Value]:

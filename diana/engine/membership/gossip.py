@@ -20,6 +20,7 @@ from diana.engine.site import journal_doubt, links
 from diana.engine.site.context import Context
 from diana.engine.site.timers import RequestTimer, SiteTimer
 from diana.model.ids import SiteId
+from diana.model.job.resources import GPUS, MEMORY
 
 __all__ = ["MAX_NAMED_DATASETS", "begin", "leave", "on_peer_down", "on_peer_up", "on_summary", "summary", "tell_all"]
 
@@ -162,8 +163,8 @@ def summary(core: Context, told: tuple[LinkEstimate, ...] = (), *, loose: bool =
         drained=core.drained(),
         notice=core.calendar.notice,
         machines=machine_events.count(core),
-        memory_bytes=core.workers.memory_bytes(),
-        gpus=core.workers.all_gpus(),
+        memory_bytes=core.workers.offer().most.get(MEMORY, 0),
+        gpus=core.workers.whole(GPUS),
         domain=settings.domain,
     )
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import msgspec
 
+from diana.engine.messages.wanted import Wanted
 from diana.model.ids import GroupId
 
 
-class Reserve(msgspec.Struct, frozen=True, kw_only=True):
-    """Origin to site: so many jobs of this group are bound to no site and wait for their turn here too. The other
-    fields are as in a QuoteRequest."""
+class Reserve(Wanted, frozen=True, kw_only=True):
+    """Origin to site: so many jobs of this group are bound to no site and wait for their turn here too."""
 
     group: GroupId
     seq: int
@@ -24,23 +24,9 @@ class Reserve(msgspec.Struct, frozen=True, kw_only=True):
     """Thousandths of a job that they count here, all together: over all sites each job counts once."""
     called: int
     """Number of the site's last call that the origin has answered."""
-    processors: int
     submitted_s: float
     stage_s: float
     """Seconds to bring one job's inputs there, as the origin expects."""
-    memory_bytes: int = 0
-    gpus: int = 0
-    owner: str = ""
-    template: str = ""
-    work_s: float = 0.0
-    time_limit_s: float = 0.0
-    urls: tuple[str, ...] = ()
-    software: tuple[str, ...] = ()
-    program: str = ""
-    group_work_s: float = 0.0
-    group_bytes: int = 0
-    scratch_bytes: int = 0
-    begins_before_s: float = 0.0
 
 
 class TurnCall(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,6 +15,7 @@ from diana.engine.messages.leases import Renew, Renewed
 from diana.engine.messages.migration import RoomGrant, RoomRequest, Surplus, WorkInvited
 from diana.engine.messages.orders import OriginOrder
 from diana.engine.messages.recovery import Holdings, Met
+from diana.engine.messages.wanted import Wanted
 from diana.model.assignment import Assignment
 from diana.model.data import DataFile
 from diana.model.facts import Facts
@@ -159,52 +160,22 @@ class Gossip(msgspec.Struct, frozen=True, kw_only=True):
     """Per entry; empty as a whole where none has a way. Who vouches for a site that nobody has met is known by it."""
 
 
-class QuoteRequest(msgspec.Struct, frozen=True, kw_only=True):
+class QuoteRequest(Wanted, frozen=True, kw_only=True):
     quote: int
     """Chosen by the asker; the answer repeats it."""
-    processors: int
-    memory_bytes: int
-    gpus: int = 0
-    jobs: int
     refs: tuple[str, ...]
     """`dataset:NAME` or `dataset:NAME/FILE`."""
-    owner: str = ""
-    """The user whose jobs they are: sites limit users."""
-    template: str = ""
-    """Key that they share with jobs that run alike (`model/history.py`, `template_key`)."""
-    work_s: float = 0.0
-    """Declared run time of one job at reference speed; 0: not declared."""
     part: int = 0
     """Number of this stretch of the asker's refs, from 0; the next one is asked when this one was answered."""
-    urls: tuple[str, ...] = ()
-    """Beginnings of the URLs that the jobs read (`model/job/urls.py`, `beginnings`)."""
     raised: bool = False
     """True if they would come from a congested site in paper mode, and stand one level higher (section IX)."""
-    software: tuple[str, ...] = ()
-    """Software and licences that they need (names of `model/job/software.py`)."""
-    time_limit_s: float = 0.0
-    """Time limit of one job, in seconds; 0: none."""
     behind: bool = False
     """True if they would come from another site without a raise: the quote counts all that waits, and all that is
     promised room, as before them."""
-    program: str = ""
-    """Key that they share with jobs that run the same program (`model/history.py`, `program_key`), as the guard counts
-    them."""
-    group: str = ""
-    """Id of their group; empty: it has none yet."""
-    group_work_s: float = 0.0
-    """Declared work of their whole group, in seconds at reference speed; 0: not declared."""
-    group_bytes: int = 0
-    """Bytes of the whole group, inputs as far as they are known and declared outputs."""
-    scratch_bytes: int = 0
-    """Room on the local disk that one job needs; an older release does not say."""
     coming: bool = False
     """True: tell when processors come free for such jobs (`Quote.coming`)."""
     kinds: bool = False
     """True: tell the kinds of machines (`Quote.kinds`)."""
-    begins_before_s: float = 0.0
-    """How long before a window of maintenance one begins at the latest that saves its state and goes on from there, in
-    seconds; 0: it has to end before it. An older release does not say."""
 
 
 class LinkEstimate(msgspec.Struct, frozen=True, array_like=True, gc=False):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
+from diana.engine.messages.wanted import Wanted
 from diana.model.ids import GroupId, SiteId, SubgroupId
 
 
@@ -50,28 +51,15 @@ class SurplusGroup(msgspec.Struct, frozen=True, kw_only=True):
     """True if inputs that they read are not here yet."""
 
 
-class RoomRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """Origin to receiver: how many of `jobs` jobs could it start within the gain that justifies their move? The other
-    fields are as in a QuoteRequest."""
+class RoomRequest(Wanted, frozen=True, kw_only=True):
+    """Origin to receiver: how many of `jobs` jobs could it start within the gain that justifies their move?"""
 
     room: int
     """Number of the room that is kept, chosen by the asker. It rises from boot to boot."""
-    jobs: int
     gain_s: float
     """Seconds within which a job must start, or it is not to come."""
-    processors: int
-    memory_bytes: int = 0
-    gpus: int = 0
-    owner: str = ""
-    template: str = ""
-    work_s: float = 0.0
-    urls: tuple[str, ...] = ()
-    software: tuple[str, ...] = ()
     behind: bool = False
     """True if they get no raise: room is what is left behind all that waits, as in QuoteRequest."""
-    group_work_s: float = 0.0
-    group_bytes: int = 0
-    scratch_bytes: int = 0
 
 
 class RoomGrant(msgspec.Struct, frozen=True, kw_only=True):

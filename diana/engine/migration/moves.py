@@ -12,8 +12,8 @@ from zlib import crc32
 
 from diana.engine.dispatch import promised_capacity
 from diana.engine.journal.state import Group
-from diana.engine.messages.messages import QuoteRequest
 from diana.engine.messages.migration import RoomGrant, RoomRequest
+from diana.engine.messages.wanted import carried
 from diana.engine.migration.exports import may_move, shares_freed, still_there
 from diana.engine.migration.table import Asked, Export, LongerPause, MigrationBook, migration_settings
 from diana.engine.placement import candidates, recall
@@ -157,33 +157,12 @@ def _ask_for_room(core: Context, group: Group, export: Export, draft: Draft, mov
     core.book(MigrationBook).asked[room] = Asked(group.group, move.site, parts, why, move.within_s, behind, invited)
     core.book(MigrationBook).priced.add(group.group)
     core.book(MigrationBook).moved()
-    asked = quote_request(draft)
-    request = _room_request(asked, room, move, behind)
+    request = carried(RoomRequest, quote_request(draft), room=room, jobs=move.jobs, gain_s=move.within_s, behind=behind)
     if move.site == core.site:
         on_grant(core, core.site, promised_capacity.keep(core, core.site, request))
         return
     core.after(RequestTimer("room", room), core.state.settings.offer_wait_s)
     core.send(move.site, request)
-
-
-def _room_request(asked: QuoteRequest, room: int, move: Move, behind: bool) -> RoomRequest:
-    return RoomRequest(
-        room=room,
-        jobs=move.jobs,
-        gain_s=move.within_s,
-        processors=asked.processors,
-        memory_bytes=asked.memory_bytes,
-        gpus=asked.gpus,
-        scratch_bytes=asked.scratch_bytes,
-        owner=asked.owner,
-        template=asked.template,
-        work_s=asked.work_s,
-        urls=asked.urls,
-        software=asked.software,
-        behind=behind,
-        group_work_s=asked.group_work_s,
-        group_bytes=asked.group_bytes,
-    )
 
 
 def on_grant(core: Context, sender: SiteId, grant: RoomGrant) -> None:

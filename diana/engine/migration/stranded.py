@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from diana.engine.dispatch import capacity
 from diana.engine.journal.state import CustodyKey
-from diana.engine.machines.requirements import Kind, of_kind
+from diana.engine.machines.requirements import Kind
 from diana.engine.messages.migration import Surplus, SurplusGroup
 from diana.engine.migration.surplus import ENTRIES_PER_S, LOOK_S, MOST_GROUPS, MOST_PARTS
 from diana.engine.placement import pull_back
@@ -45,15 +45,15 @@ def look(core: Context) -> None:
     book.told = {key: until_s for key, until_s in book.told.items() if until_s > core.now and key in entries}
     told: dict[tuple[SiteId, Kind], dict[GroupId, list[QueueEntry]]] = {}
     waiting = (entry for entry in entries.values() if not entry.reserved)
-    some = [entry for entry in waiting if _kind(entry) in overdue and entry.key not in book.told]
+    some = [entry for entry in waiting if entry.kind in overdue and entry.key not in book.told]
     for entry in sorted(some, key=_order):
-        groups = told.setdefault((entry.origin, _kind(entry)), {})
+        groups = told.setdefault((entry.origin, entry.kind), {})
         group = group_of(entry.key[0])
         if (group in groups or len(groups) < MOST_GROUPS) and len(parts := groups.setdefault(group, [])) < MOST_PARTS:
             parts.append(entry)
             book.told[entry.key] = core.now + AGAIN_S
     for (origin, kind), groups in sorted(told.items()):
-        why = capacity.nobody_takes(core, of_kind(kind)) or f"{core.site} has not what they need"
+        why = capacity.nobody_takes(core, kind) or f"{core.site} has not what they need"
         if origin == core.site:
             pull_back.unfit(core, core.site, groups, why)
         else:
@@ -68,10 +68,6 @@ def _overdue(core: Context) -> set[Kind]:
     missing = sorted(capacity.untaken(core)) if core.workers.slots() else []
     book.since = {kind: book.since.get(kind, core.now) for kind in missing}
     return {kind for kind, since_s in book.since.items() if core.now - since_s >= pull_back.NO_SLOTS_S}
-
-
-def _kind(entry: QueueEntry) -> Kind:
-    return entry.processors, entry.needs
 
 
 def _order(entry: QueueEntry) -> Order:

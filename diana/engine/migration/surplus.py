@@ -106,7 +106,7 @@ def _waiting(core: Context, gain_s: float) -> list[MovableJobs]:
     out, ahead = [], 0
     for one in sorted(core.queues.standing(), key=_turn):
         entry = one.entry
-        if one.key.kind() in untaken:
+        if entry.kind in untaken:
             # `stranded.py` has it go.
             continue
         ahead_s += entry.counted_s(one.jobs)

@@ -16,8 +16,8 @@ from diana.engine.placement.draft import Drafts, NewGroup
 from diana.engine.site import journal_doubt
 from diana.engine.site.context import Context
 from diana.model.ids import GroupId, group_id
-from diana.model.job import software
 from diana.model.job.components import check_components, check_flexible
+from diana.model.job.resources import request_of
 from diana.model.job.spec import GroupSpec, encode_spec
 from diana.model.words import counted
 from diana.policy.queueing import limits
@@ -123,8 +123,7 @@ def other_body(key: str, known: str) -> Refusal:
 def surely_placeable(core: Context, spec: GroupSpec) -> bool:
     """True if some allowed site known here surely has the processors: no quotes are needed before the answer."""
     processors = spec.resources.processors
-    asked = spec.resources
-    if asked.gpus or asked.memory_bytes or asked.scratch_bytes or software.needed(spec) or spec.requires:
+    if not request_of(spec).is_plain or spec.requires:
         return False
     if spec.model or spec.learned:
         return False

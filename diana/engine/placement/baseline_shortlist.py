@@ -15,7 +15,7 @@ from diana.engine.placement.draft import Draft
 from diana.engine.site.context import Context
 from diana.model.arrays import np
 from diana.model.ids import SiteId, group_id
-from diana.model.job.software import needed
+from diana.model.job.resources import request_of
 from diana.policy.allocation import baselines, chance
 from diana.policy.pricing.sites import SiteTable, in_order
 
@@ -74,7 +74,7 @@ def _turns(core: Context, draft: Draft, table: SiteTable, wanted: Callable[[Site
     sites, processors = len(table) + 1, draft.spec.resources.processors
     policy = core.state.settings.placement
     most = max(LEAST_ASKED, min(len(draft.indices) * (2 if policy == "two-choices" else 1), sites))
-    name, widest = lot(core, draft), core.workers.widest(needed(draft.spec), draft.spec.resources.gpus)
+    name, widest = lot(core, draft), core.workers.widest(request_of(draft.spec))
     places: Iterable[int]
     if policy == "random":
         places = _drawn(name, sites, most)

@@ -19,6 +19,7 @@ from diana.engine.site.context import Context
 from diana.engine.site.harm import HarmBook
 from diana.model.ids import SiteId
 from diana.model.job import software
+from diana.model.job.resources import PROCESSORS, Lack
 from diana.model.job.spec import GroupSpec
 from diana.model.sketch import Quantiles
 from diana.model.views.decision import FailedRequirement
@@ -273,7 +274,7 @@ def _link(told: LinkEstimate, default_bytes_per_s: float) -> LinkForecast:
 def unusable(quote: Quote, spec: GroupSpec) -> str:
     """Return why the quote cannot be used; empty: it can. It is a peer's word: ask before dividing by any of it."""
     if quote.slots < spec.resources.processors:
-        return f"has {quote.slots} of the {spec.resources.processors} processors a job needs"
+        return Lack(PROCESSORS, spec.resources.processors, quote.slots).why
     sane = 1 / MOST_SPEED <= quote.speed <= MOST_SPEED and 0 <= quote.work_ahead_s < inf and 0 <= quote.wait_s < inf
     times = (quote.run_low_s, quote.run_s, quote.run_high_s, quote.run_mean_s, quote.uplink_bytes_per_s)
     counts = (quote.runs_seen, quote.jobs_ahead, quote.queued_jobs, quote.max_jobs)

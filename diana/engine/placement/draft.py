@@ -13,11 +13,10 @@ from diana.engine.journal.events import LookedUp, SubmitChain, SubmitGroup
 from diana.engine.journal.state import Group
 from diana.engine.matching.match import Match, with_model
 from diana.engine.messages.messages import Quote, QuoteRequest
+from diana.engine.messages.wanted import carried, wanted_of
 from diana.engine.site.context import Context
-from diana.model.history import program_key, template_key
 from diana.model.ids import GroupId, SiteId
 from diana.model.indexset import IndexSet
-from diana.model.job import software
 from diana.model.job.spec import GroupSpec
 from diana.model.job.urls import beginnings
 from diana.model.settings import Settings
@@ -246,33 +245,28 @@ def _stretches(refs: list[str]) -> list[tuple[str, ...]]:
 
 
 def quote_request(draft: Draft, part: int = 0) -> QuoteRequest:
-    need, load = draft.spec.resources, draft.load()
-    processors, gpus = draft.spec.least_of_site()
-    return QuoteRequest(
-        quote=draft.number,
-        processors=processors,
-        memory_bytes=need.memory_bytes,
-        gpus=gpus,
-        scratch_bytes=need.scratch_bytes,
-        begins_before_s=maintenance.begins_before_s(draft.spec),
+    spec, load = draft.spec, draft.load()
+    wanted = wanted_of(
+        spec,
         # Gangs are placed one by one.
-        jobs=min(len(draft.indices), draft.spec.gang_size) if draft.spec.is_gang else len(draft.indices),
-        refs=draft.stretches[part],
-        part=part,
+        jobs=min(len(draft.indices), spec.gang_size) if spec.is_gang else len(draft.indices),
         owner=draft.owner,
-        template=template_key(draft.spec),
-        work_s=need.work_s,
-        time_limit_s=need.time_limit_s,
-        urls=draft.urls,
-        raised=isinstance(draft.purpose, Pricing) and not draft.purpose.behind,
-        software=software.needed(draft.spec),
-        behind=isinstance(draft.purpose, Pricing) and draft.purpose.behind,
-        program=program_key(draft.spec),
         group=draft.group or "",
+        begins_before_s=maintenance.begins_before_s(spec),
         group_work_s=load.work_s,
         group_bytes=load.size_bytes,
-        coming=draft.spec.is_gang,
-        kinds=draft.spec.is_gang or draft.spec.requires or bool(draft.spec.builds),
+        urls=draft.urls,
+    )
+    return carried(
+        QuoteRequest,
+        wanted,
+        quote=draft.number,
+        refs=draft.stretches[part],
+        part=part,
+        raised=isinstance(draft.purpose, Pricing) and not draft.purpose.behind,
+        behind=isinstance(draft.purpose, Pricing) and draft.purpose.behind,
+        coming=spec.is_gang,
+        kinds=spec.is_gang or spec.requires or bool(spec.builds),
     )
 
 

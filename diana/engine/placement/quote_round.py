@@ -5,8 +5,6 @@ from __future__ import annotations
 
 from functools import partial
 
-import msgspec
-
 from diana.engine.dispatch import quote_answer
 from diana.engine.journal.events import LookedUp
 from diana.engine.journal.state import Group
@@ -20,7 +18,6 @@ from diana.engine.site.timers import GroupTimer, RequestTimer
 from diana.model.data import dataset_of
 from diana.model.ids import SiteId
 from diana.model.indexset import IndexSet
-from diana.model.job import software
 from diana.model.trust.principal import Principal
 from diana.policy.allocation.few import ToldRoom, few
 from diana.policy.membership import mark
@@ -162,8 +159,6 @@ def answer_quote(core: Context, sender: SiteId, message: QuoteRequest) -> None:
     if why:
         core.warn(why)
         return
-    if message.software:
-        message = msgspec.structs.replace(message, software=software.asked(message.software))
     # URLs are looked up for this site's own groups alone.
     refs = tuple(ref for ref in message.refs if ref.startswith("dataset:"))
     if refs:

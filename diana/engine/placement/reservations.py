@@ -13,6 +13,7 @@ from diana.engine.dispatch import turns
 from diana.engine.guard import guard
 from diana.engine.journal.state import Group
 from diana.engine.messages.binding import Reserve, TurnCall
+from diana.engine.messages.wanted import carried
 from diana.engine.placement.draft import Draft, quote_request
 from diana.engine.placement.manifest import Manifest
 from diana.engine.queue.entries import WHOLE
@@ -257,26 +258,15 @@ def _tell(core: Context, group: Group, site: SiteId, left: int) -> None:
 def _word(core: Context, group: Group, waiting: WaitingGroup, site: SiteId, told: LastWord) -> Reserve:
     seat, asked = waiting.seats[site], quote_request(waiting.draft)
     whole = sum(one.weight for one in waiting.seats.values())
-    return Reserve(
+    return carried(
+        Reserve,
+        asked,
         group=group.group,
         seq=core.book(Reservations).seq,
         jobs=told.jobs,
         share=int(WHOLE * told.jobs * seat.weight / whole),
         called=told.called,
-        processors=asked.processors,
         submitted_s=group.submitted_s,
         stage_s=seat.stage_s,
-        memory_bytes=asked.memory_bytes,
-        gpus=asked.gpus,
-        scratch_bytes=asked.scratch_bytes,
         owner=group.owner,
-        template=asked.template,
-        work_s=asked.work_s,
-        time_limit_s=asked.time_limit_s,
-        urls=asked.urls,
-        software=asked.software,
-        program=asked.program,
-        group_work_s=asked.group_work_s,
-        group_bytes=asked.group_bytes,
-        begins_before_s=asked.begins_before_s,
     )

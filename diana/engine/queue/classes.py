@@ -3,24 +3,28 @@ concept 4)."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from typing import Any, NamedTuple
 
 from diana.engine.journal.state import Service
-from diana.engine.machines.requirements import PLAIN, Kind, Needs
+from diana.engine.machines.requirements import Kind
 from diana.engine.queue.entries import WHOLE, QueueEntry, exact
 from diana.engine.queue.order import Closed, RowOrder
 from diana.model.arrays import Bools, Floats, Ints, NDArray, nothing, noughts, np, ones, whole
+from diana.model.job.resources import amount
 from diana.model.settings import Settings
 from diana.policy.queueing import heavy, priority
 
 _FIRST = 64
+MOST_WEIGHTS = 64
+"""Resources whose weights are kept."""
 _NOWHERE = (-1, -1)
 
 
 class ClassKey(NamedTuple):
     user: str
-    processors: int
+    kind: Kind
+    """What each job asks; of it, priorities depend on the processors alone."""
     offset: float
     """Lasting addition to the priority, from migration or VO policy."""
     steps: int
@@ -29,13 +33,12 @@ class ClassKey(NamedTuple):
     """True for jobs beyond a job threshold: they stand one level down."""
     bound: bool
     """True for jobs in the local queue."""
-    needs: Needs = PLAIN
-    """Needs that not every machine meets; priorities do not depend on them."""
     heavy: bool = False
     """True for jobs of a group beyond a threshold of work or bytes: they stand half a level down."""
 
-    def kind(self) -> Kind:
-        return self.processors, self.needs
+    @property
+    def processors(self) -> int:
+        return self.kind.processors
 
     def added(self) -> float:
         down = (priority.LEVEL_WIDTH if self.demoted else 0.0) + (heavy.STEP if self.heavy else 0.0)
@@ -155,8 +158,6 @@ class ClassTable:
     bound = nothing(_FIRST)
     _kind = whole(_FIRST)
     """Number of each row's kind; 0: its jobs want what any machine has."""
-    _gpus = noughts(_FIRST)
-    """GPUs per processor of each row's jobs."""
     _size = whole(_FIRST)
     _added = noughts(_FIRST)
     _jobs = noughts(_FIRST)
@@ -171,7 +172,9 @@ class ClassTable:
         self.keys: dict[int, ClassKey] = {}
         self._rows: dict[ClassKey, int] = {}
         self._kinds: dict[Kind, tuple[int, int]] = {}
-        """Kinds of the rows with needs beyond the plain: kind -> (its number, how many rows)."""
+        """Kinds of the rows that are not plain: kind -> (its number, how many rows)."""
+        self._weights: dict[str, tuple[int, Floats]] = {}
+        """Resource -> (`kind_changes` when it was made, units per processor by the kind's number)."""
         self._spare_kinds: list[int] = []
         self._last_kind = 0
         self.kind_changes = 0
@@ -262,24 +265,25 @@ class ClassTable:
         processors, work_s = self._here_processors[:count][before].sum(), self._here_s[:count][before].sum()
         return max(0.0, float(processors)), max(0.0, float(work_s))
 
-    def gpus_ahead_s(self, base: Floats, least: float, without: Collection[Kind] = ()) -> float:
-        """As `ahead`, in GPU-seconds of the classes that want GPUs."""
+    def weighed_ahead_s(self, base: Floats, least: float, resource: str, without: Collection[Kind] = ()) -> float:
+        """As `ahead`, each processor-second counted as often as its jobs ask of the resource for each processor."""
         if not self._kinds:
             return 0.0
-        count, before = len(self._members), self._before(base, least, without)
-        return max(0.0, float((self._work_s[:count] * self._gpus[:count])[before].sum()))
-
-    def weighed_ahead_s(
-        self, base: Floats, least: float, weights: Mapping[Kind, float], without: Collection[Kind] = ()
-    ) -> float:
-        """As `ahead`, each processor-second counted as often as its kind weighs."""
-        if not weights:
-            return 0.0
-        count, before = len(self._members), self._before(base, least, without)
-        weight = np.zeros(self._last_kind + 1)
-        for kind, each in weights.items():
-            weight[self._kinds[kind][0]] = each
+        weight, count = self._weight(resource), len(self._members)
+        before = self._before(base, least, without)
         return max(0.0, float((self._work_s[:count] * weight[self._kind[:count]])[before].sum()))
+
+    def _weight(self, resource: str) -> Floats:
+        kept = self._weights.get(resource)
+        if kept is not None and kept[0] == self.kind_changes:
+            return kept[1]
+        weight = np.zeros(self._last_kind + 1)
+        for kind, (number, _) in self._kinds.items():
+            weight[number] = amount(kind.amounts, resource) / kind.processors
+        if len(self._weights) >= MOST_WEIGHTS:
+            self._weights.clear()
+        self._weights[resource] = (self.kind_changes, weight)
+        return weight
 
     def _before(self, base: Floats, least: float, without: Collection[Kind]) -> Bools:
         count = len(self._members)
@@ -297,9 +301,7 @@ class ClassTable:
         return out
 
     def _row(self, entry: QueueEntry, demoted: bool) -> int:
-        key = ClassKey(
-            entry.user, entry.processors, entry.offset, entry.steps, demoted, entry.bound, entry.needs, entry.heavy
-        )
+        key = ClassKey(entry.user, entry.kind, entry.offset, entry.steps, demoted, entry.bound, entry.heavy)
         row = self._rows.get(key)
         if row is not None:
             return row
@@ -313,20 +315,19 @@ class ClassTable:
                 self._size, self.bound = doubled(self._size), doubled(self.bound)
                 self._jobs, self._work_s = doubled(self._jobs), doubled(self._work_s)
                 self._here_processors, self._here_s = doubled(self._here_processors), doubled(self._here_s)
-                self._kind, self._gpus = doubled(self._kind), doubled(self._gpus)
+                self._kind = doubled(self._kind)
         self._rows[key], self.keys[row] = row, key
-        self._kind[row], self._gpus[row] = self._count(key, 1), key.needs.gpus / key.processors
+        self._kind[row] = self._count(key.kind, 1)
         size = self.sizes.row(entry.user, entry.processors)
         self._size[row], self._added[row], self.bound[row] = size, key.added(), key.bound
         # A known size has its Pr of the last re-prioritisation. A new one comes with an arrival, which re-prioritises.
         self.effective[row : row + 1] = priority.effective(self.sizes.base[size : size + 1], self._added[row : row + 1])
         return row
 
-    def _count(self, key: ClassKey, by: int) -> int:
-        """Count a row of the key in or out; return the number of its kind."""
-        if key.needs == PLAIN:
+    def _count(self, kind: Kind, by: int) -> int:
+        """Count a row of the kind in or out; return its number."""
+        if kind.is_plain:
             return 0
-        kind = key.kind()
         number, rows = self._kinds.get(kind, (0, 0))
         if not number:
             self.kind_changes += 1
@@ -342,7 +343,7 @@ class ClassTable:
         return number
 
     def special(self) -> tuple[Kind, ...]:
-        """Return the kinds with needs beyond the plain, of all that is queued."""
+        """Return the kinds that are not plain, of all that is queued."""
         return tuple(self._kinds)
 
     def shut(self, closed: Closed, rows: int) -> Bools:
@@ -365,7 +366,7 @@ class ClassTable:
         if not self._members[row]:
             key = self.keys.pop(row)
             del self._rows[key]
-            self._count(key, -1)
+            self._count(key.kind, -1)
             self._free.append(row)
             self._jobs[row] = self._work_s[row] = self._here_processors[row] = self._here_s[row] = 0.0
 

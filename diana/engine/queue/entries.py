@@ -6,7 +6,7 @@ from bisect import bisect_left, insort
 from collections.abc import Iterator
 
 from diana.engine.journal.state import CustodyKey
-from diana.engine.machines.requirements import PLAIN, Needs
+from diana.engine.machines.requirements import Kind
 from diana.model.ids import SiteId
 from diana.policy.queueing.heavy import NO_LOAD, GroupLoad
 
@@ -31,8 +31,8 @@ class QueueEntry:
         "heavy",
         "jobs",
         "key",
+        "kind",
         "load",
-        "needs",
         "offset",
         "order",
         "origin",
@@ -54,14 +54,13 @@ class QueueEntry:
         *,
         user: str,
         origin: SiteId,
-        processors: int,
+        kind: Kind,
         submitted_s: float,
         jobs: int,
         ready: int,
         offset: float = 0.0,
         bound: bool = False,
         run_s: float = 0.0,
-        needs: Needs = PLAIN,
         unit: int = WHOLE,
         reserved: bool = False,
         arrived_s: float = 0.0,
@@ -71,10 +70,11 @@ class QueueEntry:
         self.key = key
         self.user = user
         self.origin = origin
-        self.processors = processors
-        self.needs = needs
+        self.kind = kind
+        """What each of its jobs asks."""
+        self.processors = kind.processors
         self.submitted_s = submitted_s
-        self.order: Order = (max(submitted_s, arrived_s), processors, key)
+        self.order: Order = (max(submitted_s, arrived_s), kind.processors, key)
         self.offset = offset
         self.claims = claims
         """True for components of a gang: what they are given is held until the gang is let go, or taken back."""

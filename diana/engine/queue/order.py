@@ -8,7 +8,7 @@ from heapq import heappop, heappush
 from math import inf
 from typing import Protocol
 
-from diana.engine.machines.requirements import PLAIN, Kind
+from diana.engine.machines.requirements import Kind
 from diana.engine.queue.entries import Order, QueueEntry
 from diana.model.arrays import Bools, Floats, Ints, nothing, noughts, np
 
@@ -21,7 +21,7 @@ class Closed:
     def __init__(self) -> None:
         self.kinds: set[Kind] = set()
         self.wide = inf
-        """Processors from which on jobs without needs are closed; inf: none are."""
+        """Processors from which on plain jobs are closed; inf: none are."""
         self.changes = 0
 
     def add(self, *kinds: Kind) -> None:
@@ -34,7 +34,7 @@ class Closed:
             self.changes += 1
 
     def has(self, kind: Kind) -> bool:
-        return kind in self.kinds or (kind[0] >= self.wide and kind[1] == PLAIN)
+        return kind in self.kinds or (kind.processors >= self.wide and kind.is_plain)
 
 
 class Key(Protocol):
@@ -43,6 +43,7 @@ class Key(Protocol):
     @property
     def demoted(self) -> bool: ...
 
+    @property
     def kind(self) -> Kind: ...
 
 
@@ -133,7 +134,7 @@ class RowOrder:
             # An entry's jobs within the thresholds go before its demoted ones.
             order, demoted, row, entry = heappop(found)
             head = self._next(row, seen.get(row))
-            if head is None or closed.has(keys[row].kind()):
+            if head is None or closed.has(keys[row].kind):
                 continue
             if head[1] is not entry:
                 heappush(found, (head[0], keys[row].demoted, row, head[1]))

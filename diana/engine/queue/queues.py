@@ -10,7 +10,7 @@ Volatile: made again from the custodies at start. Only the service users had is 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from diana.engine.journal.state import CustodyKey, Service
@@ -19,6 +19,7 @@ from diana.engine.queue.ageing import Ageing
 from diana.engine.queue.classes import ClassKey, ClassTable
 from diana.engine.queue.entries import QueueEntry, UserLines
 from diana.engine.queue.order import Closed
+from diana.model.arrays import Floats
 from diana.model.ids import SiteId
 from diana.model.settings import Settings
 from diana.policy.queueing import heavy, priority
@@ -58,8 +59,8 @@ class Prospect(NamedTuple):
     """Processor-seconds expected of the jobs ahead."""
     processors_ahead: int
     """Processors that the jobs ahead want, all at once."""
-    gpus_ahead_s: float = 0.0
-    """GPU-seconds expected of the jobs ahead."""
+    base: Floats
+    """Pr of each size with the jobs among the queued."""
 
 
 class Queues:
@@ -174,16 +175,11 @@ class Queues:
         down = (priority.LEVEL_WIDTH if demoted else 0.0) + (heavy.STEP if heavy.is_heavy(settings, load) else 0.0)
         mine = min(max(new + offset - down, -1.0), priority.BELOW_ONE)
         least = priority.LOWEST if behind else mine - _ROUNDING
-        gpus_s = self.classes.gpus_ahead_s(base, least, without)
-        return Prospect(mine, least, *self.classes.ahead(base, least, without), gpus_s)
+        return Prospect(mine, least, *self.classes.ahead(base, least, without), base)
 
-    def weighed_ahead_s(
-        self, place: Prospect, asked: tuple[str, int, int], weights: Mapping[Kind, float], without: Collection[Kind]
-    ) -> float:
-        """Return the processor-seconds before a prospect, each counted as often as its kind weighs. `asked`: user,
-        processors and jobs of the prospect."""
-        base, _ = self.classes.sizes.if_arrived(self._settings, self._service, *asked)
-        return self.classes.weighed_ahead_s(base, place.least, weights, without)
+    def weighed_ahead_s(self, place: Prospect, resource: str, without: Collection[Kind]) -> float:
+        """Return the seconds expected of the jobs before a prospect, times what they ask of the resource."""
+        return self.classes.weighed_ahead_s(place.base, place.least, resource, without)
 
     def work_before_s(self, entry: QueueEntry, without: Collection[Kind] = ()) -> float:
         """Return the processor-seconds expected of all that has no lower priority than the entry's jobs, theirs
@@ -203,9 +199,9 @@ class Queues:
         jobs."""
         return self.classes.here_ahead(self.classes.sizes.base, self.least_of(entry), without)
 
-    def gpus_before_s(self, entry: QueueEntry, without: Collection[Kind] = ()) -> float:
-        """Return `work_before_s` in GPU-seconds."""
-        return self.classes.gpus_ahead_s(self.classes.sizes.base, self.least_of(entry), without)
+    def weighed_before_s(self, entry: QueueEntry, resource: str, without: Collection[Kind] = ()) -> float:
+        """Return `work_before_s` in seconds times what the jobs ask of the resource."""
+        return self.classes.weighed_ahead_s(self.classes.sizes.base, self.least_of(entry), resource, without)
 
     def least_of(self, entry: QueueEntry) -> float:
         """Return the lowest priority of jobs that stand before the entry's, or beside them."""

@@ -14,6 +14,7 @@ from diana.engine.journal import records as r
 from diana.engine.journal.state import Custody, CustodyKey, SiteState
 from diana.engine.machines.running import GivenRuns
 from diana.model.ids import GroupId, group_of
+from diana.model.job.resources import of_job
 
 Expected = Callable[[Custody], float]
 """Gives the expected run time of one of the custody's jobs here, in seconds."""
@@ -52,9 +53,9 @@ class Totals:
         for key in sorted(state.custodies):
             custody = state.custodies[key]
             need = custody.spec.resources
-            held, run_s = max(0, need.scratch_bytes), expected(custody)
+            amounts, run_s = of_job(need), expected(custody)
             for machine, indices in custody.by_machine(sorted(custody.running)).items():
-                self.runs.give(key, indices, need.processors, now, machine, need.gpus, need.licences, held, run_s)
+                self.runs.give(key, indices, need.processors, now, machine, amounts, run_s)
 
     # --- what happens --------------------------------------------------------------------------------
 
@@ -71,14 +72,9 @@ class Totals:
                 self._custodies[(record.part.subgroup, record.part.epoch)] = None
             case r.RunsStarted():
                 key = (record.subgroup, record.epoch)
-                need = self._state.custodies[key].spec.resources
-                what = (
-                    need.gpus,
-                    need.licences,
-                    max(0, need.scratch_bytes),
-                    self._expected(self._state.custodies[key]),
-                )
-                self.runs.give(key, record.indices, need.processors, now, record.worker, *what)
+                custody = self._state.custodies[key]
+                need, run_s = custody.spec.resources, self._expected(custody)
+                self.runs.give(key, record.indices, need.processors, now, record.worker, of_job(need), run_s)
             case r.RunsEnded():
                 key = (record.subgroup, record.epoch)
                 self.runs.forget(key, record.ended, now)

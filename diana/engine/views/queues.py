@@ -12,13 +12,13 @@ from diana.engine.dispatch.predictions import Predictions
 from diana.engine.handover import machine_events
 from diana.engine.journal.state import Custody, CustodyKey
 from diana.engine.machines import requirements
-from diana.engine.machines.requirements import PLAIN
 from diana.engine.queue.classes import ClassKey
 from diana.engine.queue.littles import check
 from diana.engine.queue.queues import QueuePlace
 from diana.engine.site import journal_doubt
 from diana.engine.site.context import Context
 from diana.model.ids import SubgroupId
+from diana.model.job.resources import ResourceRequest
 from diana.model.trust.principal import Principal, Role
 from diana.model.views.queue import QueueClass, QueueUser, QueueView, Waiting, unranked
 from diana.model.words import counted
@@ -50,7 +50,7 @@ def view(core: Context) -> QueueView:
     classes: dict[ClassKey, list[QueuePlace]] = {}
     for one in standing:
         # Jobs of different needs stand at the same place.
-        classes.setdefault(one.key._replace(needs=PLAIN), []).append(one)
+        classes.setdefault(one.key._replace(kind=ResourceRequest(one.key.processors)), []).append(one)
     rows = [_class(core, members, starts, spread) for members in classes.values()]
     rows.sort(key=lambda row: (-row.priority, row.queue != "local", row.user, row.processors))
     sizes = core.queues.classes.sizes
@@ -237,12 +237,12 @@ def _blocked(core: Context, custody: Custody, one: QueuePlace) -> str:
     settings = core.state.settings
     if not core.workers.there():
         return "the local resource manager does not answer"
-    widest = core.workers.widest(one.entry.needs.software, one.entry.needs.gpus)
+    widest = core.workers.widest(one.entry.kind)
     if one.entry.processors > widest:
         return f"needs {one.entry.processors} processors, the site has {widest}"
-    if why := capacity.nobody_takes(core, requirements.want(custody.spec)):
+    if why := capacity.nobody_takes(core, requirements.asked(custody.spec)):
         return why
-    if why := licences.short(core, (one.entry.processors, one.entry.needs)):
+    if why := licences.short(core, one.entry.kind):
         return why
     if not _ready(one):
         return "its inputs are on their way"

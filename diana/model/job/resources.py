@@ -13,8 +13,9 @@ from functools import lru_cache
 from math import ceil, floor
 from typing import NamedTuple
 
-from diana.model.job import software
-from diana.model.job.spec import Resources
+from diana.model.job import licences, software
+from diana.model.job.licences import is_licence
+from diana.model.job.spec import GroupSpec, Resources
 from diana.model.words import counted
 
 PROCESSORS = "processors"
@@ -82,10 +83,11 @@ class ResourceOffer(NamedTuple):
 
 
 class Lack(NamedTuple):
-    """A resource, or a capability, of which a job asks more than there is."""
+    """A resource of which a job asks more than there is, or a capability."""
 
     resource: str
     wanted: int
+    """Its amount; 0: it is a capability."""
     had: int
 
     @property
@@ -104,12 +106,16 @@ class Lack(NamedTuple):
         if name.startswith(LICENCE):
             of = name.removeprefix(LICENCE)
             return f"has {had} of the {wanted} licences of {of} a job needs" if had else f"has no licence of {of}"
+        if not self.wanted:
+            return software.lacking((), (name,))
         return f"has {had} of the {wanted} {name} a job needs" if had else f"has no {name}"
 
     @property
     def mend(self) -> str:
         """The change to the job that would do; empty: it cannot do with less."""
-        name, _, had = self
+        name, wanted, had = self
+        if not wanted:
+            return ""
         if name == GPUS:
             return f"gpus <= {had}" if had else "gpus = 0"
         if name in SIZES:
@@ -127,8 +133,8 @@ def lacking(request: ResourceRequest, offer: ResourceOffer) -> tuple[Lack, ...]:
     Of the capabilities that it lacks the first is told."""
     spread = offer.spread if request.spreads else 0
     found = []
-    if max(offer.processors, spread) < request.processors:
-        found.append(Lack(PROCESSORS, request.processors, max(offer.processors, spread)))
+    if (widest := spread or offer.processors) < request.processors:
+        found.append(Lack(PROCESSORS, request.processors, widest))
     for name, wanted in request.amounts:
         if spread and name == MEMORY:
             # In parts, one for each process.
@@ -137,7 +143,7 @@ def lacking(request: ResourceRequest, offer: ResourceOffer) -> tuple[Lack, ...]:
         if had < wanted:
             found.append(Lack(name, wanted, had))
     if request.capabilities and (name := _first_lacking(offer.capabilities, request.capabilities)):
-        found.append(Lack(name, 1, 0))
+        found.append(Lack(name, 0, 0))
     return tuple(found)
 
 
@@ -181,6 +187,22 @@ def of_job(has: Resources) -> Amounts:
     return of({**dict(has.others), **{LICENCE + name: count for name, count in has.licences}, **sizes})
 
 
+def capabilities(spec: GroupSpec) -> tuple[str, ...]:
+    """Return what machines must be able to do for the jobs."""
+    return capabilities_in(software.needed(spec))
+
+
+def capabilities_in(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the names without those that stand for amounts."""
+    return tuple(sorted({name for name in names if not (is_licence(name) or is_named(name))}))
+
+
+def request_of(spec: GroupSpec) -> ResourceRequest:
+    """Return all that a site must have for a job of the group, or for the least component of one."""
+    has = spec.least_of_site()
+    return ResourceRequest(has.processors, of_job(has), capabilities(spec), has.time_limit_s)
+
+
 def of(counts: Mapping[str, int]) -> Amounts:
     """Return the amounts above 0, in order."""
     return tuple(sorted((name, count) for name, count in counts.items() if count > 0))
@@ -205,6 +227,12 @@ def devices(asked: Amounts) -> Amounts:
 
 
 @lru_cache(4096)
+def countable(asked: Amounts) -> Amounts:
+    """Return devices and licences: what is there in units that come free as jobs end."""
+    return tuple((name, count) for name, count in asked if name not in SIZES)
+
+
+@lru_cache(4096)
 def shared(asked: Amounts) -> Amounts:
     """Return the licences."""
     return tuple((name, count) for name, count in asked if name.startswith(LICENCE))
@@ -214,6 +242,29 @@ def shared(asked: Amounts) -> Amounts:
 def _first_lacking(offered: tuple[str, ...], asked: tuple[str, ...]) -> str:
     had = software.had(offered, asked)
     return next((name for name in asked if name not in had), "")
+
+
+def without_names(request: ResourceRequest) -> ResourceRequest:
+    """Return the request without licences and capabilities."""
+    return request._replace(amounts=of_machine_sized(request.amounts), capabilities=())
+
+
+def of_machine_sized(asked: Amounts) -> Amounts:
+    """Return all amounts but licences."""
+    return tuple(one for one in asked if not one[0].startswith(LICENCE))
+
+
+def texts(offer: ResourceOffer) -> tuple[str, ...]:
+    """Return the names by which sites tell one another what machines can do, licences and declared resources among
+    them."""
+    most = of(offer.most)
+    counts = [(name.removeprefix(LICENCE), count) for name, count in shared(most)]
+    return (*offer.capabilities, *licences.named(counts), *named(declared(most)))
+
+
+def declared(asked: Amounts) -> Amounts:
+    """Return the resources that operators declare."""
+    return tuple(one for one in devices(asked) if one[0] != GPUS)
 
 
 # --- declared resources ------------------------------------------------------------------------------------

@@ -345,14 +345,16 @@ class GroupSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             rank -= each.count
         raise IndexError(f"{index}: the group has no components")
 
-    def least_of_site(self) -> tuple[int, int]:
-        """Return the processors and GPUs that a site must have to take a job, or any component of one."""
+    def least_of_site(self) -> Resources:
+        """Return what a site must have to take a job, or any component of one."""
         if self.components:
-            return min(each.processors for each in self.components), min(each.gpus for each in self.components)
+            least = min(each.processors for each in self.components), min(each.gpus for each in self.components)
+            return msgspec.structs.replace(self.resources, processors=least[0], gpus=least[1])
         if self.flexible is not None:
             splits = self.flexible.splits
-            return min((min(split) for split in splits), default=self.flexible.min_processors), self.resources.gpus
-        return self.resources.processors, self.resources.gpus
+            least_width = min((min(split) for split in splits), default=self.flexible.min_processors)
+            return msgspec.structs.replace(self.resources, processors=least_width)
+        return self.resources
 
     @property
     def reports(self) -> bool:

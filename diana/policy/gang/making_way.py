@@ -8,6 +8,7 @@ from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
 from diana.model.ids import SubgroupId
+from diana.model.job.resources import PROCESSORS, Amounts, give_back, how_many, take
 from diana.model.words import counted
 from diana.policy.gang.queues import GangLevel
 
@@ -20,7 +21,8 @@ class EndableJob(NamedTuple):
     number: int
     """Its index."""
     processors: int
-    gpus: int
+    held: Amounts
+    """Beside processors."""
     started_s: float
 
 
@@ -30,7 +32,8 @@ class MachineRoom(NamedTuple):
     name: str
     processors: int
     """Those that are idle, or will be since jobs there are being ended; fewer than none where others wait there."""
-    gpus: int
+    left: Amounts
+    """The same of each resource that a component asks for; those of which there is none may be left out."""
     most: int
     """Components that it may be given, however much room there is."""
     jobs: tuple[EndableJob, ...]
@@ -47,10 +50,11 @@ class WayMade(NamedTuple):
 class _Machine:
     """A machine while jobs of it are chosen."""
 
-    def __init__(self, room: MachineRoom, processors: int, gpus: int) -> None:
+    def __init__(self, room: MachineRoom, each: Amounts) -> None:
         self.name = room.name
-        self._each, self._each_gpus = processors, gpus
-        self._processors, self._gpus = room.processors, room.gpus
+        self._each = each
+        none = dict.fromkeys((name for name, _ in each), 0)
+        self._left_over = {**none, **dict(room.left), PROCESSORS: room.processors}
         self._left = sorted(room.jobs, key=_newest)
         self._most = room.most
         self.chosen: list[EndableJob] = []
@@ -58,10 +62,7 @@ class _Machine:
 
     def takes_idle(self, at_most: int) -> int:
         """Take room for components that need nobody's end; return how many."""
-        fits = self._processors // self._each
-        if self._each_gpus:
-            fits = min(fits, self._gpus // self._each_gpus)
-        some = max(0, min(fits, at_most, self._most))
+        some = max(0, min(how_many(self._left_over, self._each), at_most, self._most))
         self._take(some)
         return some
 
@@ -71,53 +72,56 @@ class _Machine:
         if self.components >= self._most:
             return None
         some: list[EndableJob] = []
-        processors, gpus = self._processors, self._gpus
+        left = dict(self._left_over)
         for job in self._left:
-            if processors >= self._each and gpus >= self._each_gpus:
+            lacks = {name for name, count in self._each if left[name] < count}
+            if not lacks:
                 break
-            if processors < self._each or job.gpus:
+            if any(name in lacks for name, _ in _all_of(job)):
                 some.append(job)
-                processors, gpus = processors + job.processors, gpus + job.gpus
-        if processors < self._each or gpus < self._each_gpus:
+                give_back(left, _all_of(job))
+        if not how_many(left, self._each):
             return None
         for job in reversed(some.copy()):
-            if processors - job.processors >= self._each and gpus - job.gpus >= self._each_gpus:
+            take(left, _all_of(job))
+            if how_many(left, self._each):
                 some.remove(job)
-                processors, gpus = processors - job.processors, gpus - job.gpus
+            else:
+                give_back(left, _all_of(job))
         return some
 
     def ends(self, some: list[EndableJob]) -> None:
         gone = set(some)
         self._left = [job for job in self._left if job not in gone]
         self.chosen += some
-        self._processors += sum(job.processors for job in some)
-        self._gpus += sum(job.gpus for job in some)
+        for job in some:
+            give_back(self._left_over, _all_of(job))
         self._take(1)
 
     def spare(self) -> None:
         """Let those run on that later choices made needless, the one with the longest run first."""
         for job in sorted(self.chosen, key=_newest, reverse=True):
-            if job.processors <= self._processors and job.gpus <= self._gpus:
+            if how_many(self._left_over, _all_of(job)):
                 self.chosen.remove(job)
-                self._processors, self._gpus = self._processors - job.processors, self._gpus - job.gpus
+                take(self._left_over, _all_of(job))
 
     def _take(self, components: int) -> None:
         self.components += components
-        self._processors -= components * self._each
-        self._gpus -= components * self._each_gpus
+        take(self._left_over, self._each, components)
 
 
 def make_way(
     components: int,
     processors: int,
-    gpus: int,
+    amounts: Amounts,
     level: GangLevel,
     machines: Sequence[MachineRoom],
     now_s: float,
 ) -> WayMade:
-    """Choose for so many alike components, each with its processors and GPUs on one machine. Nobody is ended where all
-    that may be would not do: the gang would wait all the same. Super-low gangs end nobody's work."""
-    some = [_Machine(room, processors, gpus) for room in sorted(machines)]
+    """Choose for so many alike components, each with its processors and amounts on one machine. Nobody is ended where
+    all that may be would not do: the gang would wait all the same. Super-low gangs end nobody's work."""
+    each = ((PROCESSORS, processors), *amounts)
+    some = [_Machine(room, each) for room in sorted(machines)]
     left = components
     for machine in some:
         left -= machine.takes_idle(left)
@@ -148,6 +152,10 @@ def make_way(
     told = f"{those}, of {counted(freed, 'processor')}, the newest first; they had run for {lost_s:.0f} s together"
     rooms = {machine.name: machine.components for machine in some if machine.components}
     return WayMade(ended_by, rooms, told if jobs else "there is room")
+
+
+def _all_of(job: EndableJob) -> Amounts:
+    return ((PROCESSORS, job.processors), *job.held)
 
 
 def _newest(job: EndableJob) -> tuple[float, str, int, int]:

@@ -266,7 +266,14 @@ class HeardFrom(_message.Message):
     def __init__(self, sites: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class QuoteRequest(_message.Message):
-    __slots__ = ("quote", "processors", "memory_bytes", "jobs", "refs", "gpus", "owner", "template", "work_s", "part", "urls", "raised", "software", "time_limit_s", "behind", "program", "group", "group_work_s", "group_bytes", "scratch_bytes", "coming", "kinds", "begins_before_s")
+    __slots__ = ("quote", "processors", "memory_bytes", "jobs", "refs", "gpus", "owner", "template", "work_s", "part", "urls", "raised", "software", "time_limit_s", "behind", "program", "group", "group_work_s", "group_bytes", "scratch_bytes", "coming", "kinds", "begins_before_s", "resources")
+    class ResourcesEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
     QUOTE_FIELD_NUMBER: _ClassVar[int]
     PROCESSORS_FIELD_NUMBER: _ClassVar[int]
     MEMORY_BYTES_FIELD_NUMBER: _ClassVar[int]
@@ -290,6 +297,7 @@ class QuoteRequest(_message.Message):
     COMING_FIELD_NUMBER: _ClassVar[int]
     KINDS_FIELD_NUMBER: _ClassVar[int]
     BEGINS_BEFORE_S_FIELD_NUMBER: _ClassVar[int]
+    RESOURCES_FIELD_NUMBER: _ClassVar[int]
     quote: int
     processors: int
     memory_bytes: int
@@ -313,7 +321,8 @@ class QuoteRequest(_message.Message):
     coming: bool
     kinds: bool
     begins_before_s: float
-    def __init__(self, quote: _Optional[int] = ..., processors: _Optional[int] = ..., memory_bytes: _Optional[int] = ..., jobs: _Optional[int] = ..., refs: _Optional[_Iterable[str]] = ..., gpus: _Optional[int] = ..., owner: _Optional[str] = ..., template: _Optional[str] = ..., work_s: _Optional[float] = ..., part: _Optional[int] = ..., urls: _Optional[_Iterable[str]] = ..., raised: _Optional[bool] = ..., software: _Optional[_Iterable[str]] = ..., time_limit_s: _Optional[float] = ..., behind: _Optional[bool] = ..., program: _Optional[str] = ..., group: _Optional[str] = ..., group_work_s: _Optional[float] = ..., group_bytes: _Optional[int] = ..., scratch_bytes: _Optional[int] = ..., coming: _Optional[bool] = ..., kinds: _Optional[bool] = ..., begins_before_s: _Optional[float] = ...) -> None: ...
+    resources: _containers.ScalarMap[str, int]
+    def __init__(self, quote: _Optional[int] = ..., processors: _Optional[int] = ..., memory_bytes: _Optional[int] = ..., jobs: _Optional[int] = ..., refs: _Optional[_Iterable[str]] = ..., gpus: _Optional[int] = ..., owner: _Optional[str] = ..., template: _Optional[str] = ..., work_s: _Optional[float] = ..., part: _Optional[int] = ..., urls: _Optional[_Iterable[str]] = ..., raised: _Optional[bool] = ..., software: _Optional[_Iterable[str]] = ..., time_limit_s: _Optional[float] = ..., behind: _Optional[bool] = ..., program: _Optional[str] = ..., group: _Optional[str] = ..., group_work_s: _Optional[float] = ..., group_bytes: _Optional[int] = ..., scratch_bytes: _Optional[int] = ..., coming: _Optional[bool] = ..., kinds: _Optional[bool] = ..., begins_before_s: _Optional[float] = ..., resources: _Optional[_Mapping[str, int]] = ...) -> None: ...
 
 class LinkEstimate(_message.Message):
     __slots__ = ("site", "rtt_s", "bytes_per_s", "jitter_s", "loss", "error", "age_s", "backlog_bytes", "predictor", "samples")
@@ -580,7 +589,14 @@ class SurplusGroup(_message.Message):
     def __init__(self, group: _Optional[str] = ..., parts: _Optional[_Iterable[str]] = ..., epochs: _Optional[_Iterable[int]] = ..., jobs: _Optional[_Iterable[int]] = ..., priority: _Optional[float] = ..., jobs_ahead: _Optional[int] = ..., ends_s: _Optional[float] = ..., processors_per_s: _Optional[float] = ..., data_elsewhere: _Optional[bool] = ...) -> None: ...
 
 class RoomRequest(_message.Message):
-    __slots__ = ("room", "jobs", "gain_s", "processors", "memory_bytes", "gpus", "owner", "template", "work_s", "urls", "software", "behind", "group_work_s", "group_bytes", "scratch_bytes")
+    __slots__ = ("room", "jobs", "gain_s", "processors", "memory_bytes", "gpus", "owner", "template", "work_s", "urls", "software", "behind", "group_work_s", "group_bytes", "scratch_bytes", "time_limit_s", "program", "group", "begins_before_s", "resources")
+    class ResourcesEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
     ROOM_FIELD_NUMBER: _ClassVar[int]
     JOBS_FIELD_NUMBER: _ClassVar[int]
     GAIN_S_FIELD_NUMBER: _ClassVar[int]
@@ -596,6 +612,11 @@ class RoomRequest(_message.Message):
     GROUP_WORK_S_FIELD_NUMBER: _ClassVar[int]
     GROUP_BYTES_FIELD_NUMBER: _ClassVar[int]
     SCRATCH_BYTES_FIELD_NUMBER: _ClassVar[int]
+    TIME_LIMIT_S_FIELD_NUMBER: _ClassVar[int]
+    PROGRAM_FIELD_NUMBER: _ClassVar[int]
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    BEGINS_BEFORE_S_FIELD_NUMBER: _ClassVar[int]
+    RESOURCES_FIELD_NUMBER: _ClassVar[int]
     room: int
     jobs: int
     gain_s: float
@@ -611,10 +632,22 @@ class RoomRequest(_message.Message):
     group_work_s: float
     group_bytes: int
     scratch_bytes: int
-    def __init__(self, room: _Optional[int] = ..., jobs: _Optional[int] = ..., gain_s: _Optional[float] = ..., processors: _Optional[int] = ..., memory_bytes: _Optional[int] = ..., gpus: _Optional[int] = ..., owner: _Optional[str] = ..., template: _Optional[str] = ..., work_s: _Optional[float] = ..., urls: _Optional[_Iterable[str]] = ..., software: _Optional[_Iterable[str]] = ..., behind: _Optional[bool] = ..., group_work_s: _Optional[float] = ..., group_bytes: _Optional[int] = ..., scratch_bytes: _Optional[int] = ...) -> None: ...
+    time_limit_s: float
+    program: str
+    group: str
+    begins_before_s: float
+    resources: _containers.ScalarMap[str, int]
+    def __init__(self, room: _Optional[int] = ..., jobs: _Optional[int] = ..., gain_s: _Optional[float] = ..., processors: _Optional[int] = ..., memory_bytes: _Optional[int] = ..., gpus: _Optional[int] = ..., owner: _Optional[str] = ..., template: _Optional[str] = ..., work_s: _Optional[float] = ..., urls: _Optional[_Iterable[str]] = ..., software: _Optional[_Iterable[str]] = ..., behind: _Optional[bool] = ..., group_work_s: _Optional[float] = ..., group_bytes: _Optional[int] = ..., scratch_bytes: _Optional[int] = ..., time_limit_s: _Optional[float] = ..., program: _Optional[str] = ..., group: _Optional[str] = ..., begins_before_s: _Optional[float] = ..., resources: _Optional[_Mapping[str, int]] = ...) -> None: ...
 
 class Reserve(_message.Message):
-    __slots__ = ("group", "seq", "jobs", "share", "called", "processors", "submitted_s", "stage_s", "memory_bytes", "gpus", "owner", "template", "work_s", "time_limit_s", "urls", "software", "program", "group_work_s", "group_bytes", "scratch_bytes", "begins_before_s")
+    __slots__ = ("group", "seq", "jobs", "share", "called", "processors", "submitted_s", "stage_s", "memory_bytes", "gpus", "owner", "template", "work_s", "time_limit_s", "urls", "software", "program", "group_work_s", "group_bytes", "scratch_bytes", "begins_before_s", "resources")
+    class ResourcesEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
     GROUP_FIELD_NUMBER: _ClassVar[int]
     SEQ_FIELD_NUMBER: _ClassVar[int]
     JOBS_FIELD_NUMBER: _ClassVar[int]
@@ -636,6 +669,7 @@ class Reserve(_message.Message):
     GROUP_BYTES_FIELD_NUMBER: _ClassVar[int]
     SCRATCH_BYTES_FIELD_NUMBER: _ClassVar[int]
     BEGINS_BEFORE_S_FIELD_NUMBER: _ClassVar[int]
+    RESOURCES_FIELD_NUMBER: _ClassVar[int]
     group: str
     seq: int
     jobs: int
@@ -657,7 +691,8 @@ class Reserve(_message.Message):
     group_bytes: int
     scratch_bytes: int
     begins_before_s: float
-    def __init__(self, group: _Optional[str] = ..., seq: _Optional[int] = ..., jobs: _Optional[int] = ..., share: _Optional[int] = ..., called: _Optional[int] = ..., processors: _Optional[int] = ..., submitted_s: _Optional[float] = ..., stage_s: _Optional[float] = ..., memory_bytes: _Optional[int] = ..., gpus: _Optional[int] = ..., owner: _Optional[str] = ..., template: _Optional[str] = ..., work_s: _Optional[float] = ..., time_limit_s: _Optional[float] = ..., urls: _Optional[_Iterable[str]] = ..., software: _Optional[_Iterable[str]] = ..., program: _Optional[str] = ..., group_work_s: _Optional[float] = ..., group_bytes: _Optional[int] = ..., scratch_bytes: _Optional[int] = ..., begins_before_s: _Optional[float] = ...) -> None: ...
+    resources: _containers.ScalarMap[str, int]
+    def __init__(self, group: _Optional[str] = ..., seq: _Optional[int] = ..., jobs: _Optional[int] = ..., share: _Optional[int] = ..., called: _Optional[int] = ..., processors: _Optional[int] = ..., submitted_s: _Optional[float] = ..., stage_s: _Optional[float] = ..., memory_bytes: _Optional[int] = ..., gpus: _Optional[int] = ..., owner: _Optional[str] = ..., template: _Optional[str] = ..., work_s: _Optional[float] = ..., time_limit_s: _Optional[float] = ..., urls: _Optional[_Iterable[str]] = ..., software: _Optional[_Iterable[str]] = ..., program: _Optional[str] = ..., group_work_s: _Optional[float] = ..., group_bytes: _Optional[int] = ..., scratch_bytes: _Optional[int] = ..., begins_before_s: _Optional[float] = ..., resources: _Optional[_Mapping[str, int]] = ...) -> None: ...
 
 class TurnCall(_message.Message):
     __slots__ = ("group", "call", "jobs", "stopped")

@@ -1,0 +1,37 @@
+"""Devices and licences in use at this site, each by its name: how many there are, and when those in use come free."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from diana.engine.dispatch import capacity
+from diana.engine.site.context import Context
+from diana.model.job.resources import LICENCE
+from diana.policy.queueing.forecast import Slots
+
+
+class Use(NamedTuple):
+    """The use of one resource, over all machines of the site."""
+
+    slots: Slots
+    """Its units as they come free."""
+    given_s: float
+    """Seconds expected of the jobs given to machines ahead of free slots, times their units."""
+    total: int
+
+
+def of(core: Context, name: str) -> Use:
+    if name.startswith(LICENCE):
+        return _of_licence(core, name)
+    held, total = capacity.held(core), core.workers.whole(name)
+    ends = held.ends.get(name, [])
+    free = total - sum(count for _, count in ends)
+    return Use(Slots(max(0, free), ends), held.devices_ahead_s.get(name, 0.0), total)
+
+
+def _of_licence(core: Context, name: str) -> Use:
+    """All pools of the site together. What machines hold ahead of slots is among the ends."""
+    offers = core.workers.offers
+    total = offers.licences.get(name, 0) + sum(offers.of(worker).most.get(name, 0) for worker in offers.apart())
+    free = total - core.totals.runs.shared[name]
+    return Use(Slots(max(0, free), capacity.licence_ends(core, name)), 0.0, total)
