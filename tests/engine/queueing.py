@@ -6,6 +6,7 @@ from diana.engine.journal.state import CustodyKey, Service
 from diana.engine.queue.entries import QueueEntry
 from diana.engine.queue.queues import QueuePlace, Queues
 from diana.model.ids import SiteId, SubgroupId
+from diana.model.job.resources import ResourceRequest
 from diana.model.settings import Settings
 
 
@@ -30,7 +31,7 @@ def entry(
         key(name),
         user=user or name[0],
         origin=SiteId(origin),
-        processors=processors,
+        kind=ResourceRequest(processors),
         submitted_s=submitted_s,
         jobs=jobs,
         ready=jobs if ready < 0 else ready,

@@ -66,6 +66,8 @@ def values_of(name: str, hint: typing.Any) -> st.SearchStrategy[typing.Any]:
     arguments = typing.get_args(hint)
     if typing.get_origin(hint) is tuple:
         return st.lists(values_of(name, arguments[0]), max_size=3).map(tuple)
+    if typing.get_origin(hint) is dict:
+        return st.dictionaries(*(values_of(name, each) for each in arguments), max_size=3)
     if type(None) in arguments:
         return st.none() | values_of(name, arguments[0])
     if hint is Facts:

@@ -32,7 +32,7 @@ MOST_GAIN_S = 7 * 86400.0
 
 def on_request(core: Context, sender: SiteId, asked: RoomRequest) -> None:
     why = authorise(Principal.peer(sender), Action.QUOTE)
-    if why or asked.jobs < 1 or not asked.is_sane or asked.room < 1 or not 0 <= asked.gain_s < inf:
+    if why or asked.jobs < 1 or asked.processors < 1 or asked.room < 1 or not 0 <= asked.gain_s < inf:
         core.warn(f"{sender} asks for room: {why or 'makes no sense'}")
         return
     core.send(sender, keep(core, sender, asked))

@@ -141,7 +141,7 @@ def _room(
         else:
             jobs.append(job)
     most = caps.get(worker.name, lane.slots)
-    if core.workers.free_scratch(worker) < amount(request.amounts, SCRATCH):
+    if core.workers.free_of(worker, SCRATCH) < amount(request.amounts, SCRATCH):
         most = 0
     return MachineRoom(worker.name, processors, resources.of(left), most, tuple(jobs))
 

@@ -280,7 +280,7 @@ class Workers:
         """Return how much of that no job asked for."""
         self._settle()
         some = (worker for worker in self._workers.values() if worker.counted.slots and resource in worker.whole)
-        return sum(min(self._left(worker, resource), worker.whole[resource]) for worker in some)
+        return sum(min(self.free_of(worker, resource), worker.whole[resource]) for worker in some)
 
     def hands_out(self, worker: Worker) -> bool:
         """True if jobs wait there for what a batch system hands out."""
@@ -289,13 +289,14 @@ class Workers:
     def left(self, worker: Worker, amounts: Amounts) -> dict[str, int]:
         """Return how much the worker has left of each of its own resources among these that no job it holds asked
         for."""
-        return {name: self._left(worker, name) for name, _ in of_machine(amounts)}
+        return {name: self.free_of(worker, name) for name, _ in of_machine(amounts)}
 
     def fit_beside(self, worker: Worker, amounts: Amounts) -> int:
         """Return how many jobs with these amounts what is left will do for, processors and licences aside."""
-        return min((self._left(worker, name) // each for name, each in of_machine(amounts)), default=MANY)
+        return min((self.free_of(worker, name) // each for name, each in of_machine(amounts)), default=MANY)
 
-    def _left(self, worker: Worker, resource: str) -> int:
+    def free_of(self, worker: Worker, resource: str) -> int:
+        """Return how much of one of the worker's own resources is there for jobs and promised to none."""
         if resource == SCRATCH:
             room = worker.scratch_room
             return MANY_BYTES if room < 0 else max(0, room - worker.lane.held[SCRATCH])
@@ -303,10 +304,6 @@ class Workers:
         if worker.name in self._deep:
             return MANY
         return max(0, worker.whole.get(resource, 0) - worker.lane.held[resource])
-
-    def free_scratch(self, worker: Worker) -> int:
-        """Return the bytes of the worker's disk that are there for jobs and promised to none."""
-        return self._left(worker, SCRATCH)
 
     def expected(self) -> list[Worker]:
         """Return the workers with slots that are here or soon will be, by name."""

@@ -77,7 +77,7 @@ def _machine(core: Context, name: str, figures: Presence | None) -> MachineStand
         jobs=len(worker.lane.on) + len(worker.lane.ahead),
         trouble=worker.trouble,
         scratch_bytes=worker.most.get(SCRATCH, 0),
-        scratch_free_bytes=core.workers.free_scratch(worker) if worker.scratch_room >= 0 and here else -1,
+        scratch_free_bytes=core.workers.free_of(worker, SCRATCH) if worker.scratch_room >= 0 and here else -1,
         availability=-1.0 if figures is None else rule.availability(figures),
         known_s=0.0 if figures is None else figures.known_s,
         here_s=0.0 if figures is None else figures.here_s,

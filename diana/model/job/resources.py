@@ -14,7 +14,6 @@ from math import ceil, floor
 from typing import NamedTuple
 
 from diana.model.job import licences, software
-from diana.model.job.licences import is_licence
 from diana.model.job.spec import GroupSpec, Resources
 from diana.model.words import counted
 
@@ -136,10 +135,10 @@ def lacking(request: ResourceRequest, offer: ResourceOffer) -> tuple[Lack, ...]:
     if (widest := spread or offer.processors) < request.processors:
         found.append(Lack(PROCESSORS, request.processors, widest))
     for name, wanted in request.amounts:
+        had = offer.most.get(name, MOST_BYTES if name in SIZES else 0)
         if spread and name == MEMORY:
             # In parts, one for each process.
-            wanted = -(-wanted // request.processors)
-        had = offer.most.get(name, MOST_BYTES if name in SIZES else 0)
+            had *= request.processors
         if had < wanted:
             found.append(Lack(name, wanted, had))
     if request.capabilities and (name := _first_lacking(offer.capabilities, request.capabilities)):
@@ -193,8 +192,8 @@ def capabilities(spec: GroupSpec) -> tuple[str, ...]:
 
 
 def capabilities_in(names: Iterable[str]) -> tuple[str, ...]:
-    """Return the names without those that stand for amounts."""
-    return tuple(sorted({name for name in names if not (is_licence(name) or is_named(name))}))
+    """Return the names without those that stand for amounts. One of those that cannot be read stays: nobody has it."""
+    return tuple(sorted({name for name in names if not (is_named(name) or licences.among((name,)))}))
 
 
 def request_of(spec: GroupSpec) -> ResourceRequest:

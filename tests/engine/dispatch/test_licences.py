@@ -15,12 +15,14 @@ from diana.engine.dispatch.licences import pools, short
 from diana.engine.journal import effects as fx
 from diana.engine.journal import events as ev
 from diana.engine.journal.state import CustodyKey
-from diana.engine.machines.requirements import needs, of_kind
+from diana.engine.machines.requirements import asked as request_of
+from diana.engine.machines.requirements import kind as kind_of
 from diana.engine.messages import messages as ms
 from diana.engine.site.context import Context
 from diana.model.facts import Outcome
 from diana.model.job import software
 from diana.model.job.licences import among, check, lacking, named, plain, shown
+from diana.model.job.resources import ResourceRequest, shared
 from diana.model.job.spec import GroupSpec, Resources
 from diana.model.settings import Settings
 from tests.engine.bench import Grid, Site
@@ -151,7 +153,7 @@ def test_what_waits_for_a_licence_keeps_nobody_else_waiting_and_says_so() -> Non
     machines.submit(spec(20, work_s=LONG, sites=("alpha",)), 20, 2, who=BOB)
     assert machines.open("a") + machines.open("b") == 10
     (group,) = (each for each in site.engine.core.state.groups.values() if each.spec.resources.licences)
-    kind = (1, needs(group.spec))
+    kind = kind_of(request_of(group.spec))
     assert short(site.engine.core, kind) == "waits for a licence: too few of matlab are free at alpha"
 
 
@@ -178,7 +180,7 @@ def test_no_machine_is_kept_for_a_wide_job_that_waits_for_a_licence() -> None:
 def test_a_wide_job_has_its_place_kept_only_where_its_licences_are() -> None:
     site, machines = licensed(a=4, cluster=4)
     machines.submit(spec(6, work_s=LONG, sites=("alpha",)), 6)
-    core, want = site.engine.core, of_kind((3, needs(wanting(1, matlab=2, processors=3))))
+    core, want = site.engine.core, request_of(wanting(1, matlab=2, processors=3))
     places = [dispatch._keep(core, want, (), only) for only in (None, frozenset({"cluster"}), frozenset[str]())]
     assert [place.worker.name if place else "" for place in places] == ["a", "cluster", ""]
 
@@ -194,7 +196,7 @@ def test_a_restart_knows_what_is_held_also_by_a_machine_that_is_away() -> None:
     machines.ready("a")
     machines.pass_time(5.0)
     assert machines.used("matlab", "a", "b") == 4
-    assert site.engine.core.totals.runs.licences["matlab"] == 4
+    assert site.engine.core.totals.runs.shared["licence:matlab"] == 4
 
 
 def test_a_job_that_wants_more_than_there_are_is_refused_and_one_that_is_taken_away_goes_back() -> None:
@@ -234,7 +236,7 @@ def test_a_quote_foresees_the_wait_for_a_licence() -> None:
     assert quoted(()) < 10.0
     # Four run for 100 s more, four wait before it: it ends at 300 s.
     assert quoted(("licence matlab 1",)) == pytest.approx(200.0, abs=1.0)
-    assert licences.at_once(site.engine.core, ("licence matlab 3",)) == 1
+    assert licences.at_once(site.engine.core, ResourceRequest(1, (("licence:matlab", 3),))) == 1
     assert quoted(("licence ansys 1",)) < 10.0
 
 
@@ -244,13 +246,12 @@ def test_a_quote_foresees_the_wait_for_a_licence() -> None:
 def _nothing_idle(core: Context) -> None:
     """The first that wants a licence could not have it, or there was no room; for a wide job room may be kept."""
     entries = [entry for entry, _ in core.queues.order(core.now)]
-    head = next((entry for entry in entries if among(entry.needs.software)), None)
+    head = next((entry for entry in entries if shared(entry.kind.amounts)), None)
     if head is None or any(entry.processors > 1 for entry in entries):
         return
-    for pool in pools(core, (head.processors, head.needs)):
+    for pool in pools(core, head.kind):
         workers = [core.workers.find(name) for name in sorted(pool.machines)]
-        want = of_kind((head.processors, head.needs))
-        assert not pool.jobs or not any(worker and core.workers.has_room(worker, want) for worker in workers)
+        assert not pool.jobs or not any(worker and core.workers.has_room(worker, head.kind) for worker in workers)
 
 
 def _counted(core: Context) -> None:
@@ -260,18 +261,18 @@ def _counted(core: Context) -> None:
     for lane in runs.lanes.values():
         mine = Counter[str]()
         for run in runs.of(lane):
-            for name, count in run.licences:
+            for name, count in shared(run.held):
                 mine[name] += count
                 batches.setdefault(name, Counter())[run.key, run.given_s] += count
-        assert +lane.licences == mine
+        assert +Counter({name: lane.held[name] for name in mine}) == mine
     assert runs.licensed == batches
     given = Counter[str]()
     for custody in core.state.custodies.values():
         told = core.run_book.ended[custody.key].indices if custody.key in core.run_book.ended else set[int]()
         for name, count in custody.spec.resources.licences:
-            given[name] += count * len(set(custody.running) - told)
-    assert +runs.licences == +given == Counter({name: batch.total() for name, batch in batches.items()})
-    for name in SITE_HAS:
+            given[f"licence:{name}"] += count * len(set(custody.running) - told)
+    assert +runs.shared == +given == Counter({name: batch.total() for name, batch in batches.items()})
+    for name in (f"licence:{one}" for one in SITE_HAS):
         assert sum(count for _, count in capacity.licence_ends(core, name)) == given[name]
         few = runs.licence_sample(name, 2)
         assert len(few) <= 2 and sum(count for _, _, count in few) == given[name]
@@ -355,7 +356,7 @@ def live(steps: list[tuple[str, str, int]]) -> None:
         for name in machines.slots:
             machines.end(name, 9)
     assert not core.queues.entries and not core.totals.runs.licensed
-    assert not any(core.totals.runs.licences.values())
+    assert not any(core.totals.runs.shared.values())
 
 
 def test_kinds_of_licences_cost_one_look_each_however_many_jobs_wait() -> None:

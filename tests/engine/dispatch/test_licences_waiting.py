@@ -11,7 +11,8 @@ from diana.engine.dispatch.capacity import PromisedCapacity
 from diana.engine.dispatch.licences import pools
 from diana.engine.journal import events as ev
 from diana.engine.machines.machine import Worker
-from diana.engine.machines.requirements import needs
+from diana.engine.machines.requirements import asked as request_of
+from diana.engine.machines.requirements import kind as kind_of
 from diana.engine.machines.running import GivenRuns
 from diana.engine.messages import messages as ms
 from diana.engine.messages.migration import RoomRequest
@@ -144,11 +145,11 @@ def test_of_what_a_site_says_that_it_has_no_more_is_read_than_it_was_asked_for()
 def test_a_quote_looks_at_few_of_very_many_licensed_runs_and_foresees_alike() -> None:
     runs = GivenRuns(5000)
     for n in range(5000):
-        runs.give((SubgroupId(f"alpha-{n}/0"), 1), [0], 1, float(n), licences=(("matlab", 1 + n % 3),))
-    every = runs.licence_sample("matlab", 10**6)
-    few = runs.licence_sample("matlab", capacity.MOST_LOOKED_AT)
+        runs.give((SubgroupId(f"alpha-{n}/0"), 1), [0], 1, float(n), amounts=(("licence:matlab", 1 + n % 3),))
+    every = runs.licence_sample("licence:matlab", 10**6)
+    few = runs.licence_sample("licence:matlab", capacity.MOST_LOOKED_AT)
     assert len(few) <= capacity.MOST_LOOKED_AT < len(every) == 5000
-    assert sum(count for _, _, count in few) == sum(count for _, _, count in every) == runs.licences["matlab"]
+    assert sum(count for _, _, count in few) == sum(count for _, _, count in every) == runs.shared["licence:matlab"]
     exact, close = (Slots(0, [(at_s, count) for _, at_s, count in some]) for some in (every, few))
     for work_s in (0.0, 1e4, 1e6, 1e7):
         assert close.starts_s(3, work_s) == pytest.approx(exact.starts_s(3, work_s), rel=0.01, abs=20.0)
@@ -156,7 +157,7 @@ def test_a_quote_looks_at_few_of_very_many_licensed_runs_and_foresees_alike() ->
 
 def test_whose_licences_machines_share_is_not_asked_of_each_at_every_look() -> None:
     site, machines = licensed(**{f"m{n}": 1 for n in range(50)}, cluster=4)
-    core, kind, asked = site.engine.core, (1, needs(wanting(1, matlab=1))), list[str]()
+    core, kind, asked = site.engine.core, kind_of(request_of(wanting(1, matlab=1))), list[str]()
     offers = core.workers.offers
     real = offers.of
 

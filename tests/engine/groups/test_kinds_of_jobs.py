@@ -18,7 +18,7 @@ from diana.engine.journal import effects as fx
 from diana.engine.journal import events as ev
 from diana.engine.journal import records as r
 from diana.engine.machines.machine import EXPECTED_BACK_S
-from diana.engine.machines.requirements import PLAIN, Needs, about
+from diana.engine.machines.requirements import about
 from diana.engine.messages import messages as ms
 from diana.engine.messages.migration import Surplus
 from diana.engine.migration import stranded
@@ -26,6 +26,7 @@ from diana.engine.migration.stranded import Stranded
 from diana.engine.migration.surplus import LOOK_S, MOST_PARTS
 from diana.engine.placement.pull_back import NO_SLOTS_S
 from diana.model.ids import GroupId, SiteId
+from diana.model.job.resources import ResourceRequest
 from diana.model.job.software import MOST_NEEDED
 from diana.model.job.spec import GroupSpec
 from tests.engine.bench import Grid, Site
@@ -129,10 +130,10 @@ def test_a_quote_costs_not_by_what_others_ask_for() -> None:
 def test_what_a_site_offers_is_kept_until_a_machine_changes() -> None:
     _, machines = offering(m1=(2, ("containers",)), m2=(2, ()))
     workers = machines.site.engine.core.workers
-    assert workers.offered() is workers.offered()
+    assert workers.offer() is workers.offer()
     machines.offered["m2"] = ANY
     machines.ready("m2")
-    assert workers.offered() == ("containers", "module *")
+    assert workers.offer().capabilities == ("containers", "module *")
 
 
 def test_jobs_for_the_memory_of_one_machine_cost_no_look_each_while_that_one_is_full() -> None:
@@ -221,20 +222,20 @@ def test_what_no_machine_left_can_run_is_let_go_whatever_it_needs(
         lrm.lose(name)
     lrm.pass_time(EXPECTED_BACK_S + NO_SLOTS_S + 60.0)
     core = site.engine.core
-    stay = {(one.processors, one.needs) for one in core.queues.entries.values() if one.needs != PLAIN}
+    stay = {one.kind for one in core.queues.entries.values() if not one.kind.is_plain}
     assert not stay & capacity.untaken(core)
-    for processors, needs in stay:
-        assert core.workers.lanes(processors, needs.gpus, needs.software), (processors, needs)
+    for kind in stay:
+        assert core.workers.lanes(kind), kind
 
 
 def test_what_an_origin_was_not_told_of_for_want_of_room_it_is_told_next() -> None:
     grid = Grid({"guard_jobs": 0}, alpha=2, beta=2)
-    core, needs = grid["alpha"].engine.core, Needs(0, ("containers",))
+    core, kind = grid["alpha"].engine.core, ResourceRequest(1, (), ("containers",))
     for number in range(MOST_PARTS + 6):
         one = entry(f"beta-1/{number}", origin="beta")
-        one.needs = needs
+        one.kind = kind
         core.queues.put(one, core.now)
-    core.book(Stranded).since[(1, needs)] = core.now - NO_SLOTS_S
+    core.book(Stranded).since[kind] = core.now - NO_SLOTS_S
     told = []
     for _ in range(2):
         stranded.look(core)
@@ -268,7 +269,7 @@ def test_no_start_is_predicted_for_what_no_machine_can_run() -> None:
     machines.pass_time(EXPECTED_BACK_S + 10.0)
     core = site.engine.core
     nobody, somebody = sorted(core.queues.entries)
-    assert (1, core.queues.entries[nobody].needs) in capacity.untaken(core)
+    assert core.queues.entries[nobody].kind in capacity.untaken(core)
     for key in (nobody, somebody):
         core.book(Predictions).forget(key)
         core.book(Predictions)._next_sample_s = core.now

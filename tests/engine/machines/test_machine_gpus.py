@@ -20,6 +20,7 @@ from diana.engine.machines import requirements
 from diana.engine.messages import messages as ms
 from diana.engine.messages.migration import RoomRequest
 from diana.model.ids import GroupId, SiteId
+from diana.model.job.resources import ResourceRequest
 from diana.model.job.spec import GroupSpec
 from diana.policy.queueing.backfill import reserve
 from tests.engine.bench import Grid, Site
@@ -28,6 +29,7 @@ from tests.engine.dispatch.test_maintenance import announce
 from tests.engine.machines.test_workers import Machines
 
 LONG = 500.0
+ONE_EACH = ResourceRequest(1, (("gpus", 1),))
 
 
 class Equipped(Machines):
@@ -150,22 +152,23 @@ def test_gpus_of_a_machine_under_maintenance_are_no_ones_and_come_back_with_it()
     site, machines = equipped(m1=(8, 2), m2=(8, 1))
     workers = site.engine.core.workers
     announce(site, (-1.0, 200.0), machines=("m1",))
-    assert (workers.gpus(), workers.all_gpus(), workers.lanes(1, 1)) == (1, 1, 1)
+    assert (workers.offer().most["gpus"], workers.whole("gpus"), workers.lanes(ONE_EACH)) == (1, 1, 1)
     machines.submit(wanting(1, 9), 9)
     assert (machines.used("m1"), machines.used("m2")) == (0, 1)
     announce(site)
     machines.obey()
-    assert (machines.used("m1"), machines.used("m2")) == (2, 1) and workers.all_gpus() == 3
+    assert (machines.used("m1"), machines.used("m2")) == (2, 1) and workers.whole("gpus") == 3
 
 
 def test_a_reservation_waits_for_processors_and_gpus_and_lets_pass_what_needs_neither() -> None:
-    ends = [(10.0, 2, 0), (20.0, 1, 1), (30.0, 1, 1)]
-    place = reserve(2, 0, ends, 0.0, gpus=2, free_gpus=0)
-    assert (place.start_s, place.spare, place.spare_gpus) == (30.0, 2, 0)
+    one, two = (("gpus", 1),), (("gpus", 2),)
+    ends = [(10.0, 2, ()), (20.0, 1, one), (30.0, 1, one)]
+    place = reserve(2, 0, ends, 0.0, two, {"gpus": 0})
+    assert (place.start_s, place.spare, place.spare_left) == (30.0, 2, {"gpus": 0})
     assert place.lets_pass(1, 100.0, 4, 0.0) == 2
-    assert place.lets_pass(1, 100.0, 4, 0.0, gpus=1, free_gpus=1) == 0
-    assert place.lets_pass(1, 25.0, 4, 0.0, gpus=1, free_gpus=1) == 1
-    assert reserve(1, 4, ends, 0.0, gpus=1, free_gpus=1).start_s == 0.0
+    assert place.lets_pass(1, 100.0, 4, 0.0, one, {"gpus": 1}) == 0
+    assert place.lets_pass(1, 25.0, 4, 0.0, one, {"gpus": 1}) == 1
+    assert reserve(1, 4, ends, 0.0, one, {"gpus": 1}).start_s == 0.0
 
 
 def test_gpus_in_use_are_known_after_a_restart_of_the_node_and_a_machine_that_was_away() -> None:
@@ -173,7 +176,7 @@ def test_gpus_in_use_are_known_after_a_restart_of_the_node_and_a_machine_that_wa
     machines.submit(wanting(1, 10), 10)
     machines.up.clear()
     site.restart()
-    assert site.engine.core.workers.gpus() == 2
+    assert site.engine.core.workers.offer().most["gpus"] == 2
     for name in ("m1", "m2"):
         machines.ready(name)
     assert [machines.used(name) for name in ("m1", "m2")] == [2, 1]
@@ -193,9 +196,9 @@ def test_what_the_nodes_own_machine_has_outlives_a_restart_and_is_written_once()
     ready(3, 2)
     assert len(site.records(r.MachineKnown)) == 1
     site.boot()
-    assert site.engine.core.workers.gpus() == 2
+    assert site.engine.core.workers.offer().most["gpus"] == 2
     ready(4, 0)
-    assert site.engine.core.workers.gpus() == 0
+    assert "gpus" not in site.engine.core.workers.offer().most
 
 
 def test_a_machine_with_fewer_gpus_than_before_gets_no_job_until_enough_have_ended() -> None:
@@ -270,7 +273,7 @@ def test_none_has_more_in_use_than_it_has_and_none_idles_while_a_job_waits_that_
         for name, (slots, gpus) in zip(names, fleet, strict=True):
             assert machines.used(name) <= gpus
             lane = core.totals.runs.lane(name)
-            assert lane.gpus == machines.used(name)
+            assert lane.held["gpus"] == machines.used(name)
             free = slots - lane.load
             for custody in waiting.values():
                 need = custody.spec.resources
@@ -297,5 +300,5 @@ def test_none_has_more_in_use_than_it_has_and_none_idles_while_a_job_waits_that_
             machines.end(name, 99)
         machines.pass_time(1.0)
         check()
-    could = [c for c in core.state.custodies.values() if core.workers.suits_any(requirements.want(c.spec))]
+    could = [c for c in core.state.custodies.values() if core.workers.suits_any(requirements.asked(c.spec))]
     assert not [c.key for c in could if c.startable()]

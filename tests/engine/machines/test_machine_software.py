@@ -15,11 +15,12 @@ from diana.engine.journal import effects as fx
 from diana.engine.journal import events as ev
 from diana.engine.journal import records as r
 from diana.engine.machines.machine import EXPECTED_BACK_S
-from diana.engine.machines.requirements import PLAIN, Kind, Needs, Want
+from diana.engine.machines.requirements import Kind
 from diana.engine.messages import messages as ms
 from diana.engine.placement.pull_back import NO_SLOTS_S
 from diana.model.ids import GroupId, SiteId
 from diana.model.job import software
+from diana.model.job.resources import ResourceRequest
 from diana.model.job.spec import GroupSpec
 from diana.model.views.queue import Waiting
 from tests.engine.bench import Grid, Site
@@ -158,14 +159,18 @@ def test_what_a_site_offers_is_what_its_machines_do_and_is_refused_where_none_ha
         asked = msgspec.structs.replace(request, processors=processors, software=wanted)
         return capacity.rejection(core, asked)
 
-    assert core.workers.offered() == ("containers", "module gcc/12")
+    assert core.workers.offer().capabilities == ("containers", "module gcc/12")
     assert refused(4, "containers") == refused(8, "module gcc/12") == ""
     assert refused(1, "module root") == "has no module root"
     assert refused(5, "containers") == "has no machine with 5 processors and containers, which a job needs"
     both = "has no machine with 1 processor and containers and module gcc/12, which a job needs"
     assert refused(1, "containers", "module gcc/12") == both
     # Where a job of it would stand is forecast by the machines that can run it.
-    assert [core.workers.lanes(1, 0, some) for some in ((), ("containers",), ("module gcc/12",))] == [12, 4, 8]
+    assert [core.workers.lanes(ResourceRequest(1, (), some)) for some in ((), ("containers",), ("module gcc/12",))] == [
+        12,
+        4,
+        8,
+    ]
     machines.lose("m1")
     assert refused(4, "containers") == ""
     machines.pass_time(EXPECTED_BACK_S + 1)
@@ -177,14 +182,14 @@ def test_what_machines_offer_outlives_a_restart_of_the_node() -> None:
     machines.up.clear()
     site.boot()
     workers = site.engine.core.workers
-    assert workers.offered() == ("containers",)
-    assert [workers.suits_any(Want(p, 0, software=("containers",))) for p in (4, 5)] == [True, False]
+    assert workers.offer().capabilities == ("containers",)
+    assert [workers.suits_any(ResourceRequest(p, (), ("containers",))) for p in (4, 5)] == [True, False]
     before = len(site.records(r.MachineKnown))
     machines.ready("m1")
     assert len(site.records(r.MachineKnown)) == before
     machines.offered["m1"] = ()
     machines.ready("m1")
-    assert workers.offered() == ()
+    assert workers.offer().capabilities == ()
 
 
 def test_a_machine_that_says_nothing_of_itself_offers_what_the_settings_say() -> None:
@@ -296,20 +301,20 @@ def test_kinds_that_are_closed_come_no_more_however_many_entries_wait() -> None:
     from diana.model.settings import Settings
 
     queues = Queues(Settings(priority_mode="paper"), Service())
-    needs = Needs(0, ("containers",))
     for number in range(200):
         one = entry(f"a{number}", processors=1 + number % 2)
-        one.needs = needs if number % 4 < 2 else PLAIN
+        one.kind = one.kind._replace(capabilities=("containers",) if number % 4 < 2 else ())
         queues.put(one, 0.0)
     closed = Closed()
     seen: Counter[Kind] = Counter()
     for one, _ in queues.order(0.0, closed):
-        kind = (one.processors, one.needs)
-        seen[kind] += 1
-        if one.needs != PLAIN:
-            closed.add(kind)
-    assert seen == {(1, needs): 1, (2, needs): 1, (1, PLAIN): 50, (2, PLAIN): 50}
-    assert set(queues.classes.special()) == {(1, needs), (2, needs)}
+        seen[one.kind] += 1
+        if not one.kind.is_plain:
+            closed.add(one.kind)
+    plain = [ResourceRequest(width) for width in (1, 2)]
+    special = [kind._replace(capabilities=("containers",)) for kind in plain]
+    assert seen == {**dict.fromkeys(special, 1), **dict.fromkeys(plain, 50)}
+    assert set(queues.classes.special()) == set(special)
     for number in range(200):
         queues.remove(entry(f"a{number}").key)
     assert not queues.classes.special()
@@ -384,5 +389,5 @@ def check(site: Site, lrm: Offering, seen: int) -> int:
         for name in lrm.up:
             lane = core.totals.runs.lane(name)
             free = lane.slots - lane.load
-            assert free <= 0 or software.lacking(lrm.offered[name] or (), one.needs.software), (one.key, name)
+            assert free <= 0 or software.lacking(lrm.offered[name] or (), one.kind.capabilities), (one.key, name)
     return len(site.trace)

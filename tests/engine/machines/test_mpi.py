@@ -8,10 +8,12 @@ import pytest
 from diana.engine.dispatch import dispatch, promised_capacity
 from diana.engine.journal import effects as fx
 from diana.engine.journal import events as ev
-from diana.engine.machines.requirements import needs, want
+from diana.engine.machines.requirements import asked as request_of
+from diana.engine.machines.requirements import kind
 from diana.engine.messages.migration import RoomRequest
 from diana.model.history import template_key
 from diana.model.ids import SiteId
+from diana.model.job.resources import ResourceRequest
 from diana.model.job.software import lacking, needed
 from diana.model.job.spec import GroupSpec
 from tests.engine.bench import Grid
@@ -76,8 +78,10 @@ def test_what_an_mpi_job_needs_is_told_by_name() -> None:
 def test_one_that_no_machine_of_a_cluster_holds_has_several() -> None:
     machines = cluster(20, "mpi")
     workers = machines.site.engine.core.workers
-    assert (workers.widest(), workers.widest(("mpi",)), workers.widest(("mpi",), 1)) == (8, 20, 8)
-    assert (workers.lanes(9), workers.lanes(9, 0, ("mpi",)), workers.lanes(12, 1, ("mpi",))) == (0, 2, 0)
+    plain, over = ResourceRequest(9), ResourceRequest(9, (), ("mpi",))
+    with_gpu = ResourceRequest(12, (("gpus", 1),), ("mpi",))
+    assert [workers.widest(one) for one in (plain, over, with_gpu)] == [8, 20, 8]
+    assert [workers.lanes(one) for one in (plain, over, with_gpu)] == [0, 2, 0]
     machines.submit(wide(2), 2)
     # One has its place; the other waits until so many are free together.
     assert machines.open("cluster") == 1
@@ -91,7 +95,7 @@ def test_one_that_no_machine_of_a_cluster_holds_has_several() -> None:
         ({"processors": 21}, "has 20 of the 21 processors a job needs"),
         ({"mpi": False}, "has 8 of the 12 processors a job needs"),
         ({"gpus": 2}, "has 8 of the 12 processors a job needs"),
-        ({"memory_bytes": 200 * GIB}, "has no machine with 12 processors and 200.0 GiB of memory and mpi"),
+        ({"memory_bytes": 200 * GIB}, "has 192.0 GiB of memory, a job needs 200.0 GiB (takes it if memory <= 192.0 GiB)"),
     ],
 )
 def test_one_that_is_too_much_for_the_whole_cluster_is_refused_with_the_figures(
@@ -113,7 +117,7 @@ def test_a_job_of_gpus_has_one_machine() -> None:
     machines.submit(wide(1, 8, gpus=2), 1)
     assert machines.open("cluster") == 1
     workers = machines.site.engine.core.workers
-    assert workers.suits_any(want(wide(1, 8, gpus=1))) and not workers.suits_any(want(wide(1, 9, gpus=1)))
+    assert workers.suits_any(request_of(wide(1, 8, gpus=1))) and not workers.suits_any(request_of(wide(1, 9, gpus=1)))
 
 
 def test_room_is_kept_for_a_job_that_is_wider_than_any_machine() -> None:
@@ -130,5 +134,6 @@ def test_the_place_of_a_job_over_several_machines_is_not_given_to_the_next_wide_
     machines.submit(wide(24, 1, mpi=False), 24)
     core, turn = machines.site.engine.core, dispatch._Round()
     first, next_one = wide(1, memory_bytes=100 * GIB), wide(1, 8, mpi=False)
-    places = [dispatch._place(core, turn, want(some), needs(some), lambda *_: True, None) for some in (first, next_one)]
+    asked = [request_of(some) for some in (first, next_one)]
+    places = [dispatch._place(core, turn, one, kind(one), lambda *_: True, None) for one in asked]
     assert [place.worker.name if place else "" for place in places] == ["cluster", ""]

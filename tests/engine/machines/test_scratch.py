@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from diana.engine.dispatch import capacity, quote_answer
 from diana.engine.journal import events as ev
-from diana.engine.machines.requirements import want
+from diana.engine.machines.requirements import asked as request_of
 from diana.engine.messages import messages as ms
 from diana.model.job.spec import GroupSpec
 from tests.engine.bench import Grid, Site
@@ -90,14 +90,14 @@ def test_scratch_that_no_machine_has_is_refused_with_what_the_largest_has() -> N
 def test_the_size_of_a_disk_outlives_a_restart_of_the_node() -> None:
     site, machines = with_disks(4, small=100, big=200)
     site.restart()
-    assert site.engine.core.workers.scratch_bytes() == 200 * GIB
+    assert site.engine.core.workers.offer().most["scratch_bytes"] == 200 * GIB
     machines.submit(msgspec.structs.replace(wanting(201), sites=("alpha",)), 1, 8)
     assert "200.0 GiB of scratch" in str(site.replies[8])
 
 
 def test_a_machine_that_tells_no_disk_takes_jobs_of_any_scratch() -> None:
     site, machines = with_disks(4, silent=0, small=100)
-    assert site.engine.core.workers.scratch_bytes() == 0
+    assert site.engine.core.workers.offer().most == {}
     machines.submit(wanting(5000, 2), 2)
     assert (machines.open("silent"), machines.open("small")) == (2, 0)
 
@@ -119,7 +119,7 @@ def test_a_machine_whose_disk_others_fill_is_passed_over_until_there_is_room() -
     machines.submit(spec(2, work_s=LONG), 2, 2, who=BOB)
     assert machines.open("m1") == 2
     custody = next(c for c in site.engine.core.state.custodies.values() if c.spec.resources.scratch_bytes)
-    assert capacity.nobody_takes(site.engine.core, want(custody.spec)) == (
+    assert capacity.nobody_takes(site.engine.core, request_of(custody.spec)) == (
         "alpha has no machine with 1 processor and 50.0 GiB of scratch just now: "
         "others leave 40.0 GiB of it at machine m1"
     )
@@ -160,7 +160,7 @@ def test_a_word_of_an_older_session_says_nothing_of_the_disk() -> None:
     machines.handle(ev.ScratchSeen(worker="stranger", session=1, free_bytes=0))
     machines.submit(wanting(150), 1)
     assert machines.open("m1") == 1
-    assert site.engine.core.workers.scratch_bytes() == 200 * GIB
+    assert site.engine.core.workers.offer().most["scratch_bytes"] == 200 * GIB
 
 
 @given(st.data())
@@ -171,10 +171,10 @@ def test_the_room_for_jobs_lies_between_what_is_free_and_that_with_all_promises(
     for number in range(data.draw(st.integers(1, 6))):
         scratch, free = data.draw(st.integers(1, 120)), data.draw(st.integers(0, 200))
         machines.submit(wanting(scratch), 1, number + 1)
-        held = worker.lane.scratch_bytes
+        held = worker.lane.held["scratch_bytes"]
         assert held <= worker.scratch_room
         machines.free("m1", free)
-        held = worker.lane.scratch_bytes
+        held = worker.lane.held["scratch_bytes"]
         assert free * GIB <= worker.scratch_room <= free * GIB + held
         if data.draw(st.booleans()):
             machines.end("m1", 1)

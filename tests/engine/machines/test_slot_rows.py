@@ -12,6 +12,7 @@ from diana.engine.journal.state import CustodyKey
 from diana.engine.machines.running import GivenRuns
 from diana.model.ids import SubgroupId
 
+AMOUNTS = ((), (), (("gpus", 2),), (("fpga", 1), ("memory_bytes", 9)))
 KINDS = [("sort", "ada", 0.0), ("sort", "ada", 30.0), ("sort", "bob", 0.0), ("sum", "ada", 5.0)]
 
 
@@ -54,7 +55,14 @@ def test_columns_are_the_runs_on_slots(seed: int) -> None:
             past.custodies.setdefault(key, custody(rng.choice(KINDS)))
             count, first = rng.randint(1, 3), 10 * step
             worker = rng.choice(("main", "m1"))
-            runs.give(key, range(first, first + count), rng.randint(1, 3), float(step), worker, rng.choice((0, 0, 2)))
+            runs.give(
+                key,
+                range(first, first + count),
+                rng.randint(1, 3),
+                float(step),
+                worker,
+                rng.choice(((), (), (("gpus", 2),), (("fpga", 1), ("memory_bytes", 9)))),
+            )
             given += [(key, index) for index in range(first, first + count)]
         elif chance < 0.85 and given:
             key, index = given.pop(rng.randrange(len(given)))
@@ -85,7 +93,8 @@ def test_columns_are_the_runs_on_slots(seed: int) -> None:
         assert found.expected_s.tolist() == [past.expected_s(run.key) for _, run in some]
         assert found.on_s.tolist() == [run.on_s for _, run in some]
         assert found.processors.tolist() == [run.processors for _, run in some]
-        assert found.gpus.tolist() == [run.gpus for _, run in some]
+        told = [runs.rows.devices[number] for number in found.devices.tolist()]
+        assert told == [tuple(one for one in run.held if one[0] in ("gpus", "fpga")) for _, run in some]
         assert found.lane.tolist() == [lane.number for lane, _ in some]
 
 

@@ -6,7 +6,7 @@ import msgspec
 
 from diana.engine.dispatch import capacity
 from diana.engine.journal import events as ev
-from diana.engine.machines.requirements import Want
+from diana.model.job.resources import ResourceRequest
 from tests.engine.builders import spec
 from tests.engine.machines.test_workers import site_of
 
@@ -48,7 +48,9 @@ def test_jobs_that_want_gpus_go_where_they_are_and_are_forecast_by_their_number(
             )
         )
     workers = machines.site.engine.core.workers
-    assert (workers.lanes(1), workers.lanes(1, 2), workers.lanes(1, 3), workers.gpus()) == (16, 2, 0, 2)
+    kinds = [ResourceRequest(1, amounts) for amounts in ((), (("gpus", 2),), (("gpus", 3),))]
+    assert [workers.lanes(kind) for kind in kinds] == [16, 2, 0]
+    assert workers.offer().most == {"gpus": 2}
     wanted = spec(3)
     resources = msgspec.structs.replace(wanted.resources, gpus=2)
     machines.submit(msgspec.structs.replace(wanted, resources=resources), 3)
@@ -57,7 +59,7 @@ def test_jobs_that_want_gpus_go_where_they_are_and_are_forecast_by_their_number(
     machines.submit(msgspec.structs.replace(wanted, resources=resources, sites=("alpha",)), 2, 8)
     assert "has 2 GPUs for one job, a job needs 3" in str(machines.site.replies[8])
     machines.site.restart()
-    assert machines.site.engine.core.workers.gpus() == 2
+    assert machines.site.engine.core.workers.offer().most["gpus"] == 2
 
 
 def test_a_cluster_that_others_fill_says_when_it_starts_something_and_is_forecast_so() -> None:
@@ -98,7 +100,8 @@ def test_a_job_wider_than_any_machine_of_a_cluster_goes_to_a_wider_one() -> None
         session, slots = machines.sessions[name], machines.slots[name]
         machines.handle(ev.LrmReady(worker=name, session=session, slots=slots, known=(), ahead=0, widest=widest))
     workers = machines.site.engine.core.workers
-    assert (workers.widest(), workers.lanes(8), workers.lanes(4), workers.lanes(12)) == (12, 3, 8, 1)
+    assert workers.widest() == 12
+    assert [workers.lanes(ResourceRequest(width)) for width in (8, 4, 12)] == [3, 8, 1]
     wanted = spec(2)
     resources = msgspec.structs.replace(wanted.resources, processors=9)
     machines.submit(msgspec.structs.replace(wanted, resources=resources), 2)
@@ -112,9 +115,9 @@ def test_a_cluster_suits_what_its_largest_machine_and_its_slots_of_the_moment_ho
     session = machines.sessions["cluster"]
     machines.handle(ev.LrmReady(worker="cluster", session=session, slots=20, known=(), ahead=0, widest=8))
     workers = machines.site.engine.core.workers
-    assert [workers.suits_any(Want(wide, 0)) for wide in (8, 9)] == [True, False]
+    assert [workers.suits_any(ResourceRequest(wide)) for wide in (8, 9)] == [True, False]
     machines.handle(ev.LrmSized(worker="cluster", session=session, slots=1, ahead=0))
-    assert [workers.suits_any(Want(wide, 0)) for wide in (1, 8)] == [True, False]
+    assert [workers.suits_any(ResourceRequest(wide)) for wide in (1, 8)] == [True, False]
 
 
 def test_a_cluster_that_fails_in_ever_new_words_is_not_waited_for_longer() -> None:

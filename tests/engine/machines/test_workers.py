@@ -13,10 +13,10 @@ from diana.engine.journal import records as r
 from diana.engine.journal.state import Machine, SiteState
 from diana.engine.machines.machine import EXPECTED_BACK_S
 from diana.engine.machines.machines import Workers
-from diana.engine.machines.requirements import Want
 from diana.engine.machines.running import GivenRuns
 from diana.model.facts import Outcome
 from diana.model.indexset import IndexSet
+from diana.model.job.resources import ResourceRequest
 from diana.model.job.spec import GroupSpec
 from diana.model.settings import Settings
 from diana.model.trust.principal import Principal
@@ -366,7 +366,9 @@ def test_jobs_are_shared_out_as_if_each_went_by_itself_to_where_there_is_most_ro
             break
         want[best] += 1
         room[best] = [value - processors for value in room[best]]
-    assert workers.share_out(Want(processors, 0, processors == 1), jobs) == {name: n for name, n in want.items() if n}
+    assert workers.share_out(ResourceRequest(processors), jobs, ahead=processors == 1) == {
+        name: n for name, n in want.items() if n
+    }
 
 
 @pytest.mark.wide

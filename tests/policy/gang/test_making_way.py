@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from diana.model.ids import SubgroupId
+from diana.model.job.resources import of
 from diana.policy.gang.making_way import EndableJob, MachineRoom, WayMade, make_way
 from diana.policy.gang.queues import GangLevel
 
@@ -15,15 +16,15 @@ NOW_S = 1000.0
 
 
 def job(index: int, started_s: float, processors: int = 1, gpus: int = 0) -> EndableJob:
-    return EndableJob(SubgroupId("alpha-1/0"), 1, index, processors, gpus, started_s)
+    return EndableJob(SubgroupId("alpha-1/0"), 1, index, processors, of({"gpus": gpus}), started_s)
 
 
 def room(name: str, idle: int, *jobs: EndableJob, gpus: int = 0, most: int = 99) -> MachineRoom:
-    return MachineRoom(name, idle, gpus, most, jobs)
+    return MachineRoom(name, idle, of({"gpus": gpus}), most, jobs)
 
 
 def way(components: int, processors: int, *machines: MachineRoom, gpus: int = 0) -> WayMade:
-    return make_way(components, processors, gpus, GangLevel.LOW, machines, NOW_S)
+    return make_way(components, processors, of({"gpus": gpus}), GangLevel.LOW, machines, NOW_S)
 
 
 def ended(made: WayMade) -> list[int]:
@@ -73,8 +74,8 @@ def test_a_machine_gets_no_more_than_it_may() -> None:
 
 def test_super_low_gangs_end_nobody() -> None:
     some = [room("main", 0, job(0, 10.0))]
-    assert make_way(1, 1, 0, GangLevel.SUPER_LOW, some, NOW_S).rooms == {}
-    assert ended(make_way(1, 1, 0, GangLevel.LOW, some, NOW_S)) == [0]
+    assert make_way(1, 1, (), GangLevel.SUPER_LOW, some, NOW_S).rooms == {}
+    assert ended(make_way(1, 1, (), GangLevel.LOW, some, NOW_S)) == [0]
 
 
 MACHINES = st.lists(

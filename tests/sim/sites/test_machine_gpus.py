@@ -114,8 +114,8 @@ class Watched(Engine):
             if worker is None or worker.session is None:
                 continue
             lane = worker.lane
-            self.used[where, name] = max(self.used.get((where, name), 0), lane.gpus)
-            free = lane.slots > lane.load and lane.gpus < gpus
+            self.used[where, name] = max(self.used.get((where, name), 0), lane.held["gpus"])
+            free = lane.slots > lane.load and lane.held["gpus"] < gpus
             if free and single and any(c.runnable and c.spec.resources.gpus == 1 for c in waiting):
                 self.idle.append((now, where, name))
         return effects
@@ -147,14 +147,16 @@ def test_they_are_so_too_while_machines_go_away_and_nodes_and_spawners_crash() -
 
 @pytest.mark.wide
 def test_an_engine_that_does_not_count_them_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Workers, "free_gpus", lambda *_: 1 << 30)
+    monkeypatch.setattr(Workers, "free_of", lambda *_: 1 << 30)
     with pytest.raises(AssertionError, match=r"I7.*holds jobs of \d GPUs and has \d"):
         run(MACHINES, 1)
 
 
 def test_an_engine_that_gives_one_less_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    counted = Workers.free_gpus
-    monkeypatch.setattr(Workers, "free_gpus", lambda self, worker: counted(self, worker) - (worker.name == "m1"))
+    counted = Workers.free_of
+    monkeypatch.setattr(
+        Workers, "free_of", lambda self, worker, name: counted(self, worker, name) - (worker.name == "m1")
+    )
     with pytest.raises(AssertionError):
         run(MACHINES.replace("gpus = 2\nprocessors", "processors"), 1)
     assert Watched.idle
