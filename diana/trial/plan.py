@@ -139,7 +139,7 @@ def _group(one: Submission, scenario: Scenario, factor: float) -> dict[str, Any]
         "on_site_lost": work.on_site_lost,
         "max_parallel": work.max_parallel,
         "max_subgroup": work.max_subgroup,
-        "resources": {"processors": work.processors, "gpus": work.gpus, "work": work.work_s / factor},
+        "resources": {"processors": work.processors, **dict(work.amounts), "work": work.work_s / factor},
     }
     if spec.modules:
         group["modules"] = list(spec.modules)

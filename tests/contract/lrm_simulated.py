@@ -8,6 +8,7 @@ from pathlib import Path
 
 from diana.engine.journal.events import Event, LrmReady, Run
 from diana.model.ids import MAIN_MACHINE, SiteId
+from diana.model.job import resources
 from diana.model.job.spec import GroupSpec
 from diana.sim.kernel.clock import Clock
 from diana.sim.load.life import JobLife
@@ -55,7 +56,8 @@ class SimulatedSite(LrmSite):
         self.lrm = self._site()
 
     def _machine(self, slots: int, gpus: int) -> SimLrm:
-        return SimLrm(self.clock, ALPHA, slots, 1.0, self._life, self._begins, worker=self.worker, gpus=gpus)
+        has = resources.of({resources.GPUS: gpus})
+        return SimLrm(self.clock, ALPHA, slots, 1.0, self._life, self._begins, worker=self.worker, has=has)
 
     def _site(self) -> SimMachines:
         return SimMachines({MAIN_MACHINE: self.machine})

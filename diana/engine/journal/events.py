@@ -351,6 +351,8 @@ class LrmReady(msgspec.Struct, frozen=True, kw_only=True):
     """The most GPUs one job may want there."""
     all_gpus: int = 0
     """GPUs of all its machines together, where it stands for several."""
+    resources: tuple[tuple[str, int], ...] = ()
+    """Resources that its operator declares, and how many of each (`model/job/resources.py`)."""
     trouble: str = ""
     """Line saying why it has no slots; empty: nothing is wrong."""
     identity: str = ""

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, MutableMapping
 from difflib import get_close_matches
 from functools import lru_cache
+from itertools import islice
 from math import ceil, floor
 from typing import NamedTuple
 
@@ -304,8 +305,8 @@ def plain(counts: Amounts) -> bool:
 def sane(told: Iterable[tuple[str, int]]) -> Amounts:
     """Return what a peer or machine tells of declared resources, without what makes no sense: at most `MOST_DECLARED`,
     none above `MOST_AMOUNT`."""
-    good = [(name, min(count, MOST_AMOUNT)) for name, count in told if count > 0 and _NAME.fullmatch(name)]
-    return of(dict(one for one in good[:MOST_DECLARED] if one[0] not in _TAKEN))
+    good = ((name, min(count, MOST_AMOUNT)) for name, count in told if count > 0 and _NAME.fullmatch(name))
+    return of(dict(islice((one for one in good if one[0] not in _TAKEN), MOST_DECLARED)))
 
 
 def named(amounts: Iterable[tuple[str, int]]) -> tuple[str, ...]:

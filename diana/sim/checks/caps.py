@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
@@ -10,6 +10,7 @@ from diana.engine.journal import records as r
 from diana.engine.journal.events import Run
 from diana.model.ids import GroupId, SiteId, group_of
 from diana.model.indexset import FinishedSet, IndexSet
+from diana.model.job import resources as res
 from diana.model.job.spec import Resources, decode_spec
 from diana.sim.checks.findings import Finding
 from diana.sim.checks.stories import Transfer
@@ -20,19 +21,36 @@ class MachineCap(NamedTuple):
 
     processors: int
     """Processors of the jobs it holds, on slots and ahead of them."""
-    gpus: int = 0
+    has: res.Amounts = ()
+    """What it has in whole pieces, each one job's at a time."""
 
 
 class Caps:
     """`user_max_running` of each site; 0: no limit. Counts what the records count: jobs given to machines whose end is
     not durable yet. `feeds`: what each machine may hold, counted by what it really holds."""
 
-    __slots__ = ("_claimed", "_feeds", "_gpus", "_group", "_most", "_owner", "_running", "_user", "_user_most")
+    __slots__ = (
+        "_asked",
+        "_claimed",
+        "_feeds",
+        "_group",
+        "_held",
+        "_most",
+        "_owner",
+        "_running",
+        "_used",
+        "_user",
+        "_user_most",
+    )
 
     def __init__(self, feeds: Mapping[tuple[SiteId, str], MachineCap], user_max_running: Mapping[SiteId, int]) -> None:
         self._feeds = feeds
         self._claimed: Counter[tuple[SiteId, str]] = Counter()
-        self._gpus: Counter[tuple[SiteId, str]] = Counter()
+        self._held: defaultdict[tuple[SiteId, str], Counter[str]] = defaultdict(Counter)
+        self._asked: dict[tuple[SiteId, Run], tuple[str, res.Amounts]] = {}
+        """Runs with machines that asked for whole pieces of something: machine, and what they asked."""
+        self._used: defaultdict[tuple[SiteId, str], dict[Run, res.Amounts]] = defaultdict(dict)
+        """Those of them that have begun."""
         self._user_most = user_max_running
         self._most: dict[GroupId, int] = {}
         self._owner: dict[GroupId, str] = {}
@@ -56,17 +74,33 @@ class Caps:
         at, name = (site, worker), group_of(run.subgroup)
         feed = self._feeds[at]
         self._claimed[at] += need.processors
-        self._gpus[at] += need.gpus
         # A merge command runs even where all slots are other machines'.
         if self._claimed[at] >= max(1, feed.processors) + need.processors:
             text = f"{worker} holds {self._claimed[at]} processors' work, its cap is {feed.processors}"
             yield Finding("I7", name, run.index, text)
-        if need.gpus and self._gpus[at] > feed.gpus:
-            yield Finding("I7", name, run.index, f"{worker} holds jobs of {self._gpus[at]} GPUs and has {feed.gpus}")
+        if asked := _pieces(need):
+            self._asked.setdefault((site, run), (worker, asked))
+            self._held[at].update(dict(asked))
+            yield from _above(self._held[at], asked, feed, run, f"{worker} holds")
 
-    def freed(self, site: SiteId, worker: str, need: Resources) -> None:
+    def began(self, site: SiteId, run: Run) -> Iterator[Finding]:
+        """A machine that was given more than it has, as by a database of long ago, still runs no more at once."""
+        worker, asked = self._asked.get((site, run), ("", ()))
+        if asked:
+            used = self._used[site, worker]
+            used[run] = asked
+            every = Counter[str]()
+            for one in used.values():
+                every.update(dict(one))
+            yield from _above(every, asked, self._feeds[site, worker], run, f"{worker} runs")
+
+    def freed(self, site: SiteId, worker: str, run: Run, need: Resources) -> None:
         self._claimed[site, worker] -= need.processors
-        self._gpus[site, worker] -= need.gpus
+        if asked := _pieces(need):
+            self._held[site, worker].subtract(dict(asked))
+            self._used[site, worker].pop(run, None)
+            if self._asked.get((site, run), ("",))[0] == worker:
+                del self._asked[site, run]
 
     def forgot(self, site: SiteId, transfer: Transfer) -> None:
         """Forget the jobs of a transfer: nobody knows any more which of them run."""
@@ -95,3 +129,13 @@ class Caps:
         running.discard_set(indices)
         self._group[name] -= count
         self._user[site, self._owner.get(name, "")] -= count
+
+
+def _pieces(need: Resources) -> res.Amounts:
+    return res.devices(res.of_job(need))
+
+
+def _above(there: Counter[str], asked: res.Amounts, feed: MachineCap, run: Run, who: str) -> Iterator[Finding]:
+    for name, _ in asked:
+        if there[name] > (has := res.amount(feed.has, name)):
+            yield Finding("I7", group_of(run.subgroup), run.index, f"{who} jobs of {there[name]} {name} and has {has}")

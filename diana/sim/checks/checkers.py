@@ -468,9 +468,10 @@ class Checkers(Findings):
         self._told(site, () if site in self.aftermath.sites else found)
 
     def void(self, site: SiteId, worker: str, run: Run, need: Resources) -> None:
-        self._caps.freed(site, worker, need)
+        self._caps.freed(site, worker, run, need)
 
     def executed(self, site: SiteId, run: Run, on_crash: str) -> None:
+        self._told(site, self._caps.began(site, run))
         name = group_of(run.subgroup)
         lives = self._group(site, name).lives
         before = lives.get(run.index)
@@ -518,7 +519,7 @@ class Checkers(Findings):
         group.closing[run.index] = Life(site, run)
 
     def ended(self, site: SiteId, worker: str, run: Run, need: Resources, outcome: Outcome) -> None:
-        self._caps.freed(site, worker, need)
+        self._caps.freed(site, worker, run, need)
         if outcome is Outcome.LEASE_OVER:
             self._lease_over.add(run)
         if run in self._given_up:

@@ -18,7 +18,6 @@ from diana.model.job.spec import (
     GroupSpec,
     InputFile,
     Outputs,
-    Resources,
     Sweep,
 )
 from diana.sim.specs.data_spec import DatasetSpec
@@ -91,7 +90,7 @@ def group_spec(
     spec = GroupSpec(
         name=name,
         argv=("simulated",),
-        resources=Resources(processors=work.processors, gpus=work.gpus, work_s=work.work_s),
+        resources=work.each,
         sweep=sweep,
         inputs=inputs,
         outputs=outputs,

@@ -22,6 +22,7 @@ from diana.model.job.components import components_of
 from diana.sim.kernel import chance
 from diana.sim.load import generators as gen
 from diana.sim.load import swf
+from diana.sim.specs.resources_spec import ResourcesSpec, check_resources
 from diana.sim.specs.scenario_spec import Scenario
 from diana.sim.specs.trace_spec import HistorySpec
 from diana.sim.specs.work_spec import WorkSpec
@@ -48,7 +49,7 @@ class OrderNote(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The site of a move; empty: wherever it was best."""
 
 
-class GroupNote(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class GroupNote(ResourcesSpec, frozen=True, kw_only=True, omit_defaults=True):
     """The comment before the jobs of a group."""
 
     name: str
@@ -63,7 +64,6 @@ class GroupNote(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Declared; 0: nothing was."""
     processors: int = 1
     components: str = ""
-    gpus: int = 0
     memory_bytes: int = 0
     datasets: tuple[str, ...] = ()
     file_per_job: bool = False
@@ -182,6 +182,7 @@ def _note(path: str, text: str) -> tuple[int, GroupNote]:
         note = msgspec.json.decode(rest, type=GroupNote)
         if note.components:
             components_of(note.components)
+        check_resources(note, "its jobs")
         for some in (note.ran, *(order.jobs for order in note.orders)):
             if some and IndexSet.parse(some).bounds[-1] > note.jobs:
                 raise ValueError(f"jobs {some[:40]} of {note.jobs}")
@@ -251,7 +252,7 @@ def groups(work: WorkSpec, spec: HistorySpec, scenario: Scenario, seed: int) -> 
                 fail_fraction=failed,
                 processors=note.processors,
                 components=note.components,
-                gpus=note.gpus,
+                **note.said(),
                 inputs=tuple(name for name in note.datasets if name in known),
                 file_per_job=note.file_per_job and _enough(note, scenario, len(run_s)),
                 output_bytes=note.output_bytes,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from diana.sim.specs.resources_spec import RESOURCE_KEYS
 from diana.sim.specs.scenario_spec import Scenario
 
-_GIVEN = ("after", "produces", "max_parallel", "container", "modules", "gpus")
+_GIVEN = ("after", "produces", "max_parallel", "container", "modules", *RESOURCE_KEYS)
 _ORDERS = ("cancel_s", "hold_s", "release_s")
 
 

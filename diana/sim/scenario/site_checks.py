@@ -10,6 +10,7 @@ from diana.model.job.software import CONTAINERS, is_module
 from diana.sim.load import background
 from diana.sim.specs.lrm_spec import BackgroundSpec
 from diana.sim.specs.names import unique
+from diana.sim.specs.resources_spec import check_resources
 from diana.sim.specs.site_spec import SiteSpec
 
 
@@ -20,17 +21,17 @@ def check_machines(site: SiteSpec) -> None:
         if not (machine.name and 0 <= machine.slots <= 1_000_000 and 0 <= machine.speed <= 1000):
             at = f"sites {site.name}: machines {machine.name!r}"
             raise ValueError(f"{at}: slots = {machine.slots}, speed = {machine.speed}: want 0 to 1e+06 and 0 to 1000")
-    for gpus in (site.gpus, *(machine.gpus for machine in site.machines)):
-        if not 0 <= gpus <= MOST:
-            raise ValueError(f"sites {site.name}: gpus = {gpus}: want 0 to {MOST}")
+        check_resources(machine, f"sites {site.name}: machines {machine.name!r}", MOST)
+    check_resources(site, f"sites {site.name}", MOST)
     for name, times_s in (("gaps_s", site.gaps_s), ("waits_s", site.waits_s)):
         if len(times_s) > 1000 or not all(0 <= each <= 1e6 for each in times_s):
             raise ValueError(f"sites {site.name}: {name}: want at most 1000 numbers of 0 to 1e+06")
         if times_s and site.lrm != "slots":
             raise ValueError(f"sites {site.name}: {name}: lrm = {site.lrm!r} has waits of its own; leave one out")
-    if site.gpus and site.lrm != "slots":
+    if site.amounts and site.lrm != "slots":
+        name, count = site.amounts[0]
         raise ValueError(
-            f"sites {site.name}: gpus = {site.gpus}: there are none behind lrm = {site.lrm!r}; leave one out"
+            f"sites {site.name}: {name} = {count}: there are none behind lrm = {site.lrm!r}; leave one out"
         )
     known = (MAIN_MACHINE, *(machine.name for machine in site.machines))
     for span in site.maintenance:

@@ -8,6 +8,7 @@ import msgspec
 
 from diana.sim.specs.capacity import capacity
 from diana.sim.specs.names import known
+from diana.sim.specs.resources_spec import RESOURCE_KEYS
 from diana.sim.specs.scenario_spec import Scenario
 from diana.sim.specs.trace_spec import TraceSpec
 from diana.sim.specs.work_spec import WorkSpec, home_of
@@ -20,7 +21,9 @@ _NEVER = {
     **dict.fromkeys(("cancel_s", "hold_s", "release_s", "retry_s", "moves"), "orders name one group"),
 }
 """Keys of an entry that make no sense beside `trace`, with the reason."""
-_TOLD = ("work_s", "fail_fraction", "components", "gpus", "inputs", "output_bytes", "sites", "max_subgroup", "trace")
+_TOLD = (
+    "work_s", "fail_fraction", "components", *RESOURCE_KEYS, "inputs", "output_bytes", "sites", "max_subgroup", "trace",
+)  # fmt: skip
 """More of them that make none beside `history`."""
 
 

@@ -10,6 +10,7 @@ from diana.model.job.spec import GroupSpec
 from diana.policy.gang.policies import POLICIES
 from diana.sim.specs.chains import before, together
 from diana.sim.specs.names import known
+from diana.sim.specs.resources_spec import RESOURCE_KEYS, check_resources
 from diana.sim.specs.scenario_spec import Scenario, SwarmSpec
 from diana.sim.specs.work_spec import WorkSpec
 
@@ -52,7 +53,6 @@ def check_work(work: WorkSpec, scenario: Scenario, names: tuple[str, ...], users
         ("spread", work.spread, 0, 1),
         ("fail_fraction", work.fail_fraction, 0, 1),
         ("processors", work.processors, 1, 10**6),
-        ("gpus", work.gpus, 0, 10**6),
         ("output_bytes", work.output_bytes, 0, 10**15),
         ("submit_s", work.submit_s, 0, 1e9),
         ("max_subgroup", work.max_subgroup, 0, 10**12),
@@ -62,6 +62,7 @@ def check_work(work: WorkSpec, scenario: Scenario, names: tuple[str, ...], users
     ):
         if not low <= value <= high:
             raise ValueError(f"{at}: {key} = {value}: want {low:g} to {high:g}")
+    check_resources(work, at)
     if work.trace is None:
         _check_moves(work, at)
 
@@ -77,7 +78,7 @@ def _check_components(work: WorkSpec, at: str) -> None:
         request_of(work.components)
     except ValueError as error:
         raise ValueError(f"{at}: components: {error}") from None
-    for name in ("processors", "gpus", "max_parallel", "trace", "file_per_job", "forced", "preemptible"):
+    for name in ("processors", *RESOURCE_KEYS, "max_parallel", "trace", "file_per_job", "forced", "preemptible"):
         if getattr(work, name) != getattr(WorkSpec(name=""), name):
             raise ValueError(f"{at}: {name}: gangs have none of their own; leave it out beside components")
     if any(move.to for move in work.moves) or (work.moves and not work.checkpoint):

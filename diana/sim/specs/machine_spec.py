@@ -5,9 +5,10 @@ from __future__ import annotations
 import msgspec
 
 from diana.model.maintenance import Window
+from diana.sim.specs.resources_spec import ResourcesSpec
 
 
-class MachineSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class MachineSpec(ResourcesSpec, frozen=True, forbid_unknown_fields=True):
     """A member machine of a site's SubGrid. The site's `slots` are those of its own machine."""
 
     name: str
@@ -20,8 +21,6 @@ class MachineSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """True: every job exits 1 there, in 10 ms."""
     software: tuple[str, ...] | None = None
     """Software that jobs may ask for there; left out: the site's."""
-    gpus: int = 0
-    """GPUs of this machine; each is one job's at a time."""
 
 
 class MaintenanceSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -7,9 +7,10 @@ import msgspec
 from diana.sim.specs.compare_spec import SettingsTable
 from diana.sim.specs.lrm_spec import BackgroundSpec, LrmKind
 from diana.sim.specs.machine_spec import MachineSpec, MaintenanceSpec
+from diana.sim.specs.resources_spec import ResourcesSpec
 
 
-class SiteSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class SiteSpec(ResourcesSpec, msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: str
     """Lower-case letters, digits, hyphens."""
     slots: int = 1
@@ -41,8 +42,6 @@ class SiteSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """True: its machines, too, give back what they have not begun, as batch systems do."""
     software: tuple[str, ...] = ()
     """Software that jobs may ask for: `containers`, `module NAME`, `module *`."""
-    gpus: int = 0
-    """GPUs of its own machine; each is one job's at a time."""
     gaps_s: tuple[float, ...] = ()
     """Seconds, each as likely as the others, for which slots stay empty after a job though others wait; none: 0."""
     waits_s: tuple[float, ...] = ()

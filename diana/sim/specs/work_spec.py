@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
-from diana.model.job.spec import GangLevelName, OnCrash, OnSiteLost
+from diana.model.job import resources as res
+from diana.model.job.spec import GangLevelName, OnCrash, OnSiteLost, Resources
 from diana.sim.specs.data_spec import DataSpec
 from diana.sim.specs.demand_spec import GenerateSpec
+from diana.sim.specs.resources_spec import ResourcesSpec
 from diana.sim.specs.trace_spec import HistorySpec, TraceSpec
 
 
@@ -23,7 +25,7 @@ class MoveSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Number of jobs, from the first on; 0: all."""
 
 
-class WorkSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class WorkSpec(ResourcesSpec, msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One bulk group."""
 
     name: str
@@ -52,8 +54,6 @@ class WorkSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     who name none."""
     gang_level: GangLevelName = ""
     """Queue in which its gangs wait for a place: super-high, high, low or super-low; empty: low."""
-    gpus: int = 0
-    """GPUs per job."""
     container: str = ""
     """The image its jobs run in; empty: none."""
     modules: tuple[str, ...] = ()
@@ -115,6 +115,12 @@ class WorkSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """History of a site, as `diana history export` wrote it, whose groups its groups are."""
     data: DataSpec | None = None
     """Draw of a dataset for each of its groups to read."""
+
+    @property
+    def each(self) -> Resources:
+        """Resources of each of its jobs."""
+        others = res.of(self.resources)
+        return Resources(processors=self.processors, gpus=self.gpus, others=others, work_s=self.work_s)
 
 
 def home_of(work: WorkSpec, spec: TraceSpec) -> dict[str, str] | str:

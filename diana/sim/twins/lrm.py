@@ -16,9 +16,10 @@ from diana.engine.journal.effects import Go, KillRuns, RecallRuns, RenewLease, S
 from diana.engine.journal.events import AtBarrier, JobsEnded, LrmLost, LrmReady, Run, StepsReported
 from diana.model.facts import Facts, JobError, Outcome, OutputFile
 from diana.model.ids import MAIN_MACHINE, GroupId, SiteId, group_of
+from diana.model.job import resources as res
 from diana.model.job.checkpoint import EXIT, folder_of
 from diana.model.job.grace import GRACE_S
-from diana.model.job.software import BARRIER, CHECKPOINT, FOUND, SPARES, lacking, made_ready
+from diana.model.job.software import BARRIER, CHECKPOINT, FOUND, SPARES, made_ready
 from diana.model.job.spec import GroupSpec, Resources
 from diana.ports import Emit
 from diana.sim.kernel.clock import Clock
@@ -82,12 +83,12 @@ class Others(NamedTuple):
 class _Claim:
     __slots__ = (
         "adopted",
+        "asked",
         "barrier_s",
         "came_s",
         "due_s",
         "ended_s",
         "exit_code",
-        "gpus",
         "held",
         "late",
         "lease",
@@ -115,7 +116,7 @@ class _Claim:
         self.lease = lease
         self.run = run
         self.spec = spec
-        self.processors, self.gpus = spec.resources.processors, spec.resources.gpus
+        self.processors, self.asked = spec.resources.processors, res.devices(res.of_job(spec.resources))
         self.due_s, self.whole_s = -1.0, 0.0
         """When its work is done if the load stays as it is; all of its work at speed 1."""
         self.saved_s = 0.0
@@ -165,12 +166,16 @@ class SimLrm:
         again: Callable[[], bool] = _never,
         worker: str = MAIN_MACHINE,
         software: tuple[str, ...] = (),
-        gpus: int = 0,
+        has: res.Amounts = (),
     ) -> None:
-        """`software`: what jobs may ask for there (`model/job/software.py`)."""
+        """`software`: what jobs may ask for there (`model/job/software.py`). `has`: what there is in whole pieces, each
+        one job's at a time."""
         self._worker = worker
-        self.gpus = self.free_gpus = gpus
         self.software = (*software, BARRIER, CHECKPOINT, SPARES, FOUND) if self.barriers else software
+        # Whether a job is too wide shows when its turn comes, since slots change.
+        self._offer = res.ResourceOffer(0, dict(has), self.software)
+        self.left = dict(has)
+        """What no job holds of what there is in whole pieces."""
         self._clock = clock
         self._site = site
         self._speed = speed
@@ -212,13 +217,16 @@ class SimLrm:
         if self._emit is None or ear != self._ear or not self._alive:
             return
         self._session += 1
+        declared = dict(self._offer.most)
+        gpus = declared.pop(res.GPUS, 0)
         ready = LrmReady(
             worker=self._worker,
             session=self._session,
             slots=self.slots,
             known=tuple(self._claims),
-            gpus=self.gpus,
-            all_gpus=self.gpus,
+            gpus=gpus,
+            all_gpus=gpus,
+            resources=res.of(declared),
             # The node says the software of its own machine by its settings.
             software=None if self._worker == MAIN_MACHINE else self.software,
             recalls=self.recalls,
@@ -243,7 +251,7 @@ class SimLrm:
             claim = self._claims[run] = _Claim(run, order.spec, bool(order.directory), order.lease, order.barrier_s)
             claim.saved_s = saved.get(index, 0.0)
             self._watch.claimed(self._site, self._worker, run, claim.spec.resources)
-            if lacking(self.software, made_ready(order.spec)) or claim.gpus > self.gpus:
+            if not res.fits(res.ResourceRequest(0, claim.asked, made_ready(order.spec)), self._offer):
                 self._end(claim, Outcome.NOT_STARTED, NOT_FOUND_EXIT)
             else:
                 self._enqueue(claim)
@@ -367,7 +375,7 @@ class SimLrm:
             # A merge command belongs to its machine, though all slots be other machines'.
             if claim.processors > self.free and (self.slots or not claim.merges):
                 return
-            if claim.gpus > self.free_gpus:
+            if not res.how_many(self.left, claim.asked):
                 return
             queue.popleft()
             if claim.barrier_s:
@@ -382,8 +390,7 @@ class SimLrm:
         return claim.came_s == self._clock.now_s > self._left_s + IDLE_S
 
     def _wait(self, claim: _Claim, wait_s: float) -> None:
-        self.free -= claim.processors
-        self.free_gpus -= claim.gpus
+        self._take(claim)
         claim.held = True
         self._clock.after(wait_s, self._waited, claim)
 
@@ -393,8 +400,7 @@ class SimLrm:
             self._execute(claim)
 
     def _hold(self, claim: _Claim) -> None:
-        self.free -= claim.processors
-        self.free_gpus -= claim.gpus
+        self._take(claim)
         claim.held = True
         self._clock.at(max(self._clock.now_s, claim.barrier_s), self._lapse, claim)
         self._clock.after(REPORT_S, self._tell_held, claim, self._ear)
@@ -413,8 +419,7 @@ class SimLrm:
     def _leave(self, claim: _Claim) -> None:
         """Give the slots of a held job back: it is let go, or never begins."""
         claim.held = False
-        self.free += claim.processors
-        self.free_gpus += claim.gpus
+        self._give_back(claim)
 
     def _execute(self, claim: _Claim) -> None:
         self._begin(claim)
@@ -458,8 +463,7 @@ class SimLrm:
             self._emit(StepsReported(worker=self._worker, subgroup=run.subgroup, epoch=run.epoch, steps=steps))
 
     def _begin(self, claim: _Claim) -> None:
-        self.free -= claim.processors
-        self.free_gpus -= claim.gpus
+        self._take(claim)
         claim.started_s = self._clock.now_s
         self.executed += 1
         self._watch.executed(self._site, claim.run, claim.spec.on_crash)
@@ -504,21 +508,27 @@ class SimLrm:
             self._left_s = self._clock.now_s
             gap_s = self.gap_of(claim.run) if self.gap_of is not None else 0.0
             if gap_s > 0:
-                self._clock.after(gap_s, self._empty, claim.processors, claim.gpus)
+                self._clock.after(gap_s, self._empty, claim)
             else:
-                self.free += claim.processors
-                self.free_gpus += claim.gpus
+                self._give_back(claim)
             self.busy_s += claim.processors * (claim.ended_s - claim.started_s)
         if outcome is not Outcome.DONE:
             claim.outputs = ()
         self._watch.ended(self._site, self._worker, claim.run, claim.spec.resources, outcome)
         self._tell_later(claim)
 
-    def _empty(self, processors: int, gpus: int) -> None:
+    def _empty(self, claim: _Claim) -> None:
         """Have slots be free some time after their job."""
-        self.free += processors
-        self.free_gpus += gpus
+        self._give_back(claim)
         self._fill()
+
+    def _take(self, claim: _Claim) -> None:
+        self.free -= claim.processors
+        res.take(self.left, claim.asked)
+
+    def _give_back(self, claim: _Claim) -> None:
+        self.free += claim.processors
+        res.give_back(self.left, claim.asked)
 
     # --- telling ---------------------------------------------------------------------------------------
 

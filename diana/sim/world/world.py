@@ -87,12 +87,12 @@ class World:
         later = [event for event in scenario.events if event.kind == "slots"]
         for s in scenario.sites:
             its = settings[SiteId(s.name)]
-            for name, slots, gpus in (
-                (MAIN_MACHINE, max([its.slots, *(one.slots for one in later if s.name in one.sites)]), s.gpus),
-                *((m.name, m.slots, m.gpus) for m in s.machines),
+            for name, slots, has in (
+                (MAIN_MACHINE, max([its.slots, *(one.slots for one in later if s.name in one.sites)]), s.amounts),
+                *((m.name, m.slots, m.amounts) for m in s.machines),
             ):
                 most = most_ahead(its, slots) if s.recalls else its.ahead_of(slots)
-                feeds[SiteId(s.name), name] = MachineCap(slots + most, gpus)
+                feeds[SiteId(s.name), name] = MachineCap(slots + most, has)
         running = {site: its.user_max_running for site, its in settings.items()}
         self.checkers = Checkers(self.clock, feeds, running)
         self.arrivals = Arrivals(len(settings)) if "arrivals" in scenario.report else None
@@ -178,11 +178,11 @@ class World:
             plain = (self.clock, SiteId(spec.name), its.slots, its.speed, life, watcher, again)
             batch = BatchLrm(*plain, discipline=kind, others=others, software=spec.software)
             return SimMachines({MAIN_MACHINE: batch})
-        rows = [(MAIN_MACHINE, its.slots, its.speed, spec.software, spec.gpus)]
-        rows += ((m.name, m.slots, m.speed or its.speed, spec.offered_by(m), m.gpus) for m in spec.machines)
+        rows = [(MAIN_MACHINE, its.slots, its.speed, spec.software, spec.amounts)]
+        rows += ((m.name, m.slots, m.speed or its.speed, spec.offered_by(m), m.amounts) for m in spec.machines)
         lrms = {
-            name: SimLrm(self.clock, SiteId(spec.name), n, fast, lives[name], watcher, again, name, has, gpus)
-            for name, n, fast, has, gpus in rows
+            name: SimLrm(self.clock, SiteId(spec.name), n, fast, lives[name], watcher, again, name, able, has)
+            for name, n, fast, able, has in rows
         }
         own_speed = {m.name: m.speed for m in spec.machines}
         for name, lrm in lrms.items():

@@ -154,7 +154,7 @@ def test_the_slots_of_a_site_are_those_of_its_machines() -> None:
     site, _ = site_of(2, m1=3, m2=5)
     core = site.engine.core
     assert core.workers.slots() == 10 and capacity.free_slots(core) == 10
-    assert core.workers.widest() == 5 and core.workers.lanes(2) == 1 + 1 + 2
+    assert core.workers.widest() == 5 and core.workers.lanes(ResourceRequest(2)) == 1 + 1 + 2
 
 
 def test_each_machine_gets_what_it_has_room_for_and_has_it_in_its_own_session() -> None:

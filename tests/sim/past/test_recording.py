@@ -89,9 +89,27 @@ DAMAGES = {
     "with a broken comment": (b'{"name"', b'{"name', "comment `; Group: 1`"),
     "nested without end": (b'{"name":', b'{"x":' + b"[" * 20_000 + b',"name":', "comment `; Group: 1`"),
     "with a speed of nothing": (b"; PartitionSpeed: 1 1\n", b"; PartitionSpeed: 1 nan\n", "want a speed above 0"),
+    "with a resource by a wrong name": (
+        b'"name":',
+        b'"resources":{"cpus":1},"name":',
+        "its jobs: resources.cpus: has a key",
+    ),
     "with components that are none": (b'"name":', b'"components":"3y8","name":', "3y8"),
     "cut in a line": (b" -1 -1\n", b"\n", "fields where a job has 18"),
 }
+
+
+def test_a_group_whose_jobs_had_devices_asks_for_them_again(tmp_path: Path) -> None:
+    told(tmp_path, [Ran(0.0, [2.0], more={"gpus": 1})])
+    path = tmp_path / "alpha.swf.gz"
+    whole = gzip.decompress(path.read_bytes())
+    assert b'"gpus":1,' in whole
+    path.write_bytes(gzip.compress(whole.replace(b'"gpus":1,', b'"gpus":1,"resources":{"fpga":2},')))
+    scenario = load(tmp_path)
+    (entry,) = scenario.workload
+    assert entry.history is not None
+    (again,) = past.groups(entry, entry.history, scenario, 1)
+    assert again.work.amounts == (("fpga", 2), ("gpus", 1))
 
 
 @pytest.mark.parametrize("kind", DAMAGES)

@@ -148,7 +148,7 @@ def test_they_are_so_too_while_machines_go_away_and_nodes_and_spawners_crash() -
 @pytest.mark.wide
 def test_an_engine_that_does_not_count_them_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Workers, "free_of", lambda *_: 1 << 30)
-    with pytest.raises(AssertionError, match=r"I7.*holds jobs of \d GPUs and has \d"):
+    with pytest.raises(AssertionError, match=r"I7.*holds jobs of \d gpus and has \d"):
         run(MACHINES, 1)
 
 
@@ -165,7 +165,7 @@ def test_an_engine_that_gives_one_less_is_caught(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize(
     ("was", "wrong", "said"),
     [
-        ("gpus = 2}", "gpus = -2}", "sites north: gpus = -2: want 0 to 256"),
+        ("gpus = 2}", "gpus = -2}", "sites north: machines 'm1': gpus = -2: want 0 to 256"),
         (
             "slots = 2\ngpus = 1\n",
             'slots = 2\ngpus = 1\nlrm = "easy"\n',
