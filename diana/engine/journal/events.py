@@ -374,6 +374,8 @@ class LrmReady(msgspec.Struct, frozen=True, kw_only=True):
     """True if nobody knows when a job on its slots begins, and ends are told late: only `RunsSeen` says what ran."""
     speed: float = 0.0
     """Speed of its processors relative to the reference; 0: the site's."""
+    resources: tuple[tuple[str, int], ...] = ()
+    """(name, how many) of what its operator declares for jobs, by name (`model/job/declared.py`)."""
 
 
 class LrmSized(msgspec.Struct, frozen=True, kw_only=True):

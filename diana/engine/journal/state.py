@@ -59,6 +59,8 @@ class Machine(msgspec.Struct, frozen=True):
     """Identity of its spawner's claim log; empty: not known."""
     speed: float = 0.0
     """Speed of its processors relative to the reference; 0: the site's."""
+    resources: tuple[tuple[str, int], ...] = ()
+    """(name, how many) of what its operator declares for jobs, by name (`model/job/declared.py`)."""
 
 
 class Step(StrEnum):

@@ -61,7 +61,7 @@ def check(counts: Mapping[str, int], where: str, least: int = 1) -> Counts:
         except ValueError as error:
             raise ValueError(f"{where}.{name[:60]}: {error}") from None
         if not least <= count <= MOST_AMOUNT:
-            raise ValueError(f"{where}.{name} = {few(count)}: want {least} to {MOST_AMOUNT}")
+            raise ValueError(f"{where}.{name}: {few(count)} is out of range; want {least} to {MOST_AMOUNT}")
     return tuple(sorted((name, count) for name, count in counts.items() if count > 0))
 
 
