@@ -10,6 +10,7 @@ from diana.engine.site.context import Context
 from diana.engine.site.journal_doubt import JournalDoubt
 from diana.engine.views import sites
 from diana.model.ids import SiteId
+from diana.model.job import resources
 from diana.model.presence import Presence
 from diana.model.views.peers import MachineStanding, Peers, PeerStanding
 from diana.policy import availability as rule
@@ -81,4 +82,5 @@ def _machine(core: Context, name: str, figures: Presence | None) -> MachineStand
         known_s=0.0 if figures is None else figures.known_s,
         here_s=0.0 if figures is None else figures.here_s,
         goings=0.0 if figures is None else figures.goings,
+        has=() if known is None else resources.of({resources.GPUS: known.gpus[1], **dict(known.resources)}),
     )

@@ -12,6 +12,7 @@ from diana.adapters.lrm.spawner import protocol as spawner
 from diana.adapters.subgrid import protocol
 from diana.engine.journal.events import LrmReady
 from diana.model.facts import Outcome
+from diana.model.job.declared import MOST_AMOUNT, MOST_DECLARED
 from diana.model.job.software import BARRIER, CHECKPOINT, FOUND, SPARES
 from diana.model.job.spec import GroupSpec, Resources
 from tests.contract.subgrid_builders import SubGridSite
@@ -107,6 +108,13 @@ async def test_the_root_hears_what_a_members_operator_declared_and_gives_it_no_j
         site.start(GroupSpec(argv=("/bin/true",), resources=Resources(others=(("fpga", 2), ("tape", 1)))), 1)
         await site.ended(2)
         assert site.by_index()[1].outcome is Outcome.DONE
+        # Whatever else it tells.
+        nonsense = [("fpga", 2**62), ("tape", -1), ("No name", 1), ("gpus", 4), *((f"r{n}", 1) for n in range(1000))]
+        lrm = site.lrm.inner
+        lrm.on_ready(lrm._links["m1"], protocol.Ready(2, 2, 1, resources=nonsense), [])
+        told = [event for event in site.events if isinstance(event, LrmReady)][-1]
+        assert dict(told.resources)["fpga"] == MOST_AMOUNT and len(told.resources) == MOST_DECLARED - 1
+        assert {name for name, _ in told.resources} <= {"fpga", *(f"r{n}" for n in range(MOST_DECLARED))}
     finally:
         await site.down()
 

@@ -10,6 +10,7 @@ from diana.engine.journal import records as r
 from diana.engine.journal.state import decode_state, encode_state
 from diana.model.job.declared import MOST_AMOUNT, MOST_DECLARED
 from tests.engine.bench import Grid, Site
+from tests.engine.views.test_peer_reads import ask
 
 FPGAS = (("fpga", 2), ("tape", 1))
 
@@ -35,6 +36,13 @@ def test_what_a_machine_has_outlives_a_restart_is_written_once_and_goes_when_it_
     assert known(site, worker) == FPGAS
     ready(site, 4, (), worker)
     assert known(site, worker) == ()
+
+
+def test_an_operator_is_shown_it_beside_the_gpus() -> None:
+    site = Grid({"guard_jobs": 0}, alpha=4)["alpha"]
+    site.handle(ev.LrmReady(worker="m1", session=1, slots=4, known=(), gpus=1, all_gpus=3, resources=FPGAS))
+    shown = {row.machine: row.has for row in ask(site).machines}
+    assert shown == {"main": (), "m1": (("fpga", 2), ("gpus", 3), ("tape", 1))}
 
 
 def test_a_snapshot_keeps_it() -> None:
