@@ -54,8 +54,8 @@ def _in_struct(value: dict[Any, Any], kind: inspect.StructType, path: str) -> st
     fields = {field.encode_name: field for field in kind.fields}
     for key in value:
         if key not in fields:
-            if kind.cls is RawResources and (line := _no_count(str(key), value[key], path)):
-                return line
+            if kind.cls is RawResources and (told := _no_count(str(key), value[key], path)):
+                return told
             return f"{below(path, key)}: unknown key; {_home(str(key)) or nearest(str(key), list(fields))}"
     for name, field in fields.items():
         if name in value:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from diana.model.job.counts import CountNames, Counts, few
+from diana.model.job.counts import CountNames, few
+from diana.model.job.counts import Counts as Counts
 
 COUNTED_THERE = "licences"
 """Name offered by a machine that counts its own licences, as a batch system does; all other machines share the
