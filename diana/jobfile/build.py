@@ -29,6 +29,7 @@ from diana.jobfile.units import duration_s, size_bytes, split_command
 from diana.jobfile.urls import check_output_url, default_path, url_input
 from diana.model.ids import site_id
 from diana.model.job.checkpoint import FOLDER, LEAST_EVERY_S, MOST_PATHS, MOST_WAIT_S
+from diana.model.job.counts import Counts
 from diana.model.job.grace import LEAST_GRACE_S, MOST_GRACE_S
 from diana.model.job.licences import check as check_licences
 from diana.model.job.output_names import OWN_NAMES
@@ -83,6 +84,7 @@ class AllowedNames(msgspec.Struct, frozen=True):
 
 def build_spec(
     raw: RawJob,
+    others: Counts,
     sweep: Sweep,
     parameters: Parameters | None,
     script: str,
@@ -90,7 +92,8 @@ def build_spec(
     default_name: str,
     extra_environment: Mapping[str, str],
 ) -> GroupSpec:
-    """Build the group's spec. `parameters` None: the sweep's table is still to come. ValueError names the key."""
+    """Build the group's spec. `others`: declared resources of its jobs; `parameters` None: the sweep's table is still
+    to come. ValueError names the key."""
     names = AllowedNames(frozenset(parameters.names) if parameters else None)
     group = raw.group
     argv = names.words(*_argv(raw))
@@ -106,7 +109,7 @@ def build_spec(
         own_directory=group.directory,
         stdout=_path(group.stdout, "group.stdout", names) if group.stdout else "",
         stderr=_path(group.stderr, "group.stderr", names) if group.stderr else "",
-        resources=_resources(raw.resources),
+        resources=_resources(raw.resources, others),
         sweep=sweep,
         inputs=_inputs(raw.inputs, files, names) + package.builds(raw, program, files),
         builds=tuple(sorted(raw.package.builds)),
@@ -261,7 +264,7 @@ def _collected(text: str, key: str, names: AllowedNames) -> str:
     return f"{path}/" if text.endswith("/") else path
 
 
-def _resources(raw: RawResources) -> Resources:
+def _resources(raw: RawResources, others: Counts) -> Resources:
     if raw.cpus is not None and raw.processors is not None and raw.cpus != raw.processors:
         raise ValueError(
             f"resources.processors: {raw.processors} beside cpus = {raw.cpus}; they are one thing, keep one"
@@ -273,6 +276,7 @@ def _resources(raw: RawResources) -> Resources:
         gpus=raw.gpus,
         scratch_bytes=_unit(size_bytes, raw.scratch, "resources.scratch"),
         licences=check_licences(raw.licences, "resources.licences"),
+        others=others,
         work_s=_unit(duration_s, raw.work, "resources.work"),
     )
 

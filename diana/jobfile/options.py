@@ -8,7 +8,8 @@ from typing import Any
 from msgspec import inspect
 
 from diana.errors import UsageError
-from diana.jobfile.problems import MODEL, below, nearest, plain
+from diana.jobfile.problems import MODEL, RESOURCES, below, nearest, plain
+from diana.model.job import declared
 
 SHORT = {
     "name": "group.name",
@@ -163,6 +164,8 @@ def _kind_of(path: str) -> inspect.Type | None:
     if section == "sweep" and key:
         return inspect.StrType()
     if section == "resources" and key.startswith("licences.") and key != "licences.":
+        return inspect.IntType()
+    if section == "resources" and key not in RESOURCES and declared.may_be(key):
         return inspect.IntType()
     if section == "group" and key.startswith("environment.") and key != "environment.":
         return inspect.StrType()

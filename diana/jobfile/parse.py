@@ -112,7 +112,7 @@ def _parse(
     submitted_in: str,
 ) -> ParsedJob:
     """`own`: the script that the job file itself is."""
-    raw = checked(data)
+    raw, others = checked(data)
     if "sweep" in data and not raw.sweep:
         raise ValueError("sweep: empty; name a value, such as x = [1, 2], or leave [sweep] out")
     needs = tuple(path for path in _local_files(raw) if path not in files)
@@ -121,7 +121,7 @@ def _parse(
     parameters = None if table_to_come else Parameters(built.sweep, built.rows)
     script = script_of(raw, files, read_blob, own)
     spec = build_spec(
-        raw, built.sweep, parameters, script.text, files, _default_name(source), _array_variables(raw, built)
+        raw, others, built.sweep, parameters, script.text, files, _default_name(source), _array_variables(raw, built)
     )
     if built.max_parallel and not spec.max_parallel:
         spec = msgspec.structs.replace(spec, max_parallel=built.max_parallel)

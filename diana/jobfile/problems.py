@@ -11,9 +11,14 @@ from typing import Any
 import msgspec
 from msgspec import inspect
 
-from diana.jobfile.raw import RawJob
+from diana.jobfile.raw import RawJob, RawResources
+from diana.model.job import declared
+from diana.model.job.counts import Counts, few
 
 MODEL = inspect.type_info(RawJob)
+RESOURCES = frozenset(field.encode_name for field in msgspec.structs.fields(RawResources))
+"""Keys of `[resources]` that are of the job file itself; any other names a declared resource."""
+_WHOLE = "; whole ones are handed out"
 
 
 def plain(kind: inspect.Type) -> inspect.Type:
@@ -49,6 +54,8 @@ def _in_struct(value: dict[Any, Any], kind: inspect.StructType, path: str) -> st
     fields = {field.encode_name: field for field in kind.fields}
     for key in value:
         if key not in fields:
+            if kind.cls is RawResources and (told := _no_count(str(key), value[key], path)):
+                return told
             return f"{below(path, key)}: unknown key; {_home(str(key)) or nearest(str(key), list(fields))}"
     for name, field in fields.items():
         if name in value:
@@ -58,6 +65,28 @@ def _in_struct(value: dict[Any, Any], kind: inspect.StructType, path: str) -> st
         elif field.required:
             return f"{below(path, name)}: missing; write it"
     return None
+
+
+def _no_count(key: str, value: Any, path: str) -> str:
+    """Complain about a declared resource without a whole number; empty: another key may be meant."""
+    if _home(key) or get_close_matches(key, RESOURCES, 1) or declared.nearest(key):
+        return ""
+    if _is_part(value):
+        return f"{below(path, key)}: want a whole number, got {got(value)}{_WHOLE}"
+    if isinstance(value, str) and value.isdecimal() and len(value) < 20:
+        return f"{below(path, key)}: want a whole number, got {got(value)}; leave out the quotes"
+    known = ", ".join(sorted(RESOURCES))
+    return f"{below(path, key)}: unknown key; known: {known}, and whole numbers of what sites declare"
+
+
+def _is_part(value: Any) -> bool:
+    """True for a number, or the text of one, that is not whole."""
+    if isinstance(value, str) and not value.isdecimal():
+        try:
+            value = float(value)
+        except ValueError:
+            return False
+    return isinstance(value, float) and not value.is_integer()
 
 
 def _home(key: str) -> str:
@@ -98,9 +127,7 @@ def _in_scalar(value: Any, kind: inspect.Type, path: str) -> str | None:
         number = isinstance(value, int) or (isinstance(value, float) and isinstance(kind, inspect.FloatType))
         if not number or isinstance(value, bool):
             return _wrong(value, kind, path)
-        if kind.ge is not None and value < kind.ge:
-            return f"{path}: {value} is too small; want at least {kind.ge}"
-        return None
+        return _out_of_range(value, kind, path)
     if isinstance(kind, inspect.StrType):
         fits = isinstance(value, str)
     elif isinstance(kind, inspect.BoolType):
@@ -108,6 +135,17 @@ def _in_scalar(value: Any, kind: inspect.Type, path: str) -> str | None:
     else:
         fits = isinstance(kind, inspect.NoneType) and value is None
     return None if fits else _wrong(value, kind, path)
+
+
+def _out_of_range(value: Any, kind: inspect.IntType | inspect.FloatType, path: str) -> str | None:
+    told = few(value) if isinstance(value, int) else value
+    if kind.ge is not None and value < kind.ge:
+        return f"{path}: {told} is too small; want at least {kind.ge}"
+    if kind.gt is not None and value <= kind.gt:
+        return f"{path}: {told} is too small; want more than {kind.gt}"
+    if kind.le is not None and value > kind.le:
+        return f"{path}: {told} is too large; want at most {kind.le}"
+    return None
 
 
 def _not_listed(value: Any, kind: inspect.LiteralType, path: str) -> str:
@@ -126,6 +164,8 @@ def _wrong(value: Any, kind: inspect.Type, path: str) -> str:
         hint = '; write a range "1-100" or a list [1, 2]'
     if isinstance(plain(kind), inspect.IntType) and isinstance(value, str) and value.isdecimal():
         hint = "; leave out the quotes"
+    if want == "a whole number" and path.startswith(("resources.", "components[", "flexible")) and _is_part(value):
+        hint = _WHOLE
     return f"{where}: want {want}, got {got(value)}{hint}"
 
 
@@ -155,7 +195,7 @@ def got(value: Any) -> str:
     if isinstance(value, str):
         return f"the text {value if len(value) <= 60 else value[:57] + '...'!r}"
     if isinstance(value, int | float):
-        return f"the number {value}"
+        return f"the number {few(value) if isinstance(value, int) else value}"
     if isinstance(value, list):
         return "a list"
     if isinstance(value, dict):
@@ -172,9 +212,26 @@ def nearest(name: str, known: list[str]) -> str:
     return f"did you mean '{near[0]}'?" if near else f"known: {', '.join(sorted(known))}"
 
 
-def checked(data: Any) -> RawJob:
-    """Return `data` as the typed model; ValueError with one line when it does not fit."""
+def checked(data: Any) -> tuple[RawJob, Counts]:
+    """Return `data` as the typed model, and the declared resources that its jobs ask for; ValueError with one line when
+    it does not fit."""
+    own, counts = _apart(data)
     try:
-        return msgspec.convert(data, RawJob)
+        raw = msgspec.convert(own, RawJob)
     except (msgspec.ValidationError, TypeError) as error:
-        raise ValueError(problem(data) or str(error)) from None
+        raise ValueError(problem(own) or str(error)) from None
+    for key in counts:
+        if (home := _home(key)) and not declared.may_be(key):
+            raise ValueError(f"resources.{key}: unknown key; {home}")
+    return raw, declared.check(counts, "resources", least=0)
+
+
+def _apart(data: Any) -> tuple[Any, dict[str, int]]:
+    """Return the file without its declared resources, and those: whole numbers under keys that are none of its own."""
+    table = data.get("resources") if isinstance(data, dict) else None
+    if not isinstance(table, dict):
+        return data, {}
+    counts = {key: value for key, value in table.items() if key not in RESOURCES and type(value) is int}
+    if not all(isinstance(key, str) for key in counts):
+        return data, {}
+    return {**data, "resources": {key: table[key] for key in table if key not in counts}}, counts

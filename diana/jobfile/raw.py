@@ -11,8 +11,15 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta, field
 
+from diana.model.job.components import MOST_PROCESSORS
+from diana.model.job.declared import MOST_AMOUNT
+from diana.model.job.licences import MOST_OF_ONE
+
 Scalar = str | int | float | bool
-Count = Annotated[int, Meta(ge=1)]
+MOST_COUNTED = 1_000_000_000
+"""Jobs, or parts of one, that any key may speak of: what is larger does not travel."""
+Count = Annotated[int, Meta(ge=1, le=MOST_PROCESSORS)]
+Cpus = Annotated[int, Meta(ge=1, le=MOST_AMOUNT)]
 Size = Annotated[
     str | int,
     Meta(description='Bytes, or text with a unit: "500M", "8G". K, M, G, T are powers of 1024, KB.. of 1000.'),
@@ -90,7 +97,9 @@ class RawGroup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         str | list[str],
         Meta(description="Told when the group is over: https://HOST/PATH, mail:NAME@HOST, or several of them."),
     ] = ""
-    max_parallel: Annotated[int, Meta(ge=0, description="Jobs running at once over all sites; 0: no limit.")] = 0
+    max_parallel: Annotated[
+        int, Meta(ge=0, le=MOST_COUNTED, description="Jobs running at once over all sites; 0: no limit.")
+    ] = 0
     on_crash: Annotated[
         Literal["hold", "rerun"],
         Meta(description="A job whose machine went down while it ran: wait for you, or run again."),
@@ -129,7 +138,7 @@ class RawGroup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         Meta(description="What the jobs mostly need; left out: judged from their inputs and work."),
     ] = field(default="", name="class")
     max_subgroup: Annotated[
-        int, Meta(ge=0, description="Largest part given to one site, in jobs; 0: the VO's rule.")
+        int, Meta(ge=0, le=MOST_COUNTED, description="Largest part given to one site, in jobs; 0: the VO's rule.")
     ] = 0
     division: Annotated[
         int, Meta(ge=0, le=1_000_000, description="If it is split, into at least so many parts; 0: the VO's rule.")
@@ -160,15 +169,16 @@ _MEMORY = (
 
 
 class RawResources(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Resources of each job."""
+    """Resources of each job. Any other key with a whole number asks for a resource that sites declare by that name."""
 
-    cpus: Annotated[Count | None, Meta(description="Processors per job.")] = None
-    processors: Annotated[Count | None, Meta(description="The same as `cpus`.")] = None
+    cpus: Annotated[Cpus | None, Meta(description="Processors per job.")] = None
+    processors: Annotated[Cpus | None, Meta(description="The same as `cpus`.")] = None
     memory: Annotated[Size, Meta(description=_MEMORY)] = 0
     time: Annotated[Duration, Meta(description="Limit; a job that runs longer is ended.")] = 0
-    gpus: Annotated[int, Meta(ge=0, description="GPUs per job, which it has for itself.")] = 0
+    gpus: Annotated[int, Meta(ge=0, le=MOST_AMOUNT, description="GPUs per job, which it has for itself.")] = 0
     licences: Annotated[
-        dict[str, Count], Meta(description="Licences per job, by the name its site's operators gave, and how many.")
+        dict[str, Annotated[int, Meta(ge=1, le=MOST_OF_ONE)]],
+        Meta(description="Licences per job, by the name its site's operators gave, and how many."),
     ] = {}
     scratch: Annotated[Size, Meta(description="Room on the local disk.")] = 0
     work: Annotated[Duration, Meta(description="Estimated run time at a site of speed 1; helps the placement.")] = 0
@@ -230,7 +240,7 @@ class RawComponent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     name: Annotated[str, Meta(description="For people and for other components.")] = ""
     count: Annotated[Count, Meta(description="So many of them.")] = 1
     cpus: Annotated[Count, Meta(description="Processors of each, at one site.")] = 1
-    gpus: Annotated[int, Meta(ge=0, description="GPUs of each.")] = 0
+    gpus: Annotated[int, Meta(ge=0, le=MOST_AMOUNT, description="GPUs of each.")] = 0
     site: Annotated[str, Meta(description="The site it has to run at; left out: any.")] = ""
     requirements: Annotated[
         str | list[str], Meta(description="Expressions that hold at its site, beside those of the group.")
@@ -245,7 +255,7 @@ class RawFlexible(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     cpus: Annotated[Count, Meta(description="Processors in all.")]
     min_cpus: Annotated[Count, Meta(description="Least processors of a component.")] = 1
-    max_components: Annotated[int, Meta(ge=0, description="Most components; 0: 8.")] = 0
+    max_components: Annotated[int, Meta(ge=0, le=MOST_PROCESSORS, description="Most components; 0: 8.")] = 0
     splits: Annotated[
         list[list[int]], Meta(description="The only divisions allowed, the preferred ones first: [[48, 24], [36, 36]].")
     ] = []

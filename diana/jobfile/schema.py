@@ -12,10 +12,19 @@ from typing import Any
 import msgspec
 
 from diana.jobfile.raw import RawFile, RawJob
+from diana.model.job.declared import MOST_AMOUNT
+
+_DECLARED = {
+    "type": "integer",
+    "minimum": 0,
+    "maximum": MOST_AMOUNT,
+    "description": "Of a resource that sites declare by this name ([resources] of their site.toml), for each job.",
+}
 
 
 def schema() -> dict[str, Any]:
     either, definitions = msgspec.json.schema_components((RawJob, RawFile), ref_template="#/$defs/{name}")
+    definitions["RawResources"]["additionalProperties"] = _DECLARED
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "diana job file",

@@ -33,6 +33,7 @@ def template_key(spec: GroupSpec) -> str:
         *((spec.container, spec.modules) if spec.container or spec.modules else ()),
         *(("mpi",) if spec.mpi else ()),
         *((spec.runner,) if spec.runner else ()),
+        *((need.others,) if need.others else ()),
     )
     return sha256(msgspec.msgpack.encode(what)).hexdigest()[:16]
 
@@ -42,7 +43,8 @@ def program_key(spec: GroupSpec) -> str:
     without inputs, expected run time and memory."""
     need = spec.resources
     had = (spec.container, spec.modules, spec.mpi, need.processors, need.gpus, need.licences)
-    what = (spec.argv, spec.script, spec.environment, *had)
+    others = (need.others,) if need.others else ()
+    what = (spec.argv, spec.script, spec.environment, *had, *others)
     return sha256(msgspec.msgpack.encode(what)).hexdigest()[:16]
 
 

@@ -180,4 +180,5 @@ class NodeInsight:
             known_s=row.known_s,
             here_s=row.here_s,
             goings=row.goings,
+            has=tuple(Count(what=name, count=count) for name, count in row.has),
         )

@@ -45,6 +45,7 @@ def test_machines_stand_below_with_the_standby_and_its_witness(capsys: pytest.Ca
             **{"machine": "main", "role": "RootGrid", "state": "here", "away_s": -1.0, "slots": 4, "used_slots": 1},
             **{"jobs": 1, "scratch_bytes": 200 * 10**9, "scratch_free_bytes": 150 * 10**9},
             **{"availability": 0.9612, "known_s": 1000.0, "here_s": 998.0, "goings": 4.2},
+            has=(Count(what="fpga", count=2), Count(what="gpus", count=1)),
         ),
         MachineRow(
             **{"machine": "m2", "role": "member", "state": "away", "away_s": 75.0, "slots": 8, "jobs": 1200},
@@ -60,10 +61,10 @@ def test_machines_stand_below_with_the_standby_and_its_witness(capsys: pytest.Ca
     peers.show(PeersResponse(site="alpha", machines=machines, witness="beta", relayed_by=("hub",), **more))
     none, _, head, main, m2, spare, witness, ought, by, to, counts = shown(capsys)
     assert none == "no other site is known; let one in with: diana invite"
-    assert head == "MACHINE ROLE STATE SLOTS FREE JOBS SCRATCH WAS HERE GOINGS AVAILABLE STANDBY"
-    assert main == "main RootGrid here 4 3 1 150.0 GB of 200.0 GB 99.8 % 4 96.1 % -"
-    assert m2 == "m2 member away for 1m15s 8 - 1,200 ? of 100.0 GB - - - -"
-    assert spare == "spare standby here 0 0 0 - - - - in sync"
+    assert head == "MACHINE ROLE STATE SLOTS FREE JOBS SCRATCH HAS WAS HERE GOINGS AVAILABLE STANDBY"
+    assert main == "main RootGrid here 4 3 1 150.0 GB of 200.0 GB 2 fpga, 1 gpus 99.8 % 4 96.1 % -"
+    assert m2 == "m2 member away for 1m15s 8 - 1,200 ? of 100.0 GB - - - - -"
+    assert spare == "spare standby here 0 0 0 - - - - - in sync"
     assert witness == "witness of the standby: beta"
     assert ought == f"{more['why_to_lead']}; hand over with: diana site promote"
     assert by == "hub: cannot dial this site, relay to it"

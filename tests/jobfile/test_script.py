@@ -12,6 +12,8 @@ from diana.jobfile import ParsedJob, parse_file
 from diana.model.job.spec import Axis, GroupSpec, Resources
 from tests.jobfile.builders import Blobs, parse
 
+TWO = (("fpga", 1), ("tape", 1))
+
 
 def noted(
     script: str | bytes, options: Mapping[str, str] | None = None, source: str = "run.sh", submitted_in: str = ""
@@ -88,7 +90,7 @@ def test_sbatch_lines_that_mean_nothing_here_are_passed_over_and_said() -> None:
         ("--signal=B:USR1@60", "--signal"), ("-M other", "--clusters"), ("--deadline=now+1hour", "--deadline"),
         ("--gres=lscratch:50", "--gres=lscratch:50"), ("--constr=avx512", "--constraint"),
         ("--threads-per-core=1", "--threads-per-core"), ("--profile none", "--profile"), ("--time-min=5", "--time-min"),
-        ("-W", "--wait"), ("-S 2", "--core-spec"), ("--comment=", "--comment"),
+        ("--gres=disk:10G", "--gres=disk:10G"), ("-W", "--wait"), ("-S 2", "--core-spec"), ("--comment=", "--comment"),
     ],
 )  # fmt: skip
 def test_options_of_a_cluster_that_change_no_result_are_passed_over(line: str, name: str) -> None:
@@ -109,6 +111,8 @@ def test_options_of_a_cluster_that_change_no_result_are_passed_over(line: str, n
         ("-n 2 --gpus=1 --cpus-per-gpu=3", Resources(processors=4, gpus=1)),
         ("-n 2 -G 2", Resources(processors=2, gpus=2)),
         ("--gres=gpu:a100:1,gpu:v100:2", Resources(gpus=3)), ("--gres=gres/gpu:2", Resources(gpus=2)),
+        ("--gres=fpga:2", Resources(others=(("fpga", 2),))), ("--gres=fpga,tape:1", Resources(others=TWO)),
+        ("--gres=fpga:xilinx:1,gpu:1", Resources(gpus=1, others=(("fpga", 1),))), ("--gres=fpga:0", Resources()),
         ("-n 2 -c 3 --mem-per-cpu=100", Resources(processors=6, memory_bytes=600 << 20)),
         ("--tmp=2000", Resources(scratch_bytes=2000 << 20)),
         ("--gpus=2 --mem-per-gpu=100", Resources(gpus=2, memory_bytes=200 << 20)), ("--gpus=0", Resources()),

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from diana.model.job import resources
+from diana.model.job import declared, resources
 from diana.model.job.resources import ResourceOffer, ResourceRequest, fits, how_many, lacking, of
 from diana.model.job.spec import GroupSpec, Resources
 
@@ -121,34 +121,10 @@ def test_a_capability_that_lacks_is_told_in_its_own_words() -> None:
     assert (lack.why, lack.mend) == ("runs no containers", "")
 
 
-@pytest.mark.parametrize(
-    ("name", "why"),
-    [
-        ("gpu", "did you mean gpus?"),
-        ("memroy", "did you mean memory?"),
-        ("processors", "has a key of its own"),
-        ("gpus", "has a key of its own"),
-        ("Fpga", "no name of a resource"),
-        ("a b", "no name of a resource"),
-        ("x" * 41, "no name of a resource"),
-        ("licence:matlab", "no name of a resource"),
-    ],
-)
-def test_what_looks_like_a_slip_of_the_pen_is_no_declared_resource(name: str, why: str) -> None:
-    with pytest.raises(ValueError, match=why.replace("?", r"\?")):
-        resources.check({name: 1}, "resources")
-
-
-@pytest.mark.parametrize("count", [-1, 0, 10**7, 10**30, 10**6000], ids=lambda n: f"{n.bit_length()} bits")
-def test_an_amount_out_of_range_is_refused_in_one_short_line(count: int) -> None:
-    with pytest.raises(ValueError, match=r"^resources\.fpga = .{1,40}: want 1 to 1000000$"):
-        resources.check({"fpga": count}, "resources")
-
-
 def test_what_a_machine_tells_is_bounded_whatever_it_tells() -> None:
     told = [("fpga", 2**63), ("gpus", 4), ("tape", 0), ("x y", 1), ("disk", -1), *((f"r{n}", 1) for n in range(100))]
-    had = resources.sane(told)
-    assert dict(had)["fpga"] == resources.MOST_AMOUNT and len(had) == resources.MOST_DECLARED
+    had = declared.sane(told)
+    assert dict(had)["fpga"] == declared.MOST_AMOUNT and len(had) == declared.MOST_DECLARED
     assert not {"gpus", "tape", "x y", "disk"} & dict(had).keys()
 
 

@@ -32,7 +32,7 @@ from diana.errors import StoreNewer
 from diana.model.facts import Facts
 from diana.model.ids import GroupId, SiteId, SubgroupId
 from diana.model.indexset import IndexSet
-from diana.model.job.spec import ComponentSpec, GroupSpec, decode_spec, encode_spec
+from diana.model.job.spec import ComponentSpec, GroupSpec, Resources, decode_spec, encode_spec
 from diana.ports import Batch
 from diana.wire import compat, pb, peer_codec
 from tests.engine.builders import PlainKeyring
@@ -109,10 +109,12 @@ def test_a_kind_of_record_it_cannot_know_has_a_version_it_refuses() -> None:
     assert {codec.encode(one)[0] for one in (go, way, exchanged)} == {codec.VERSION} and codec.VERSION > 1
 
 
-def test_a_record_of_gangs_and_of_jobs_that_make_way_has_a_version_it_refuses_and_all_else_has_its_own() -> None:
+def test_a_record_of_what_it_would_run_wrongly_has_a_version_it_refuses_and_all_else_has_its_own() -> None:
     gang = encode_spec(GroupSpec(argv=("true",), components=(ComponentSpec(count=2),)))
     yields = encode_spec(GroupSpec(argv=("true",), preemptible=True))
-    for spec, version in ((gang, codec.VERSION), (yields, codec.VERSION), (encode_spec(GroupSpec(argv=("true",))), 1)):
+    asks = encode_spec(GroupSpec(argv=("true",), resources=Resources(others=(("fpga", 1),))))
+    newer = [(spec, codec.VERSION) for spec in (gang, yields, asks)]
+    for spec, version in (*newer, (encode_spec(GroupSpec(argv=("true",))), 1)):
         taken = records.CustodyTaken(
             subgroup=SubgroupId("a-1/0"),
             epoch=1,

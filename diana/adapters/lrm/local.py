@@ -10,7 +10,7 @@ import asyncio
 import logging
 import socket
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
@@ -54,7 +54,7 @@ from diana.engine.journal.effects import Go, KillRuns, RecallRuns, RenewLease, S
 from diana.engine.journal.events import AtBarrier, JobsEnded, LrmLost, LrmReady, Run, ScratchSeen, StepsReported
 from diana.errors import DianaError
 from diana.model.ids import MAIN_MACHINE, SiteId, SubgroupId
-from diana.model.job import gang
+from diana.model.job import declared, gang
 from diana.model.job.grace import SITE_GRACE_S
 from diana.model.job.software import BARRIER, CHECKPOINT, FOUND, SPARES, made_ready
 from diana.model.kept_log import RUNS, UNKNOWN, LiveLog
@@ -102,19 +102,23 @@ class LocalLrm:
         accounts: Accounts | None = None,
         software: Software = NONE,
         gpus: tuple[str, ...] = (),
+        resources: Mapping[str, int] | None = None,
         pins: bool = False,
         keep_failed_s: float = KEEP_FAILED_S,
         copy_bytes: int = COPY_BYTES,
         most_grace_s: float = SITE_GRACE_S,
     ) -> None:
-        """`gpus`: devices of this machine that jobs are given, as CUDA names them. `pins`: a job runs on the processors
-        of its slots alone. `keep_failed_s`: as `KeptFolders` takes it. `copy_bytes`: most bytes of one job's inputs
+        """`gpus`: devices of this machine that jobs are given, as CUDA names them. `resources`: what its operator
+        declares besides, name -> how many; whoever orders jobs counts them. `pins`: a job runs on the processors of its
+        slots alone. `keep_failed_s`: as `KeptFolders` takes it. `copy_bytes`: most bytes of one job's inputs
         that are copied. `most_grace_s`: as `Preparer` takes it."""
         # Jobs run elsewhere than this process: the paths they are told must be absolute.
         self._data = data = DataDir(data.root.resolve())
         self._site = site
         self._slots = slots
         self._gpus = gpus
+        self.resources = declared.sane((resources or {}).items())
+        """(name, how many) of what jobs may ask for here besides, by name."""
         self._pins = pins
         self._emit = emit
         self._clock = clock
@@ -525,6 +529,7 @@ class LocalLrm:
                 scratch_bytes=size_bytes,
                 scratch_free_bytes=free_bytes,
                 claim_log=welcome.log,
+                resources=self.resources,
             )
         )
         if self._first is not None and not self._first.done():

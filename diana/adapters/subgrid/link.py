@@ -22,6 +22,8 @@ from diana.model.data import DataFile
 from diana.model.facts import JobError, Outcome
 from diana.model.ids import SiteId, SubgroupId, group_of, job_id
 from diana.model.indexset import IndexSet
+from diana.model.job import declared
+from diana.model.job.counts import Counts
 from diana.model.job.software import BARRIER, CHECKPOINT, FOUND, SPARES, lacking, made_ready
 from diana.model.job.spec import GroupSpec, encode_spec
 from diana.model.kept_log import MOST_SHOWN_BYTES, UNKNOWN, LiveLog
@@ -80,6 +82,8 @@ class MemberLink:
         self.software: tuple[str, ...] = ()
         """Software that jobs may ask for there."""
         self.gpus = 0
+        self.resources: Counts = ()
+        """What its operator declares for jobs, (name, how many)."""
         self.recalls = False
         """True if it gives back runs that it has not begun."""
         self.shows_logs = False
@@ -115,6 +119,12 @@ class MemberLink:
             why = f"machine {self.machine} has {self.gpus} of the {wanted} GPUs a job needs"
             self._refuse(order, indices, why, Outcome.NOT_STARTED)
             return
+        there = dict(self.resources)
+        for name, wanted in order.spec.resources.others:
+            if wanted > (had := there.get(name, 0)):
+                why = f"machine {self.machine} {declared.why(name, wanted, had)}"
+                self._refuse(order, indices, why, Outcome.NOT_STARTED)
+                return
         if not self._waiting and not self._book.has_inputs(order):
             self._send_order(order, order.indices, [])
             return

@@ -38,6 +38,7 @@ from diana.engine.journal.events import (
 )
 from diana.errors import DianaError
 from diana.model.ids import GroupId, SiteId, SubgroupId, group_of
+from diana.model.job import declared
 from diana.model.job.gang import MOST_PORT
 from diana.model.kept_log import UNKNOWN, LiveLog
 from diana.model.layout import DataDir
@@ -286,6 +287,7 @@ class SubGridLrm:
         self._note_told(link, known)
         link.session, link.their_session = session, ready.session
         link.software, link.gpus = tuple(ready.software), max(0, ready.gpus)
+        link.resources = declared.sane(ready.resources)
         link.recalls, link.shows_logs = ready.recalls, ready.shows_logs
         alive = set(self._alive())
         if gone := [name for name in ready.subgroups if name not in alive]:
@@ -310,6 +312,7 @@ class SubGridLrm:
                 scratch_bytes=max(0, ready.scratch_bytes),
                 scratch_free_bytes=ready.scratch_free_bytes if ready.scratch_bytes > 0 else -1,
                 claim_log=ready.claim_log,
+                resources=link.resources,
             )
         )
 

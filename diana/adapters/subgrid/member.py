@@ -36,6 +36,7 @@ from diana.model.facts import JobError, Outcome, OutputFile
 from diana.model.ids import GroupId, SiteId, SubgroupId, group_of, job_id
 from diana.model.indexset import IndexSet
 from diana.model.job.checkpoint import readers
+from diana.model.job.counts import Counts
 from diana.model.job.spec import GroupSpec, decode_spec
 from diana.model.kept_log import MOST_SHOWN_BYTES, LiveLog
 from diana.model.run_columns import Runs
@@ -60,6 +61,8 @@ class OwnLrm(LocalResourceManager, Protocol):
 
     @property
     def gives_back(self) -> bool: ...
+
+    resources: Counts
 
     def use(self, software: Software) -> None: ...
 
@@ -180,6 +183,7 @@ class SubgridMember:
                 *self._disk,
                 self._claim_log,
                 True,
+                list(self._local.resources),
             )
         )
         parts = protocol.in_parts(known)

@@ -76,6 +76,9 @@ class Ready(_Message):
     """Identity of its spawner's claim log. An older release tells none."""
     shows_logs: bool = False
     """True if it answers `ShowLog`."""
+    resources: list[tuple[str, int]] = []
+    """(name, how many) of what its operator declares for jobs (`model/job/declared.py`). An older release tells none.
+    """
 
 
 class Known(_Message):

@@ -27,6 +27,7 @@ from diana.engine.site.journal_doubt import JournalDoubt
 from diana.engine.site.timers import MachineTimer
 from diana.model.ids import GroupId
 from diana.model.indexset import IndexSet
+from diana.model.job import declared
 from diana.model.settings import MOST_SLOTS
 from diana.model.views.views import Ok
 from diana.policy.trust.authorise import Action, authorise
@@ -80,6 +81,7 @@ def on_ready(core: Context, event: LrmReady) -> None:
         scratch_bytes=max(0, event.scratch_bytes),
         claim_log=event.claim_log or log_before,
         speed=event.speed if 0 < event.speed < inf else 0.0,
+        resources=declared.sane(event.resources),
     )
     core.workers.ready(name, event.session, known, core.now)
     core.workers.sized(name, event.ahead, trouble=event.trouble)
@@ -127,8 +129,8 @@ def groups_came_back(core: Context, groups: Collection[GroupId]) -> None:
 
 
 def _is_news(core: Context, name: str, before: Machine | None, known: Machine) -> bool:
-    """True if the figures of the machine must be recorded. For the node's own machine only GPUs, disk, identity
-    and claim log count: the settings say the rest."""
+    """True if the figures of the machine must be recorded. For the node's own machine only GPUs, disk, identity,
+    claim log and declared resources count: the settings say the rest."""
     if name != core.workers.own:
         return before != known
     return _own_figures(known) != _own_figures(before if before is not None else Machine(0))
@@ -146,11 +148,12 @@ def _record(name: str, machine: Machine) -> MachineKnown:
         scratch_bytes=machine.scratch_bytes,
         claim_log=machine.claim_log,
         speed=machine.speed,
+        resources=machine.resources,
     )
 
 
-def _own_figures(machine: Machine) -> tuple[tuple[int, int], int, str, str]:
-    return machine.gpus, machine.scratch_bytes, machine.identity, machine.claim_log
+def _own_figures(machine: Machine) -> tuple[object, ...]:
+    return machine.gpus, machine.scratch_bytes, machine.identity, machine.claim_log, machine.resources
 
 
 def on_sized(core: Context, event: LrmSized) -> None:

@@ -13,8 +13,9 @@ from diana.model.job.spec import is_newer, may_require
 
 VERSION = 2
 """1: what 0.1.0 reads. 2: also what it must not read, since it would run each component of a gang alone, place jobs
-where their requirements do not hold, run a package without its build, begin anew what goes on from a checkpoint, or
-fall over the end of a job that made way. So a journal without these stays one that it goes on with."""
+where their requirements do not hold, run a package without its build, begin anew what goes on from a checkpoint, fall
+over the end of a job that made way, or give a job none of the declared resources that it asks for. So a journal without
+these stays one that it goes on with."""
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(Record)

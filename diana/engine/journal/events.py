@@ -351,8 +351,6 @@ class LrmReady(msgspec.Struct, frozen=True, kw_only=True):
     """The most GPUs one job may want there."""
     all_gpus: int = 0
     """GPUs of all its machines together, where it stands for several."""
-    resources: tuple[tuple[str, int], ...] = ()
-    """Resources that its operator declares, and how many of each (`model/job/resources.py`)."""
     trouble: str = ""
     """Line saying why it has no slots; empty: nothing is wrong."""
     identity: str = ""
@@ -376,6 +374,8 @@ class LrmReady(msgspec.Struct, frozen=True, kw_only=True):
     """True if nobody knows when a job on its slots begins, and ends are told late: only `RunsSeen` says what ran."""
     speed: float = 0.0
     """Speed of its processors relative to the reference; 0: the site's."""
+    resources: tuple[tuple[str, int], ...] = ()
+    """(name, how many) of what its operator declares for jobs, by name (`model/job/declared.py`)."""
 
 
 class LrmSized(msgspec.Struct, frozen=True, kw_only=True):

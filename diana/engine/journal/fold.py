@@ -572,6 +572,7 @@ def _machine(record: r.MachineKnown) -> Machine:
         scratch_bytes=record.scratch_bytes,
         claim_log=record.claim_log,
         speed=record.speed,
+        resources=record.resources,
     )
 
 

@@ -531,6 +531,7 @@ class MachineKnown(_OfMachine, frozen=True, kw_only=True):
     scratch_bytes: int = 0
     claim_log: str = ""
     speed: float = 0.0
+    resources: tuple[tuple[str, int], ...] = ()
 
 
 class MachineGone(_OfMachine, frozen=True, kw_only=True):

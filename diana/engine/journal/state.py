@@ -60,7 +60,7 @@ class Machine(msgspec.Struct, frozen=True):
     speed: float = 0.0
     """Speed of its processors relative to the reference; 0: the site's."""
     resources: tuple[tuple[str, int], ...] = ()
-    """Resources that its operator declares, and how many of each (`model/job/resources.py`)."""
+    """(name, how many) of what its operator declares for jobs, by name (`model/job/declared.py`)."""
 
 
 class Step(StrEnum):

@@ -62,10 +62,8 @@ def _of_field(hint: Any) -> Weigh | None:
             return lambda values: (8 + _NUMBER) * len(values)
         return lambda values: 8 * len(values) + sum(map(item, values)) if values else 0
     if origin is dict:
-        key, item = (_of_field(each) for each in arguments)
-        return lambda some: sum(
-            2 * (8 + _NUMBER) + (key(name) if key else 0) + (item(value) if item else 0) for name, value in some.items()
-        )
+        # Maps hold counts by name.
+        return lambda counts: sum(2 * (8 + _NUMBER) + _TEXT + len(name) for name in counts)
     if hint in (str, bytes):
         # Most texts are of one byte a character.
         return lambda text: _TEXT + len(text)

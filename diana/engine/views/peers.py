@@ -10,7 +10,7 @@ from diana.engine.site.context import Context
 from diana.engine.site.journal_doubt import JournalDoubt
 from diana.engine.views import sites
 from diana.model.ids import SiteId
-from diana.model.job.resources import SCRATCH
+from diana.model.job import resources
 from diana.model.presence import Presence
 from diana.model.views.peers import MachineStanding, Peers, PeerStanding
 from diana.policy import availability as rule
@@ -76,10 +76,11 @@ def _machine(core: Context, name: str, figures: Presence | None) -> MachineStand
         used_slots=worker.lane.used,
         jobs=len(worker.lane.on) + len(worker.lane.ahead),
         trouble=worker.trouble,
-        scratch_bytes=worker.most.get(SCRATCH, 0),
-        scratch_free_bytes=core.workers.free_of(worker, SCRATCH) if worker.scratch_room >= 0 and here else -1,
+        scratch_bytes=worker.most.get(resources.SCRATCH, 0),
+        scratch_free_bytes=core.workers.free_of(worker, resources.SCRATCH) if worker.scratch_room >= 0 and here else -1,
         availability=-1.0 if figures is None else rule.availability(figures),
         known_s=0.0 if figures is None else figures.known_s,
         here_s=0.0 if figures is None else figures.here_s,
         goings=0.0 if figures is None else figures.goings,
+        has=() if known is None else resources.of({resources.GPUS: known.gpus[1], **dict(known.resources)}),
     )

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from diana.jobfile.scripts.variables import SlurmLines
 from diana.jobfile.scripts.words import LineWords, option_names
 from diana.jobfile.units import duration_s, size_bytes, slurm_time_s
+from diana.model.job import declared
 
 _SEPARATORS = frozenset({"hetjob", "packjob"})
 """Lines between the components of a job; the latter is Slurm's older word."""
@@ -45,6 +46,8 @@ class _Component:
         self.cpus_per_task = 0
         self.cpus_per_gpu = 0
         self.all_gpus = 0
+        self.others: dict[str, int] = {}
+        """Declared resources."""
         self.gpus_per_task = 0
         self.all_memory = 0
         self.memory_per_cpu = 0
@@ -156,6 +159,10 @@ class Sbatch:
             raise ValueError(f"#SBATCH --mem: {said}: components have one limit here; give all the same")
         if size := memory.pop():
             self.resources["memory"] = size
+        asked = self._now.others
+        if any(each.others != asked for each in every):
+            raise ValueError("#SBATCH --gres: components ask for different things; give all the same, but for gpu")
+        self.resources |= asked
         if self._before:
             return
         if (cpus := self._now.ntasks * self._now.cpus) > 1:
@@ -267,26 +274,31 @@ class Sbatch:
         self._now.gpus_per_task = sum(self._of_type(each.rpartition(":")) for each in value.split(","))
 
     def _gres(self, value: str) -> None:
-        """GPUs are ours; other things that a cluster counts are its own."""
+        """GPUs and what a site may declare by the same name; other things that a cluster counts are its own."""
         gpus: int | None = None
+        others: dict[str, int] = {}
         for each in value.split(","):
             kind, _, rest = each.removeprefix("gres/").partition(":")
             if kind == "none":
                 continue
-            if kind != "gpu":
-                self._passed_over[f"--gres={each}"] = self._line
-                continue
             of_type, colon, count = rest.rpartition(":")
-            if not colon and rest and not rest.isdecimal():
+            if not colon and rest and not rest[0].isdecimal():
                 of_type, colon, count = rest, ":", "1"
-            gpus = (gpus or 0) + self._of_type((of_type, colon, count or "1"))
+            if kind == "gpu":
+                gpus = (gpus or 0) + self._of_type((of_type, colon, count or "1"))
+            elif (count or "1").isdecimal() and declared.may_be(kind):
+                others[kind] = others.get(kind, 0) + self._of_type((of_type, colon, count or "1"), kind)
+            else:
+                self._passed_over[f"--gres={each}"] = self._line
+        self._now.others |= others
         if gpus is not None:
             self._now.all_gpus = gpus
 
-    def _of_type(self, parts: tuple[str, str, str]) -> int:
+    def _of_type(self, parts: tuple[str, str, str], what: str = "GPU") -> int:
         of_type, _, count = parts
         if of_type:
-            self.notes.append(f"{of_type} (line {self._line}) is no kind of GPU that is told apart here: any is taken")
+            told = f"{of_type} (line {self._line}) is no kind of {what} that is told apart here: any is taken"
+            self.notes.append(told)
         return _count(count, 0)
 
     def _licences(self, value: str) -> None:

@@ -1,11 +1,12 @@
-"""Licences that jobs want, by name and number. Between sites they travel among the names of what jobs need of a site
-(`model/job/software.py`), so that a release that knows none of them has none."""
+"""Licences that jobs want, by name and number."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
+
+from diana.model.job.counts import CountNames, few
+from diana.model.job.counts import Counts as Counts
 
 COUNTED_THERE = "licences"
 """Name offered by a machine that counts its own licences, as a batch system does; all other machines share the
@@ -13,12 +14,8 @@ site's."""
 MOST_LICENCES = 16
 """Kinds of licences that a job may want."""
 MOST_OF_ONE = 1_000_000
-_BEGINS = "licence "
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._@+-]{0,99}", re.ASCII)
 NAMES = "letters, digits and . _ @ + -"
-
-Counts = tuple[tuple[str, int], ...]
-"""(name, how many), by name."""
 
 
 def is_name(text: str) -> bool:
@@ -33,7 +30,7 @@ def check(licences: Mapping[str, int], where: str, least: int = 1) -> Counts:
         if not is_name(name):
             raise ValueError(f"{where}.{name[:60]}: no name of a licence; want {NAMES}")
         if not least <= count <= MOST_OF_ONE:
-            raise ValueError(f"{where}.{name} = {count}: want {least} to {MOST_OF_ONE}")
+            raise ValueError(f"{where}.{name} = {few(count)}: want {least} to {MOST_OF_ONE}")
     return tuple(sorted(licences.items()))
 
 
@@ -45,36 +42,19 @@ def plain(licences: Counts) -> bool:
         return False
 
 
-def named(licences: Iterable[tuple[str, int]]) -> tuple[str, ...]:
-    """Names under which these counts, offered or wanted, travel between sites."""
-    return tuple(f"{_BEGINS}{name} {count}" for name, count in licences if count > 0)
-
-
-def is_licence(name: str) -> bool:
-    return name.startswith(_BEGINS)
-
-
-@lru_cache(1024)
-def among(names: tuple[str, ...]) -> Counts:
-    """The licences among these names, each with its largest count. Names that cannot be read are left out."""
-    found: dict[str, int] = {}
-    for one in names:
-        name, _, count = one.removeprefix(_BEGINS).rpartition(" ") if is_licence(one) else ("", "", "")
-        if is_name(name) and len(count) < 8 and count.isdecimal() and count.isascii() and int(count):
-            found[name] = max(found.get(name, 0), int(count))
-    return tuple(sorted(found.items()))
+_AS_NAMES = CountNames("licence", is_name)
+named, is_licence, among = _AS_NAMES.named, _AS_NAMES.is_one, _AS_NAMES.among
+"""Licences, offered or wanted, among the names of what jobs need of a site (`model/job/counts.py`)."""
 
 
 def lacking(offered: Iterable[str], asked: str) -> str:
     """Say why a site with these offers lacks the asked licence; empty: it has it."""
-    wanted = among((asked,))
-    if not wanted:
+    name, wanted, had = _AS_NAMES.had(offered, asked)
+    if not name:
         return "has no such licence"
-    ((name, count),) = wanted
-    total = dict(among(tuple(sorted(one for one in offered if is_licence(one))))).get(name, 0)
-    if total >= count:
+    if had >= wanted:
         return ""
-    return f"has {total} of the {count} licences of {name} a job needs" if total else f"has no licence of {name}"
+    return f"has {had} of the {wanted} licences of {name} a job needs" if had else f"has no licence of {name}"
 
 
 def shown(name: str) -> str:

@@ -6,15 +6,12 @@ of their own here; all others are declared by operators, and nothing needs to kn
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, MutableMapping
-from difflib import get_close_matches
 from functools import lru_cache
-from itertools import islice
 from math import ceil, floor
 from typing import NamedTuple
 
-from diana.model.job import licences, software
+from diana.model.job import declared, licences, software
 from diana.model.job.spec import GroupSpec, Resources
 from diana.model.words import counted
 
@@ -29,18 +26,7 @@ LICENCE = "licence:"
 SIZES = frozenset((MEMORY, SCRATCH))
 """Resources of which a machine may have more than it tells: without a figure nothing is checked."""
 
-MOST_DECLARED = 16
-"""Declared resources of one machine, or that one job may ask for."""
-MOST_AMOUNT = 1_000_000
-"""Units of a resource that one machine may have, but for sizes in bytes."""
 MOST_BYTES = 1 << 62
-_BEGINS = "resource "
-_NAME = re.compile(r"[a-z][a-z0-9_-]{0,39}")
-NAMES = "a small letter, then small letters, digits, - and _, 40 at most"
-_TAKEN = (
-    "cpus", "processors", "memory", "memory_bytes", "time", "gpus", "licences", "scratch", "scratch_bytes", "work",
-)  # fmt: skip
-"""Names that job files have for something else."""
 
 Amounts = tuple[tuple[str, int], ...]
 """(resource, amount above 0), by name."""
@@ -108,7 +94,7 @@ class Lack(NamedTuple):
             return f"has {had} of the {wanted} licences of {of} a job needs" if had else f"has no licence of {of}"
         if not self.wanted:
             return software.lacking((), (name,))
-        return f"has {had} of the {wanted} {name} a job needs" if had else f"has no {name}"
+        return declared.why(name, wanted, had)
 
     @property
     def mend(self) -> str:
@@ -157,7 +143,7 @@ def fits(request: ResourceRequest, offer: ResourceOffer) -> bool:
 def how_many(left: Mapping[str, int], asked: Amounts) -> int:
     """Return how many such jobs what is left will do for, by the resources that `left` names; `MOST_AMOUNT` where it
     names none of them."""
-    return max(0, min((left[name] // amount for name, amount in asked if name in left), default=MOST_AMOUNT))
+    return max(0, min((left[name] // amount for name, amount in asked if name in left), default=declared.MOST_AMOUNT))
 
 
 def take(left: MutableMapping[str, int], asked: Amounts, jobs: int = 1) -> None:
@@ -194,7 +180,7 @@ def capabilities(spec: GroupSpec) -> tuple[str, ...]:
 
 def capabilities_in(names: Iterable[str]) -> tuple[str, ...]:
     """Return the names without those that stand for amounts. One of those that cannot be read stays: nobody has it."""
-    return tuple(sorted({name for name in names if not (is_named(name) or licences.among((name,)))}))
+    return tuple(sorted({name for name in names if not (declared.among((name,)) or licences.among((name,)))}))
 
 
 def request_of(spec: GroupSpec) -> ResourceRequest:
@@ -259,64 +245,8 @@ def texts(offer: ResourceOffer) -> tuple[str, ...]:
     them."""
     most = of(offer.most)
     counts = [(name.removeprefix(LICENCE), count) for name, count in shared(most)]
-    return (*offer.capabilities, *licences.named(counts), *named(declared(most)))
-
-
-def declared(asked: Amounts) -> Amounts:
-    """Return the resources that operators declare."""
-    return tuple(one for one in devices(asked) if one[0] != GPUS)
-
-
-# --- declared resources ------------------------------------------------------------------------------------
-
-
-def check_name(name: str) -> None:
-    """ValueError for what cannot be the name of a declared resource, or looks like a slip of the pen."""
-    if name in _TAKEN:
-        raise ValueError("has a key of its own; leave it out here")
-    if close := get_close_matches(name, _TAKEN, 1, 0.8):
-        raise ValueError(f"too near to another key; did you mean {close[0]}?")
-    if not _NAME.fullmatch(name):
-        raise ValueError(f"no name of a resource; want {NAMES}")
-
-
-def check(counts: Mapping[str, int], where: str, least: int = 1) -> Amounts:
-    """Check declared names and counts and return them in order, those of 0 left out. ValueError names the bad entry."""
-    if len(counts) > MOST_DECLARED:
-        raise ValueError(f"{where}: names {len(counts)}; want at most {MOST_DECLARED}")
-    for name, count in counts.items():
-        try:
-            check_name(name)
-        except ValueError as error:
-            raise ValueError(f"{where}.{name[:60]}: {error}") from None
-        if not least <= count <= MOST_AMOUNT:
-            raise ValueError(f"{where}.{name} = {_few(count)}: want {least} to {MOST_AMOUNT}")
-    return of(counts)
-
-
-def plain(counts: Amounts) -> bool:
-    """True if these declared amounts may stand in a spec, which may come from anywhere."""
-    try:
-        return check(dict(counts), "") == counts
-    except (ValueError, TypeError):
-        return False
-
-
-def sane(told: Iterable[tuple[str, int]]) -> Amounts:
-    """Return what a peer or machine tells of declared resources, without what makes no sense: at most `MOST_DECLARED`,
-    none above `MOST_AMOUNT`."""
-    good = ((name, min(count, MOST_AMOUNT)) for name, count in told if count > 0 and _NAME.fullmatch(name))
-    return of(dict(islice((one for one in good if one[0] not in _TAKEN), MOST_DECLARED)))
-
-
-def named(amounts: Iterable[tuple[str, int]]) -> tuple[str, ...]:
-    """Names under which declared amounts stand among capabilities, so that a site of a release that knows none of them
-    has none."""
-    return tuple(f"{_BEGINS}{name} {count}" for name, count in amounts)
-
-
-def is_named(name: str) -> bool:
-    return name.startswith(_BEGINS)
+    others = tuple(one for one in devices(most) if one[0] != GPUS)
+    return (*offer.capabilities, *licences.named(counts), *declared.named(others))
 
 
 # --- words -------------------------------------------------------------------------------------------------
@@ -352,7 +282,3 @@ def room(size_bytes: int, *, up: bool = False) -> str:
     unit, name = (2**30, "GiB") if size_bytes >= 2**30 else (2**20, "MiB")
     tenths = 10 * size_bytes / unit
     return f"{(ceil(tenths) if up else floor(tenths)) / 10:,.1f} {name}"
-
-
-def _few(count: int) -> str:
-    return str(count) if abs(count) < 10**18 else f"about 2^{count.bit_length() - 1}"

@@ -1,4 +1,5 @@
-"""Needs of jobs besides processors: containers, modules by name, a launcher of MPI jobs, licences."""
+"""Needs of jobs besides processors: containers, modules by name, a launcher of MPI jobs, licences, declared
+resources."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ import re
 from collections.abc import Container, Iterable
 from itertools import islice
 
-from diana.model.job import licences
+from diana.model.job import declared, licences
 from diana.model.job.spec import GroupSpec
 
 CONTAINERS = "containers"
@@ -30,7 +31,7 @@ _PLATFORM = "platform "
 ANY_MODULE = "module *"
 MOST_MODULES = 64
 """Modules that a group may ask for."""
-MOST_NEEDED = MOST_MODULES + 8 + licences.MOST_LICENCES
+MOST_NEEDED = MOST_MODULES + 8 + licences.MOST_LICENCES + declared.MOST_DECLARED
 """Names of needs that a group's jobs may have, all kinds together."""
 MOST_TEXT = 200
 """Characters of a name."""
@@ -77,7 +78,8 @@ def needed(spec: GroupSpec) -> tuple[str, ...]:
     saves = (CHECKPOINT,) if spec.checkpoint is not None else ()
     spares = (SPARES,) if spec.spares else ()
     found = (FOUND,) if spec.outputs.finds else ()
-    return (*made_ready(spec), *gang, *saves, *spares, *found, *licences.named(spec.resources.licences))
+    counted = (*licences.named(spec.resources.licences), *declared.named(spec.resources.others))
+    return (*made_ready(spec), *gang, *saves, *spares, *found, *counted)
 
 
 def made_ready(spec: GroupSpec) -> tuple[str, ...]:
@@ -110,6 +112,8 @@ def had(offered: Iterable[str], asked: Iterable[str]) -> tuple[str, ...]:
 def _had(names: frozenset[str], one: str) -> bool:
     if licences.is_licence(one):
         return not licences.lacking(names, one)
+    if declared.is_named(one):
+        return not declared.lacking(names, one)
     if one.startswith(_PLATFORM):
         return any(_PLATFORM + each in names for each in one.removeprefix(_PLATFORM).split("|"))
     return one.startswith("module ") and ANY_MODULE in names
@@ -121,6 +125,8 @@ def lacking(offered: Iterable[str], asked: Iterable[str]) -> str:
     lacks = next((one for one in asked if not had(names, (one,))), "")
     if licences.is_licence(lacks):
         return licences.lacking(names, lacks)
+    if declared.is_named(lacks):
+        return declared.lacking(names, lacks)
     if lacks.startswith(_PLATFORM):
         return f"has no machine of {lacks[:MOST_TEXT].replace('|', ' or ')}"
     if lacks in _LACKS:
@@ -135,8 +141,9 @@ def plain(spec: GroupSpec) -> bool:
         return False
     if not (len(spec.builds) <= MOST_BUILDS and all(map(is_build, (*spec.builds, spec.program or "x")))):
         return False
-    few = len(spec.modules) <= MOST_MODULES and licences.plain(spec.resources.licences)
-    return few and all(map(is_module, spec.modules))
+    if not (licences.plain(spec.resources.licences) and declared.plain(spec.resources.others)):
+        return False
+    return len(spec.modules) <= MOST_MODULES and all(map(is_module, spec.modules))
 
 
 def is_build(name: str) -> bool:

@@ -35,7 +35,7 @@ class Resources(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     licences: tuple[tuple[str, int], ...] = ()
     """(name, how many), by name (`model/job/licences.py`)."""
     others: tuple[tuple[str, int], ...] = ()
-    """(name, how many) of resources that operators declare, by name (`model/job/resources.py`)."""
+    """(name, how many) of resources that operators declare, by name (`model/job/declared.py`)."""
     work_s: float = 0.0
     """Estimated run time in seconds at reference speed (a site of speed 1.0)."""
 
@@ -393,9 +393,15 @@ def may_make_way(spec: bytes) -> bool:
     return b'"preemptible":' in spec
 
 
+def may_ask_others(spec: bytes) -> bool:
+    """True for the canonical bytes of each spec whose jobs ask for declared resources, and some others."""
+    return b'"others":' in spec
+
+
 def is_newer(spec: bytes) -> bool:
     """True for the canonical bytes of each spec that a site of 0.1.0 would run wrongly, and some others."""
-    return may_be_gang(spec) or may_have_builds(spec) or may_save(spec) or may_make_way(spec)
+    some = (may_be_gang, may_have_builds, may_save, may_make_way, may_ask_others)
+    return any(may(spec) for may in some)
 
 
 def may_require(spec: bytes) -> bool:

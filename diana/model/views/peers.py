@@ -59,6 +59,8 @@ class MachineStanding(msgspec.Struct, frozen=True, kw_only=True):
     """Those of them for which it was."""
     goings: float = 0.0
     """Times it went away unplanned; older ones count less."""
+    has: tuple[tuple[str, int], ...] = ()
+    """(name, how many) of what it hands out to jobs by number: `gpus`, and what its operator declares."""
 
 
 class Peers(msgspec.Struct, frozen=True):

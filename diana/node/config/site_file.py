@@ -24,6 +24,7 @@ from diana.adapters.lrm.software import Software, check
 from diana.adapters.staging.limits import StagingLimits
 from diana.bounds import MOST_TOML_BYTES, text_of, toml_of
 from diana.model.ids import SiteId, site_id
+from diana.model.job import declared
 from diana.model.job.grace import LEAST_GRACE_S, MOST_GRACE_S, SITE_GRACE_S
 from diana.model.job.urls import DEFAULT_ALLOWED, check_allowed
 from diana.model.layout import DataDir
@@ -111,6 +112,9 @@ class SiteConfig(msgspec.Struct, frozen=True, kw_only=True):
     """The site that arbitrates between the leading machine and the standby; empty: chosen by itself."""
     gpus: tuple[str, ...] = ()
     """GPUs of this machine, as CUDA names them: each is one job's at a time. The file may say how many there are."""
+    resources: dict[str, int] = {}
+    """Other things of this machine that jobs ask for, by names of the operator's (`model/job/declared.py`): so many
+    there are, each one job's at a time."""
     pin_cpus: bool = False
     """Jobs run on the processors of their slots alone."""
     keep_failed_s: float = KEEP_FAILED_S
@@ -188,6 +192,7 @@ def parse_config(text: str, name: str = "site.toml") -> SiteConfig:
     except ValueError as error:
         raise errors.UsageError(f"{name}: not TOML: {error}; mend that line") from None
     maintenance = planned(table.pop("maintenance", []), name)
+    resources = _resources(table.pop("resources", {}), name)
     if "gpus" in table:
         table["gpus"] = gpus.declared(table["gpus"], name)
     values = _checked(SiteConfig, table, name, "")
@@ -220,6 +225,7 @@ def parse_config(text: str, name: str = "site.toml") -> SiteConfig:
         notify=notify,
         clusters=clusters,
         maintenance=maintenance,
+        resources=resources,
         **values,
     )
 
@@ -253,6 +259,41 @@ def _software(table: dict[str, Any], name: str, at: str = "") -> Software:
     except ValueError as error:
         raise errors.UsageError(f"{name}:{at}software.{error}") from None
     return software
+
+
+_HOMES = {
+    "gpus": "write gpus above the first [heading] of the file",
+    "processors": "the processors of a site are its settings.slots",
+    "cpus": "the processors of a site are its settings.slots",
+    "memory": "the memory that a job may have is settings.memory_bytes",
+    "memory_bytes": "the memory that a job may have is settings.memory_bytes",
+    "licences": "the licences of a site are its settings.licences",
+    "scratch": "machines tell their disks by themselves",
+    "scratch_bytes": "machines tell their disks by themselves",
+}
+"""Names that jobs ask for and that no machine declares here, with where they come from."""
+
+
+def _resources(table: Any, name: str) -> dict[str, int]:
+    if not isinstance(table, dict):
+        raise errors.UsageError(f"{name}:resources: {_shown(table)} is not a table; write [resources]")
+    for key, value in table.items():
+        where = f"{name}:resources.{key[:60]}"
+        if key in _HOMES:
+            raise errors.UsageError(f"{where}: not declared here; {_HOMES[key]}")
+        if _of_the_top(key):
+            raise errors.UsageError(f"{where}: unknown key; {_TOP}")
+        if key in (field.name for field in msgspec.structs.fields(Settings)):
+            raise errors.UsageError(f"{where}: unknown key; it belongs under [settings] as settings.{key}")
+        if type(value) is not int and declared.may_be(key):
+            raise errors.UsageError(f"{where}: {_shown(value)} is not {_KINDS[int]}")
+    try:
+        # A wrong value of a wrong key: the key is told.
+        counts = {key: value if type(value) is int else 0 for key, value in table.items()}
+        declared.check(counts, "resources", least=0)
+    except ValueError as error:
+        raise errors.UsageError(errors.one_line(f"{name}:{error}")) from None
+    return dict(sorted(counts.items()))
 
 
 def _clusters(tables: dict[str, Any], values: dict[str, Any], name: str) -> dict[str, ClusterSettings]:

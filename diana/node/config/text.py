@@ -237,6 +237,12 @@ def config_text(config: SiteConfig) -> str:
         "[run_as]\n"
     )
     parts += [f"{_quoted(owner)} = {_quoted(account)}\n" for owner, account in sorted(config.run_as.items())]
+    mark = "" if config.resources else "#"
+    parts.append(
+        "# Other things of this machine, each for one job at a time, by the names that jobs ask for them: fpga = 2.\n"
+        f"{mark}[resources]\n"
+    )
+    parts += [f"{name} = {count}\n" for name, count in sorted(config.resources.items())]
     for name, cluster in sorted(config.clusters.items()):
         parts.append(f"# A cluster this site sends jobs to.\n[clusters.{name}]\n")
         parts += _lines(_CLUSTER, cluster, ClusterSettings(), {"kind"})

@@ -83,6 +83,7 @@ class SubGrid:
             accounts=accounts_of(config),
             software=config.software,
             gpus=config.gpus,
+            resources=config.resources,
             pins=config.pin_cpus,
             keep_failed_s=config.keep_failed_s,
             copy_bytes=config.staging.copy_bytes,

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from diana.model.job import declared
 from diana.model.job import resources as res
 
 
@@ -30,8 +31,8 @@ class ResourcesSpec(msgspec.Struct, frozen=True, kw_only=True):
 RESOURCE_KEYS = ResourcesSpec.__struct_fields__
 
 
-def check_resources(spec: ResourcesSpec, at: str, most_gpus: int = res.MOST_AMOUNT) -> None:
+def check_resources(spec: ResourcesSpec, at: str, most_gpus: int = declared.MOST_AMOUNT) -> None:
     """ValueError names the key, the value and the range."""
     if not 0 <= spec.gpus <= most_gpus:
         raise ValueError(f"{at}: {res.GPUS} = {spec.gpus}: want 0 to {most_gpus:g}")
-    res.check(spec.resources, f"{at}: resources")
+    declared.check(spec.resources, f"{at}: resources")

@@ -31,6 +31,11 @@ class PeerRow(Message, frozen=True):
     """True if, seen from here, its address does not answer."""
 
 
+class Count(Message, frozen=True):
+    what: str
+    count: int = 0
+
+
 class MachineRow(Message, frozen=True):
     machine: str
     role: str = ""
@@ -56,11 +61,8 @@ class MachineRow(Message, frozen=True):
     """Times it went away unplanned; older ones count less."""
     here_s: float = 0.0
     """Seconds of `known_s` for which it was there."""
-
-
-class Count(Message, frozen=True):
-    what: str
-    count: int = 0
+    has: tuple[Count, ...] = ()
+    """What it hands out to jobs by number: `gpus`, and what its operator declares."""
 
 
 class PeersResponse(Message, frozen=True):

@@ -1314,7 +1314,7 @@ class PeerRow(_message.Message):
     def __init__(self, site: _Optional[str] = ..., state: _Optional[str] = ..., note: _Optional[str] = ..., age_s: _Optional[float] = ..., summary_age_s: _Optional[float] = ..., address: _Optional[str] = ..., via: _Optional[_Iterable[str]] = ..., release: _Optional[str] = ..., rtt_s: _Optional[float] = ..., held: _Optional[str] = ..., link: _Optional[str] = ..., streams: _Optional[int] = ..., dials_out_only: _Optional[bool] = ...) -> None: ...
 
 class MachineRow(_message.Message):
-    __slots__ = ("machine", "role", "state", "away_s", "slots", "used_slots", "jobs", "note", "scratch_bytes", "scratch_free_bytes", "availability", "known_s", "goings", "here_s")
+    __slots__ = ("machine", "role", "state", "away_s", "slots", "used_slots", "jobs", "note", "scratch_bytes", "scratch_free_bytes", "availability", "known_s", "goings", "here_s", "has")
     MACHINE_FIELD_NUMBER: _ClassVar[int]
     ROLE_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
@@ -1329,6 +1329,7 @@ class MachineRow(_message.Message):
     KNOWN_S_FIELD_NUMBER: _ClassVar[int]
     GOINGS_FIELD_NUMBER: _ClassVar[int]
     HERE_S_FIELD_NUMBER: _ClassVar[int]
+    HAS_FIELD_NUMBER: _ClassVar[int]
     machine: str
     role: str
     state: str
@@ -1343,7 +1344,8 @@ class MachineRow(_message.Message):
     known_s: float
     goings: float
     here_s: float
-    def __init__(self, machine: _Optional[str] = ..., role: _Optional[str] = ..., state: _Optional[str] = ..., away_s: _Optional[float] = ..., slots: _Optional[int] = ..., used_slots: _Optional[int] = ..., jobs: _Optional[int] = ..., note: _Optional[str] = ..., scratch_bytes: _Optional[int] = ..., scratch_free_bytes: _Optional[int] = ..., availability: _Optional[float] = ..., known_s: _Optional[float] = ..., goings: _Optional[float] = ..., here_s: _Optional[float] = ...) -> None: ...
+    has: _containers.RepeatedCompositeFieldContainer[Count]
+    def __init__(self, machine: _Optional[str] = ..., role: _Optional[str] = ..., state: _Optional[str] = ..., away_s: _Optional[float] = ..., slots: _Optional[int] = ..., used_slots: _Optional[int] = ..., jobs: _Optional[int] = ..., note: _Optional[str] = ..., scratch_bytes: _Optional[int] = ..., scratch_free_bytes: _Optional[int] = ..., availability: _Optional[float] = ..., known_s: _Optional[float] = ..., goings: _Optional[float] = ..., here_s: _Optional[float] = ..., has: _Optional[_Iterable[_Union[Count, _Mapping]]] = ...) -> None: ...
 
 class Count(_message.Message):
     __slots__ = ("what", "count")

@@ -44,7 +44,70 @@ def test_gpus_are_told_by_their_number_or_by_name(written: str, meant: tuple[str
     assert parse_config(config_text(config)) == config
 
 
+def test_what_an_operator_declares_is_told_by_name_and_number() -> None:
+    config = parse_config(f"{_GOOD}[resources]\ntape = 1\nfpga = 2\nidle = 0")
+    assert config.resources == {"fpga": 2, "idle": 0, "tape": 1}
+    assert parse_config(config_text(config)) == config
+    plain = parse_config(_GOOD)
+    assert not plain.resources and "\n[resources]" not in config_text(plain)
+
+
 _BAD = [
+    (_GOOD + "resources = 3", "site.toml:resources: 3 is not a table; write [resources]"),
+    (
+        _GOOD + '[resources]\nfpga = "2"',
+        "site.toml:resources.fpga: '2' is not a whole number; write it without quotes and point",
+    ),
+    (
+        _GOOD + "[resources]\nfpga = 0.5",
+        "site.toml:resources.fpga: 0.5 is not a whole number; write it without quotes and point",
+    ),
+    (
+        _GOOD + "[resources]\nfpga = true",
+        "site.toml:resources.fpga: true is not a whole number; write it without quotes and point",
+    ),
+    (_GOOD + "[resources]\nfpga = -1", "site.toml:resources.fpga: -1 is out of range; want 0 to 1000000"),
+    (
+        _GOOD + "[resources]\nfpga = 1" + "0" * 30,
+        "site.toml:resources.fpga: about 2^99 is out of range; want 0 to 1000000",
+    ),
+    (
+        _GOOD + "[resources]\n" + "\n".join(f"thing-{number} = 1" for number in range(17)),
+        "site.toml:resources: names 17 resources; want at most 16",
+    ),
+    (_GOOD + "[resources]\ngpu = 1", "site.toml:resources.gpu: too near to another key; did you mean gpus?"),
+    (_GOOD + "[resources]\ncups = 4", "site.toml:resources.cups: too near to another key; did you mean cpus?"),
+    (_GOOD + '[resources]\nmem = "4G"', "site.toml:resources.mem: too near to another key; did you mean memory?"),
+    (
+        _GOOD + "[resources]\ngpus = 2",
+        "site.toml:resources.gpus: not declared here; write gpus above the first [heading] of the file",
+    ),
+    (
+        _GOOD + "[resources]\nprocessors = 4",
+        "site.toml:resources.processors: not declared here; the processors of a site are its settings.slots",
+    ),
+    (
+        _GOOD + '[resources]\nmemory = "4G"',
+        "site.toml:resources.memory: not declared here; the memory that a job may have is settings.memory_bytes",
+    ),
+    (
+        _GOOD + "[resources]\nprocessors = 4\nprocessors = 5\n",
+        "site.toml: not TOML: Cannot overwrite a value (at line 5, column 15); mend that line",
+    ),
+    (
+        _GOOD + "[resources]\nroot_jobs = true",
+        "site.toml:resources.root_jobs: unknown key; it belongs above the first [heading] of the file",
+    ),
+    (
+        _GOOD + "[resources]\nslots = 4",
+        "site.toml:resources.slots: unknown key; it belongs under [settings] as settings.slots",
+    ),
+    (
+        _GOOD + '[resources]\n"a\\nb" = 1',
+        "site.toml:resources.a b: no name of a resource; want a small letter, then small letters, digits, - and _, "
+        "40 at most",
+    ),
+    (_GOOD + "[resource]\nfpga = 1", "site.toml:resource: unknown key; did you mean resources?"),
     (
         'site = "alpha"\nvo = "lab"\nkeep_failed_s = -1',
         "site.toml:keep_failed_s: -1 is out of range; want 0 to 1e+09",
@@ -78,8 +141,8 @@ _BAD = [
         _GOOD + "xyzzy = 4",
         "site.toml:xyzzy: unknown key; "
         "known are advertise, clusters, gpus, keep_failed_s, listen, log_format, machine, maintenance, max_grace_s, "
-        "notify, operators, peers, pin_cpus, role, root, root_jobs, run_as, run_as_program, settings, site, software, "
-        "staging, traces, trust, users, vo, web, witness, zeroconf",
+        "notify, operators, peers, pin_cpus, resources, role, root, root_jobs, run_as, run_as_program, settings, site, "
+        "software, staging, traces, trust, users, vo, web, witness, zeroconf",
     ),
     (
         _GOOD + '[staging]\nurls = ["https"]',

@@ -76,6 +76,7 @@ def test_the_reference_names_every_key_and_no_other(section: str) -> None:
         "notify",
         "clusters",
         "maintenance",
+        "resources",
     }
     inner = tables if section == "The node" else {"software"} if section.startswith("[clusters") else set()
     known = {field.name for field in msgspec.structs.fields(SECTIONS[section])} - inner

@@ -12,6 +12,7 @@ from diana.adapters.lrm.spawner import protocol as spawner
 from diana.adapters.subgrid import protocol
 from diana.engine.journal.events import LrmReady
 from diana.model.facts import Outcome
+from diana.model.job.declared import MOST_AMOUNT, MOST_DECLARED
 from diana.model.job.software import BARRIER, CHECKPOINT, FOUND, SPARES
 from diana.model.job.spec import GroupSpec, Resources
 from tests.contract.subgrid_builders import SubGridSite
@@ -89,3 +90,42 @@ def test_a_member_and_a_spawner_of_an_older_release_have_no_gpus() -> None:
     assert isinstance(ready, protocol.Ready) and ready.gpus == 0
     welcome = spawner.decode(msgspec.msgpack.encode(["Welcome", 1, 4, [], True]))
     assert isinstance(welcome, spawner.Welcome) and not welcome.hands_out
+
+
+async def test_the_root_hears_what_a_members_operator_declared_and_gives_it_no_job_that_asks_for_more(
+    tmp_path: Path,
+) -> None:
+    site = SubGridSite(tmp_path)
+    site.config = msgspec.structs.replace(site.config, resources={"tape": 1, "fpga": 2, "idle": 0})
+    await site.up()
+    try:
+        told = [event for event in site.events if isinstance(event, LrmReady)][-1]
+        assert told.resources == (("fpga", 2), ("tape", 1))
+        site.start(GroupSpec(argv=("/bin/true",), resources=Resources(others=(("fpga", 3),))), 0)
+        (refused,) = await site.ended(1)
+        assert refused.outcome is Outcome.NOT_STARTED
+        assert refused.error.endswith("machine m1 has 2 of the 3 fpga a job needs")
+        site.start(GroupSpec(argv=("/bin/true",), resources=Resources(others=(("fpga", 2), ("tape", 1)))), 1)
+        await site.ended(2)
+        assert site.by_index()[1].outcome is Outcome.DONE
+        # Whatever else it tells.
+        nonsense = [("fpga", 2**62), ("tape", -1), ("No name", 1), ("gpus", 4), *((f"r{n}", 1) for n in range(1000))]
+        lrm = site.lrm.inner
+        lrm.on_ready(lrm._links["m1"], protocol.Ready(2, 2, 1, resources=nonsense), [])
+        told = [event for event in site.events if isinstance(event, LrmReady)][-1]
+        assert dict(told.resources)["fpga"] == MOST_AMOUNT and len(told.resources) == MOST_DECLARED - 1
+        assert {name for name, _ in told.resources} <= {"fpga", *(f"r{n}" for n in range(MOST_DECLARED))}
+    finally:
+        await site.down()
+
+
+def test_a_member_of_an_older_release_has_nothing_declared_and_an_older_root_passes_over_what_one_tells() -> None:
+    class OldReady(msgspec.Struct, array_like=True, tag="Ready"):
+        session: int
+        slots: int
+        memory_bytes: int
+
+    ready = protocol.Ready(1, 2, 3, resources=[("fpga", 2)])
+    old = msgspec.msgpack.decode(msgspec.msgpack.encode(ready), type=OldReady)
+    assert (old.session, old.slots, old.memory_bytes) == (1, 2, 3)
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(old), type=protocol.Ready).resources == []

@@ -65,6 +65,8 @@ def test_no_end_that_a_machine_makes_up_ends_the_node_or_touches_the_jobs_of_oth
         {"memory_bytes": 2**62},
         {"gpus": 2**40, "all_gpus": 2**40},
         {"gpus": -3, "all_gpus": -3},
+        {"resources": (("fpga", 2**70), ("tape", -1), ("x" * 100_000, 1), ("gpus", 4))},
+        {"resources": tuple((f"r{number}", 1) for number in range(100_000))},
         {"scratch_bytes": 2**62, "scratch_free_bytes": -(2**62)},
         {"claim_log": "x" * 100_000},
         {"software": ("x" * 100_000,)},

@@ -182,9 +182,9 @@ HAS, ASKS = "resources = { fpga = 2 }", "resources = { fpga = 1 }"
 @pytest.mark.parametrize(
     ("was", "wrong", "said"),
     [
-        (HAS, "resources = { fpga = 0 }", "sites beta: resources.fpga = 0: want 1 to 1000000"),
-        (HAS, "resources = { fpga = -1 }", "sites beta: resources.fpga = -1: want 1 to 1000000"),
-        (HAS, f"resources = {{ fpga = {2**63 - 1} }}", "sites beta: resources.fpga = "),
+        (HAS, "resources = { fpga = 0 }", "sites beta: resources.fpga: 0 is out of range; want 1 to 1000000"),
+        (HAS, "resources = { fpga = -1 }", "sites beta: resources.fpga: -1 is out of range; want 1 to 1000000"),
+        (HAS, f"resources = {{ fpga = {2**63 - 1} }}", "sites beta: resources.fpga: about 2^62 is out of range"),
         (HAS, "resources = { fpga = 0.5 }", "Expected `int`, got `float` - at `$.sites[1].resources"),
         (HAS, "resources = { fpga = 1e30 }", "Expected `int`, got `float` - at `$.sites[1].resources"),
         (HAS, "resources = { fpga = true }", "Expected `int`, got `bool` - at `$.sites[1].resources"),
@@ -197,9 +197,9 @@ HAS, ASKS = "resources = { fpga = 2 }", "resources = { fpga = 1 }"
         (
             HAS,
             'machines = [{ name = "m1", resources = { fpga = -2 } }]',
-            "sites beta: machines 'm1': resources.fpga = -2: want 1 to 1000000",
+            "sites beta: machines 'm1': resources.fpga: -2 is out of range; want 1 to 1000000",
         ),
-        (ASKS, "resources = { fpga = 0 }", "workload images: resources.fpga = 0: want 1 to 1000000"),
+        (ASKS, "resources = { fpga = 0 }", "workload images: resources.fpga: 0 is out of range; want 1 to 1000000"),
         (ASKS, "resources = { memory = 4 }", "workload images: resources.memory: has a key of its own"),
         (ASKS, ASKS + '\ncomponents = "2x1"', "workload images: resources: gangs have none of their own"),
         (

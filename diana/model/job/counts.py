@@ -1,0 +1,46 @@
+"""Counts as names of needs: `licence matlab 2`, `resource fpga 1`. So they travel among the names of what jobs need of
+a site (`model/job/software.py`), and a release that knows none of a kind has none of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+
+Counts = tuple[tuple[str, int], ...]
+"""(name, how many), by name."""
+
+
+def few(count: int) -> str:
+    """Return a number in a few characters, however large it is."""
+    return str(count) if abs(count) < 10**18 else f"about {'-' if count < 0 else ''}2^{count.bit_length() - 1}"
+
+
+class CountNames:
+    """The names of one kind: a word, the counted thing's own name, and a number above 0 of 7 digits at most."""
+
+    def __init__(self, word: str, is_name: Callable[[str], bool]) -> None:
+        self._begins = word + " "
+        self._is_name = is_name
+        self.among = lru_cache(1024)(self._among)
+        """The counts among such names, each with its largest count. Names that cannot be read are left out."""
+
+    def named(self, counts: Iterable[tuple[str, int]]) -> tuple[str, ...]:
+        return tuple(f"{self._begins}{name} {count}" for name, count in counts if count > 0)
+
+    def is_one(self, name: str) -> bool:
+        return name.startswith(self._begins)
+
+    def had(self, offered: Iterable[str], asked: str) -> tuple[str, int, int]:
+        """Return (own name, how many are asked, how many of them are offered); the first empty: it cannot be read."""
+        for name, count in self.among((asked,)):
+            there = dict(self.among(tuple(sorted(filter(self.is_one, offered)))))
+            return name, count, there.get(name, 0)
+        return "", 0, 0
+
+    def _among(self, names: tuple[str, ...]) -> Counts:
+        found: dict[str, int] = {}
+        for one in names:
+            name, _, count = one.removeprefix(self._begins).rpartition(" ") if self.is_one(one) else ("", "", "")
+            if self._is_name(name) and len(count) < 8 and count.isdecimal() and count.isascii() and int(count):
+                found[name] = max(found.get(name, 0), int(count))
+        return tuple(sorted(found.items()))
