@@ -57,7 +57,7 @@ def run(
         shown = scenario.report
         if comparing and "compare" not in shown:
             shown = (*(key for key in shown if key in ("traces", "outcome")), "compare")
-        wanted = instrument.Wanted(some, shown, workers, shrink_s, html, tell)
+        wanted = instrument.ReportOptions(some, shown, workers, shrink_s, html, tell)
         return instrument.run(scenario, its, wanted, as_json, out)
     reports: list[Report] = []
     failed: list[int] = []

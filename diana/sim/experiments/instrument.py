@@ -23,7 +23,7 @@ from diana.sim.scenario.variants import under
 from diana.sim.specs.scenario_spec import Scenario
 
 
-class Wanted(NamedTuple):
+class ReportOptions(NamedTuple):
     """The arguments of `main.run`, which see."""
 
     seeds: range
@@ -34,7 +34,7 @@ class Wanted(NamedTuple):
     tell: cp.Tell | None = None
 
 
-def run(scenario: Scenario, its: ComparisonPlan, wanted: Wanted, as_json: bool, out: TextIO) -> int:
+def run(scenario: Scenario, its: ComparisonPlan, wanted: ReportOptions, as_json: bool, out: TextIO) -> int:
     """Run every policy and print the report. Keys beside `compare` are those of the first run: the first policy under
     the first load and seed."""
     drawn, reports = list[cp.ComparedRun](), list[Report]()

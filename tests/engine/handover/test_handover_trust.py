@@ -94,9 +94,8 @@ def test_a_spec_that_cannot_be_read_is_refused(body: bytes) -> None:
 
 def test_more_memory_than_any_machine_has_is_refused_also_beside_the_spec() -> None:
     grid = offered()
-    grid["beta"].engine.core.state.settings = msgspec.structs.replace(
-        grid["beta"].engine.core.state.settings, memory_bytes=1 << 30
-    )
+    beta = grid["beta"]
+    beta.handle(ev.SettingsLoaded(msgspec.structs.replace(beta.engine.core.state.settings, memory_bytes=1 << 30)))
     (refused,) = change_prepare(grid, memory_bytes=1 << 50)
     assert "of memory, a job needs" in refused.reason  # type: ignore[attr-defined]
 
