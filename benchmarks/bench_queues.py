@@ -32,6 +32,7 @@ from diana.engine.queue.queues import Queues
 from diana.engine.site.surroundings import Journal
 from diana.model.facts import Facts, Outcome
 from diana.model.ids import GroupId, SiteId, SubgroupId
+from diana.model.job.resources import ResourceRequest
 from diana.model.job.spec import Axis, GroupSpec, Resources, Sweep
 from diana.model.settings import Settings
 from diana.model.trust.principal import Principal, Role
@@ -74,7 +75,7 @@ def _entry(name: str, user: int, processors: int, jobs: int, now: float = 0.0) -
         (SubgroupId(name), 1),
         user=f"u{user}",
         origin=SITE,
-        processors=processors,
+        kind=ResourceRequest(processors),
         submitted_s=now,
         jobs=jobs,
         ready=jobs,
