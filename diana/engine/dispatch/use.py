@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from diana.engine.dispatch import capacity
+from diana.engine.machines.requirements import Kind
 from diana.engine.site.context import Context
-from diana.model.job.resources import LICENCE
+from diana.model.job.resources import LICENCE, devices, people
 from diana.policy.queueing.forecast import Slots
 
 
@@ -35,3 +36,14 @@ def _of_licence(core: Context, name: str) -> Use:
     total = offers.licences.get(name, 0) + sum(offers.of(worker).most.get(name, 0) for worker in offers.apart())
     free = total - core.totals.runs.shared[name]
     return Use(Slots(max(0, free), capacity.licence_ends(core, name)), 0.0, total)
+
+
+def short(core: Context, kind: Kind) -> str:
+    """Return why no job of the kind can start just now, by what machines have in whole pieces; empty: one can, or wants
+    none."""
+    pieces, workers = devices(kind.amounts), core.workers
+    crew = workers.crew(kind).here if pieces else ()
+    if not crew or any(workers.fit_beside(worker, pieces) for worker in crew):
+        return ""
+    lacks = (name for name, each in pieces if all(workers.free_of(worker, name) < each for worker in crew))
+    return f"waits for {people(next(lacks, pieces[0][0]))}: too few are free at {core.site}"

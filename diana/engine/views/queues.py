@@ -7,7 +7,7 @@ from math import floor, inf
 
 import msgspec
 
-from diana.engine.dispatch import capacity, forecast, licences
+from diana.engine.dispatch import capacity, forecast, licences, use
 from diana.engine.dispatch.predictions import Predictions
 from diana.engine.handover import machine_events
 from diana.engine.journal.state import Custody, CustodyKey
@@ -242,7 +242,7 @@ def _blocked(core: Context, custody: Custody, one: QueuePlace) -> str:
         return f"needs {one.entry.processors} processors, the site has {widest}"
     if why := capacity.nobody_takes(core, requirements.asked(custody.spec)):
         return why
-    if why := licences.short(core, one.entry.kind):
+    if why := licences.short(core, one.entry.kind) or use.short(core, one.entry.kind):
         return why
     if not _ready(one):
         return "its inputs are on their way"

@@ -263,6 +263,11 @@ def shown(request: ResourceRequest) -> str:
 _PEOPLE = {PROCESSORS: "processor", GPUS: "GPU"}
 
 
+def people(name: str) -> str:
+    """Return what people call several of a resource."""
+    return f"{_PEOPLE[name]}s" if name in _PEOPLE else name
+
+
 def _shown(name: str, count: int) -> str:
     if name == MEMORY:
         return f"{gib(count)} of memory"

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from diana.engine.dispatch import quote_answer
+from diana.engine.dispatch import quote_answer, use
 from diana.engine.dispatch.capacity import PromisedCapacity
 from diana.engine.dispatch.promised_capacity import keep
 from diana.engine.journal import effects as fx
@@ -169,6 +169,21 @@ def test_a_reservation_waits_for_processors_and_gpus_and_lets_pass_what_needs_ne
     assert place.lets_pass(1, 100.0, 4, 0.0, one, {"gpus": 1}) == 0
     assert place.lets_pass(1, 25.0, 4, 0.0, one, {"gpus": 1}) == 1
     assert reserve(1, 4, ends, 0.0, one, {"gpus": 1}).start_s == 0.0
+
+
+def test_a_job_that_waits_for_what_a_machine_has_in_pieces_is_told_so() -> None:
+    site, machines = equipped(m1=(8, 2), m2=(8, 1))
+    machines.submit(wanting(1, 2), 2)
+    core = site.engine.core
+    assert [use.short(core, ResourceRequest(1, (("gpus", each),))) for each in (1, 2)] == [
+        "",
+        "waits for GPUs: too few are free at alpha",
+    ]
+    machines.submit(wanting(1, 9), 9, 2)
+    assert use.short(core, ONE_EACH) == "waits for GPUs: too few are free at alpha"
+    machines.end("m2", 1)
+    assert use.short(core, ResourceRequest(1)) == ""
+    assert use.short(core, ResourceRequest(9, (("gpus", 1),))) == "", "no machine has it, however long it waits"
 
 
 def test_gpus_in_use_are_known_after_a_restart_of_the_node_and_a_machine_that_was_away() -> None:
