@@ -15,8 +15,7 @@ def asked(spec: GroupSpec) -> ResourceRequest:
     """Return what each of the group's jobs asks of the machine that is chosen for it."""
     has = spec.resources
     amounts = resources.of_job(has)
-    beside = any(name != MEMORY for name, _ in amounts)
-    if not (beside or spec.container or spec.modules or spec.mpi or spec.is_gang):
+    if not (spec.container or spec.modules or spec.mpi or spec.is_gang) and _is_memory(amounts):
         return ResourceRequest(has.processors, amounts)
     return ResourceRequest(has.processors, amounts, resources.capabilities(spec))
 
@@ -24,10 +23,15 @@ def asked(spec: GroupSpec) -> ResourceRequest:
 def kind(request: ResourceRequest) -> Kind:
     """Return the kind of jobs with this request. Without more than processors and memory they are plain: nearly every
     machine has the memory they ask."""
-    processors, amounts, capabilities, _ = request
-    if not capabilities and (not amounts or (len(amounts) == 1 and amounts[0][0] == MEMORY)):
-        return ResourceRequest(processors)
+    processors, amounts, capabilities, lives_s = request
+    if not capabilities and _is_memory(amounts):
+        return ResourceRequest(processors) if amounts or lives_s else request
     return ResourceRequest(processors, _about(amounts), capabilities)
+
+
+def _is_memory(amounts: Amounts) -> bool:
+    """True for nothing, or memory alone."""
+    return not amounts or (len(amounts) == 1 and amounts[0][0] == MEMORY)
 
 
 def _about(amounts: Amounts) -> Amounts:

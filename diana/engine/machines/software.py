@@ -23,6 +23,7 @@ from diana.model.job.resources import (
     ResourceRequest,
     amount,
     capabilities_in,
+    countable,
     fits,
     of_machine,
 )
@@ -182,8 +183,11 @@ class Offers:
     def those(self, request: ResourceRequest) -> list[Worker]:
         """Return the workers that can do what such a job needs done and have what it asks beside sizes, however narrow
         they are."""
-        least = ResourceRequest(0, tuple(one for one in request.amounts if one[0] not in SIZES), request.capabilities)
-        return [worker for worker in self._workers.values() if fits(least, self.of(worker))]
+        having, counts = self.having(request.capabilities), countable(request.amounts)
+        found = [worker for worker in self._workers.values() if self.of(worker).capabilities in having]
+        for name, count in counts:
+            found = [worker for worker in found if self.of(worker).most.get(name, 0) >= count]
+        return found
 
     def crew(self, request: ResourceRequest) -> Crew:
         if any(name not in SIZES and name not in self._known() for name, _ in request.amounts):

@@ -134,10 +134,21 @@ def lacking(request: ResourceRequest, offer: ResourceOffer) -> tuple[Lack, ...]:
 
 
 def fits(request: ResourceRequest, offer: ResourceOffer) -> bool:
-    """True if nothing is `lacking`."""
-    if request.is_plain:
-        return offer.processors >= request.processors
-    return not lacking(request, offer)
+    """True if nothing is `lacking`; where nobody asks what."""
+    processors, amounts, capabilities, _ = request
+    if not (amounts or capabilities):
+        return offer.processors >= processors
+    spread = offer.spread if capabilities and request.spreads else 0
+    if (spread or offer.processors) < processors:
+        return False
+    for name, wanted in amounts:
+        had = offer.most.get(name)
+        if had is None:
+            if name not in SIZES:
+                return False
+        elif had < (-(-wanted // processors) if spread and name == MEMORY else wanted):
+            return False
+    return not (capabilities and _first_lacking(offer.capabilities, capabilities))
 
 
 def how_many(left: Mapping[str, int], asked: Amounts) -> int:
