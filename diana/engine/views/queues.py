@@ -192,7 +192,7 @@ def _waiting(core: Context, one: QueuePlace, wait_s: float, spread: WaitFactors)
         user=entry.user,
         jobs=one.jobs,
         ready=_ready(one),
-        note=blocked,
+        note=blocked or use.short(core, entry.kind),
         processors=entry.processors,
         queue="local" if key.bound else "global",
         level=one.level.name,
@@ -242,7 +242,7 @@ def _blocked(core: Context, custody: Custody, one: QueuePlace) -> str:
         return f"needs {one.entry.processors} processors, the site has {widest}"
     if why := capacity.nobody_takes(core, requirements.asked(custody.spec)):
         return why
-    if why := licences.short(core, one.entry.kind) or use.short(core, one.entry.kind):
+    if why := licences.short(core, one.entry.kind):
         return why
     if not _ready(one):
         return "its inputs are on their way"
