@@ -9,9 +9,11 @@ from diana.engine.dispatch import quote_answer
 from diana.engine.journal import events as ev
 from diana.engine.journal import records as r
 from diana.engine.journal.state import decode_state, encode_state
+from diana.engine.membership import gossip
 from diana.engine.messages.messages import QuoteRequest
 from diana.model.job.declared import MOST_AMOUNT, MOST_DECLARED
 from tests.engine.bench import Grid, Site
+from tests.engine.dispatch.test_maintenance import announce
 from tests.engine.views.test_peer_reads import ask
 
 FPGAS = (("fpga", 2), ("tape", 1))
@@ -82,3 +84,10 @@ def test_of_two_words_on_one_thing_the_larger_counts(
         quote=1, processors=1, memory_bytes=0, jobs=1, refs=(), owner="a", software=named, resources=counted
     )
     assert quote_answer.quote(site.engine.core, asked).rejected == lacks
+
+
+def test_a_site_whose_machines_are_all_under_maintenance_still_tells_the_memory_that_its_settings_say() -> None:
+    site = Grid({"guard_jobs": 0, "memory_bytes": 1 << 34}, alpha=4)["alpha"]
+    announce(site, (-1.0, 200.0), machines=("main",))
+    core = site.engine.core
+    assert core.workers.slots() == 0 and gossip.summary(core).memory_bytes == 1 << 34
