@@ -110,7 +110,7 @@ class Workers:
         worker.session = session
         worker.is_like(machine)
         self.rests = None
-        self.offers.changed()
+        self.offers.changed(name)
         self._away.pop(name, None)
         self._expect(worker, True)
 
@@ -169,7 +169,7 @@ class Workers:
         before = worker.scratch_room
         worker.scratch_seen(free_bytes)
         if worker.scratch_room != before:
-            self.offers.changed()
+            self.offers.changed(name)
             self._runs.touched[name] = None
             self.look_again()
 
@@ -180,7 +180,7 @@ class Workers:
             worker.session, worker.away_since_s = None, now
             self._away[name] = worker
             self.rests = None
-            self.offers.changed()
+            self.offers.changed(name)
         self._runs.touched[name] = None
 
     def not_expected(self, name: str, now: float) -> None:
@@ -200,7 +200,7 @@ class Workers:
             why = closed.get(worker.name, "")
             if why != worker.closed:
                 worker.closed = why
-                self.offers.changed()
+                self.offers.changed(worker.name)
                 self._runs.changes += 1
                 self._runs.touched[worker.name] = None
                 self.next_waits = False
@@ -246,8 +246,8 @@ class Workers:
     def offer_now(self) -> ResourceOffer:
         """Return the same of the machines that are here."""
         self._settle()
-        some = (worker for worker in self._workers.values() if worker.session is not None)
-        return together((worker, self.offers.of(worker)) for worker in some)
+        here = (self.offers.of(worker) for worker in self._workers.values() if worker.session is not None)
+        return together({id(offer): offer for offer in here}.values())
 
     def widest(self, request: ResourceRequest | None = None) -> int:
         """Return the most processors that one job can have; one that may lie on several machines of a cluster, those of
@@ -274,7 +274,7 @@ class Workers:
         """Return how much of a resource, which is there in whole pieces, all machines have that are here or soon will
         be."""
         self._settle()
-        return sum(worker.whole.get(resource, 0) for worker in self._workers.values() if worker.counted.slots)
+        return self.offers.whole_of(resource)
 
     def idle(self, resource: str) -> int:
         """Return how much of that no job asked for."""
@@ -329,7 +329,7 @@ class Workers:
     def suits_any(self, request: ResourceRequest) -> bool:
         """True if such a job can run on some machine that is here or soon will be."""
         self._settle()
-        return any(worker.counted.slots and self.offers.suits(worker, request) for worker in self._workers.values())
+        return self.offers.suits_any(request)
 
     def present(self) -> list[Worker]:
         """Return the machines that are in touch, by name."""
@@ -499,7 +499,7 @@ class Workers:
         if worker is None:
             worker = self._workers[name] = self._away[name] = Worker(self._runs.lane(name), now)
             worker.closed = self.closed.get(name, "")
-            self.offers.changed()
+            self.offers.changed(name)
             self._runs.touched[name] = None
         return worker
 
@@ -519,7 +519,7 @@ class Workers:
             worker = self._worker(name, 0.0)
             old, new = worker.counted, self._count(worker)
             if (new.slots, worker.widest) != worker.shape:
-                self.offers.changed()
+                self.offers.changed(name)
                 worker.shape = (new.slots, worker.widest)
                 self._sizes.subtract(worker.sizes)
                 worker.sizes = worker.pieces(new.slots)

@@ -191,5 +191,11 @@ class SlotRows:
         for name in ("_on_s", "_processors", "_devices", "_lane", "_whose"):
             column: array[float] = getattr(self, name)
             setattr(self, name, array(column.typecode, [column[row] for row in kept]))
+        if len(self.devices) > MOST_KINDS:
+            # Users choose the counts: numbers of what nobody holds any more go.
+            old, self.devices, self._number_of = self.devices, [()], {(): 0}
+            held = (old[number] for number in self._devices)
+            numbers = [self._number_of[one] if one in self._number_of else self._new(one) for one in held]
+            self._devices = array("q", numbers)
         # Runs are named in the order of their rows: a new one goes to the end of both.
         self._at = dict(zip(self._at, range(len(kept)), strict=True))

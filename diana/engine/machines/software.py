@@ -23,7 +23,6 @@ from diana.model.job.resources import (
     ResourceRequest,
     amount,
     capabilities_in,
-    countable,
     fits,
     of_machine,
 )
@@ -90,6 +89,14 @@ class Offers:
         self._crews: dict[tuple[int, Amounts, frozenset[Capabilities]], Crew] = {}
         self._numbers: dict[tuple[str, ...], int] = {}
         self._offers: dict[str, ResourceOffer] = {}
+        self._alike: dict[tuple[object, ...], ResourceOffer] = {}
+        """Figures of machines -> what those have: machines that are alike share one, so that a request is held to few,
+        however many machines there are."""
+        self._every: tuple[ResourceOffer, ...] | None = None
+        """Each of the offers of all machines once."""
+        self._there: tuple[ResourceOffer, ...] | None = None
+        """The same of those that are here or soon will be."""
+        self._wholes: dict[str, int] | None = None
         self._whole: ResourceOffer | None = None
         self._apart: tuple[Worker, ...] | None = None
         self._parted: dict[int, Parted] = {}
@@ -100,11 +107,17 @@ class Offers:
         self.memory_bytes, self.licences = settings.memory_bytes, _licences(settings)
         self.changed()
 
-    def changed(self) -> None:
+    def changed(self, name: str = "") -> None:
+        """Forget what was answered. `name`: the machine that changed; empty: all may have."""
         self.changes += 1
-        for kept in (self._offers, self._distinct, self._having, self._crews, self._numbers, self._parted, self._split):
+        for kept in (self._distinct, self._having, self._crews, self._numbers, self._parted):
             kept.clear()
-        self._counted = self._whole = self._apart = None
+        self._counted = self._whole = self._apart = self._every = self._there = self._wholes = None
+        if name and len(self._alike) <= MOST_NAMES + len(self._workers):
+            self._offers.pop(name, None)
+            return
+        for all_kept in (self._offers, self._alike, self._split):
+            all_kept.clear()
 
     def of(self, worker: Worker) -> ResourceOffer:
         """Return what an idle machine has for one job."""
@@ -115,29 +128,68 @@ class Offers:
 
     def _offer(self, worker: Worker) -> ResourceOffer:
         said = self.default if worker.software is None else worker.software
+        own, slots = worker.name == self.own, worker.lane.slots
+        key = (said, tuple(worker.most.items()), slots, worker.widest, own)
+        found = self._alike.get(key)
+        if found is None:
+            found = self._alike[key] = self._made(worker, said, slots, own=own)
+        return found
+
+    def _made(self, worker: Worker, said: tuple[str, ...], slots: int, *, own: bool) -> ResourceOffer:
         split = self._split.get(said)
         if split is None:
             counts = {LICENCE + name: count for name, count in licences.among(said)}
             split = self._split[said] = (capabilities_in(said), counts)
         capabilities, counted = split
         most = {**worker.most, **(counted if COUNTED_THERE in capabilities else {**counted, **self.licences})}
-        memory_bytes = self.memory_bytes if worker.name == self.own else worker.most.get(MEMORY, self.memory_bytes)
+        memory_bytes = self.memory_bytes if own else worker.most.get(MEMORY, self.memory_bytes)
         if memory_bytes:
             most[MEMORY] = memory_bytes
         else:
             most.pop(MEMORY, None)
-        slots = worker.lane.slots
         return ResourceOffer(
             min(worker.widest or slots, slots), most, capabilities, spread=slots if worker.widest else 0
         )
 
     def whole(self) -> ResourceOffer:
-        """Return the most that any machine has which is here or soon will be, of each resource by itself."""
+        """Return the most that any machine has which is here or soon will be, of each resource by itself. Of a site
+        without any, the memory that its settings say."""
         if self._whole is None:
-            self._whole = together(
-                (worker, self.of(worker)) for worker in self._workers.values() if worker.counted.slots
-            )
+            sizes = {MEMORY: self.memory_bytes} if self.memory_bytes else {}
+            there = self._offers_there()
+            self._whole = together(there) if there else ResourceOffer(0, sizes)
         return self._whole
+
+    def whole_of(self, resource: str) -> int:
+        """Return how much of a resource in whole pieces all those machines have."""
+        if self._wholes is None:
+            self._wholes = {}
+            for worker in self._workers.values():
+                for name, count in worker.whole.items() if worker.counted.slots else ():
+                    self._wholes[name] = self._wholes.get(name, 0) + count
+        return self._wholes.get(resource, 0)
+
+    def suits_any(self, request: ResourceRequest) -> bool:
+        """True if such a job can run on any of those machines."""
+        return any(fits(request, offer) for offer in self._offers_there())
+
+    def _offers_there(self) -> tuple[ResourceOffer, ...]:
+        if self._there is None:
+            self._there = self._each_once(worker for worker in self._workers.values() if worker.counted.slots)
+        return self._there
+
+    def _offers_of_all(self) -> tuple[ResourceOffer, ...]:
+        if self._every is None:
+            self._every = self._each_once(self._workers.values())
+        return self._every
+
+    def _each_once(self, some: Iterable[Worker]) -> tuple[ResourceOffer, ...]:
+        return tuple({id(offer): offer for offer in map(self.of, some)}.values())
+
+    def _all_suited(self, request: ResourceRequest) -> list[Worker]:
+        """Return the workers that such a job can run on at all, in touch or not."""
+        good = {id(offer) for offer in self._offers_of_all() if fits(request, offer)}
+        return [worker for worker in self._workers.values() if id(self.of(worker)) in good] if good else []
 
     def apart(self) -> tuple[Worker, ...]:
         """Return the workers that count their licences themselves."""
@@ -172,8 +224,7 @@ class Offers:
         found = self._having.get(capabilities)
         if found is None:
             if not self._distinct:
-                offers = (self.of(worker).capabilities for worker in self._workers.values())
-                self._distinct = {offer: frozenset(offer) for offer in offers}
+                self._distinct = {offer.capabilities: frozenset(offer.capabilities) for offer in self._offers_of_all()}
             if len(self._having) >= MOST_NAMES:
                 self._having.clear()
             some = (offer for offer, names in self._distinct.items() if not lacking(names, capabilities))
@@ -183,11 +234,8 @@ class Offers:
     def those(self, request: ResourceRequest) -> list[Worker]:
         """Return the workers that can do what such a job needs done and have what it asks beside sizes, however narrow
         they are."""
-        having, counts = self.having(request.capabilities), countable(request.amounts)
-        found = [worker for worker in self._workers.values() if self.of(worker).capabilities in having]
-        for name, count in counts:
-            found = [worker for worker in found if self.of(worker).most.get(name, 0) >= count]
-        return found
+        least = ResourceRequest(0, tuple(one for one in request.amounts if one[0] not in SIZES), request.capabilities)
+        return self._all_suited(least)
 
     def crew(self, request: ResourceRequest) -> Crew:
         if any(name not in SIZES and name not in self._known() for name, _ in request.amounts):
@@ -198,7 +246,7 @@ class Offers:
         if found is None:
             if len(self._crews) >= MOST_NAMES:
                 self._crews.clear()
-            some = [w for w in self._workers.values() if self.suits(w, request)]
+            some = self._all_suited(request)
             able = [w for w in some if w.session is not None and not w.closed and self.takes(w, request)]
             here = tuple(sorted(able, key=_name))
             number = self._numbers.setdefault(tuple(worker.name for worker in here), len(self._numbers))
@@ -208,7 +256,7 @@ class Offers:
     def _known(self) -> frozenset[str]:
         """Return the resources that any machine has."""
         if self._counted is None:
-            self._counted = frozenset(name for worker in self._workers.values() for name in self.of(worker).most)
+            self._counted = frozenset(name for offer in self._offers_of_all() for name in offer.most)
         return self._counted
 
     def sorted(self, kinds: Iterable[Kind], changes: int) -> Sorted:
@@ -228,13 +276,13 @@ class Offers:
         return Sorted(frozenset(untaken), {key: tuple(some) for key, some in alike.items()})
 
 
-def together(some: Iterable[tuple[Worker, ResourceOffer]]) -> ResourceOffer:
-    """Return the most of each resource by itself that any of these machines has, and all that any of them can do."""
+def together(some: Iterable[ResourceOffer]) -> ResourceOffer:
+    """Return the most of each resource by itself that any machine with these has, and all that any of them can do."""
     widest = over = 0
     most, unknown, capabilities = dict[str, int](), set[str](), set[str]()
-    for worker, offer in some:
+    for offer in some:
         widest = max(widest, offer.processors)
-        over = max(over, worker.lane.slots) if MPI in offer.capabilities else over
+        over = max(over, offer.spread or offer.processors) if MPI in offer.capabilities else over
         unknown |= SIZES - offer.most.keys()
         capabilities.update(offer.capabilities)
         for name, count in offer.most.items():

@@ -4,12 +4,13 @@ and carried whole by every message that asks what a site would do with such jobs
 from __future__ import annotations
 
 from functools import cached_property
+from itertools import chain
 from typing import Any, TypeVar
 
 import msgspec
 
 from diana.model.history import program_key, template_key
-from diana.model.job import resources, software
+from diana.model.job import declared, resources, software
 from diana.model.job.licences import among
 from diana.model.job.resources import GPUS, LICENCE, MEMORY, SCRATCH, ResourceRequest
 from diana.model.job.spec import GroupSpec, Resources
@@ -58,7 +59,10 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def request(self) -> ResourceRequest:
         """What one job asks of its machine. The only place where the fields of older releases are read."""
         names = software.asked(self.software)
-        amounts = {**self.resources, **{LICENCE + name: count for name, count in among(names)}}
+        amounts = dict(self.resources)
+        for name, count in chain(declared.among(names), ((LICENCE + one, some) for one, some in among(names))):
+            # A name in `software` is what older releases refuse by. It may say more than the map, of a peer that errs.
+            amounts[name] = max(count, amounts.get(name, 0))
         amounts |= {MEMORY: self.memory_bytes, GPUS: self.gpus, SCRATCH: self.scratch_bytes}
         return ResourceRequest(
             self.processors, resources.of(amounts), resources.capabilities_in(names), self.time_limit_s

@@ -136,6 +136,30 @@ def test_what_a_site_offers_is_kept_until_a_machine_changes() -> None:
     assert workers.offer().capabilities == ("containers", "module *")
 
 
+def test_what_one_machine_tells_costs_no_look_at_the_figures_of_the_others() -> None:
+    _, machines = offering(**{f"m{number:03}": (2, ANY) for number in range(20)})
+    workers = machines.site.engine.core.workers
+    some = [workers.find(name) for name in workers.names()]
+    had = [workers.offers.of(one) for one in some if one is not None]
+    alike = {id(offer) for offer in had}
+    workers.scratch_seen("m003", 5 << 30)
+    machines.offered["m004"] = ()
+    machines.ready("m004")
+    now = [workers.offers.of(one) for one in some if one is not None]
+    other = [one.name for one, old, new in zip(some, had, now, strict=True) if one is not None and old is not new]
+    assert other == ["m004"] and len(alike) <= 2
+
+
+def test_that_no_machine_suits_is_seen_without_a_look_at_each() -> None:
+    def cost(machines: int) -> int:
+        workers = full(machines, 2)[0].engine.core.workers
+        asked = ResourceRequest(1, (("fpga", 1),))
+        assert not workers.suits_any(asked) and not workers.whole("fpga")
+        return calls(lambda: (workers.suits_any(asked), workers.whole("fpga")))
+
+    assert cost(60) == cost(2)
+
+
 def test_jobs_for_the_memory_of_one_machine_cost_no_look_each_while_that_one_is_full() -> None:
     def cost(groups: int) -> int:
         site = Grid({"guard_jobs": 0}, alpha=0)["alpha"]

@@ -10,6 +10,7 @@ import pytest
 
 from diana.engine.journal.state import CustodyKey
 from diana.engine.machines.running import GivenRuns
+from diana.engine.machines.slot_rows import LEAST_GONE, MOST_KINDS, SlotRows
 from diana.model.ids import SubgroupId
 
 AMOUNTS = ((), (), (("gpus", 2),), (("fpga", 1), ("memory_bytes", 9)))
@@ -114,3 +115,14 @@ def test_columns_do_not_grow_with_the_runs_that_left() -> None:
         runs.forget(key, [index], float(index))
     assert len(runs.rows._on_s) < 200
     assert len(runs.rows._counts) == 1
+
+
+def test_what_runs_held_that_left_is_not_remembered_for_ever() -> None:
+    rows, key = SlotRows(), (SubgroupId("alpha-1/0"), 1)
+    rows.put(key, 0, 0, 0.0, 1, (("fpga", 7),))
+    for number in range(1, 3 * MOST_KINDS):
+        rows.put(key, number, 0, 0.0, 1, (("fpga", number),))
+        rows.drop(key, number)
+    assert len(rows.devices) <= MOST_KINDS + 2 * LEAST_GONE
+    found, _ = rows.columns(10, {}, {key: 1.0}, lambda *_: 1.0, [])
+    assert [rows.devices[number] for number in found.devices.tolist()] == [(("fpga", 7),)]
