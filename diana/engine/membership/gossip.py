@@ -130,12 +130,8 @@ def on_summary(core: Context, sender: SiteId, message: Summary) -> None:
 
 
 def summary(core: Context, told: tuple[LinkEstimate, ...] = (), *, loose: bool = False, left: bool = False) -> Summary:
-    settings, members, slots, offer = (
-        core.state.settings,
-        core.book(MembershipTable),
-        core.workers.slots(),
-        core.workers.offer(),
-    )
+    settings, members = core.state.settings, core.book(MembershipTable)
+    slots, offer = core.workers.slots(), core.workers.offer()
     core.summary_counter += 1
     names = tuple(sorted(core.state.datasets)[:MAX_NAMED_DATASETS])
     if names != members.names:
