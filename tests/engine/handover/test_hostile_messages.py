@@ -107,7 +107,14 @@ def test_whoever_asks_for_more_than_anybody_has_is_answered_that_nobody_has_it(f
     value = {"fpga": figure, "none": figure} if field == "resources" else figure
     asked: dict[str, typing.Any] = {"processors": 1, "memory_bytes": 0, "jobs": 1, "owner": "eve@vo", field: value}
     group = GroupId("gamma-1")
-    turn = {"group": group, "seq": 1, "share": 1, "called": 0, "submitted_s": 0.0, "stage_s": 0.0}
+    turn: dict[str, typing.Any] = {
+        "group": group,
+        "seq": 1,
+        "share": 1,
+        "called": 0,
+        "submitted_s": 0.0,
+        "stage_s": 0.0,
+    }
     for message in (
         ms.QuoteRequest(quote=1, refs=(), work_s=10.0, **asked),
         RoomRequest(room=1, gain_s=1e6, template="", **asked),
@@ -128,7 +135,7 @@ def test_whoever_asks_for_more_than_anybody_has_is_answered_that_nobody_has_it(f
 @pytest.mark.parametrize("figure", [2**62, 2**63 - 1])
 def test_a_peer_that_tells_all_it_can_of_itself_is_asked_and_believed_no_further_than_can_be(figure: int) -> None:
     names = ("slots", "free_slots", "widest", "gpus", "memory_bytes")
-    more = {"queued_jobs": figure, **dict.fromkeys(names, figure)}
+    more: dict[str, typing.Any] = {"queued_jobs": figure, **dict.fromkeys(names, figure)}
     alpha = Grid(alpha=2)["alpha"]
     alpha.handle(ev.PeerUp(hello("gamma")))
     told = {**more, "running_jobs": figure, "machines": figure, "resources": {"fpga": figure}}

@@ -3,6 +3,8 @@ site can take by it is refused at once; where anything is in doubt, quotes decid
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -43,7 +45,7 @@ def tell(grid: Grid) -> None:
     grid.settle()
 
 
-def peer(site: Site, name: str, **told: object) -> None:
+def peer(site: Site, name: str, **told: Any) -> None:
     """A peer that answers no quotes."""
     site.handle(ev.PeerUp(hello(name)))
     site.handle(ev.Received(SiteId(name), entry(name, **told)))
