@@ -112,7 +112,11 @@ class Mapper:
         hint = _without_none(hint)
         most = self._most(proto.DESCRIPTOR.name, info.name, hint, descriptor)
         encode, decode = self._converters(info.name, hint, descriptor)
-        decode = _bounded(decode, most, descriptor.is_repeated) if most is not None else decode
+        if self._checked and (figure := maxima.FIGURES.get(proto.DESCRIPTOR.name, {}).get(info.name)):
+            decode = _cut_to(decode, figure)
+        if most is not None:
+            bounded = _bounded_map if typing.get_origin(hint) is dict else _bounded
+            decode = bounded(decode, most, descriptor.is_repeated)
         if self._checked and info.name in maxima.COUNTS.get(proto.DESCRIPTOR.name, ()):
             decode = _counted(decode)
         presence = descriptor.message_type is not None and not descriptor.is_repeated
@@ -227,6 +231,36 @@ def _bounded(decode: Convert | None, most: maxima.Most, repeated: bool) -> Conve
         return then(values)
 
     return many if repeated else one
+
+
+def _bounded_map(decode: Convert | None, most: maxima.Most, repeated: bool) -> Convert:
+    """The same of a map. Of one with too many names those are kept that come first in order."""
+    assert decode is not None and repeated
+    then, (text, items, cut) = decode, most
+
+    def run(told: Any) -> Any:
+        if len(told) > items and not cut:
+            raise ValueError(f"{len(told)} items, at most {items}")
+        if told and max(map(len, told)) > text and not cut:
+            raise ValueError(f"a text of more than {text} characters")
+        if len(told) > items:
+            told = {name: told[name] for name in sorted(told)[:items]}
+        return then({name[:text]: count for name, count in told.items()})
+
+    return run
+
+
+def _cut_to(decode: Convert | None, most: int) -> Convert:
+    """Cut a figure, or each of a map, to what a site can have or ask for, after it was checked."""
+    then = decode or (lambda value: value)
+
+    def run(value: Any) -> Any:
+        checked = then(value)
+        if isinstance(checked, dict):
+            return {name: min(count, most) for name, count in checked.items()}
+        return checked if checked <= most else most
+
+    return run
 
 
 def _counted(decode: Convert | None) -> Convert:

@@ -65,6 +65,8 @@ FIELDS: dict[str, Most] = {
     "Summary.notice": Most(text=300, cut=True),
     "Summary.seal": Most(text=64, cut=True),
     "Summary.domain": Most(text=253, cut=True),
+    # As many as one machine may have (`model/job/declared.py`), and names one longer than theirs: those are left out.
+    "Summary.resources": Most(text=41, items=16, cut=True),
     "LinkEstimate.site": _NAME,
     "LinkEstimate.predictor": Most(text=100, cut=True),
     "Rumour.site": _NAME,
@@ -288,6 +290,63 @@ COUNTS = {
 }
 """Numbers that count what a site did: no honest one comes near `MOST_COUNTED`, and the next one always has room on the
 wire. Versions of summaries are judged row by row (`membership/merge.py`, `sane`)."""
+
+MOST_UNITS = 1 << 30
+"""Processors or devices: those of a thousand of the largest machines that can be configured. Sums over all sites of a
+VO stay exact as floats."""
+MOST_SIZE_BYTES = 1 << 60
+"""Memory or room that a setting or a job file can name."""
+MOST_JOBS = 1 << 40
+_ASKED = {
+    "jobs": MOST_JOBS,
+    "processors": MOST_UNITS,
+    "memory_bytes": MOST_SIZE_BYTES,
+    "gpus": MOST_UNITS,
+    "scratch_bytes": MOST_SIZE_BYTES,
+    # Of any unit: names that are not known here may be sizes.
+    "resources": MOST_SIZE_BYTES,
+}
+FIGURES: dict[str, dict[str, int]] = {
+    "Summary": {
+        "slots": MOST_UNITS,
+        "free_slots": MOST_UNITS,
+        "queued_jobs": MOST_JOBS,
+        "running_jobs": MOST_JOBS,
+        "machines": MOST_UNITS,
+        "memory_bytes": MOST_SIZE_BYTES,
+        "gpus": MOST_UNITS,
+        "widest": MOST_UNITS,
+        "resources": MOST_UNITS,
+    },
+    "Quote": {
+        "slots": MOST_UNITS,
+        "free_slots": MOST_UNITS,
+        "runs_seen": MOST_JOBS,
+        "jobs_ahead": MOST_JOBS,
+        "queued_jobs": MOST_JOBS,
+        "max_jobs": MOST_JOBS,
+        "startable": MOST_JOBS,
+        "widest": MOST_UNITS,
+        "free_gpus": MOST_UNITS,
+        "memory_bytes": MOST_SIZE_BYTES,
+        "gpus": MOST_UNITS,
+    },
+    "MachineKind": {
+        "count": MOST_UNITS,
+        "processors": MOST_UNITS,
+        "memory_bytes": MOST_SIZE_BYTES,
+        "gpus": MOST_UNITS,
+        "idle": MOST_UNITS,
+    },
+    "ComingRoom": {"processors": MOST_UNITS, "gpus": MOST_UNITS},
+    "QuoteRequest": _ASKED,
+    "RoomRequest": _ASKED,
+    "Reserve": _ASKED,
+    "RoomGrant": {"jobs": MOST_JOBS},
+    "WorkInvited": {"free_slots": MOST_UNITS},
+}
+"""What sites tell of themselves and ask for jobs. What is beyond is cut: nobody has so much, and what is asked for
+stays more than anybody has."""
 
 SMALL_BYTES = 64 << 10
 BYTES: dict[str, int] = {

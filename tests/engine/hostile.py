@@ -65,6 +65,7 @@ ODD_NAMES = (
     "module *",
     *ODD_TEXTS,
 )
+RESOURCES = ("fpga", "tape", *(f"r{number}" for number in range(40)), "gpus", "licence:matlab", "memory_bytes", "Bad")
 ODD_LICENCES = (("matlab", 0), ("matlab", -1), ("matlab", 2**62), ("", 1), ("a b", 1))
 ODD_PARTS = (
     "",
@@ -235,6 +236,9 @@ class Tongue:
         if typing.get_origin(hint) in (tuple, list):
             kind = typing.get_origin(hint)
             return kind(self._of(name, arguments[0], transfer) for _ in range(rng.choice((0, 0, 1, 2, 3))))
+        if typing.get_origin(hint) is dict:
+            names = RESOURCES if rng.random() < self._sane else ODD_TEXTS
+            return {rng.choice(names): self._int(name, transfer) for _ in range(rng.choice((0, 0, 1, 2, 20)))}
         if type(None) in arguments:
             return None if rng.random() < 0.5 else self._of(name, arguments[0], transfer)
         if isinstance(hint, type) and issubclass(hint, msgspec.Struct):

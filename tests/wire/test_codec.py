@@ -104,6 +104,9 @@ def fields_of(cls: type, hints: dict[str, typing.Any]) -> dict[str, st.SearchStr
     for name in maxima.COUNTS.get(cls.__name__, ()):
         one = st.integers(0, maxima.MOST_COUNTED)
         fields[name] = one if hints[name] is int else st.lists(one, max_size=3).map(tuple)
+    for name, most in maxima.FIGURES.get(cls.__name__, {}).items():
+        one = st.integers(0, most)
+        fields[name] = one if hints[name] is int else st.dictionaries(TEXT, one, max_size=3)
     if cls is messages.Summary:
         fields["via"] = fields["via"].map(lambda via: via[: maxima.FIELDS["Summary.via"].items])
     return fields

@@ -30,6 +30,7 @@ ROWS = tuple(ms.Rumour(SiteId(f"site-{n}"), 3, 5000 + n, 1, SiteId("cern")) for 
     [
         entry("cern"),
         entry("cern", known=5000, members=1 << 62, complete=True, links=(LINK,) * 16),
+        entry("cern", widest=64, resources={f"a-resource-of-a-name-{n}": 1_000_000 for n in range(16)}),
         entry("a-long-name-of-a-site", datasets=tuple(f"run-2026-{n:04}" for n in range(256))),
         ms.Gossip(entries=tuple(entry(f"site-{n}") for n in range(30)), ages_s=(1.5,) * 30),
         ms.Gossip(

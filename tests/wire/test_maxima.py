@@ -12,8 +12,11 @@ import pytest
 from diana.engine.messages import messages as ms
 from diana.engine.messages.migration import Surplus
 from diana.engine.messages.recovery import GroupShown, Holding, Holdings, Met
-from diana.model.ids import SiteId, SubgroupId
+from diana.jobfile import units
+from diana.model.ids import GroupId, SiteId, SubgroupId
 from diana.model.indexset import IndexSet
+from diana.model.job.declared import MOST_AMOUNT, MOST_DECLARED
+from diana.model.settings import MOST_SLOTS
 from diana.wire import BadMessage, maxima, peer_codec
 from diana.wire.pb import peer_pb2
 from tests.engine.gossiping import entry
@@ -49,6 +52,7 @@ def test_each_line_of_the_table_is_a_field_and_no_field_of_text_or_items_lacks_o
     counted = {f"{cls}.{field}" for cls, fields in maxima.COUNTS.items() for field in fields}
     assert counted <= names
     # A class that lacks a line does not compile; all have compiled.
+    assert {f"{cls}.{field}" for cls, fields in maxima.FIGURES.items() for field in fields} <= names
     assert maxima.BYTES.keys() <= {f.name for f in peer_pb2.PeerMessage.DESCRIPTOR.fields}
 
 
@@ -107,6 +111,75 @@ def test_what_is_cut_is_cut_and_what_is_at_its_maximum_passes() -> None:
     assert passed(most) == most
     asks = tuple(SiteId(f"s{n}") for n in range(5000))
     assert passed(ms.Gossip(asks=asks)).asks == asks[:4096]
+
+
+BEYOND = (2**62, 2**63 - 1)
+
+
+def figures() -> list[tuple[str, str, int]]:
+    return [(cls, name, most) for cls, fields in maxima.FIGURES.items() for name, most in fields.items()]
+
+
+def told_by(kind: str) -> msgspec.Struct:
+    """A message of the kind with 1 for all it has to have."""
+    cls: typing.Any = classes()[kind]
+    hints, needed = typing.get_type_hints(cls), [f for f in msgspec.structs.fields(cls) if f.required]
+    plain = {int: 1, float: 1.0, str: "", bool: True, SiteId: SiteId("far"), GroupId: GroupId("alpha-1")}
+    made: msgspec.Struct = cls(**{field.name: plain.get(hints[field.name], ()) for field in needed})
+    return made
+
+
+def through(message: msgspec.Struct) -> typing.Any:
+    """What the other end makes of it; a part of a message alone, too."""
+    mapping = peer_codec._peer.mapping(type(message))
+    return mapping.from_proto(mapping.to_proto(message))
+
+
+@pytest.mark.parametrize(("kind", "name", "most"), figures(), ids=lambda value: str(value))
+def test_no_site_has_or_asks_for_more_than_can_be_and_its_word_still_counts(kind: str, name: str, most: int) -> None:
+    said, many = told_by(kind), isinstance(getattr(told_by(kind), name), dict)
+    for figure, read in [(figure, most) for figure in BEYOND] + [(most, most), (1, 1)]:
+        value = {"fpga": figure} if many else figure
+        got = getattr(through(msgspec.structs.replace(said, **{name: value})), name)
+        assert got == ({"fpga": read} if many else read)
+
+
+def test_each_figure_of_a_site_and_each_amount_that_is_asked_has_a_bound() -> None:
+    counted = {
+        "processors",
+        "slots",
+        "gpus",
+        "memory_bytes",
+        "scratch_bytes",
+        "widest",
+        "jobs",
+        "free",
+        "idle",
+        "resources",
+    }
+    bounded = {(cls, name) for cls, name, _ in figures()}
+    for cls in ("Summary", "Quote", "MachineKind", "ComingRoom", "QuoteRequest", "RoomRequest", "Reserve"):
+        for name, hint in typing.get_type_hints(classes()[cls]).items():
+            if hint in (int, dict[str, int]) and (name in counted or name.startswith("free_")):
+                assert (cls, name) in bounded
+
+
+def test_a_row_of_gossip_with_figures_that_cannot_be_costs_the_others_nothing() -> None:
+    most, names = 2**63 - 1, {f"r{number:03}": 1 for number in range(200)}
+    huge = {"slots": most, "free_slots": most, "memory_bytes": most, "gpus": most, "widest": most}
+    liar = msgspec.structs.replace(entry("liar"), **huge, resources={**names, "x" * 5000: most})
+    far, cut = passed(ms.Gossip(entries=(entry("far"), liar), ages_s=(0.0, 0.0))).entries
+    assert far == entry("far")
+    assert (cut.slots, cut.memory_bytes) == (maxima.MOST_UNITS, maxima.MOST_SIZE_BYTES)
+    assert len(cut.resources) == MOST_DECLARED and max(map(len, cut.resources)) <= 41
+
+
+def test_what_an_honest_site_has_or_asks_for_is_never_cut() -> None:
+    assert 1000 * max(MOST_SLOTS, MOST_AMOUNT) <= maxima.MOST_UNITS and maxima.MOST_SIZE_BYTES == units.MOST_BYTES
+    assert maxima.FIELDS["Summary.resources"].items == MOST_DECLARED
+    has = {"slots": 10**9, "widest": MOST_SLOTS, "memory_bytes": 2**60, "gpus": 10**9}
+    told = msgspec.structs.replace(entry("far"), **has, resources={"fpga": MOST_AMOUNT})
+    assert passed(told) == told
 
 
 MANY_ROWS = """

@@ -9,7 +9,9 @@ from diana.engine.machines.kinds import MOST_KINDS
 from diana.engine.messages.messages import LinkEstimate, MachineKind, Quote, Summary
 from diana.engine.site.context import Context
 from diana.model.ids import SiteId
-from diana.model.job.resources import GPUS, MEMORY
+from diana.model.job import software
+from diana.model.job.declared import MOST_DECLARED
+from diana.model.job.resources import GPUS, MEMORY, ResourceOffer, ResourceRequest, amount, fits, offered, shared
 from diana.model.job.software import is_build
 from diana.policy.requirements.names import Value
 
@@ -52,7 +54,7 @@ def kinds_of(quote: Quote) -> tuple[MachineKind, ...]:
         out.append(MachineKind(count, kind.processors, kind.speed, kind.memory_bytes, gpus, platform, free))
     if out or not (0 < quote.speed < inf and slots):
         return tuple(out)
-    wide = min(quote.widest, slots) if quote.widest > 0 else slots
+    wide = _width(quote.widest, slots)
     return (MachineKind(slots // wide, wide, quote.speed, max(0, quote.memory_bytes), 0, "", min(idle, slots)),)
 
 
@@ -67,6 +69,39 @@ def of_home(core: Context) -> dict[str, Value]:
     settings, own = core.state.settings, core.workers
     memory_bytes, gpus = own.offer().most.get(MEMORY, 0), own.whole(GPUS)
     return _lasting(core.site, settings.domain, settings.speed, own.slots(), memory_bytes, gpus)
+
+
+def offer_of_quote(quote: Quote, request: ResourceRequest) -> ResourceOffer:
+    """Return what one such job may have at a site by its quote. Of what the quote does not tell there is enough."""
+    most = _told_sizes(quote.memory_bytes, quote.gpus, request)
+    # An older release tells the widest machine, whether or not the job may lie on several.
+    widest = quote.slots if request.spreads else _width(quote.widest, quote.slots)
+    return offered(software.asked(quote.software), processors=widest, most=most, spread=quote.slots)
+
+
+def may_fit(told: Summary, request: ResourceRequest) -> bool:
+    """True unless a site surely lacks something for such a job by its summary."""
+    if request.is_plain:
+        return _width(told.widest, told.slots) >= request.processors
+    return fits(request, offer_of_summary(told, request))
+
+
+def offer_of_summary(told: Summary, request: ResourceRequest) -> ResourceOffer:
+    """Return the same by a site's summary. One that tells as many resources as it may can have others."""
+    most = {**dict(shared(request.amounts)), **_told_sizes(told.memory_bytes, told.gpus, request), **told.resources}
+    if len(told.resources) >= MOST_DECLARED:
+        most = {**dict(request.amounts), **most}
+    return ResourceOffer(_width(told.widest, told.slots), most, request.capabilities, spread=told.slots)
+
+
+def _told_sizes(memory_bytes: int, gpus: int, request: ResourceRequest) -> dict[str, int]:
+    """GPUs are told of all machines together, and an older release tells none."""
+    told = {GPUS: gpus if gpus > 0 else amount(request.amounts, GPUS)}
+    return {**told, MEMORY: memory_bytes} if memory_bytes > 0 else told
+
+
+def _width(widest: int, slots: int) -> int:
+    return min(widest, slots) if widest > 0 else slots
 
 
 def _lasting(site: SiteId, domain: str, speed: float, slots: int, memory_bytes: int, gpus: int) -> dict[str, Value]:

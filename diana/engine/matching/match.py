@@ -10,6 +10,7 @@ from diana.engine.matching import facts
 from diana.engine.messages.messages import Quote
 from diana.engine.site.context import Context
 from diana.model.ids import SiteId
+from diana.model.job.resources import request_of
 from diana.model.job.spec import GroupSpec
 from diana.model.learned import equations, fit_key
 from diana.model.sketch import Quantiles
@@ -35,11 +36,17 @@ class Match:
         self._model: EquationModel | Untold | None = _model(spec) if spec.model and not spec.is_gang else None
         """The model of a gang speaks of its components together (`matching/foreseeing.py`)."""
         self._of_components = any(each.requirements for each in spec.components)
+        self._request = request_of(spec)
 
     @property
     def asks(self) -> bool:
         """True if the values of sites matter for the group."""
         return self.requirements is not None or bool(self._spec.model) or self._of_components
+
+    @property
+    def picks(self) -> bool:
+        """True if few sites may do by what their summaries tell, beside their processors."""
+        return self.requirements is not None or bool(self._request.amounts)
 
     def foretold(self, site: SiteId, values: Mapping[str, Value], past: Quantiles | None) -> Foreseen | Untold | None:
         """Return the run time of one job at a site by the group's model, corrected by past runs, or why the model
@@ -53,14 +60,14 @@ class Match:
         """True unless the group excludes the site, or the site surely lacks something by its summary."""
         if not allowed(self._spec, site):
             return False
-        if self.requirements is None:
-            return True
         if site == self._core.site:
-            return self.requirements.may_hold(facts.of_home(self._core))
+            return self.requirements is None or self.requirements.may_hold(facts.of_home(self._core))
         peer = self._core.view.peers.get(site)
         if peer is None or peer.summary is None:
             return True
-        return self.requirements.may_hold(facts.of_summary(peer.summary))
+        if not facts.may_fit(peer.summary, self._request):
+            return False
+        return self.requirements is None or self.requirements.may_hold(facts.of_summary(peer.summary))
 
     def values(self, site: SiteId, quote: Quote, run_s: float) -> dict[str, Value]:
         """Return the values of a site, and of the link to it, for the expressions of a group that has any."""

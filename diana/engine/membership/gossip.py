@@ -20,6 +20,7 @@ from diana.engine.site import journal_doubt, links
 from diana.engine.site.context import Context
 from diana.engine.site.timers import RequestTimer, SiteTimer
 from diana.model.ids import SiteId
+from diana.model.job import declared
 from diana.model.job.resources import GPUS, MEMORY
 
 __all__ = ["MAX_NAMED_DATASETS", "begin", "leave", "on_peer_down", "on_peer_up", "on_summary", "summary", "tell_all"]
@@ -130,6 +131,7 @@ def on_summary(core: Context, sender: SiteId, message: Summary) -> None:
 
 def summary(core: Context, told: tuple[LinkEstimate, ...] = (), *, loose: bool = False, left: bool = False) -> Summary:
     settings, members = core.state.settings, core.book(MembershipTable)
+    slots, offer = core.workers.slots(), core.workers.offer()
     core.summary_counter += 1
     names = tuple(sorted(core.state.datasets)[:MAX_NAMED_DATASETS])
     if names != members.names:
@@ -140,7 +142,7 @@ def summary(core: Context, told: tuple[LinkEstimate, ...] = (), *, loose: bool =
         counter=core.summary_counter,
         seq=core.state.seq,
         seal=core.seal(),
-        slots=core.workers.slots(),
+        slots=slots,
         free_slots=capacity.free_slots(core),
         speed=settings.speed,
         queued_jobs=capacity.queued_jobs(core),
@@ -163,9 +165,11 @@ def summary(core: Context, told: tuple[LinkEstimate, ...] = (), *, loose: bool =
         drained=core.drained(),
         notice=core.calendar.notice,
         machines=machine_events.count(core),
-        memory_bytes=core.workers.offer().most.get(MEMORY, 0),
+        memory_bytes=offer.most.get(MEMORY, 0),
         gpus=core.workers.whole(GPUS),
         domain=settings.domain,
+        widest=offer.processors if offer.processors < slots else 0,
+        resources=dict(declared.sane(offer.most.items())),
     )
 
 

@@ -17,6 +17,7 @@ from diana.engine.membership.table import MOST_HEARSAY_NAMES_BYTES, MOST_LEAP, M
 from diana.engine.messages.messages import Gossip, HeardFrom, Rumour, Summary
 from diana.engine.site.view import UNHEARD, Version
 from diana.model.ids import SiteId
+from diana.model.job import declared
 from diana.policy.membership import State
 
 if TYPE_CHECKING:
@@ -269,11 +270,11 @@ def _keep(core: Context, peer: PeerView, told: Summary, heard_s: float, way: hea
 
 
 def _cut(told: Summary) -> Summary:
-    """Return a word without its first-hand fields, and no longer than is passed on. It is made once: in a simulation
-    many sites are told by one object, and keep one."""
-    if not (
-        told.links or told.known or told.seal or len(told.datasets) > MAX_NAMED_DATASETS or len(told.via) > MOST_VIA
-    ):
+    """Return a word without its first-hand fields and what cannot be, and no longer than is passed on. It is made once:
+    in a simulation many sites are told by one object, and keep one."""
+    long = len(told.datasets) > MAX_NAMED_DATASETS or len(told.via) > MOST_VIA
+    odd = bool(told.resources) and dict(declared.sane(told.resources.items())) != told.resources
+    if not (told.links or told.known or told.seal or long or odd):
         return told
     kept: Summary | None = told.__dict__.get("cut")
     if kept is None:
@@ -287,6 +288,7 @@ def _cut(told: Summary) -> Summary:
             loose=False,
             datasets=told.datasets[:MAX_NAMED_DATASETS],
             via=told.via[:MOST_VIA],
+            resources=dict(declared.sane(told.resources.items())) if odd else told.resources,
         )
     return kept
 
@@ -304,6 +306,8 @@ def _tells_more(old: Summary | None, told: Summary) -> bool:
         told.named_at,
         told.speed,
         told.address,
+        told.widest,
+        told.resources,
     )
     return new != (
         old.slots,
@@ -314,6 +318,8 @@ def _tells_more(old: Summary | None, told: Summary) -> bool:
         old.named_at,
         old.speed,
         old.address,
+        old.widest,
+        old.resources,
     )
 
 

@@ -25,16 +25,20 @@ def _weighed(told: Summary) -> int:
     size += len(told.ledger) + len(told.drained) + len(told.notice)
     if told.datasets:
         size += sum(map(len, told.datasets)) + 3 * len(told.datasets)
+    if told.resources:
+        size += sum(map(len, told.resources)) + 8 * len(told.resources)
     return size + _LINK * len(told.links)
 
 
-_ROW, _NAME, _TEXT = 1024, 64, 56
+_ROW, _NAME, _TEXT, _RESOURCE = 1024, 64, 56, 400
 
 
 def kept_bytes(told: Summary) -> int:
     """Return about how many bytes the entry takes in memory, with its row, without the names of its datasets."""
     texts = (told.site, told.address, told.release, told.ledger, told.drained, told.notice, told.domain, *told.via)
-    return _ROW + sum(map(len, texts)) + _TEXT * len(told.via)
+    size = _ROW + sum(map(len, texts)) + _TEXT * len(told.via)
+    # Each with its name's entry in the roster's index.
+    return size + sum(_RESOURCE + len(name) for name in told.resources) if told.resources else size
 
 
 def names_bytes(told: Summary) -> int:

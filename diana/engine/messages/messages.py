@@ -111,6 +111,11 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """GPUs of all its machines."""
     domain: str = ""
     """Name that requirements know the site by; empty: none."""
+    widest: int = 0
+    """Processors of its widest machine, where that has fewer than the site; 0: as many, or its release does not say."""
+    resources: dict[str, int] = {}
+    """Declared resource -> the most that one job can have there, of at most `declared.MOST_DECLARED`; of so many there
+    may be others. A site whose release does not say has none."""
 
 
 class Rumour(msgspec.Struct, frozen=True, array_like=True, gc=False):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import heapq
+from difflib import get_close_matches
+
 import msgspec
 
 from diana.engine.data import output_datasets, outputs
@@ -10,12 +13,15 @@ from diana.engine.journal.effects import GroupAccepted, Refusal, Reply
 from diana.engine.journal.events import SubmitGroup
 from diana.engine.journal.records import GroupSubmitted
 from diana.engine.journal.state import Group
+from diana.engine.matching import facts
 from diana.engine.matching.match import allowed
+from diana.engine.membership.table import MembershipTable
 from diana.engine.messages.messages import Authorisation
 from diana.engine.placement.draft import Drafts, NewGroup
 from diana.engine.site import journal_doubt
 from diana.engine.site.context import Context
 from diana.model.ids import GroupId, group_id
+from diana.model.job import declared
 from diana.model.job.components import check_components, check_flexible
 from diana.model.job.resources import request_of
 from diana.model.job.spec import GroupSpec, encode_spec
@@ -24,6 +30,9 @@ from diana.policy.queueing import limits
 
 MANY_PEERS = 64
 """With more known peers than this, the roster's table is asked instead of each peer's summary."""
+MOST_NEAR = 256
+"""Resources among which the one that was meant is looked for, beside this site's: those of most sites."""
+MOST_SHOWN = 8
 
 
 _NO_RERUN = "group.on_site_lost: gangs wait for a site that is lost; leave it out beside components"
@@ -59,6 +68,8 @@ def refusal(core: Context, event: SubmitGroup) -> Refusal | None:
         return Refusal(code="usage", text="the sweep is empty: give it at least one value")
     if event.spec.resources.processors < 1:
         return Refusal(code="usage", text=f"processors = {event.spec.resources.processors}: want 1 or more")
+    if unknown := unknown_resource(core, event.spec):
+        return unknown
     if event.spec.outputs.merge and core.workers.slots() < 1:
         return Refusal(code="usage", text=f"the merge would run at {core.site}, which has no slots; submit elsewhere")
     shared = outputs.shared(core, event.spec)
@@ -77,6 +88,33 @@ def refusal(core: Context, event: SubmitGroup) -> Refusal | None:
             code="retry", text=f"{core.site} holds its limit of {counted(limit, 'job')}; try later", retry_after_s=30.0
         )
     return _user_refused(core, event.principal.name, event.jobs)
+
+
+def unknown_resource(core: Context, spec: GroupSpec) -> Refusal | None:
+    """Return why no known site can have a declared resource that the group asks for; None: some has it, or nobody can
+    say, and quotes decide."""
+    if not spec.resources.others:
+        return None
+    own = {name for machine in core.state.machines.values() for name, _ in machine.resources}
+    own |= {name for name, _ in declared.sane(core.workers.offer().most.items())}
+    there = core.roster.resources()
+    name = next((name for name, _ in spec.resources.others if name not in own and name not in there), "")
+    if not name or not _all_told(core, spec):
+        return None
+    some = [*sorted(own), *heapq.nsmallest(MOST_NEAR, there.keys() - own, key=lambda one: (-there[one], one))]
+    text = f"resources.{name}: no site known here has {name}"
+    if near := get_close_matches(name, some, 1):
+        return Refusal(code="usage", text=f"{text}; did you mean {near[0]}?")
+    known = f"known are {', '.join(some[:MOST_SHOWN])}" if some else "operators declare it in a machine's site.toml"
+    return Refusal(code="unplaceable", text=f"{text}; {known}")
+
+
+def _all_told(core: Context, spec: GroupSpec) -> bool:
+    """True if all sites that the group may go to have told their resources here."""
+    if core.book(MembershipTable).reach is not None or not core.workers.there():
+        return False
+    named = {*spec.sites, *(each.site for each in spec.components if each.site)} - {core.site}
+    return named <= core.view.peers.keys() and core.roster.tells_all_resources()
 
 
 def _user_refused(core: Context, user: str, jobs: int) -> Refusal | None:
@@ -122,18 +160,18 @@ def other_body(key: str, known: str) -> Refusal:
 
 def surely_placeable(core: Context, spec: GroupSpec) -> bool:
     """True if some allowed site known here surely has the processors: no quotes are needed before the answer."""
-    processors = spec.resources.processors
-    if not request_of(spec).is_plain or spec.requires:
+    request = request_of(spec)
+    if not request.is_plain or spec.requires:
         return False
     if spec.model or spec.learned:
         return False
-    if allowed(spec, core.site) and core.workers.widest() >= processors:
+    if allowed(spec, core.site) and core.workers.widest() >= request.processors:
         return True
     if len(core.view.peers) > MANY_PEERS and not spec.sites and not spec.not_sites:
-        return core.roster.has_processors(processors)
+        return core.roster.has_processors(request.processors)
     alive = core.view.alive(core.now, core.state.settings.suspect_after_s)
     summaries = [core.view.peers[s].summary for s in alive if allowed(spec, s)]
-    return any(s is not None and s.accepting and s.slots >= processors for s in summaries)
+    return any(s is not None and s.accepting and facts.may_fit(s, request) for s in summaries)
 
 
 def accept(core: Context, submission: NewGroup) -> Group:

@@ -13,7 +13,7 @@ from math import log
 
 from diana.engine.placement.draft import Draft
 from diana.engine.site.context import Context
-from diana.model.arrays import np
+from diana.model.arrays import Floats, np
 from diana.model.ids import SiteId, group_id
 from diana.model.job.resources import request_of
 from diana.policy.allocation import baselines, chance
@@ -49,18 +49,20 @@ def asked(core: Context, draft: Draft, holding: Iterable[SiteId]) -> list[SiteId
         draft.turns = tuple(_turns(core, draft, table, wanted))
         some = [site for site in draft.turns if site != core.site]
     elif policy == "greedy":
-        every = match.requirements is not None
-        some = core.roster.best(draft.demand(settings), LEAST_ASKED, wanted, every=every)
+        some = core.roster.best(draft.demand(settings), LEAST_ASKED, wanted, every=match.picks)
     else:
-        some = _best(table, "fastest" if policy == "fastest" else "least-queue", draft, wanted)
+        policy = "fastest" if policy == "fastest" else "least-queue"
+        some = _best(table, policy, draft, wanted, every=match.picks)
     return sorted({*some, *holding})
 
 
-def _best(table: SiteTable, policy: baselines.Baseline, draft: Draft, wanted: Callable[[SiteId], bool]) -> list[SiteId]:
+def _best(
+    table: SiteTable, policy: baselines.Baseline, draft: Draft, wanted: Callable[[SiteId], bool], *, every: bool
+) -> list[SiteId]:
     processors = draft.spec.resources.processors
     order = in_order(baselines.standing(policy, table, processors), table) if len(table) else np.zeros(0, dtype=int)
-    order = order[table.slots[order] >= processors]
-    if not draft.spec.requires:
+    order = order[_widths(table, draft)[order] >= processors]
+    if not every:
         order = order[: SPARE * LEAST_ASKED]
     return list(islice((site for row in order.tolist() if wanted(site := table.sites[row])), LEAST_ASKED))
 
@@ -84,18 +86,23 @@ def _turns(core: Context, draft: Draft, table: SiteTable, wanted: Callable[[Site
         group, _, moved = name.partition("/")
         first = home + int(group.rpartition("-")[2]) + int(moved)
         places = ((first + step) % sites for step in range(sites))
-    out: list[SiteId] = []
+    out, widths = list[SiteId](), _widths(table, draft)
     for place in places:
         if place == home:
             fits, site = widest >= processors, core.site
         else:
             row = at[place - (place > home)]
-            fits, site = bool(table.slots[row] >= processors), table.sites[row]
+            fits, site = bool(widths[row] >= processors), table.sites[row]
         if fits and wanted(site):
             out.append(site)
             if len(out) == most:
                 break
     return out
+
+
+def _widths(table: SiteTable, draft: Draft) -> Floats:
+    """Return the processors of one job at each site, by row."""
+    return table.slots if request_of(draft.spec).spreads else table.widest
 
 
 def _drawn(name: str, sites: int, most: int) -> Iterator[int]:

@@ -11,6 +11,7 @@ import msgspec
 
 from diana.engine.dispatch import quote_answer
 from diana.engine.guard import guard
+from diana.engine.matching import facts
 from diana.engine.matching.match import allowed, in_words
 from diana.engine.messages.messages import LinkEstimate, Quote
 from diana.engine.placement.draft import Draft, quote_request
@@ -18,8 +19,7 @@ from diana.engine.placement.manifest import Manifest, is_url
 from diana.engine.site.context import Context
 from diana.engine.site.harm import HarmBook
 from diana.model.ids import SiteId
-from diana.model.job import software
-from diana.model.job.resources import PROCESSORS, Lack
+from diana.model.job.resources import PROCESSORS, lacking, request_of
 from diana.model.job.spec import GroupSpec
 from diana.model.sketch import Quantiles
 from diana.model.views.decision import FailedRequirement
@@ -273,8 +273,10 @@ def _link(told: LinkEstimate, default_bytes_per_s: float) -> LinkForecast:
 
 def unusable(quote: Quote, spec: GroupSpec) -> str:
     """Return why the quote cannot be used; empty: it can. It is a peer's word: ask before dividing by any of it."""
-    if quote.slots < spec.resources.processors:
-        return Lack(PROCESSORS, spec.resources.processors, quote.slots).why
+    request = request_of(spec)
+    lacks = lacking(request, facts.offer_of_quote(quote, request))
+    if lacks and lacks[0].resource == PROCESSORS:
+        return lacks[0].why
     sane = 1 / MOST_SPEED <= quote.speed <= MOST_SPEED and 0 <= quote.work_ahead_s < inf and 0 <= quote.wait_s < inf
     times = (quote.run_low_s, quote.run_s, quote.run_high_s, quote.run_mean_s, quote.uplink_bytes_per_s)
     counts = (quote.runs_seen, quote.jobs_ahead, quote.queued_jobs, quote.max_jobs)
@@ -282,4 +284,4 @@ def unusable(quote: Quote, spec: GroupSpec) -> str:
     sane = sane and min(counts) >= 0 and 0 <= quote.busy_fraction <= 1
     if not sane:
         return "gave a quote that makes no sense"
-    return software.lacking(software.asked(quote.software), software.needed(spec))
+    return lacks[0].why if lacks else ""

@@ -135,9 +135,7 @@ def _short_list(core: Context, draft: Draft) -> list[SiteId]:
         holding = sorted(site for site in core.roster.holders(names) if answers(site))[:MOST_HOLDERS]
         return baseline_shortlist.asked(core, draft, holding)
     demand = draft.demand(core.state.settings)
-    best = core.roster.best(
-        demand, SHORT_LIST, lambda site: match.may_take(site) and answers(site), every=match.requirements is not None
-    )
+    best = core.roster.best(demand, SHORT_LIST, lambda site: match.may_take(site) and answers(site), every=match.picks)
     if not (names or draft.refs or draft.spec.is_gang or draft.spec.rank or match.requirements):
         best = _few(core, draft, best)
     fixed = (each.site for each in draft.spec.components if each.site)

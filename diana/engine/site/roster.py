@@ -3,13 +3,16 @@ operations over it, however many sites there are (SPEC D1; PERFORMANCE P3)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from itertools import islice
 from math import inf
 
+from diana.engine.messages.messages import Summary
 from diana.engine.site.view import PeerView, View
 from diana.model.ids import SiteId
+from diana.model.job.declared import MOST_DECLARED
 from diana.policy.pricing import cost
 from diana.policy.pricing.demand import Candidate, Demand, LinkForecast
 from diana.policy.pricing.sites import SiteTable
@@ -31,6 +34,12 @@ class Roster:
         """True once the table is made: when it is first asked. From then on it is kept in step."""
         self._datasets: dict[SiteId, tuple[str, ...]] = {}
         self._holders: dict[str, set[SiteId]] = {}
+        self._resources: dict[SiteId, tuple[str, ...]] = {}
+        """Declared resources of each site that has told anything; a site is here from its first summary on."""
+        self._having: Counter[str] = Counter()
+        """Declared resource -> sites that have it."""
+        self._full: set[SiteId] = set()
+        """Sites that tell as many resources as fit a summary: there may be others."""
 
     @cached_property
     def _table(self) -> SiteTable:
@@ -47,8 +56,11 @@ class Roster:
         """Return at most `count` sites that are wanted; first those where the whole group would end first by the
         summaries. `every`: look at all sites, since few may be wanted."""
         self._settle()
-        most = len(self._table) if every else SPARE * count
-        found = cost.short_list(self._table, demand, most) if len(self._table) else []
+        table = self._table
+        # Whoever has the processors in machines too narrow for a job must not take the places of others.
+        every = every or bool(((table.widest < demand.processors) & (table.slots >= demand.processors)).any())
+        most = len(table) if every else SPARE * count
+        found = cost.short_list(table, demand, most) if len(table) else []
         return list(islice((site for site in found if wanted(site)), count))
 
     def table(self) -> SiteTable:
@@ -62,9 +74,19 @@ class Roster:
         return {site for name in datasets for site in self._holders.get(name, ())}
 
     def has_processors(self, processors: int) -> bool:
-        """True if some site that takes work has so many."""
+        """True if some site that takes work has so many in one machine."""
         self._settle()
-        return bool((self._table.slots >= processors).any()) if len(self._table) else False
+        return bool((self._table.widest >= processors).any()) if len(self._table) else False
+
+    def resources(self) -> Mapping[str, int]:
+        """Return declared resource -> number of known sites that have any, by their latest words."""
+        self._settle()
+        return self._having
+
+    def tells_all_resources(self) -> bool:
+        """True if each known site has told all its resources: what is not in `resources` is at none of them."""
+        self._settle()
+        return not self._full and len(self._resources) == len(self._view.peers)
 
     def _settle(self) -> None:
         if not self._made:
@@ -78,6 +100,7 @@ class Roster:
             else:
                 self._table.add(_row(site, peer, self._default_bytes_per_s()))
             self._name(site, peer.summary.datasets if peer and peer.here and peer.summary else ())
+            self._count(site, peer.summary if peer else None)
 
     def _name(self, site: SiteId, datasets: tuple[str, ...]) -> None:
         # A peer may name one twice.
@@ -91,6 +114,22 @@ class Roster:
         for name in datasets:
             self._holders.setdefault(name, set()).add(site)
         self._datasets[site] = datasets
+
+    def _count(self, site: SiteId, told: Summary | None) -> None:
+        # Also of a site that is away: it may come back with what it has.
+        old, new = self._resources.get(site, ()), tuple(told.resources) if told else ()
+        if told is None:
+            self._resources.pop(site, None)
+        elif old != new or site not in self._resources:
+            self._resources[site] = new
+        if old == new:
+            return
+        self._having.update(new)
+        for name in old:
+            self._having[name] -= 1
+            if not self._having[name]:
+                del self._having[name]
+        (self._full.add if len(new) >= MOST_DECLARED else self._full.discard)(site)
 
 
 def _row(site: SiteId, peer: PeerView, default_bytes_per_s: float) -> Candidate:
@@ -108,4 +147,5 @@ def _row(site: SiteId, peer: PeerView, default_bytes_per_s: float) -> Candidate:
         busy_fraction=min(1.0, max(0.0, 1.0 - told.free_slots / told.slots)),
         rtt_s=rtt_s,
         link=link,
+        widest=told.widest,
     )

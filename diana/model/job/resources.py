@@ -260,6 +260,15 @@ def texts(offer: ResourceOffer) -> tuple[str, ...]:
     return (*offer.capabilities, *licences.named(counts), *declared.named(others))
 
 
+def offered(names: Iterable[str], *, processors: int, most: Mapping[str, int], spread: int = 0) -> ResourceOffer:
+    """Return the offer of a site that tells such names: the inverse of `texts`. `most`: what it tells otherwise."""
+    some = tuple(names)
+    counted_ones = {LICENCE + name: count for name, count in licences.among(some)}
+    return ResourceOffer(
+        processors, {**dict(declared.among(some)), **counted_ones, **most}, capabilities_in(some), spread
+    )
+
+
 # --- words -------------------------------------------------------------------------------------------------
 
 

@@ -82,6 +82,8 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     busy_fraction: float = 0.0
     max_jobs: int = 0
     """Most jobs of this group that the site takes; 0: no limit."""
+    widest: int = 0
+    """Processors of its widest machine; 0: as many as the site has."""
 
 
 class Demand(msgspec.Struct, frozen=True, kw_only=True):

@@ -39,6 +39,7 @@ COLUMNS = (
     "age_s",
     "out_s_per_byte",
     "uplink_s_per_byte",
+    "widest",
 )
 _LINK = ("s_per_byte", "start_s", "error", "losses_per_rate", "least_losses_per_rate", "loss", "bytes_per_s")
 
@@ -117,6 +118,8 @@ class SiteTable:
     out_s_per_byte: Floats
     """Seconds per byte of outputs to the origin; 0: outputs cost nothing."""
     uplink_s_per_byte: Floats
+    widest: Floats
+    """Processors of one job that lies on one machine."""
 
     def __init__(self, home: SiteId | None = None, capacity: int = 16) -> None:
         self.home = home
@@ -189,6 +192,8 @@ class SiteTable:
             cells[_WAITS, row] = values["wait_s"]
         for name, value in values.items():
             cells[_AT[name], row] = value
+        if "slots" in values and "widest" not in values:
+            cells[_AT["widest"], row] = values["slots"]
         if values.get("wait_s", -1.0) < 0 and not values.keys().isdisjoint(_WAITING):
             speed = cells[_AT["slots"], row] * cells[_AT["speed"], row]
             wait_s = cells[_AT["work_ahead_s"], row] / speed if speed > 0 else 0.0
@@ -262,6 +267,7 @@ def _site_cells(c: Candidate) -> tuple[float, ...]:
         c.age_s,
         1.0 / c.out_bytes_per_s if c.out_bytes_per_s > 0 else 0.0,
         1.0 / c.uplink_bytes_per_s if c.uplink_bytes_per_s > 0 else 0.0,
+        min(c.widest or c.slots, c.slots) if c.alive and not c.rejected else 0.0,
     )
 
 

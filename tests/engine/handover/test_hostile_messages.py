@@ -8,27 +8,35 @@ from __future__ import annotations
 
 import itertools
 import os
+import typing
 from collections import Counter
 
+import msgspec
 import pytest
 
 from diana.engine.journal import effects as fx
 from diana.engine.journal import events as ev
 from diana.engine.messages import messages as ms
+from diana.engine.messages.binding import Reserve
 from diana.engine.messages.migration import RoomGrant, RoomRequest
+from diana.engine.placement.draft import Drafts
 from diana.engine.site.complaints import ANOTHER_S, AT_ONCE
-from diana.model.ids import SubgroupId
-from tests.engine.builders import kinds
+from diana.model.ids import GroupId, SubgroupId
+from diana.wire import maxima
+from tests.engine.bench import Grid
+from tests.engine.builders import kinds, spec
 from tests.engine.dispatch.test_licences import licensed, wanting
+from tests.engine.gossiping import entry, hello
 from tests.engine.handing import PART, committed, receive, sent
-from tests.engine.hostile import NAMES, ODD_NAMES
+from tests.engine.hostile import NAMES, ODD_NAMES, through_the_wire
 from tests.engine.hostile_life import live
 from tests.runs import first_seed
 
 FULL = os.environ.get("DIANA_FULL") == "1"
 WORDS = 1000
 """In one life: then there are new sites, new groups and another seed."""
-AMOUNTS = ((0, 1), (0, 0), (-1, 1), (2**30, -1), (2**50, 2**53 - 1))
+ASKED = ("processors", "memory_bytes", "scratch_bytes", "gpus")
+AMOUNTS = ((0, 1), (0, 0), (-1, 1), (2**30, -1), (2**50, 2**53 - 1), (2**62, 2**63 - 1))
 """(bytes of memory, jobs)."""
 
 
@@ -78,15 +86,81 @@ def test_what_a_peer_asks_by_any_name_and_number_is_answered(name: str) -> None:
     has = ("licence matlab 3", "licences", "mpi", "containers")
     site.handle(ev.LrmReady(worker="cluster", session=2, slots=8, known=(), widest=4, memory_bytes=2**34, software=has))
     machines.submit(wanting(8, matlab=1), 8)
-    for processors, gpus, (memory_bytes, jobs) in itertools.product((0, -1, 1, 5, 2**40), (0, -1, 1), AMOUNTS):
-        what = {"processors": processors, "gpus": gpus, "memory_bytes": memory_bytes, "jobs": jobs}
+    for processors, gpus, (memory_bytes, jobs) in itertools.product((0, -1, 1, 5, 2**63 - 1), (0, -1, 1), AMOUNTS):
+        what: dict[str, typing.Any] = {"processors": processors, "gpus": gpus}
+        what |= {"memory_bytes": memory_bytes, "jobs": jobs, "resources": {name: jobs} if gpus == 1 else {}}
         for software in ((name,), (name, "mpi"), ("licence matlab 1", name)):
             asked = ms.QuoteRequest(quote=1, refs=(), work_s=10.0, software=software, **what)
             (quote,) = sent(receive(site, "gamma", asked), ms.Quote)
             assert isinstance(quote, ms.Quote) and len(str(quote)) < 2000
             assert quote.rejected or (processors > 0 and min(gpus, memory_bytes) >= 0)
+            assert quote.rejected or jobs <= 0 or not what["resources"]
             asked_room = RoomRequest(room=1, gain_s=1e6, owner="eve@vo", template="", software=software, **what)
             assert len(sent(receive(site, "gamma", asked_room), RoomGrant)) == (min(processors, jobs) > 0)
+
+
+@pytest.mark.parametrize("figure", [2**62, 2**63 - 1])
+@pytest.mark.parametrize("field", ["jobs", *ASKED, "resources"])
+def test_whoever_asks_for_more_than_anybody_has_is_answered_that_nobody_has_it(field: str, figure: int) -> None:
+    site, _ = licensed(a=4)
+    site.handle(ev.LrmReady(worker="b", session=9, slots=4, known=(), memory_bytes=2**34, resources=(("fpga", 2),)))
+    value = {"fpga": figure, "none": figure} if field == "resources" else figure
+    asked: dict[str, typing.Any] = {"processors": 1, "memory_bytes": 0, "jobs": 1, "owner": "eve@vo", field: value}
+    group = GroupId("gamma-1")
+    turn: dict[str, typing.Any] = {
+        "group": group,
+        "seq": 1,
+        "share": 1,
+        "called": 0,
+        "submitted_s": 0.0,
+        "stage_s": 0.0,
+    }
+    for message in (
+        ms.QuoteRequest(quote=1, refs=(), work_s=10.0, **asked),
+        RoomRequest(room=1, gain_s=1e6, template="", **asked),
+        Reserve(**asked, **turn),
+    ):
+        _, read = through_the_wire(message, Counter())
+        assert read is not None
+        effects = receive(site, "gamma", read)
+        for quote in sent(effects, ms.Quote):
+            assert isinstance(quote, ms.Quote)
+            # Of memory and scratch this site tells nothing, so nothing is checked.
+            assert quote.rejected or quote.max_jobs or field not in ("jobs", "processors", "gpus", "resources")
+            assert len(quote.rejected) < 200
+        for grant in sent(effects, RoomGrant):
+            assert isinstance(grant, RoomGrant) and (grant.jobs <= 8 or field == "jobs") and grant.jobs <= 10**8
+
+
+@pytest.mark.parametrize("figure", [2**62, 2**63 - 1])
+def test_a_peer_that_tells_all_it_can_of_itself_is_asked_and_believed_no_further_than_can_be(figure: int) -> None:
+    names = ("slots", "free_slots", "widest", "gpus", "memory_bytes")
+    more: dict[str, typing.Any] = {"queued_jobs": figure, **dict.fromkeys(names, figure)}
+    alpha = Grid(alpha=2)["alpha"]
+    alpha.handle(ev.PeerUp(hello("gamma")))
+    told = {**more, "running_jobs": figure, "machines": figure, "resources": {"fpga": figure}}
+    _, said = through_the_wire(entry("gamma", **told), Counter())
+    assert said is not None
+    receive(alpha, "gamma", said)
+    row = alpha.engine.core.roster.table()
+    assert row.slots.sum() == row.widest.sum() == maxima.MOST_UNITS
+    asked = [alpha.submit(spec(4, work_s=50.0), 4, 7, plan_only=True, settle=False)]
+    (draft,) = alpha.engine.core.book(Drafts).open.values()
+    quote = ms.Quote(
+        quote=draft.number, rejected="", speed=1.0, work_ahead_s=0.0, files=(), unknown_refs=(), links=(),
+        **more, free_gpus=figure, startable=figure, runs_seen=figure, jobs_ahead=figure, max_jobs=figure,
+        kinds=(ms.MachineKind(figure, figure, 1.0, figure, figure, "x86_64", figure),),
+        coming=(ms.ComingRoom(1.0, figure, figure),),
+    )  # fmt: skip
+    _, heard = through_the_wire(quote, Counter())
+    assert isinstance(heard, ms.Quote)
+    receive(alpha, "gamma", heard)
+    asked.append(alpha.replies[7])
+    made = asked[-1]
+    assert isinstance(made, fx.DecisionMade)
+    shown = {each.site: each.slots for each in made.decision.candidates}
+    assert shown["gamma"] == maxima.MOST_UNITS
+    msgspec.json.encode(made)
 
 
 @pytest.mark.wide
