@@ -33,7 +33,7 @@ from diana.engine.queue.order import Closed
 from diana.engine.site import journal_doubt
 from diana.engine.site.context import Context
 from diana.model.ids import group_of
-from diana.model.job.resources import Amounts, ResourceRequest, devices, of_machine, shared
+from diana.model.job.resources import Amounts, ResourceRequest, devices, of_job, of_machine, shared
 from diana.policy.migration.plan import RAISE
 from diana.policy.queueing import heavy, limits
 from diana.policy.queueing.backfill import Reservation, reserve
@@ -213,7 +213,7 @@ def _fill(core: Context, turn: _Round) -> None:
             continue
         # A claim waits for a slot that is free, and would wait for ever if others were given each slot in advance.
         quick = settings.claims_ahead(entry.run_s) and not custody.spec.is_gang
-        request, plain = requirements.asked(custody.spec), entry.kind.is_plain
+        request, plain = _exactly(custody, entry), entry.kind.is_plain
         licensed = shared(request.amounts) if request.amounts else ()
         # Behind a job that waits for a licence nothing would start.
         ahead = entry.processors == 1 and quick and turn.in_order and not licensed
@@ -262,6 +262,11 @@ def _fill(core: Context, turn: _Round) -> None:
         turn.looks -= bool(kept)
         if turn.looks == 0 or not (workers.hungry(kept) or any(one.free() > 0 for one in kept.values())):
             return
+
+
+def _exactly(custody: Custody, entry: QueueEntry) -> ResourceRequest:
+    """Return what each of its jobs asks, to the byte; as a kind it is rounded."""
+    return ResourceRequest(entry.processors, of_job(custody.spec.resources), entry.kind.capabilities)
 
 
 def _stays(core: Context, turn: _Round, entry: QueueEntry, custody: Custody) -> bool:

@@ -264,11 +264,13 @@ class Workers:
         some, pieces = self.offers.those(request), devices(request.amounts)
         if request.spreads:
             return sum(worker.counted.slots // request.processors for worker in some)
-        by_width = ((worker, lanes_of(worker.sizes, request.processors)) for worker in some)
-        return sum(
-            min(lanes, worker.lane.slots, *(worker.whole.get(name, 0) // each for name, each in pieces))
-            for worker, lanes in by_width
-        )
+        found = 0
+        for worker in some:
+            lanes = lanes_of(worker.sizes, request.processors)
+            for name, each in pieces:
+                lanes = min(lanes, worker.whole.get(name, 0) // each)
+            found += lanes
+        return found
 
     def whole(self, resource: str) -> int:
         """Return how much of a resource, which is there in whole pieces, all machines have that are here or soon will

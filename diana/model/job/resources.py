@@ -205,37 +205,37 @@ def of(counts: Mapping[str, int]) -> Amounts:
     return tuple(sorted((name, count) for name, count in counts.items() if count > 0))
 
 
-@lru_cache(4096)
+@lru_cache(1024)
 def held(asked: Amounts) -> Amounts:
     """Return what a machine has less of while such a job is there, licences among it."""
     return tuple((name, count) for name, count in asked if name != MEMORY)
 
 
-@lru_cache(4096)
+@lru_cache(1024)
 def of_machine(asked: Amounts) -> Amounts:
     """Return the part of `held` that is the machine's own."""
     return tuple((name, count) for name, count in asked if name != MEMORY and not name.startswith(LICENCE))
 
 
-@lru_cache(4096)
+@lru_cache(1024)
 def devices(asked: Amounts) -> Amounts:
     """Return what a machine has in whole pieces, each one job's at a time: GPUs and what operators declare."""
     return tuple((name, count) for name, count in asked if name not in SIZES and not name.startswith(LICENCE))
 
 
-@lru_cache(4096)
+@lru_cache(1024)
 def countable(asked: Amounts) -> Amounts:
     """Return devices and licences: what is there in units that come free as jobs end."""
     return tuple((name, count) for name, count in asked if name not in SIZES)
 
 
-@lru_cache(4096)
+@lru_cache(1024)
 def shared(asked: Amounts) -> Amounts:
     """Return the licences."""
     return tuple((name, count) for name, count in asked if name.startswith(LICENCE))
 
 
-@lru_cache(4096)
+@lru_cache(1024)
 def _first_lacking(offered: tuple[str, ...], asked: tuple[str, ...]) -> str:
     had = software.had(offered, asked)
     return next((name for name in asked if name not in had), "")
