@@ -27,6 +27,8 @@ SIZES = frozenset((MEMORY, SCRATCH))
 """Resources of which a machine may have more than it tells: without a figure nothing is checked."""
 
 MOST_BYTES = 1 << 62
+UNBOUND = 1 << 62
+"""Processors of a machine of which nobody says how many it has."""
 
 Amounts = tuple[tuple[str, int], ...]
 """(resource, amount above 0), by name."""
@@ -213,6 +215,12 @@ def devices(asked: Amounts) -> Amounts:
 
 
 @lru_cache(4096)
+def others(asked: Amounts) -> Amounts:
+    """Return what operators declare, by names of their own."""
+    return tuple(one for one in devices(asked) if one[0] != GPUS)
+
+
+@lru_cache(4096)
 def countable(asked: Amounts) -> Amounts:
     """Return devices and licences: what is there in units that come free as jobs end."""
     return tuple((name, count) for name, count in asked if name not in SIZES)
@@ -245,8 +253,7 @@ def texts(offer: ResourceOffer) -> tuple[str, ...]:
     them."""
     most = of(offer.most)
     counts = [(name.removeprefix(LICENCE), count) for name, count in shared(most)]
-    others = tuple(one for one in devices(most) if one[0] != GPUS)
-    return (*offer.capabilities, *licences.named(counts), *declared.named(others))
+    return (*offer.capabilities, *licences.named(counts), *declared.named(others(most)))
 
 
 # --- words -------------------------------------------------------------------------------------------------
