@@ -22,6 +22,7 @@ from diana.node.config.setup import own_account
 from diana.node.config.site_file import load_config
 from diana.node.config.text import write_config
 from diana.sim.specs.data_spec import DatasetSpec
+from diana.sim.specs.resources_spec import ResourcesSpec
 from diana.sim.specs.scenario_spec import Scenario
 from diana.trial.ground import NodeProcess, Testbed
 from diana.trial.plan import settings_of
@@ -102,11 +103,11 @@ class Founding:
         changes: dict[str, object] = {
             "zeroconf": False,
             "software": _software(site.software),
-            "gpus": declared(site.gpus),
+            **_resources(site),
         }
         if machine.role == "member":
             spec = next(one for one in site.machines if one.name == machine.name)
-            changes["software"], changes["gpus"] = _software(site.offered_by(spec)), declared(spec.gpus)
+            changes |= {"software": _software(site.offered_by(spec)), **_resources(spec)}
             speed = spec.speed or settings.speed
             settings = msgspec.structs.replace(settings, slots=self._slots(machine), speed=speed)
         else:
@@ -205,6 +206,11 @@ def _write(spec: DatasetSpec, folder: Path) -> None:
 def _root_jobs() -> tuple[str, ...]:
     """The option by which whoever runs a scenario as root lets its jobs run as root."""
     return ("--root-jobs",) if os.getuid() == 0 else ()
+
+
+def _resources(spec: ResourcesSpec) -> dict[str, object]:
+    """Return the keys of `site.toml` by which a machine has what the scenario gives it. Its GPUs are names alone."""
+    return {"gpus": declared(spec.gpus), "resources": spec.resources}
 
 
 def _software(offered: tuple[str, ...]) -> Software:

@@ -76,7 +76,7 @@ async def test_a_job_wider_than_any_machine_is_refused(site: Site) -> None:
     at.start(shell("true", resources=Resources(processors=9)), 0)
     (end,) = await at.ended(1)
     assert end.outcome is Outcome.NOT_STARTED
-    assert "on cluster cluster a job has at most" in end.error
+    assert end.error.endswith("of the 9 processors a job needs") and " cluster cluster has " in end.error
 
 
 async def test_arguments_environment_and_output_reach_and_leave_the_job_as_they_are(site: Site) -> None:

@@ -62,7 +62,7 @@ async def test_jobs_that_want_gpus_have_them_to_themselves(site: Site, tmp_path:
     at.start(shell("true", resources=Resources(gpus=3)), 9)
     await at.until(lambda: 9 in at.by_index())
     assert at.by_index()[9].outcome is Outcome.NOT_STARTED
-    assert "a job has at most 2 GPUs, it wants 3" in at.by_index()[9].error
+    assert "has 2 GPUs for one job, a job needs 3" in at.by_index()[9].error
 
 
 async def test_a_job_that_asks_for_memory_runs(site: Site) -> None:

@@ -113,4 +113,4 @@ async def test_slurm_is_told_which_licences_a_job_holds_and_tells_how_many_there
     assert others.wait(timeout=60) == 0
     at.start(wanting("true", matlab=3), 9)
     await at.until(lambda: 9 in at.by_index())
-    assert "there are 2 licences of matlab, it wants 3" in at.by_index()[9].error
+    assert "has 2 of the 3 licences of matlab a job needs" in at.by_index()[9].error

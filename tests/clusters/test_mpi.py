@@ -219,7 +219,7 @@ async def test_the_exit_code_of_a_rank_is_that_of_the_run_and_one_too_wide_for_a
     ends = {end.run.index: end for end in await at.ended(2)}
     assert (ends[0].outcome, ends[0].exit_code) == (Outcome.FAILED, 7)
     assert {f"rank {rank}" for rank in range(RANKS)} <= set(at.log(ends[0]).splitlines())
-    assert (ends[1].outcome, "at most 4 processors, it wants 5" in ends[1].error) == (Outcome.NOT_STARTED, True)
+    assert (ends[1].outcome, "has 4 of the 5 processors a job needs" in ends[1].error) == (Outcome.NOT_STARTED, True)
 
 
 @pytest.mark.usefixtures("patient")

@@ -44,7 +44,7 @@ async def test_jobs_that_want_gpus_have_them_to_themselves(site: Site) -> None:
     assert together == 2
     at.start(shell("true", resources=Resources(gpus=3)), 9)
     (end,) = [end for end in await at.ended(6) if end.run.index == 9]
-    assert end.error.endswith("on cluster cluster a job has at most 2 GPUs, it wants 3")
+    assert end.error.endswith("cluster cluster has 2 GPUs for one job, a job needs 3")
 
 
 async def test_variables_that_slurm_sets_are_its_own(site: Site) -> None:

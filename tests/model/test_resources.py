@@ -99,7 +99,7 @@ def test_each_amount_is_the_machines_own_shared_or_a_bound_and_only_one_of_these
 GIB, MIB = 1 << 30, 1 << 20
 TOLD = {
     "hands out no GPUs, a job needs 2 -> gpus = 0": ("gpus", 2, 0),
-    "has 1 GPUs for one job, a job needs 2 -> gpus <= 1": ("gpus", 2, 1),
+    "has 1 GPU for one job, a job needs 2 -> gpus <= 1": ("gpus", 2, 1),
     "has no fpga -> ": ("fpga", 1, 0),
     "has 2 of the 3 fpga a job needs -> fpga <= 2": ("fpga", 3, 2),
     "has no licence of matlab -> ": ("licence:matlab", 1, 0),

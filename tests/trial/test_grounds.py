@@ -17,6 +17,9 @@ from typing import Any
 import pytest
 
 from diana.errors import UsageError
+from diana.model.ids import SiteId
+from diana.node.config.site_file import SiteConfig, load_config
+from diana.node.config.text import write_config
 from diana.sim.scenario import scenario as sc
 from diana.trial import kernel
 from diana.trial.compose import Compose, compose_file
@@ -104,6 +107,28 @@ def test_no_token_stands_in_the_words_of_a_command(tmp_path: Path, monkeypatch: 
         founding.credentials(["v@lab"])
     assert len(ran) == 4 and all(told == "secret" and "secret" not in words for words, told in ran), ran
     assert all("--interactive" in words for words, _ in ran if words[0] == "docker")
+
+
+def test_each_node_declares_what_the_scenario_gives_its_machine(tmp_path: Path) -> None:
+    scenario = sc.parse("""version = 1
+users = [{ name = "u@lab" }]
+[[sites]]
+name = "a"
+slots = 2
+gpus = 1
+resources = { fpga = 2 }
+machines = [{ name = "m1", slots = 1, resources = { tape = 3 } }, { name = "m2", slots = 1 }]
+""")
+    ground = Processes(tmp_path, scenario, 1.0)
+    founding = Founding(ground, lambda _: None)
+    found = {}
+    for machine in ground.machines:
+        machine.data.mkdir(parents=True)
+        write_config(machine.paths.config, SiteConfig(site=SiteId("a"), vo="lab"))
+        founding._configure(machine)
+        config = load_config(machine.paths.config)
+        found[machine.name] = (config.gpus, config.resources)
+    assert found == {"a": (("0",), {"fpga": 2}), "m1": ((), {"tape": 3}), "m2": ((), {})}
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may have namespaces")

@@ -16,6 +16,8 @@ from diana.adapters.lrm.spawner.protocol import Order
 from diana.engine.journal.effects import Start
 from diana.model.ids import SubgroupId
 from diana.model.indexset import IndexSet
+from diana.model.job.resources import ResourceRequest, lacking, of_job
+from diana.model.job.software import MPI
 from diana.model.job.spec import GroupSpec
 
 _log = logging.getLogger("diana.batch")
@@ -74,26 +76,14 @@ class Orders:
         wants = start.spec.resources
         if has is None:
             return ""
-        where = f"on cluster {self._cluster}"
-        over_several = start.spec.mpi and not wants.gpus
-        widest, parts = (has.slots, wants.processors) if over_several else (has.widest, 1)
-        if 0 < widest < wants.processors:
-            return f"{where} a job has at most {widest} processors, it wants {wants.processors}"
-        if 0 < has.memory_bytes * parts < wants.memory_bytes:
-            return (
-                f"{where} a job has at most {has.memory_bytes * parts >> 20} MiB, it wants {wants.memory_bytes >> 20}"
-            )
-        if has.gpus < wants.gpus:
-            return f"{where} a job has at most {has.gpus} GPUs, it wants {wants.gpus}"
-        there = dict(has.licences)
-        for name, count in wants.licences:
-            if there.get(name, 0) < count:
-                return f"{where} there are {there.get(name, 0)} licences of {name}, it wants {count}"
+        request = ResourceRequest(wants.processors, of_job(wants), (MPI,) if start.spec.mpi else ())
+        for lack in lacking(request, has.offer):
+            return f"cluster {self._cluster} {lack.why}"
         longer_s = longer_grace_s(self._preparer.grace_s(start.spec))
         if 0 < has.time_limit_s < wants.time_limit_s + longer_s:
             with_grace = f" with {longer_s:g} s of grace more" if longer_s else ""
             limit = f"its time limit is {wants.time_limit_s:g} s{with_grace}"
-            return f"{where} a job has at most {has.time_limit_s:g} s, {limit}"
+            return f"on cluster {self._cluster} a job has at most {has.time_limit_s:g} s, {limit}"
         return ""
 
 

@@ -56,6 +56,7 @@ from diana.errors import DianaError
 from diana.model.ids import MAIN_MACHINE, SiteId, SubgroupId
 from diana.model.job import declared, gang
 from diana.model.job.grace import SITE_GRACE_S
+from diana.model.job.resources import GPUS, Amounts, amount, of, others
 from diana.model.job.software import BARRIER, CHECKPOINT, FOUND, SPARES, made_ready
 from diana.model.kept_log import RUNS, UNKNOWN, LiveLog
 from diana.model.layout import DataDir
@@ -117,8 +118,7 @@ class LocalLrm:
         self._site = site
         self._slots = slots
         self._gpus = gpus
-        self.resources = declared.sane((resources or {}).items())
-        """(name, how many) of what jobs may ask for here besides, by name."""
+        self._declared = declared.sane((resources or {}).items())
         self._pins = pins
         self._emit = emit
         self._clock = clock
@@ -219,9 +219,9 @@ class LocalLrm:
         return (*offered, *(name for name, has in more if has), FOUND)
 
     @property
-    def gpus(self) -> int:
-        """The number of GPUs that jobs may ask for here; 0 under a spawner that does not hand them out."""
-        return len(self._gpus) if self._hands_out else 0
+    def devices(self) -> Amounts:
+        """What jobs may ask for here in whole pieces; no GPUs under a spawner that does not hand them out."""
+        return of({**dict(self._declared), GPUS: len(self._gpus) if self._hands_out else 0})
 
     @property
     def gives_back(self) -> bool:
@@ -516,20 +516,21 @@ class LocalLrm:
         for lease, until_s in self._leases.items():
             wire.send(Lease(lease, until_s))
         size_bytes, free_bytes = self._disk.look()
+        devices = self.devices
         self._emit(
             LrmReady(
                 worker=self._worker,
                 session=self._session,
                 slots=self._slots,
                 known=tuple(Run(SubgroupId(s), epoch, index, attempt) for s, epoch, index, attempt in known),
-                gpus=self.gpus,
-                all_gpus=self.gpus,
+                gpus=amount(devices, GPUS),
+                all_gpus=amount(devices, GPUS),
                 software=None if self._can_all(welcome) else self.offered(),
                 recalls=welcome.gives_back,
                 scratch_bytes=size_bytes,
                 scratch_free_bytes=free_bytes,
                 claim_log=welcome.log,
-                resources=self.resources,
+                resources=others(devices),
             )
         )
         if self._first is not None and not self._first.done():

@@ -22,9 +22,15 @@ from diana.model.data import DataFile
 from diana.model.facts import JobError, Outcome
 from diana.model.ids import SiteId, SubgroupId, group_of, job_id
 from diana.model.indexset import IndexSet
-from diana.model.job import declared
-from diana.model.job.counts import Counts
-from diana.model.job.software import BARRIER, CHECKPOINT, FOUND, SPARES, lacking, made_ready
+from diana.model.job.resources import (
+    ResourceOffer,
+    ResourceRequest,
+    capabilities_in,
+    lacking,
+    of_job,
+    of_machine_sized,
+)
+from diana.model.job.software import BARRIER, CHECKPOINT, FOUND, SPARES, made_ready
 from diana.model.job.spec import GroupSpec, encode_spec
 from diana.model.kept_log import MOST_SHOWN_BYTES, UNKNOWN, LiveLog
 from diana.ports import Emit
@@ -79,11 +85,8 @@ class MemberLink:
         self._pool = pool
         self._emit = emit
         self._clock = clock
-        self.software: tuple[str, ...] = ()
-        """Software that jobs may ask for there."""
-        self.gpus = 0
-        self.resources: Counts = ()
-        """What its operator declares for jobs, (name, how many)."""
+        self.offer = ResourceOffer(0)
+        """What it said last that one job may have there."""
         self.recalls = False
         """True if it gives back runs that it has not begun."""
         self.shows_logs = False
@@ -112,19 +115,11 @@ class MemberLink:
         spares = (SPARES,) if order.spec.spares else ()
         found = (FOUND,) if order.spec.outputs.finds else ()
         needs = (*made_ready(order.spec), *((BARRIER,) if order.barrier_s else ()), *saves, *spares, *found)
-        if lacks := lacking(self.software, needs):
-            self._refuse(order, indices, f"machine {self.machine} {lacks}", Outcome.NOT_STARTED)
+        has = order.spec.resources
+        request = ResourceRequest(has.processors, of_machine_sized(of_job(has)), capabilities_in(needs))
+        for lack in lacking(request, self.offer):
+            self._refuse(order, indices, f"machine {self.machine} {lack.why}", Outcome.NOT_STARTED)
             return
-        if (wanted := order.spec.resources.gpus) > self.gpus:
-            why = f"machine {self.machine} has {self.gpus} of the {wanted} GPUs a job needs"
-            self._refuse(order, indices, why, Outcome.NOT_STARTED)
-            return
-        there = dict(self.resources)
-        for name, wanted in order.spec.resources.others:
-            if wanted > (had := there.get(name, 0)):
-                why = f"machine {self.machine} {declared.why(name, wanted, had)}"
-                self._refuse(order, indices, why, Outcome.NOT_STARTED)
-                return
         if not self._waiting and not self._book.has_inputs(order):
             self._send_order(order, order.indices, [])
             return
@@ -155,7 +150,7 @@ class MemberLink:
         self.send(protocol.LetGo(self.term, order.subgroup, order.epoch, some, told, order.size, order.spares))
 
     def tell_roster(self, order: TellRoster) -> None:
-        if SPARES in self.software:
+        if SPARES in self.offer.capabilities:
             some = order.indices.bounds
             self.send(protocol.RosterTold(self.term, order.subgroup, order.epoch, some, order.number, order.active))
 
@@ -255,7 +250,7 @@ class MemberLink:
             self.send(protocol.Recall(self.term, order.subgroup, order.epoch, order.indices.bounds))
 
     def _send_save(self, order: SaveRuns) -> None:
-        if CHECKPOINT in self.software:
+        if CHECKPOINT in self.offer.capabilities:
             some = order.indices.bounds
             self.send(protocol.AskToSave(self.term, order.subgroup, order.epoch, some, order.signal, order.wait_s))
 

@@ -38,8 +38,8 @@ from diana.engine.journal.events import (
 )
 from diana.errors import DianaError
 from diana.model.ids import GroupId, SiteId, SubgroupId, group_of
-from diana.model.job import declared
 from diana.model.job.gang import MOST_PORT
+from diana.model.job.resources import GPUS, MEMORY, SCRATCH, amount, of, others
 from diana.model.kept_log import UNKNOWN, LiveLog
 from diana.model.layout import DataDir
 from diana.ports import Emit, LocalResourceManager
@@ -286,8 +286,8 @@ class SubGridLrm:
         # The engine has forgotten at once the runs that it knows nothing of, though nobody told their ends.
         self._note_told(link, known)
         link.session, link.their_session = session, ready.session
-        link.software, link.gpus = tuple(ready.software), max(0, ready.gpus)
-        link.resources = declared.sane(ready.resources)
+        link.offer = ready.offer
+        there = of(link.offer.most)
         link.recalls, link.shows_logs = ready.recalls, ready.shows_logs
         alive = set(self._alive())
         if gone := [name for name in ready.subgroups if name not in alive]:
@@ -303,16 +303,16 @@ class SubGridLrm:
                 session=session,
                 slots=ready.slots,
                 known=tuple(known),
-                memory_bytes=ready.memory_bytes,
+                memory_bytes=amount(there, MEMORY),
                 identity=link.identity,
-                gpus=link.gpus,
-                all_gpus=link.gpus,
-                software=link.software,
+                gpus=amount(there, GPUS),
+                all_gpus=amount(there, GPUS),
+                software=link.offer.capabilities,
                 recalls=link.recalls,
-                scratch_bytes=max(0, ready.scratch_bytes),
-                scratch_free_bytes=ready.scratch_free_bytes if ready.scratch_bytes > 0 else -1,
+                scratch_bytes=amount(there, SCRATCH),
+                scratch_free_bytes=ready.scratch_free_bytes if amount(there, SCRATCH) else -1,
                 claim_log=ready.claim_log,
-                resources=link.resources,
+                resources=others(there),
             )
         )
 

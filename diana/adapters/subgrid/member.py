@@ -36,7 +36,7 @@ from diana.model.facts import JobError, Outcome, OutputFile
 from diana.model.ids import GroupId, SiteId, SubgroupId, group_of, job_id
 from diana.model.indexset import IndexSet
 from diana.model.job.checkpoint import readers
-from diana.model.job.counts import Counts
+from diana.model.job.resources import GPUS, Amounts, amount, others
 from diana.model.job.spec import GroupSpec, decode_spec
 from diana.model.kept_log import MOST_SHOWN_BYTES, LiveLog
 from diana.model.run_columns import Runs
@@ -57,12 +57,10 @@ class OwnLrm(LocalResourceManager, Protocol):
     def offered(self) -> tuple[str, ...]: ...
 
     @property
-    def gpus(self) -> int: ...
+    def devices(self) -> Amounts: ...
 
     @property
     def gives_back(self) -> bool: ...
-
-    resources: Counts
 
     def use(self, software: Software) -> None: ...
 
@@ -170,6 +168,7 @@ class SubgridMember:
             return
         self._drop_staging()
         self._session += 1
+        devices = self._local.devices
         known = sorted(self._claimed | self.ends.runs(), key=lambda r: (r.subgroup, r.epoch, r.index, r.attempt))
         channel.send(
             protocol.Ready(
@@ -178,12 +177,12 @@ class SubgridMember:
                 self.memory_bytes,
                 self._subgroups_here(),
                 list(self._local.offered()),
-                self._local.gpus,
+                amount(devices, GPUS),
                 self._local.gives_back,
                 *self._disk,
                 self._claim_log,
                 True,
-                list(self._local.resources),
+                list(others(devices)),
             )
         )
         parts = protocol.in_parts(known)

@@ -15,7 +15,10 @@ from diana.engine.journal.events import Run
 from diana.model.data import DataFile
 from diana.model.facts import Facts
 from diana.model.ids import SubgroupId
+from diana.model.job import declared
+from diana.model.job import resources as res
 from diana.model.job.checkpoint import SavedJob
+from diana.model.job.resources import ResourceOffer
 from diana.model.kept_log import LiveLog
 from diana.model.run_columns import Runs
 
@@ -79,6 +82,13 @@ class Ready(_Message):
     resources: list[tuple[str, int]] = []
     """(name, how many) of what its operator declares for jobs (`model/job/declared.py`). An older release tells none.
     """
+
+    @property
+    def offer(self) -> ResourceOffer:
+        """What the machine has for one job, without what makes no sense. Its licences are its site's."""
+        sizes = {res.MEMORY: self.memory_bytes, res.SCRATCH: self.scratch_bytes}
+        most = res.of({**dict(declared.sane(self.resources)), **sizes, res.GPUS: self.gpus})
+        return ResourceOffer(max(0, self.slots), dict(most), tuple(self.software))
 
 
 class Known(_Message):

@@ -8,7 +8,7 @@ from itertools import islice
 import msgspec
 
 from diana.engine.journal.events import Ask
-from diana.engine.journal.state import Group
+from diana.engine.journal.state import Group, Machine
 from diana.engine.site.context import Context
 from diana.engine.site.dependencies import is_final
 from diana.model.ids import GroupId, SubgroupId
@@ -49,6 +49,7 @@ def site(core: Context, event: Ask) -> PastSite:
     """Return this site as it stands; its settings to operators alone, since they name users and paths."""
     state, settings = core.state, core.state.settings
     operator = event.principal.role is Role.OPERATOR
+    own = state.machines.get(core.workers.own, Machine(0))
     return PastSite(
         site=core.site,
         wall_s=core.now + core.calendar.ahead_s,
@@ -57,7 +58,7 @@ def site(core: Context, event: Ask) -> PastSite:
         speed=settings.speed,
         settings=_differing(settings) if operator else "",
         machines=tuple(
-            PastMachine(name=name, slots=one.slots, gpus=one.gpus[1], gone=one.gone)
+            PastMachine(name=name, slots=one.slots, gpus=one.gpus[1], gone=one.gone, resources=dict(one.resources))
             for name, one in sorted(state.machines.items())
             if name != core.workers.own
         ),
@@ -69,6 +70,8 @@ def site(core: Context, event: Ask) -> PastSite:
             PastMoment(wall_s=one.at_s + core.calendar.ahead_s, slots=one.slots, speed=one.speed, drained=one.drained)
             for one in state.moments
         ),
+        gpus=own.gpus[1],
+        resources=dict(own.resources),
     )
 
 
@@ -138,6 +141,7 @@ def _told(core: Context, group: Group) -> PastGroup:
         foretold_end_s=said.end_s if said is not None else 0.0,
         foretold_low_s=said.low_s if said is not None else 0.0,
         foretold_high_s=said.high_s if said is not None else 0.0,
+        resources=dict(spec.resources.others),
     )
 
 

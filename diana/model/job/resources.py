@@ -27,6 +27,8 @@ SIZES = frozenset((MEMORY, SCRATCH))
 """Resources of which a machine may have more than it tells: without a figure nothing is checked."""
 
 MOST_BYTES = 1 << 62
+UNBOUND = 1 << 62
+"""Processors of a machine of which nobody says how many it has."""
 
 Amounts = tuple[tuple[str, int], ...]
 """(resource, amount above 0), by name."""
@@ -83,7 +85,7 @@ class Lack(NamedTuple):
         if name == PROCESSORS:
             return f"has {had} of the {wanted} processors a job needs"
         if name == GPUS:
-            there = f"has {had} GPUs for one job" if had else "hands out no GPUs"
+            there = f"has {counted(had, 'GPU')} for one job" if had else "hands out no GPUs"
             return f"{there}, a job needs {wanted}"
         if name == MEMORY:
             return f"has {gib(had)} of memory, a job needs {gib(wanted)}"
@@ -224,6 +226,12 @@ def devices(asked: Amounts) -> Amounts:
 
 
 @lru_cache(1024)
+def others(asked: Amounts) -> Amounts:
+    """Return what operators declare, by names of their own."""
+    return tuple(one for one in devices(asked) if one[0] != GPUS)
+
+
+@lru_cache(1024)
 def countable(asked: Amounts) -> Amounts:
     """Return devices and licences: what is there in units that come free as jobs end."""
     return tuple((name, count) for name, count in asked if name not in SIZES)
@@ -256,8 +264,7 @@ def texts(offer: ResourceOffer) -> tuple[str, ...]:
     them."""
     most = of(offer.most)
     counts = [(name.removeprefix(LICENCE), count) for name, count in shared(most)]
-    others = tuple(one for one in devices(most) if one[0] != GPUS)
-    return (*offer.capabilities, *licences.named(counts), *declared.named(others))
+    return (*offer.capabilities, *licences.named(counts), *declared.named(others(most)))
 
 
 def offered(names: Iterable[str], *, processors: int, most: Mapping[str, int], spread: int = 0) -> ResourceOffer:

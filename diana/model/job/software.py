@@ -4,7 +4,7 @@ resources."""
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable
+from collections.abc import Iterable
 from itertools import islice
 
 from diana.model.job import declared, licences
@@ -89,12 +89,6 @@ def made_ready(spec: GroupSpec) -> tuple[str, ...]:
     builds = (platform(*spec.builds),) if spec.builds else ()
     software = ((CONTAINERS,) if spec.container else ()), tuple(map(module, spec.modules)), (mpi if spec.mpi else ())
     return tuple(name for some in (*software, runner, builds) for name in some)
-
-
-def spreads(software: Container[str], gpus: int) -> bool:
-    """True if a job with these needs may lie on several machines of a cluster. A job with GPUs gets one machine, since
-    not every batch system can be asked for GPUs of several."""
-    return MPI in software and not gpus
 
 
 def asked(names: Iterable[str]) -> tuple[str, ...]:

@@ -71,6 +71,8 @@ class PastGroup(Shown, frozen=True):
     foretold_low_s: float = 0.0
     """`foretold_low_s` and `foretold_high_s`: the range told with it."""
     foretold_high_s: float = 0.0
+    resources: dict[str, int] = msgspec.field(default_factory=dict)
+    """Declared resources that each job asked for, by name. An older release tells none."""
 
 
 class PastRows(Shown, frozen=True):
@@ -102,6 +104,8 @@ class PastMachine(Shown, frozen=True):
     gpus: int = 0
     gone: bool = False
     """True if an operator has given it up."""
+    resources: dict[str, int] = msgspec.field(default_factory=dict)
+    """What its operator declares for jobs, by name."""
 
 
 class PastWindow(Shown, frozen=True):
@@ -142,6 +146,9 @@ class PastSite(Shown, frozen=True):
     maintenance: tuple[PastWindow, ...] = ()
     moments: tuple[PastMoment, ...] = ()
     """Changes of the site that it remembers, oldest first."""
+    gpus: int = 0
+    """`gpus` and `resources`: those of its own machine. An older release tells none."""
+    resources: dict[str, int] = msgspec.field(default_factory=dict)
 
 
 class PastGroups(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import floor
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -22,7 +22,8 @@ from diana.errors import UsageError
 from diana.model.facts import Outcome
 from diana.model.ids import GroupId, SiteId
 from diana.model.indexset import IndexSet
-from diana.model.views.past import PastGroup, PastRows, PastSite
+from diana.model.job import declared, devices
+from diana.model.views.past import PastGroup, PastMachine, PastRows, PastSite
 from diana.sim.load import past
 from diana.sim.load.past import GroupNote, OrderNote
 from diana.sim.scenario.text import written
@@ -32,6 +33,7 @@ from diana.sim.specs.demand_spec import UserSpec
 from diana.sim.specs.event_spec import EventSpec
 from diana.sim.specs.link_spec import LinkSpec
 from diana.sim.specs.machine_spec import MachineSpec, MaintenanceSpec
+from diana.sim.specs.resources_spec import ResourcesSpec
 from diana.sim.specs.scenario_spec import Scenario
 from diana.sim.specs.site_spec import SiteSpec
 from diana.sim.specs.trace_spec import HistorySpec
@@ -134,6 +136,7 @@ class Recorder:
                 sites=tuple(map(self._place, group.sites)),
                 datasets=tuple(map(self._dataset, group.datasets)),
                 orders=tuple(replace(one, to=self._place(one.to)) for one in group.orders),
+                resources=self._hidden(group.resources),
             )
         if not self._groups:
             self._begin(group.submitted_wall_s)
@@ -201,6 +204,9 @@ class Recorder:
     def _dataset(self, name: str) -> str:
         return f"d{self._hash(name)}" if self._hides else name
 
+    def _hidden(self, resources: Mapping[str, int]) -> dict[str, int]:
+        return {f"r{self._hash(name)}": count for name, count in resources.items()}
+
     def _hash(self, text: str) -> str:
         # The VO's name is its salt: the same in all its histories, so that they can be merged.
         return hashlib.sha256(f"{self._vo}\n{text}".encode()).hexdigest()[:_HASH_CHARS]
@@ -211,7 +217,10 @@ class Recorder:
             told,
             site=SiteId(self._place(told.site)),
             settings="",
-            machines=tuple(replace(one, name=names[one.name]) for one in told.machines),
+            machines=tuple(
+                replace(one, name=names[one.name], resources=self._hidden(one.resources)) for one in told.machines
+            ),
+            resources=self._hidden(told.resources),
             maintenance=tuple(
                 replace(one, machines=tuple(names.get(each, each) for each in one.machines), reason="")
                 for one in told.maintenance
@@ -299,7 +308,7 @@ class Recorder:
             work_s=group.work_s,
             processors=max(1, group.processors),
             components=group.components,
-            gpus=group.gpus,
+            **_resources(group, declared.MOST_AMOUNT),
             memory_bytes=group.memory_bytes,
             datasets=group.datasets,
             file_per_job=group.file_per_job,
@@ -434,8 +443,11 @@ class Recorder:
             settings=settings,
             # As real machines do with what they have not begun.
             recalls=True,
+            **_resources(told),
             machines=tuple(
-                MachineSpec(one.name, slots=one.slots, gpus=one.gpus) for one in told.machines if one.name in machines
+                MachineSpec(one.name, slots=one.slots, **_resources(one))
+                for one in told.machines
+                if one.name in machines
             ),
             maintenance=tuple(
                 MaintenanceSpec(max(0.0, w.from_wall_s - base), w.to_wall_s - base, w.machines, w.reason)
@@ -443,6 +455,12 @@ class Recorder:
                 if w.to_wall_s > base and machines.issuperset(w.machines)
             ),
         )
+
+
+def _resources(told: PastGroup | PastMachine | PastSite, most_gpus: int = devices.MOST) -> dict[str, Any]:
+    """Return the keys of a scenario for what is told, of which another site may have told nonsense."""
+    named = {name: count for name, count in declared.sane(told.resources.items()) if declared.may_be(name)}
+    return ResourcesSpec(gpus=min(max(0, told.gpus), most_gpus), resources=named).said()
 
 
 def _short(seconds: float) -> str:

@@ -1492,16 +1492,25 @@ class HistoryChunk(_message.Message):
     def __init__(self, untold: _Optional[str] = ..., why: _Optional[str] = ..., site: _Optional[_Union[PastSite, _Mapping]] = ..., group: _Optional[_Union[PastGroup, _Mapping]] = ..., rows: _Optional[_Union[PastRows, _Mapping]] = ...) -> None: ...
 
 class PastMachine(_message.Message):
-    __slots__ = ("name", "slots", "gpus", "gone")
+    __slots__ = ("name", "slots", "gpus", "gone", "resources")
+    class ResourcesEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
     NAME_FIELD_NUMBER: _ClassVar[int]
     SLOTS_FIELD_NUMBER: _ClassVar[int]
     GPUS_FIELD_NUMBER: _ClassVar[int]
     GONE_FIELD_NUMBER: _ClassVar[int]
+    RESOURCES_FIELD_NUMBER: _ClassVar[int]
     name: str
     slots: int
     gpus: int
     gone: bool
-    def __init__(self, name: _Optional[str] = ..., slots: _Optional[int] = ..., gpus: _Optional[int] = ..., gone: _Optional[bool] = ...) -> None: ...
+    resources: _containers.ScalarMap[str, int]
+    def __init__(self, name: _Optional[str] = ..., slots: _Optional[int] = ..., gpus: _Optional[int] = ..., gone: _Optional[bool] = ..., resources: _Optional[_Mapping[str, int]] = ...) -> None: ...
 
 class PastWindow(_message.Message):
     __slots__ = ("from_wall_s", "to_wall_s", "machines", "reason")
@@ -1516,7 +1525,14 @@ class PastWindow(_message.Message):
     def __init__(self, from_wall_s: _Optional[float] = ..., to_wall_s: _Optional[float] = ..., machines: _Optional[_Iterable[str]] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class PastSite(_message.Message):
-    __slots__ = ("site", "wall_s", "keep_s", "slots", "speed", "settings", "machines", "maintenance", "moments")
+    __slots__ = ("site", "wall_s", "keep_s", "slots", "speed", "settings", "machines", "maintenance", "moments", "gpus", "resources")
+    class ResourcesEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
     SITE_FIELD_NUMBER: _ClassVar[int]
     WALL_S_FIELD_NUMBER: _ClassVar[int]
     KEEP_S_FIELD_NUMBER: _ClassVar[int]
@@ -1526,6 +1542,8 @@ class PastSite(_message.Message):
     MACHINES_FIELD_NUMBER: _ClassVar[int]
     MAINTENANCE_FIELD_NUMBER: _ClassVar[int]
     MOMENTS_FIELD_NUMBER: _ClassVar[int]
+    GPUS_FIELD_NUMBER: _ClassVar[int]
+    RESOURCES_FIELD_NUMBER: _ClassVar[int]
     site: str
     wall_s: float
     keep_s: float
@@ -1535,7 +1553,9 @@ class PastSite(_message.Message):
     machines: _containers.RepeatedCompositeFieldContainer[PastMachine]
     maintenance: _containers.RepeatedCompositeFieldContainer[PastWindow]
     moments: _containers.RepeatedCompositeFieldContainer[PastMoment]
-    def __init__(self, site: _Optional[str] = ..., wall_s: _Optional[float] = ..., keep_s: _Optional[float] = ..., slots: _Optional[int] = ..., speed: _Optional[float] = ..., settings: _Optional[str] = ..., machines: _Optional[_Iterable[_Union[PastMachine, _Mapping]]] = ..., maintenance: _Optional[_Iterable[_Union[PastWindow, _Mapping]]] = ..., moments: _Optional[_Iterable[_Union[PastMoment, _Mapping]]] = ...) -> None: ...
+    gpus: int
+    resources: _containers.ScalarMap[str, int]
+    def __init__(self, site: _Optional[str] = ..., wall_s: _Optional[float] = ..., keep_s: _Optional[float] = ..., slots: _Optional[int] = ..., speed: _Optional[float] = ..., settings: _Optional[str] = ..., machines: _Optional[_Iterable[_Union[PastMachine, _Mapping]]] = ..., maintenance: _Optional[_Iterable[_Union[PastWindow, _Mapping]]] = ..., moments: _Optional[_Iterable[_Union[PastMoment, _Mapping]]] = ..., gpus: _Optional[int] = ..., resources: _Optional[_Mapping[str, int]] = ...) -> None: ...
 
 class PastMoment(_message.Message):
     __slots__ = ("wall_s", "slots", "speed", "drained")
@@ -1564,7 +1584,14 @@ class PastOrder(_message.Message):
     def __init__(self, after_s: _Optional[float] = ..., kind: _Optional[str] = ..., whole: _Optional[bool] = ..., indices: _Optional[str] = ..., to: _Optional[str] = ...) -> None: ...
 
 class PastGroup(_message.Message):
-    __slots__ = ("group", "owner", "jobs", "submitted_wall_s", "submitted_s", "final", "cancelled", "retried", "work_s", "processors", "components", "gpus", "memory_bytes", "datasets", "file_per_job", "output_bytes", "bytes_in", "sites", "max_subgroup", "max_parallel", "on_crash", "on_site_lost", "after", "orders", "foretold_after_s", "foretold_end_s", "foretold_low_s", "foretold_high_s")
+    __slots__ = ("group", "owner", "jobs", "submitted_wall_s", "submitted_s", "final", "cancelled", "retried", "work_s", "processors", "components", "gpus", "memory_bytes", "datasets", "file_per_job", "output_bytes", "bytes_in", "sites", "max_subgroup", "max_parallel", "on_crash", "on_site_lost", "after", "orders", "foretold_after_s", "foretold_end_s", "foretold_low_s", "foretold_high_s", "resources")
+    class ResourcesEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
     GROUP_FIELD_NUMBER: _ClassVar[int]
     OWNER_FIELD_NUMBER: _ClassVar[int]
     JOBS_FIELD_NUMBER: _ClassVar[int]
@@ -1593,6 +1620,7 @@ class PastGroup(_message.Message):
     FORETOLD_END_S_FIELD_NUMBER: _ClassVar[int]
     FORETOLD_LOW_S_FIELD_NUMBER: _ClassVar[int]
     FORETOLD_HIGH_S_FIELD_NUMBER: _ClassVar[int]
+    RESOURCES_FIELD_NUMBER: _ClassVar[int]
     group: str
     owner: str
     jobs: int
@@ -1621,7 +1649,8 @@ class PastGroup(_message.Message):
     foretold_end_s: float
     foretold_low_s: float
     foretold_high_s: float
-    def __init__(self, group: _Optional[str] = ..., owner: _Optional[str] = ..., jobs: _Optional[int] = ..., submitted_wall_s: _Optional[float] = ..., submitted_s: _Optional[float] = ..., final: _Optional[bool] = ..., cancelled: _Optional[int] = ..., retried: _Optional[int] = ..., work_s: _Optional[float] = ..., processors: _Optional[int] = ..., components: _Optional[str] = ..., gpus: _Optional[int] = ..., memory_bytes: _Optional[int] = ..., datasets: _Optional[_Iterable[str]] = ..., file_per_job: _Optional[bool] = ..., output_bytes: _Optional[int] = ..., bytes_in: _Optional[int] = ..., sites: _Optional[_Iterable[str]] = ..., max_subgroup: _Optional[int] = ..., max_parallel: _Optional[int] = ..., on_crash: _Optional[str] = ..., on_site_lost: _Optional[str] = ..., after: _Optional[_Iterable[str]] = ..., orders: _Optional[_Iterable[_Union[PastOrder, _Mapping]]] = ..., foretold_after_s: _Optional[float] = ..., foretold_end_s: _Optional[float] = ..., foretold_low_s: _Optional[float] = ..., foretold_high_s: _Optional[float] = ...) -> None: ...
+    resources: _containers.ScalarMap[str, int]
+    def __init__(self, group: _Optional[str] = ..., owner: _Optional[str] = ..., jobs: _Optional[int] = ..., submitted_wall_s: _Optional[float] = ..., submitted_s: _Optional[float] = ..., final: _Optional[bool] = ..., cancelled: _Optional[int] = ..., retried: _Optional[int] = ..., work_s: _Optional[float] = ..., processors: _Optional[int] = ..., components: _Optional[str] = ..., gpus: _Optional[int] = ..., memory_bytes: _Optional[int] = ..., datasets: _Optional[_Iterable[str]] = ..., file_per_job: _Optional[bool] = ..., output_bytes: _Optional[int] = ..., bytes_in: _Optional[int] = ..., sites: _Optional[_Iterable[str]] = ..., max_subgroup: _Optional[int] = ..., max_parallel: _Optional[int] = ..., on_crash: _Optional[str] = ..., on_site_lost: _Optional[str] = ..., after: _Optional[_Iterable[str]] = ..., orders: _Optional[_Iterable[_Union[PastOrder, _Mapping]]] = ..., foretold_after_s: _Optional[float] = ..., foretold_end_s: _Optional[float] = ..., foretold_low_s: _Optional[float] = ..., foretold_high_s: _Optional[float] = ..., resources: _Optional[_Mapping[str, int]] = ...) -> None: ...
 
 class PastRows(_message.Message):
     __slots__ = ("site", "indices", "attempts", "outcomes", "started_s", "ended_s", "cpu_s", "max_rss_bytes", "output_bytes", "earlier")

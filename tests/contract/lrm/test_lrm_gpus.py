@@ -98,7 +98,7 @@ async def test_on_a_machine_that_declares_none_jobs_keep_their_own_idea_of_it(si
         at.start(wanting(1, "true"), 1)
         await at.ended(2)
         assert at.by_index()[1].outcome is Outcome.NOT_STARTED
-        assert at.by_index()[1].error == "alpha-1.1: wants 1 GPUs, machine main has 0"
+        assert at.by_index()[1].error == "alpha-1.1: machine main hands out no GPUs, a job needs 1"
     finally:
         await at.down()
 

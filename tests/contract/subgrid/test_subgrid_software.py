@@ -50,7 +50,8 @@ async def test_a_machine_that_cannot_hold_jobs_is_given_none_that_wait_for_other
     site = SubGridSite(tmp_path)
     await site.up()
     try:
-        site.lrm.inner._links["m1"].software = ()
+        link = site.lrm.inner._links["m1"]
+        link.offer = link.offer._replace(capabilities=())
         site.start(GroupSpec(argv=("/bin/true",)), 0, barrier_s=time.monotonic() + 60.0)
         (refused,) = await site.ended(1)
         assert refused.outcome is Outcome.NOT_STARTED
@@ -79,7 +80,7 @@ async def test_a_member_tells_its_gpus_and_is_not_given_jobs_that_want_more(tmp_
         await site.ended(2)
         refused = site.by_index()[1]
         assert refused.outcome is Outcome.NOT_STARTED
-        assert refused.error == "alpha-1.1 at site alpha: machine m1 has 1 of the 2 GPUs a job needs"
+        assert refused.error == "alpha-1.1 at site alpha: machine m1 has 1 GPUs for one job, a job needs 2"
     finally:
         await site.down()
 

@@ -13,9 +13,9 @@ from diana.engine.journal import events as ev
 from diana.engine.membership import gossip
 from diana.engine.membership.table import MembershipTable
 from diana.engine.messages import messages as ms
-from diana.engine.placement import accept, quote_round
+from diana.engine.placement import accept
 from diana.engine.placement.candidates import unusable
-from diana.engine.placement.draft import Draft, Probe
+from diana.engine.placement.draft import Draft, Drafts, Probe
 from diana.model.ids import SiteId
 from diana.model.job.declared import MOST_AMOUNT, MOST_DECLARED
 from diana.model.job.spec import GroupSpec, Resources
@@ -136,7 +136,7 @@ def test_a_slip_of_the_pen_in_a_resource_is_refused_with_the_name_that_a_site_ha
         "usage",
         "resources.fpgaa: no site known here has fpgaa; did you mean fpga?",
     )
-    assert not grid["alpha"].engine.core.book(quote_round.Drafts).open
+    assert not grid["alpha"].engine.core.book(Drafts).open
     assert isinstance(grid["alpha"].submit(wanting(fpga=1), 1, 2), fx.GroupAccepted)
 
 

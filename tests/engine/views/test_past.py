@@ -7,7 +7,7 @@ import pytest
 from diana.engine.journal import events as ev
 from diana.engine.views import past
 from diana.model.ids import GroupId
-from diana.model.job.spec import GroupSpec
+from diana.model.job.spec import GroupSpec, Resources
 from diana.model.trust.principal import Principal
 from diana.model.views.past import PastGroups, PastSite
 from tests.engine.bench import Grid
@@ -80,3 +80,15 @@ def test_neither_command_nor_environment_is_told() -> None:
     secret = GroupSpec(argv=("run", "SECRET"), environment=(("KEY", "SECRET"),), script="#!/bin/sh\n# SECRET\n")
     grid["alpha"].submit(secret, 1, 5)
     assert "SECRET" not in repr(page(grid)) and names(page(grid)) == ["alpha-1"]
+
+
+def test_what_machines_have_and_what_jobs_asked_of_it_is_told() -> None:
+    alpha = (grid := Grid(alpha=2))["alpha"]
+    for name, gpus, has in (("main", 1, (("fpga", 2),)), ("m1", 3, (("tape", 1),))):
+        alpha.handle(ev.LrmReady(worker=name, session=9, slots=2, known=(), gpus=gpus, all_gpus=gpus, resources=has))
+    site = alpha.ask("history-site", who=ALICE)
+    assert isinstance(site, PastSite)
+    told = {one.name: (one.gpus, one.resources) for one in site.machines}
+    assert (site.gpus, site.resources, told) == (1, {"fpga": 2}, {"m1": (3, {"tape": 1})})
+    alpha.submit(GroupSpec(argv=("x",), resources=Resources(others=(("fpga", 2),))), 1, 5)
+    assert [group.resources for group in page(grid).groups] == [{"fpga": 2}]

@@ -40,9 +40,12 @@ def told(
     start_s: float = START_S,
     datasets: Sequence[DatasetSpec] = (),
     links: Sequence[LinkSpec] = (),
+    has: Mapping[str, Any] = MappingProxyType({}),
+    hash_places: bool = False,
 ) -> Recorded:
-    site = PastSite(site=SiteId(home), slots=next(one.slots for one in sites if one.site == home), speed=1.0)
-    with Recorder(folder, site, sites, VO, owners) as recorder:
+    slots = next(one.slots for one in sites if one.site == home)
+    site = PastSite(site=SiteId(home), slots=slots, speed=1.0, **has)
+    with Recorder(folder, site, sites, VO, owners, hash_places=hash_places) as recorder:
         for number, ran in enumerate(groups, 1):
             at_s = start_s + ran.submit_s
             recorder.group(

@@ -12,7 +12,8 @@ from msgspec.structs import replace
 
 from diana.errors import UsageError
 from diana.model.ids import GroupId, SiteId
-from diana.model.views.past import PastGroup, PastRows, PastSite
+from diana.model.job.declared import MOST_AMOUNT
+from diana.model.views.past import PastGroup, PastMachine, PastRows, PastSite
 from diana.sim.load import past, swf, traced
 from diana.sim.past.merging import load, merged
 from diana.sim.past.recording import KnownSite, Recorder
@@ -110,6 +111,41 @@ def test_a_group_whose_jobs_had_devices_asks_for_them_again(tmp_path: Path) -> N
     assert entry.history is not None
     (again,) = past.groups(entry, entry.history, scenario, 1)
     assert again.work.amounts == (("fpga", 2), ("gpus", 1))
+
+
+ASKING = [
+    Ran(0.0, [2.0], more={"gpus": 1, "resources": {"fpga": 2}}),
+    Ran(1.0, [2.0], more={"resources": {"tape": 1}}),
+]
+EQUIPPED = {
+    "gpus": 1,
+    "resources": {"fpga": 2},
+    "machines": (PastMachine(name="m1", slots=1, resources={"tape": 1}),),
+}
+
+
+@pytest.mark.parametrize("hash_places", [False, True])
+def test_jobs_that_asked_for_what_machines_have_are_replayed_where_it_is(tmp_path: Path, hash_places: bool) -> None:
+    sites = (KnownSite("alpha", 2, 1.0), KnownSite("beta", 90, 9.0))
+    scenario = history(tmp_path, ASKING, sites=sites, has=EQUIPPED, hash_places=hash_places)
+    home = next(site for site in scenario.sites if site.gpus)
+    assert [sorted(each.resources.values()) for each in (home, *home.machines)] == [[2], [1]]
+    ((run,),) = replayed([scenario], range(1))
+    assert [group.sites for group in run.groups.values()] == [{home.name: 1}, {home.name: 1}]
+    text = gzip.decompress(next(tmp_path.glob("*.swf.gz")).read_bytes()) + (tmp_path / "scenario.toml").read_bytes()
+    assert [word in text for word in (b"fpga", b"tape")] == [not hash_places] * 2
+
+
+def test_what_no_scenario_may_say_of_machines_is_left_out_of_it(tmp_path: Path) -> None:
+    """Other sites tell what they like."""
+    nonsense = {"gpus": 10**9, "resources": {"fpga": 2**62, "gpuss": 1, "No name": 1, "idle": 0, "tape": -1}}
+    machine = PastMachine(name="m1", slots=1, **nonsense)  # type: ignore[arg-type]
+    scenario = history(tmp_path, [Ran(0.0, [2.0], more=nonsense)], has={**nonsense, "machines": (machine,)})
+    (home,) = (site for site in scenario.sites if site.gpus)
+    (entry,) = scenario.workload
+    assert entry.history is not None
+    (again,) = past.groups(entry, entry.history, scenario, 1)
+    assert {tuple(each.resources.items()) for each in (home, *home.machines, again.work)} == {(("fpga", MOST_AMOUNT),)}
 
 
 @pytest.mark.parametrize("kind", DAMAGES)

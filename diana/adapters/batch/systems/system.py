@@ -15,6 +15,9 @@ import msgspec
 from diana.adapters.batch.array.script import Dialect
 from diana.errors import DianaError
 from diana.model.indexset import IndexSet
+from diana.model.job import resources as res
+from diana.model.job.resources import ResourceOffer, ResourceRequest
+from diana.model.job.software import MPI
 
 
 class BatchRefused(DianaError):
@@ -55,6 +58,14 @@ class ClusterCapacity(msgspec.Struct, frozen=True, kw_only=True):
     licences: tuple[tuple[str, int], ...] = ()
     """(name by which jobs ask for it, number there is), by name."""
 
+    @property
+    def offer(self) -> ResourceOffer:
+        """What one job may have. A job whose processors may be those of several machines asks for `MPI`; all else that
+        machines can do is no matter of the batch system's."""
+        counts = {res.LICENCE + name: count for name, count in self.licences}
+        most = dict(res.of({**counts, res.MEMORY: self.memory_bytes, res.GPUS: self.gpus}))
+        return ResourceOffer(self.widest or res.UNBOUND, most, (MPI,), spread=self.slots or res.UNBOUND)
+
 
 class Array(msgspec.Struct, frozen=True, kw_only=True):
     """An order for a number of tasks, told apart by a number from 0 on."""
@@ -78,7 +89,7 @@ class Array(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def spread(self) -> bool:
         """True if its processors, and its memory with them, may be those of several machines."""
-        return self.mpi and not self.gpus
+        return ResourceRequest(self.processors, res.of({res.GPUS: self.gpus}), (MPI,) if self.mpi else ()).spreads
 
 
 class Stage(Enum):

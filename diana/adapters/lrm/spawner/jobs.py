@@ -10,6 +10,7 @@ from enum import IntEnum
 from diana.adapters.lrm.spawner.claims.records import Claimed, End
 from diana.adapters.lrm.spawner.protocol import Collected, EndedRuns, Order
 from diana.adapters.lrm.spawner.segments import Segment
+from diana.model.job.resources import GPUS, ResourceRequest, of
 
 RunKey = tuple[str, int, int, int]
 """Subgroup, epoch, index, attempt."""
@@ -34,11 +35,13 @@ class JobState(IntEnum):
 class Claim:
     """The data that runs of one accepted order share."""
 
-    __slots__ = ("barrier_s", "base", "directory", "record", "reports", "stops_together", "warm")
+    __slots__ = ("barrier_s", "base", "directory", "record", "reports", "request", "stops_together", "warm")
 
     def __init__(self, record: Claimed, order: Order | None, base: dict[bytes, bytes]) -> None:
         self.record = record
         """The claim's record; its columns name the runs that were new, and are emptied once written."""
+        self.request = ResourceRequest(max(1, record.processors), of({GPUS: record.gpus}))
+        """What each of its jobs asks of what is handed out here."""
         self.directory = order.directory if order else ""
         self.barrier_s = order.barrier_s if order else 0.0
         """CLOCK_BOOTTIME until which its jobs wait to be let go; 0: they do not."""

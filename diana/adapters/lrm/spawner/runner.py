@@ -38,6 +38,7 @@ from diana.model.facts import Outcome, out_of_memory
 from diana.model.indexset import IndexSet
 from diana.model.job.checkpoint import EXIT, SIGNALS
 from diana.model.job.grace import GRACE_S
+from diana.model.job.resources import GPUS, UNBOUND, ResourceOffer, amount, fits, lacking
 from diana.model.layout import DataDir
 
 WATCH_S = 0.25
@@ -118,26 +119,25 @@ class JobRunner:
             self._not_before_s = now + _RETRY_S
             return
         ready: list[Job] = []
+        has = self._offer()
         while queue:
             job = queue[0]
             if job.state is JobState.QUEUED:
                 if not self._table.is_durable(job):
                     break
-                want = max(job.claim.record.processors, 1)
+                request = job.claim.request
                 lease = job.claim.record.lease
                 if lease and not self.leases.stands(lease, now):
                     self._end_unstarted(job, Outcome.LEASE_OVER, 0, "")
-                elif want > self.slots.total > 0:
-                    self._refuse(job, f"wants {want} processors, site {self._launcher.site} has {self.slots.total}")
-                elif (devices := job.claim.record.gpus) > self.gpus.total:
-                    self._refuse(job, f"wants {devices} GPUs, machine {self._launcher.machine} has {self.gpus.total}")
-                elif not self.gpus.enough(devices):
+                elif not fits(request, has):
+                    self._refuse(job, f"machine {self._launcher.machine} {lacking(request, has)[0].why}")
+                elif not self.gpus.enough(devices := amount(request.amounts, GPUS)):
                     break
                 else:
-                    job.slots = self.slots.take(want)
+                    job.slots = self.slots.take(request.processors)
                     if not self.slots.total and job.claim.directory:
                         # A merge command belongs to this machine, though all slots be other machines'.
-                        job.slots = self.slots.beyond(want)
+                        job.slots = self.slots.beyond(request.processors)
                     if not job.slots:
                         break
                     job.gpus = self.gpus.take(devices)
@@ -148,6 +148,10 @@ class JobRunner:
             queue.popleft()
         if ready:
             self._start(ready)
+
+    def _offer(self) -> ResourceOffer:
+        """Return what this machine has for one job. Jobs that wait while it has no slots wait for some."""
+        return ResourceOffer(self.slots.total or UNBOUND, {GPUS: self.gpus.total})
 
     def _hold(self, job: Job) -> None:
         """Have a job wait in its slots. What can be known of its start is found out now, before others rely on it."""
