@@ -15,7 +15,6 @@ from diana.engine.journal.records import GroupSubmitted
 from diana.engine.journal.state import Group
 from diana.engine.matching import facts
 from diana.engine.matching.match import allowed
-from diana.engine.membership.table import MembershipTable
 from diana.engine.messages.messages import Authorisation
 from diana.engine.placement.draft import Drafts, NewGroup
 from diana.engine.site import journal_doubt
@@ -111,7 +110,7 @@ def unknown_resource(core: Context, spec: GroupSpec) -> Refusal | None:
 
 def _all_told(core: Context, spec: GroupSpec) -> bool:
     """True if all sites that the group may go to have told their resources here."""
-    if core.book(MembershipTable).reach is not None or not core.workers.there():
+    if not core.workers.there():
         return False
     named = {*spec.sites, *(each.site for each in spec.components if each.site)} - {core.site}
     return named <= core.view.peers.keys() and core.roster.tells_all_resources()

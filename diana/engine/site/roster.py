@@ -38,6 +38,8 @@ class Roster:
         """Declared resources of each site that has told anything; a site is here from its first summary on."""
         self._having: Counter[str] = Counter()
         """Declared resource -> sites that have it."""
+        self.in_part = False
+        """True while the VO is larger than what is known of it here."""
         self._full: set[SiteId] = set()
         """Sites that tell as many resources as fit a summary: there may be others."""
 
@@ -84,9 +86,9 @@ class Roster:
         return self._having
 
     def tells_all_resources(self) -> bool:
-        """True if each known site has told all its resources: what is not in `resources` is at none of them."""
+        """True if each site of the VO has told all its resources here: none has what is not in `resources`."""
         self._settle()
-        return not self._full and len(self._resources) == len(self._view.peers)
+        return not self.in_part and not self._full and len(self._resources) == len(self._view.peers)
 
     def _settle(self) -> None:
         if not self._made:

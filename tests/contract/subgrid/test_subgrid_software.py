@@ -80,7 +80,7 @@ async def test_a_member_tells_its_gpus_and_is_not_given_jobs_that_want_more(tmp_
         await site.ended(2)
         refused = site.by_index()[1]
         assert refused.outcome is Outcome.NOT_STARTED
-        assert refused.error == "alpha-1.1 at site alpha: machine m1 has 1 GPUs for one job, a job needs 2"
+        assert refused.error == "alpha-1.1 at site alpha: machine m1 has 1 GPU for one job, a job needs 2"
     finally:
         await site.down()
 

@@ -11,9 +11,8 @@ import pytest
 from diana.engine.journal import effects as fx
 from diana.engine.journal import events as ev
 from diana.engine.membership import gossip
-from diana.engine.membership.table import MembershipTable
 from diana.engine.messages import messages as ms
-from diana.engine.placement import accept
+from diana.engine.placement import accept, quote_round
 from diana.engine.placement.candidates import unusable
 from diana.engine.placement.draft import Draft, Drafts, Probe
 from diana.model.ids import SiteId
@@ -192,7 +191,7 @@ def test_a_group_that_names_a_site_nobody_here_knows_is_for_quotes_and_so_is_a_v
     peer(site, "beta", resources={"fpga": 2})
     assert refusal(site, wanting(("delta",), fpgaa=1)) is None
     assert refusal(site, wanting(("beta", "alpha"), fpgaa=1)) is not None
-    site.engine.core.book(MembershipTable).reach = 1
+    site.engine.core.roster.in_part = True
     assert refusal(site, wanting(fpgaa=1)) is None
 
 
@@ -232,7 +231,7 @@ def quote(**told: object) -> ms.Quote:
         ({"widest": 2**30}, Resources(processors=9), "has 8 of the 9 processors a job needs"),
         ({"memory_bytes": 2**30}, Resources(memory_bytes=2**31), "has 1.0 GiB of memory, a job needs 2.0 GiB"),
         ({}, Resources(memory_bytes=2**31), ""),
-        ({"gpus": 1}, Resources(gpus=2), "has 1 GPUs for one job, a job needs 2"),
+        ({"gpus": 1}, Resources(gpus=2), "has 1 GPU for one job, a job needs 2"),
         ({}, Resources(gpus=2), ""),
         ({}, Resources(others=(("fpga", 1),)), "has no fpga"),
         ({"software": ("resource fpga 1",)}, Resources(others=(("fpga", 2),)), "has 1 of the 2 fpga a job needs"),
