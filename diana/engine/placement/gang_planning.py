@@ -121,7 +121,8 @@ def decide(
     places = _places(answer, wanted, spec, files, {room.now.name: room for room in rooms})
     count, used = len(places), len(answer.sites)
     near = f"; its files are there after {answer.transfer_s:.0f} s" if answer.transfer_s >= 1 else ""
-    full = f"; their processors are expected to be free in {found.after_s:.0f} s" if found.after_s >= 1 else ""
+    what = "processors and what else they ask" if names else "processors"
+    full = f"; their {what} are expected to be free in {found.after_s:.0f} s" if found.after_s >= 1 else ""
     reason = (
         f"{counted(count, 'component')} at {counted(used, 'site')} by {name}: "
         f"{', '.join(answer.sites[:8])}{' and more' * (used > 8)}{_divided(spec, answer)}{near}{full}"
