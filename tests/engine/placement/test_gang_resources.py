@@ -118,6 +118,8 @@ def test_licences_of_a_site_count_as_its_boards_do() -> None:
 
 def test_what_other_gangs_of_the_origin_wait_to_claim_is_left_to_them() -> None:
     made = grid(beta=1, gamma=1)
+    # Beta has more idle processors than gamma, also beside the first of them.
+    made["gamma"].submit(spec(2, sites=("gamma",), work_s=30.0), 2, 5, who=BOB)
     made.fate = lambda g, _, post: "lose" if isinstance(post[2], ms.GangClaim) else "deliver"
     made["alpha"].submit(wanting("1x1", jobs=2), 2)
     made.pass_time(2.0)

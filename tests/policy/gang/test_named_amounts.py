@@ -220,3 +220,22 @@ def test_a_gang_is_placed_when_what_it_asks_comes_free_and_refused_where_there_i
     assert [after(count, site) for count in (1, 2, 3, 4)] == [10.0, 30.0, "not foreseen", "never"]
     assert site.holds_after_s(2, (("fpga", 2), ("memory_bytes", 99))) == 30.0
     assert site.holds_after_s(2) == 0.0
+
+
+@pytest.mark.parametrize("policy", sorted(POLICIES))
+def test_a_size_bounds_each_component_and_is_shared_by_none(policy: str) -> None:
+    sites = [SiteRoom("a", 4, 4, left={"memory_bytes": 5}), SiteRoom("b", 1, 1)]
+
+    def place(size: int) -> GangPlacement | Unplaced:
+        return POLICIES[policy]([Component(1, amounts=(("memory_bytes", size),))] * 3, Rooms(sites), no_transfer, None)
+
+    assert isinstance(place(5), GangPlacement)
+    assert isinstance(place(6), Unplaced), "only b, of which nothing is known, may have so much"
+
+
+@pytest.mark.parametrize("policy", sorted(POLICIES))
+def test_a_split_that_failed_takes_no_board_from_the_next(policy: str) -> None:
+    request = FlexibleRequest(6, splits=((4, 2), (6,)), amounts=(("fpga", 1),))
+    sites = [SiteRoom("a", 6, 6, left={"fpga": 1}, whole={"fpga": 1})]
+    answer = POLICIES[policy](request, Rooms(sites), no_transfer, None)
+    assert isinstance(answer, GangPlacement) and [part.processors for part in answer.parts] == [6], answer
