@@ -108,6 +108,10 @@ FIELDS: dict[str, Most] = {
     "Quote.coming": Most(items=32, cut=True),
     # Twice `kinds.MOST_KINDS`.
     "Quote.kinds": Most(items=32, cut=True),
+    "Quote.free": _RESOURCES,
+    "Quote.whole": _RESOURCES,
+    # In all steps of a quote together.
+    "ComingRoom.free": Most(text=100, items=2048),
     "MachineKind.platform": Most(text=100, cut=True),
     "Authorisation.owner": _NAME,
     "Authorisation.spec_sha256": _KEY,

@@ -26,7 +26,7 @@ class Machine:
         self.asked: list[StageIn] = []
         self.begun: list[Start] = []
         self.ended: dict[int, tuple[int, str]] = {}
-        local: Any = Mock(gpus=0, resources=(), gives_back=True, offered=lambda: (CHECKPOINT,), start=self.begun.append)
+        local: Any = Mock(devices=(), gives_back=True, offered=lambda: (CHECKPOINT,), start=self.begun.append)
         stager: Any = Mock(stage_in=self.asked.append)
         channel: Any = Mock(deliver=self._delivered)
         self.member = SubgridMember(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from diana.cli.groups.decisions import show_decision, show_outcomes
-from diana.model.views.decision import SiteCount
+from diana.model.ids import SiteId
+from diana.model.views.decision import ComponentPlace, GangDecision, SiteCount
 from diana.model.views.group import PartOutcome
 from diana.wire.client.decisions import CostWeight, Decision, PlannedPart, SiteCost
 from diana.wire.client.messages import ExplainResponse
@@ -116,6 +117,22 @@ def test_time_spent_waiting_for_other_groups_is_no_error_of_the_prediction(
         "achieved: 11m50s from submission to the last end, 10m00s of it before the group was placed",
         "from then on: 1m50s; predicted 1m40s, error +10%",
     ]
+
+
+def test_a_plan_says_what_each_component_asks_beside_processors(capsys: pytest.CaptureFixture[str]) -> None:
+    named = ComponentPlace(
+        component=0,
+        site=SiteId("beta"),
+        processors=2,
+        resources={"fpga": 1, "licence:matlab": 2, "memory_bytes": 2**30},
+    )
+    plain = ComponentPlace(component=1, site=SiteId("alpha"), processors=2)
+    gang = GangDecision(policy="worst-fit", components=(named, plain))
+    show_decision(Decision(gang=gang))
+    header, first, second = capsys.readouterr().out.partition("its components:\n")[2].splitlines()[:3]
+    assert "ASKS ALSO" in header and "1.0 GiB of memory, 1 fpga, 2 of matlab" in first and second.endswith("-")
+    show_decision(Decision(gang=GangDecision(policy="worst-fit", components=(plain,))))
+    assert "ASKS ALSO" not in capsys.readouterr().out
 
 
 def test_a_decision_with_every_column_fits_120_characters(capsys: pytest.CaptureFixture[str]) -> None:

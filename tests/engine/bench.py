@@ -50,6 +50,8 @@ class Site:
         """Times at which runs got a slot: one each, in the order they were claimed."""
         self.held: dict[ev.Run, float] = {}
         """Runs at the barrier, and when each leaves it by itself."""
+        self.has: tuple[tuple[str, int], ...] = ()
+        """Resources that its operator declares of its machine, as it tells them when it is ready."""
         self.host = ""
         """Address that its machine tells; empty: its site's."""
         self.reached: list[ev.Run] = []
@@ -114,8 +116,8 @@ class Site:
 
     def lrm_ready(self) -> None:
         self.session += 1
-        known = (*self.running, *self.ended)
-        self.handle(ev.LrmReady(session=self.session, slots=self.settings.slots, known=known))
+        known, slots = (*self.running, *self.ended), self.settings.slots
+        self.handle(ev.LrmReady(session=self.session, slots=slots, known=known, resources=self.has))
         for run, outcome in list(self.ended.items()):
             self.tell([run], outcome)
         self.reached = list(self.held)

@@ -70,15 +70,19 @@ def show_decision(decision: Decision) -> None:
 
 
 def _show_gang(gang: GangDecision) -> None:
+    # Few verbs show gangs, and the command line starts fast.
+    from diana.model.job.resources import amounts_shown, of
+
     print("\nits components:")
     _table(
-        ("COMPONENT", "SITE", ">CPUS", ">GPUS", ">FREE IN", "FILES FROM", ">BYTES IN", ">TRANSFER"),
+        ("COMPONENT", "SITE", ">CPUS", ">GPUS", "ASKS ALSO", ">FREE IN", "FILES FROM", ">BYTES IN", ">TRANSFER"),
         [
             (
                 place.name or str(place.component + 1),
                 place.site,
                 f"{place.processors:,}",
                 str(place.gpus or "-"),
+                ", ".join(amounts_shown(of(place.resources))) or "-",
                 output.seconds(place.wait_s),
                 ", ".join(place.sources) or "-",
                 output.size(place.bytes_in),

@@ -16,7 +16,7 @@ from diana.engine.queue.entries import QueueEntry
 from diana.engine.queue.queues import Prospect, QueuePlace
 from diana.engine.site.context import Context
 from diana.model.job import resources
-from diana.model.job.resources import GPUS
+from diana.model.job.resources import GPUS, ResourceRequest
 from diana.model.sketch import Quantiles
 from diana.policy.migration.plan import RAISE
 from diana.policy.queueing import forecast
@@ -89,15 +89,30 @@ def coming(core: Context, asked: QuoteRequest) -> tuple[ComingRoom, ...]:
     if make_way := _make_way(core):
         room = min(core.workers.slots(), _by(steps, MADE_WAY_S) + make_way)
         steps = sorted([*steps, (MADE_WAY_S, room)])
-    devices: list[tuple[float, int]] = []
-    if resources.amount(asked.request.amounts, GPUS):
-        gpus = use.of(core, GPUS)
-        devices = gpus.slots.steps(gpus.given_s + core.queues.weighed_ahead_s(place, GPUS, capacity.untaken(core)))
-    times = sorted({at_s for at_s, _ in (*steps, *devices)})
+    beside: dict[str, list[tuple[float, int]]] = {}
+    for name, _ in resources.countable(asked.request.amounts):
+        used = use.of(core, name)
+        ahead_s = used.given_s + core.queues.weighed_ahead_s(place, name, capacity.untaken(core))
+        beside[name] = used.slots.steps(ahead_s)
+    times = sorted({at_s for some in (steps, *beside.values()) for at_s, _ in some})
     if len(times) > MOST_STEPS:
         times = [times[at * (len(times) - 1) // (MOST_STEPS - 1)] for at in range(MOST_STEPS)]
-    rooms = (ComingRoom(at_s, max(0, _by(steps, at_s) - promised), _by(devices, at_s)) for at_s in times)
+    gpus, named = beside.get(GPUS, []), told_by_name(asked.request)
+    rooms = (
+        ComingRoom(
+            at_s,
+            max(0, _by(steps, at_s) - promised),
+            _by(gpus, at_s),
+            {name: _by(beside[name], at_s) for name in named},
+        )
+        for at_s in times
+    )
     return tuple(room for room in rooms if room.processors)
+
+
+def told_by_name(request: ResourceRequest) -> list[str]:
+    """Return the asked devices and licences that no field of a quote is for."""
+    return [name for name, _ in resources.countable(request.amounts) if name != GPUS]
 
 
 def _make_way(core: Context) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from diana.engine.dispatch import capacity, forecast, licences, turns
+from diana.engine.dispatch import capacity, forecast, licences, turns, use
 from diana.engine.dispatch.capacity import PromisedCapacity
 from diana.engine.journal.events import LookedUp
 from diana.engine.machines.kinds import kinds
@@ -48,6 +48,7 @@ def quote(
         else forecast.NO_WAIT
     )
     reserves = settings.binding == "late"
+    counts = {name: use.counts(core, name) for name in forecast.told_by_name(request)} if lanes else {}
     return Quote(
         quote=asked.quote,
         part=asked.part,
@@ -86,6 +87,8 @@ def quote(
         domain=settings.domain,
         coming=forecast.coming(core, asked) if asked.coming and lanes else (),
         kinds=kinds(workers, settings) if asked.kinds else (),
+        free={name: free for name, (free, _) in counts.items()},
+        whole={name: whole for name, (_, whole) in counts.items()},
     )
 
 

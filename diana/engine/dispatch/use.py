@@ -30,12 +30,23 @@ def of(core: Context, name: str) -> Use:
     return Use(Slots(max(0, free), ends), held.devices_ahead_s.get(name, 0.0), total)
 
 
+def counts(core: Context, name: str) -> tuple[int, int]:
+    """(units that no job asked for, units in all)."""
+    if not name.startswith(LICENCE):
+        return core.workers.idle(name), core.workers.whole(name)
+    total = _licences(core, name)
+    return max(0, total - core.totals.runs.shared[name]), total
+
+
 def _of_licence(core: Context, name: str) -> Use:
     """All pools of the site together. What machines hold ahead of slots is among the ends."""
+    free, total = counts(core, name)
+    return Use(Slots(free, capacity.licence_ends(core, name)), 0.0, total)
+
+
+def _licences(core: Context, name: str) -> int:
     offers = core.workers.offers
-    total = offers.licences.get(name, 0) + sum(offers.of(worker).most.get(name, 0) for worker in offers.apart())
-    free = total - core.totals.runs.shared[name]
-    return Use(Slots(max(0, free), capacity.licence_ends(core, name)), 0.0, total)
+    return offers.licences.get(name, 0) + sum(offers.of(worker).most.get(name, 0) for worker in offers.apart())
 
 
 def short(core: Context, kind: Kind) -> str:

@@ -7,6 +7,7 @@ gang is told by its sites (`groups/gang_closing.py`).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from diana.engine.data import checkpoints
@@ -20,6 +21,7 @@ from diana.engine.site.timers import GangTimer, GroupTimer, PartTimer, part_time
 from diana.model.ids import GroupId, SiteId, SubgroupId, group_of
 from diana.model.indexset import IndexSet
 from diana.model.job import gang
+from diana.model.job.resources import PROCESSORS, countable, of_job
 from diana.policy.gang import holding
 from diana.policy.trust import seals
 
@@ -78,14 +80,18 @@ def placed(core: Context, group: Group, parts: Iterable[SubgroupId], expected_s:
     book.claiming.add(key)
 
 
-def outstanding(core: Context) -> dict[SiteId, int]:
-    """Return site -> processors that gangs placed there have yet to claim or to be let go on."""
-    out: dict[SiteId, int] = {}
+def outstanding(core: Context) -> dict[SiteId, Counter[str]]:
+    """Return site -> resource, processors among them -> how much gangs placed there have yet to claim or to be let go
+    on."""
+    out: dict[SiteId, Counter[str]] = {}
     for key in core.book(GangAttempts).claiming:
         group = core.state.groups[key[0]]
         for one in _offered(core, group, key):
-            need = gang.of_part(group.spec, one.indices, one.processors).resources.processors * len(one.indices)
-            out[one.site] = out.get(one.site, 0) + need
+            each = gang.of_part(group.spec, one.indices, one.processors).resources
+            asked = ((PROCESSORS, each.processors), *countable(of_job(each)))
+            some = out.setdefault(one.site, Counter())
+            for name, count in asked:
+                some[name] += count * len(one.indices)
     return out
 
 

@@ -209,6 +209,8 @@ class ComingRoom(msgspec.Struct, frozen=True, array_like=True, gc=False):
     after_s: float
     processors: int
     gpus: int = 0
+    free: dict[str, int] = {}
+    """As in `Quote`, by then."""
 
 
 class MachineKind(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -289,6 +291,11 @@ class Quote(msgspec.Struct, frozen=True, kw_only=True):
     kinds: tuple[MachineKind, ...] = ()
     """Kinds of its machines, at most `machines.kinds.MOST_KINDS`, those of most processors first. Empty: not asked for,
     or its release does not say."""
+    free: dict[str, int] = {}
+    """Asked resource without a field of its own -> how much of it nobody has asked for, over all machines. Empty: none
+    was asked for, or its release does not say."""
+    whole: dict[str, int] = {}
+    """The same -> how much there is in all."""
 
 
 class Authorisation(msgspec.Struct, frozen=True, kw_only=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from math import inf
 
@@ -14,13 +14,17 @@ from diana.engine.journal.effects import Refusal
 from diana.engine.matching import gangs
 from diana.engine.matching.foreseeing import GRADS, Foresight, foresight
 from diana.engine.matching.match import with_model
-from diana.engine.messages.messages import Quote
+from diana.engine.messages.messages import ComingRoom, Quote
 from diana.engine.placement import candidates
 from diana.engine.placement.draft import Draft
 from diana.engine.placement.manifest import Manifest, is_url
 from diana.engine.site.context import Context
 from diana.model.ids import SiteId
 from diana.model.indexset import IndexSet
+from diana.model.job import software
+from diana.model.job.declared import MOST_AMOUNT
+from diana.model.job.gang import of_component
+from diana.model.job.resources import GPUS, PROCESSORS, Amounts, amount, countable, counts_in, how_many, of, of_job
 from diana.model.job.spec import ComponentSpec, GroupSpec
 from diana.model.sketch import Quantiles
 from diana.model.views.decision import ComponentPlace, Decision, GangDecision, GangSite
@@ -42,6 +46,7 @@ from diana.policy.grads.placing import GangChoice
 from diana.policy.pricing.demand import Candidate
 from diana.policy.pricing.sites import throughput_bytes_per_s
 
+NONE = Counter[str]()
 MOST_SITES = 64
 """Sites that a decision names."""
 MOST_FILES = 32
@@ -56,9 +61,8 @@ def decide(
     spec = with_model(core, draft.spec, draft.owner)
     field = candidates.field(core, draft, manifest)
     claiming = gang_attempts.outstanding(core)
-    sites = [_site(each, field.quotes.get(each.site), claiming.get(each.site, 0)) for each in field.candidates]
+    sites = [_site(each, field.quotes.get(each.site), claiming.get(each.site, NONE)) for each in field.candidates]
     open_sites = [site for site in sites if not site.rejected]
-    rooms = [_room(site, field.quotes[site.site], claiming.get(site.site, 0)) for site in open_sites]
     files = _files(draft, manifest)
     name = spec.gang_placement or _suggested(spec, bool(files))
     if name == GRADS and spec.learned and not spec.model:
@@ -67,9 +71,12 @@ def decide(
     if name not in POLICIES and name != GRADS:
         return Refusal(code="usage", text=f"gang.placement: {name[:60]!r} is no placement of this release")
     asked = spec.flexible if spec.flexible is not None else spec.components
-    request = gangs.for_components(spec, with_files(_bounded(spec, request_for(asked)), files), field.values)
+    wanted = _bounded(spec, request_for(asked, spec.resources))
+    names = _names(wanted)
+    rooms = [_room(site, field.quotes[site.site], claiming.get(site.site, NONE), names) for site in open_sites]
+    request = gangs.for_components(spec, with_files(wanted, files), field.values)
     if isinstance(request, Unplaced):
-        return _refusal(request, sites, spec)
+        return _refusal(request, rooms, sites, spec)
     time, wants = _transfer_time(field.candidates), draft.match(core).requirements
     lacks = gangs.lacking(wants, field.values, field.quotes)
     seen = (
@@ -78,7 +85,7 @@ def decide(
         else None
     )
     if isinstance(seen, Unplaced):
-        return _refusal(seen, sites, spec)
+        return _refusal(seen, rooms, sites, spec)
     if name == GRADS and seen is None:
         return Refusal(code="usage", text=f"gang.placement: {GRADS} places by a model; write package.model")
     ranks = field.ranks if spec.rank else None
@@ -107,14 +114,15 @@ def decide(
     answer = found.answer
     if isinstance(answer, Unplaced):
         # What is not known yet is known soon.
-        return _refusal(replace(answer, never=answer.never and not any(untold)), sites, spec)
+        return _refusal(replace(answer, never=answer.never and not any(untold)), rooms, sites, spec)
     choice = choices.get(answer)
     if choice is None and seen is not None:
         choice = GangChoice(answer, seen.of(answer, Rooms([room.after(found.after_s) for room in rooms])))
-    places = _places(answer, spec, files, {room.now.name: room for room in rooms})
+    places = _places(answer, wanted, spec, files, {room.now.name: room for room in rooms})
     count, used = len(places), len(answer.sites)
     near = f"; its files are there after {answer.transfer_s:.0f} s" if answer.transfer_s >= 1 else ""
-    full = f"; their processors are expected to be free in {found.after_s:.0f} s" if found.after_s >= 1 else ""
+    what = "processors and what else they ask" if names else "processors"
+    full = f"; their {what} are expected to be free in {found.after_s:.0f} s" if found.after_s >= 1 else ""
     reason = (
         f"{counted(count, 'component')} at {counted(used, 'site')} by {name}: "
         f"{', '.join(answer.sites[:8])}{' and more' * (used > 8)}{_divided(spec, answer)}{near}{full}"
@@ -218,18 +226,49 @@ def _suggested(spec: GroupSpec, reads: bool) -> str:
     return "close-to-files" if reads else "worst-fit"
 
 
-def _site(candidate: Candidate, quote: Quote | None, claiming: int) -> GangSite:
-    """`claiming`: processors there that gangs of this origin have yet to claim."""
+def _site(candidate: Candidate, quote: Quote | None, claiming: Counter[str]) -> GangSite:
+    """`claiming`: what gangs of this origin have yet to claim there."""
     if quote is None or candidate.rejected:
         return GangSite(site=candidate.site, rejected=candidate.rejected or "gave no quote in time")
-    idle, widest = max(0, min(quote.free_slots, quote.slots) - claiming), max(0, quote.widest)
+    idle, widest = max(0, min(quote.free_slots, quote.slots) - claiming[PROCESSORS]), max(0, quote.widest)
     return GangSite(site=candidate.site, idle=idle, slots=quote.slots, widest=widest, age_s=float(candidate.age_s))
 
 
-def _room(site: GangSite, quote: Quote, claiming: int) -> GrowingRoom:
-    now = SiteRoom(site.site, site.idle, site.slots, site.widest, max(0, quote.free_gpus))
+def _names(wanted: GangRequest) -> frozenset[str]:
+    """Return the resources that any component takes from its site."""
+    every = {wanted.amounts} if isinstance(wanted, FlexibleRequest) else {each.amounts for each in wanted}
+    return frozenset(name for amounts in every for name, _ in countable(amounts))
+
+
+def _room(site: GangSite, quote: Quote, claiming: Counter[str], names: frozenset[str]) -> GrowingRoom:
+    """`names`: resources that are looked at beside processors; sizes are bounds that the site judges itself."""
+    # A release that tells no figures says which of the asked amounts it has.
+    had = counts_in(software.asked(quote.software)) if names - quote.free.keys() else {}
+    left = {name: _bounded_count(quote.free.get(name, had.get(name, 0))) for name in names}
+    whole = {name: max(left[name], _bounded_count(quote.whole.get(name, MOST_AMOUNT))) for name in names}
+    if GPUS in names:
+        left[GPUS] = _bounded_count(quote.free_gpus)
+        whole[GPUS] = max(left[GPUS], _bounded_count(quote.gpus))
     # What this origin's other gangs wait for there comes to them first.
-    return growing(now, (LaterRoom(one.after_s, one.processors - claiming, one.gpus) for one in quote.coming))
+    now = SiteRoom(site.site, site.idle, site.slots, site.widest, _less(left, claiming), whole)
+    steps = (
+        LaterRoom(one.after_s, one.processors - claiming[PROCESSORS], _less(_later(one, names), claiming))
+        for one in quote.coming
+    )
+    return growing(now, steps)
+
+
+def _later(coming: ComingRoom, names: frozenset[str]) -> dict[str, int]:
+    told = {**coming.free, GPUS: coming.gpus}
+    return {name: _bounded_count(told.get(name, 0)) for name in names}
+
+
+def _less(left: Mapping[str, int], claiming: Counter[str]) -> dict[str, int]:
+    return {name: max(0, count - claiming[name]) for name, count in left.items()}
+
+
+def _bounded_count(told: int) -> int:
+    return max(0, min(told, MOST_AMOUNT))
 
 
 def _files(draft: Draft, manifest: Manifest) -> tuple[NeededFile, ...]:
@@ -262,24 +301,36 @@ def _transfer_time(field: list[Candidate]) -> TransferTime:
 
 
 def _places(
-    answer: GangPlacement, spec: GroupSpec, files: tuple[NeededFile, ...], rooms: dict[str, GrowingRoom]
+    answer: GangPlacement,
+    wanted: GangRequest,
+    spec: GroupSpec,
+    files: tuple[NeededFile, ...],
+    rooms: dict[str, GrowingRoom],
 ) -> tuple[ComponentPlace, ...]:
     each = _one_by_one(spec)
-    used = Counter[str]()
+    asked = {
+        part.component: wanted.amounts if isinstance(wanted, FlexibleRequest) else wanted[part.component].amounts
+        for part in answer.parts
+    }
+    used: dict[str, Counter[str]] = {}
     for part in answer.parts:
-        used[part.site] += part.processors
+        at = used.setdefault(part.site, Counter())
+        for name, count in ((PROCESSORS, part.processors), *asked[part.component]):
+            at[name] += count
+    wait_s = {site: rooms[site].holds_after_s(at.pop(PROCESSORS), of(at)) for site, at in used.items()}
     sizes = {file.name: int(file.bytes) for file in files}
     return tuple(
         ComponentPlace(
             component=part.component,
             name=each[part.component].name if each else "",
             processors=part.processors,
-            gpus=each[part.component].gpus if each else 0,
+            gpus=amount(asked[part.component], GPUS),
             site=SiteId(part.site),
             sources=tuple(dict.fromkeys(file.source for file in part.files if file.source != part.site)),
             bytes_in=sum(sizes[file.name] for file in part.files if file.source != part.site),
             transfer_s=float(part.transfer_s),
-            wait_s=rooms[part.site].holds_after_s(used[part.site]),
+            wait_s=wait_s[part.site],
+            resources={name: count for name, count in asked[part.component] if name != GPUS},
         )
         for part in answer.parts
     )
@@ -289,7 +340,7 @@ def _one_by_one(spec: GroupSpec) -> list[ComponentSpec]:
     return [each for each in spec.components for _ in range(each.count)]
 
 
-def _refusal(answer: Unplaced, sites: list[GangSite], spec: GroupSpec) -> Refusal:
+def _refusal(answer: Unplaced, rooms: list[GrowingRoom], sites: list[GangSite], spec: GroupSpec) -> Refusal:
     known = {site.site for site in sites}
     rejected = {site.site: site.rejected for site in sites if site.rejected}
     for each in spec.components:
@@ -300,20 +351,34 @@ def _refusal(answer: Unplaced, sites: list[GangSite], spec: GroupSpec) -> Refusa
     told = [f"{site}: {why}" for site, why in rejected.items()]
     others = f" ({'; '.join(told[:3])}{' and more' * (len(told) > 3)})" if told else ""
     when = "these sites cannot take this gang, idle or not" if answer.never else "no place for this gang now"
-    more = _would_fit(spec, sites) if answer.never else ""
+    more = _would_fit(spec, rooms) if answer.never else ""
     return Refusal(code="unplaceable" if answer.never else "retry", text=f"{when}: {answer.reason}{others}{more}")
 
 
-def _would_fit(spec: GroupSpec, sites: list[GangSite]) -> str:
+def _would_fit(spec: GroupSpec, rooms: list[GrowingRoom]) -> str:
     """Return how much of such a gang these sites hold when they are idle, as the end of a line; empty: it is not known,
     or not what it lacks."""
-    open_sites = [site for site in sites if not site.rejected]
-    widths = {each.processors for each in spec.components}
+    # The word on the command line gives a component nothing of its own but processors.
+    amounts = _taken(spec, ComponentSpec())
+    sites = [site.now for site in rooms]
     if spec.flexible is not None:
-        whole = sum(site.slots for site in open_sites)
+        each = countable(of_job(spec.resources))
+        whole = sum(site.total for site in sites if how_many(site.whole, each))
         return f"; --flexible {whole} is the most that fits" if 0 < whole < spec.flexible.processors else ""
-    if len(widths) != 1 or any(each.site or each.gpus or each.requirements for each in spec.components):
+    widths = {each.processors for each in spec.components}
+    if len(widths) != 1 or any(
+        each.site or each.requirements or _taken(spec, each) != amounts for each in spec.components
+    ):
         return ""
     (width,) = widths
-    count = sum(site.slots // width for site in open_sites if site.widest >= width)
+    count = sum(
+        how_many({**site.whole, PROCESSORS: site.total}, ((PROCESSORS, width), *amounts))
+        for site in sites
+        if site.widest >= width
+    )
     return f"; --components {count}x{width} is the most that fits" if 0 < count < spec.gang_size else ""
+
+
+def _taken(spec: GroupSpec, each: ComponentSpec) -> Amounts:
+    """Return what such a component takes from its site beside processors."""
+    return countable(of_job(of_component(spec.resources, each)))

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from diana.model.indexset import IndexSet
-from diana.model.job.spec import GroupSpec
+from diana.model.job.spec import ComponentSpec, GroupSpec, Resources
 
 SPARES = "DIANA_GANG_SPARES"
 """Variable of the components that stand by at first, the last ones."""
@@ -37,8 +37,12 @@ def of_part(spec: GroupSpec, indices: IndexSet, processors: int = 0) -> GroupSpe
     if not spec.components or not indices:
         return spec
     own = spec.component(indices.bounds[0])
-    resources = msgspec.structs.replace(spec.resources, processors=own.processors, gpus=own.gpus)
-    return msgspec.structs.replace(spec, resources=resources, argv=own.argv or spec.argv)
+    return msgspec.structs.replace(spec, resources=of_component(spec.resources, own), argv=own.argv or spec.argv)
+
+
+def of_component(group: Resources, own: ComponentSpec) -> Resources:
+    """Return what a component asks: its own processors and GPUs, and all else as its group says for each job."""
+    return msgspec.structs.replace(group, processors=own.processors, gpus=own.gpus)
 
 
 def gangs_in(spec: GroupSpec, indices: IndexSet) -> Iterator[int]:

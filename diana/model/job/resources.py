@@ -207,6 +207,12 @@ def of(counts: Mapping[str, int]) -> Amounts:
     return tuple(sorted((name, count) for name, count in counts.items() if count > 0))
 
 
+def counts_in(names: Iterable[str]) -> dict[str, int]:
+    """Return the counts among the names of what a site can do, by resource (inverse of `texts`)."""
+    some = tuple(names)
+    return {**dict(declared.among(some)), **{LICENCE + name: count for name, count in licences.among(some)}}
+
+
 @lru_cache(1024)
 def held(asked: Amounts) -> Amounts:
     """Return what a machine has less of while such a job is there, licences among it."""
@@ -270,10 +276,7 @@ def texts(offer: ResourceOffer) -> tuple[str, ...]:
 def offered(names: Iterable[str], *, processors: int, most: Mapping[str, int], spread: int = 0) -> ResourceOffer:
     """Return the offer of a site that tells such names: the inverse of `texts`. `most`: what it tells otherwise."""
     some = tuple(names)
-    counted_ones = {LICENCE + name: count for name, count in licences.among(some)}
-    return ResourceOffer(
-        processors, {**dict(declared.among(some)), **counted_ones, **most}, capabilities_in(some), spread
-    )
+    return ResourceOffer(processors, {**counts_in(some), **most}, capabilities_in(some), spread)
 
 
 # --- words -------------------------------------------------------------------------------------------------
@@ -281,10 +284,15 @@ def offered(names: Iterable[str], *, processors: int, most: Mapping[str, int], s
 
 def shown(request: ResourceRequest) -> str:
     """Return in words what a job asks."""
-    named = [_shown(PROCESSORS, request.processors)]
-    order = {MEMORY: 0, SCRATCH: 1, GPUS: 2}
-    named += [_shown(*one) for one in sorted(request.amounts, key=lambda one: (order.get(one[0], 3), one[0]))]
+    named = [count_shown(PROCESSORS, request.processors)]
+    named += amounts_shown(request.amounts)
     return " and ".join([*named, *request.capabilities])
+
+
+def amounts_shown(asked: Amounts) -> list[str]:
+    """Return each amount in words, sizes first."""
+    order = {MEMORY: 0, SCRATCH: 1, GPUS: 2}
+    return [count_shown(*one) for one in sorted(asked, key=lambda one: (order.get(one[0], 3), one[0]))]
 
 
 _PEOPLE = {PROCESSORS: "processor", GPUS: "GPU"}
@@ -295,7 +303,8 @@ def people(name: str) -> str:
     return f"{_PEOPLE[name]}s" if name in _PEOPLE else name
 
 
-def _shown(name: str, count: int) -> str:
+def count_shown(name: str, count: int) -> str:
+    """Return in words so much of a resource."""
     if name == MEMORY:
         return f"{gib(count)} of memory"
     if name == SCRATCH:

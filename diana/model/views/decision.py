@@ -147,6 +147,9 @@ class ComponentPlace(Shown, frozen=True):
     """The same by the equations alone."""
     speed: float = 0.0
     """Speed of a processor there, as it was quoted; 0: by an older release."""
+    resources: dict[str, int] = msgspec.field(default_factory=dict)
+    """Resource without a field of its own -> how much of it the component asks for. By an older release there is
+    none."""
 
 
 class GangSite(Shown, frozen=True):

@@ -3,6 +3,7 @@ do (Sonmez et al., Figure 3)."""
 
 from __future__ import annotations
 
+from diana.model.job.resources import amounts_shown
 from diana.policy.gang.requests import (
     FlexibleRequest,
     GangPlacement,
@@ -23,7 +24,9 @@ def flexible_minimisation(
     it lacks. A division is found whenever there is one: with sites in this order, the fewest whose room reaches the
     request are the only number that can do, for more sites ask for more in minima and give less each.
     """
-    order = [name for name in rooms.by_idle() if rooms.widest(name) >= request.minimum]
+    order = [
+        name for name in rooms.by_idle() if rooms.widest(name) >= request.minimum and rooms.has(name, request.amounts)
+    ]
     order.sort(key=lambda name: -rooms.widest(name))
     most = request.most_components or len(order)
     wanted, used, room = request.processors, 0, 0
@@ -51,7 +54,8 @@ def _too_little(request: FlexibleRequest, rooms: Rooms, order: list[str], most: 
     room = sum(rooms.widest(name) for name in order[:most])
     sites = f"the {most} emptiest sites" if most < len(order) else "all sites together"
     least = f" in pieces of {request.minimum} or more" if request.minimum > 1 else ""
-    whole = rooms.largest(most, request.minimum)
+    least += f" beside {' and '.join(amounts_shown(request.amounts))} for each" if request.amounts else ""
+    whole = rooms.largest(most, request.minimum, request.amounts)
     never = whole < request.processors
     have = f"have {room} idle{least}" + (f" and {whole} in all" if never else "")
     return Unplaced(f"{request.processors} processors are wanted; {sites} {have}", never=never)

@@ -6,7 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from diana.model.job.components import request_of
-from diana.model.job.spec import ComponentSpec, FlexibleSpec
+from diana.model.job.gang import of_component
+from diana.model.job.resources import of_job
+from diana.model.job.spec import ComponentSpec, FlexibleSpec, Resources
 from diana.policy.gang.close_to_files import PairHistory, close_to_files
 from diana.policy.gang.cluster_min import cluster_minimisation
 from diana.policy.gang.flexible_min import flexible_minimisation
@@ -43,7 +45,7 @@ def _policy(placing: _Placing, dividing: _Dividing | None = None) -> GangPolicy:
             return dividing(request, rooms, time)
         refused: list[Unplaced] = []
         for split in request.splits or ((request.processors,),):
-            components = [Component(size, files=request.files) for size in split]
+            components = [Component(size, amounts=request.amounts, files=request.files) for size in split]
             answer = placing(components, rooms.copy(), time, history)
             if isinstance(answer, GangPlacement):
                 return answer
@@ -55,11 +57,20 @@ def _policy(placing: _Placing, dividing: _Dividing | None = None) -> GangPolicy:
     return place
 
 
-def request_for(asked: Sequence[ComponentSpec] | FlexibleSpec) -> GangRequest:
-    """Return the request that components or a flexible table of a job ask for, without their files."""
+NOTHING_ELSE = Resources()
+
+
+def request_for(asked: Sequence[ComponentSpec] | FlexibleSpec, group: Resources = NOTHING_ELSE) -> GangRequest:
+    """Return the request that components or a flexible table of a job ask for, without their files. `group`: what their
+    group asks for each of its jobs."""
     if isinstance(asked, FlexibleSpec):
-        return FlexibleRequest(asked.processors, asked.min_processors, asked.max_components, splits=asked.splits)
-    return [Component(each.processors, each.site, each.gpus) for each in asked for _ in range(each.count)]
+        least, most = asked.min_processors, asked.max_components
+        return FlexibleRequest(asked.processors, least, most, splits=asked.splits, amounts=of_job(group))
+    return [
+        component
+        for each in asked
+        for component in [Component(each.processors, each.site, of_job(of_component(group, each)))] * each.count
+    ]
 
 
 def request_in(text: str) -> GangRequest:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from diana.model.words import counted
+from diana.model.job import resources
+from diana.model.job.resources import Amounts, Lack, ResourceOffer, ResourceRequest, countable
 
 TransferTime = Callable[[str, str, float], float]
 """Seconds that a number of bytes need from one site (first) to another (second); 0 within a site, infinite where no way
@@ -22,15 +23,21 @@ class NeededFile(NamedTuple):
 
 
 class Component(NamedTuple):
-    """One component of a gang: so many processors of one site, at one time with those of the others."""
+    """One component of a gang: so many processors of one site, and what it asks beside them, at one time with those of
+    the others."""
 
     processors: int
     site: str = ""
     """The site it has to run at (a fixed request); empty: any."""
-    gpus: int = 0
+    amounts: Amounts = ()
+    """Beside processors. Sizes are bounds, all else it has for itself."""
     files: tuple[NeededFile, ...] = ()
     sites: frozenset[str] | None = None
     """The only sites that meet its requirements; None: it has none."""
+
+    @property
+    def request(self) -> ResourceRequest:
+        return ResourceRequest(self.processors, self.amounts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +53,8 @@ class FlexibleRequest:
     """Read by each component."""
     splits: tuple[tuple[int, ...], ...] = ()
     """The only divisions allowed, the preferred ones first; none: any within the bounds."""
+    amounts: Amounts = ()
+    """Asked by each component beside processors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +67,11 @@ class SiteRoom:
     total: int
     widest: int = 0
     """Processors one component may have there; 0: all of them."""
-    idle_gpus: int = 0
+    left: Mapping[str, int] = field(default_factory=dict)
+    """Resource -> how much of it is there then beside processors, for all components together; of sizes, for one. Of
+    sizes that are left out nothing is known, of others there is none."""
+    whole: Mapping[str, int] = field(default_factory=dict)
+    """The same when the site is idle."""
 
 
 class PlacedFile(NamedTuple):
@@ -125,7 +138,7 @@ class Rooms:
         self._quota = quota
         self._sites = {site.name: site for site in sites}
         self._left = {site.name: self._usable(site) for site in sites}
-        self._gpus = {site.name: site.idle_gpus for site in sites}
+        self._amounts = {site.name: dict(site.left) for site in sites}
 
     def _usable(self, site: SiteRoom) -> int:
         busy = site.total - site.idle
@@ -134,7 +147,8 @@ class Rooms:
     def copy(self) -> Rooms:
         """Return the same rooms; what one takes the other keeps."""
         other = Rooms((), self._quota)
-        other._sites, other._left, other._gpus = self._sites, dict(self._left), dict(self._gpus)
+        other._sites, other._left = self._sites, dict(self._left)
+        other._amounts = {name: dict(left) for name, left in self._amounts.items()}
         return other
 
     def only(self, names: Iterable[str]) -> Rooms:
@@ -142,7 +156,7 @@ class Rooms:
         other, kept = Rooms((), self._quota), frozenset(names)
         other._sites = {name: site for name, site in self._sites.items() if name in kept}
         other._left = {name: left for name, left in self._left.items() if name in kept}
-        other._gpus = {name: gpus for name, gpus in self._gpus.items() if name in kept}
+        other._amounts = {name: dict(left) for name, left in self._amounts.items() if name in kept}
         return other
 
     def left(self, site: str) -> int:
@@ -162,14 +176,18 @@ class Rooms:
         return (
             site in self._left
             and self.widest(site) >= component.processors
-            and self._gpus[site] >= component.gpus
+            and self.has(site, component.amounts)
             and component.site in ("", site)
             and (component.sites is None or site in component.sites)
         )
 
+    def has(self, site: str, amounts: Amounts) -> bool:
+        """True if what the site has left beside processors will do for one more component."""
+        return not amounts or _covers(self._amounts[site], amounts)
+
     def take(self, site: str, component: Component) -> None:
         self._left[site] -= component.processors
-        self._gpus[site] -= component.gpus
+        resources.take(self._amounts[site], countable(component.amounts))
 
     def by_idle(self) -> list[str]:
         """Return the sites by decreasing room, those with equal room in their order."""
@@ -180,19 +198,29 @@ class Rooms:
 
     def none_for(self, index: int, component: Component) -> Unplaced:
         """Return the line for a component that fits nowhere."""
-        wanted = _wanted(component)
+        wanted = resources.shown(component.request)
         if component.site:
             known = self._sites.get(component.site)
             if known is None:
                 return Unplaced(f"component {index + 1} has to run at {component.site}, which takes none now", index)
-            why = f"{component.site} has {self._left[component.site]} idle of {known.total}"
-            never = self._most(known) < component.processors
+            never = not self._ever(known, component)
+            roomy = (self._most(known) if never else self._left[known.name]) >= component.processors
+            why = self._short([known.name], component, never=never) if roomy else ""
+            why = why or f"{component.site} has {self._left[component.site]} idle of {known.total}"
             return Unplaced(f"component {index + 1} wants {wanted}; {why}", index, never)
         if not self._sites:
             return Unplaced(f"component {index + 1} wants {wanted}; no site may run it", index, True)
         name = max(self._sites, key=self.widest)
-        never = all(self._most(site) < component.processors for site in self._sites.values())
-        if never:
+        never = not any(self._ever(site, component) for site in self._sites.values())
+        some = (
+            [site.name for site in self._sites.values() if self._most(site) >= component.processors]
+            if never
+            else [site for site in self._left if self.widest(site) >= component.processors]
+        )
+        allowed = [site for site in some if component.sites is None or site in component.sites]
+        if short := self._short(allowed, component, never=never):
+            why = short
+        elif never:
             largest = max(self._sites.values(), key=self._most)
             why = f"the largest site, {largest.name}, gives {self._most(largest)} at most"
         else:
@@ -200,10 +228,27 @@ class Rooms:
             why = f"the most that is {'left' if index else 'idle'} is {self.widest(name)} at {name}"
         return Unplaced(f"component {index + 1} wants {wanted}; {why}", index, never)
 
-    def largest(self, sites: int, minimum: int) -> int:
+    def _short(self, sites: Sequence[str], component: Component, *, never: bool) -> str:
+        """Return which of these sites, whose processors would do, is the nearest, and what it has of a resource that it
+        lacks; empty: none lacks any. `never`: by what they have when they are idle."""
+        there = {site: self._sites[site].whole if never else self._amounts[site] for site in sites}
+        lacks = {site: found for site, left in there.items() if (found := _lacking(left, component.amounts))}
+        if not lacks:
+            return ""
+        site = min(lacks, key=lambda name: (len(lacks[name]), -lacks[name][0].had))
+        lack = lacks[site][0]
+        nearest = f"the nearest, {site}," if len(self._sites) > 1 and not component.site else site
+        return f"{nearest} has {resources.count_shown(lack.resource, lack.had)} {'in all' if never else 'left'}"
+
+    def _ever(self, site: SiteRoom, component: Component) -> bool:
+        """True if the site holds such a component when it is idle."""
+        return self._most(site) >= component.processors and _covers(site.whole, component.amounts)
+
+    def largest(self, sites: int, minimum: int, amounts: Amounts = ()) -> int:
         """Return the processors that the largest sites, so many, have together when they are idle; those that cannot
-        hold a component of the minimum are left out."""
-        sizes = sorted((self._most(site) for site in self._sites.values()), reverse=True)
+        hold a component of the minimum with these amounts are left out."""
+        some = (site for site in self._sites.values() if _covers(site.whole, amounts))
+        sizes = sorted((self._most(site) for site in some), reverse=True)
         return sum(size for size in sizes[:sites] if size >= minimum)
 
     def _most(self, site: SiteRoom) -> int:
@@ -211,9 +256,12 @@ class Rooms:
         return min(whole, site.widest) if site.widest else whole
 
 
-def _wanted(component: Component) -> str:
-    gpus = f" and {counted(component.gpus, 'GPU')}" if component.gpus else ""
-    return f"{counted(component.processors, 'processor')}{gpus}"
+def _covers(left: Mapping[str, int], amounts: Amounts) -> bool:
+    return resources.fits(ResourceRequest(0, amounts), ResourceOffer(0, left))
+
+
+def _lacking(left: Mapping[str, int], amounts: Amounts) -> tuple[Lack, ...]:
+    return resources.lacking(ResourceRequest(0, amounts), ResourceOffer(0, left))
 
 
 GangRequest = Sequence[Component] | FlexibleRequest

@@ -1,13 +1,14 @@
-"""The earliest time at which a gang finds places for all its components, by what the sites say of processors that come
-free (SPEC K2, K5)."""
+"""The earliest time at which a gang finds places for all its components, by what the sites say of processors and other
+resources that come free (SPEC K2, K5)."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from diana.model.job.resources import Amounts, ResourceOffer, ResourceRequest, countable, fits
 from diana.policy.gang.requests import GangPlacement, Rooms, SiteRoom, Unplaced
 
 MOST_AHEAD_S = 1e7
@@ -18,11 +19,12 @@ Place = Callable[[Rooms], GangPlacement | Unplaced]
 
 
 class LaterRoom(NamedTuple):
-    """Idle processors and GPUs of a site some time from now."""
+    """Idle processors of a site some time from now, and what else is there then."""
 
     after_s: float
     idle: int
-    idle_gpus: int
+    left: Mapping[str, int] = {}
+    """As in `SiteRoom`, of resources that are taken."""
 
 
 class GrowingRoom(NamedTuple):
@@ -34,30 +36,36 @@ class GrowingRoom(NamedTuple):
 
     def after(self, after_s: float) -> SiteRoom:
         """Return the room by that time, in seconds from now; never less than that of now."""
-        idle, gpus = self.now.idle, self.now.idle_gpus
+        idle, left = self.now.idle, dict(self.now.left)
         for step in self.later:
             if step.after_s > after_s:
                 break
-            idle, gpus = max(idle, step.idle), max(gpus, step.idle_gpus)
-        return SiteRoom(self.now.name, min(idle, self.now.total), self.now.total, self.now.widest, gpus)
+            idle = max(idle, step.idle)
+            for name, count in step.left.items():
+                left[name] = max(left.get(name, 0), count)
+        return replace(self.now, idle=min(idle, self.now.total), left=left)
 
-    def holds_after_s(self, processors: int) -> float:
-        """Return the seconds until so many are idle there; those of the last step where they never are."""
-        if self.now.idle >= processors or not self.later:
-            return 0.0
-        return next((step.after_s for step in self.later if step.idle >= processors), self.later[-1].after_s)
+    def holds_after_s(self, processors: int, amounts: Amounts = ()) -> float:
+        """Return the seconds until so many are idle there and these amounts are left; those of the last step where they
+        never are."""
+        asked = ResourceRequest(processors, countable(amounts))
+        for after_s in (0.0, *(step.after_s for step in self.later)):
+            room = self.after(after_s)
+            if fits(asked, ResourceOffer(room.idle, room.left)):
+                return after_s
+        return self.later[-1].after_s if self.later else 0.0
 
 
 class Soonest(NamedTuple):
     answer: GangPlacement | Unplaced
     after_s: float
-    """Seconds from now until the processors of all components are idle."""
+    """Seconds from now until what all components ask is idle."""
 
 
 def growing(now: SiteRoom, steps: Iterable[LaterRoom]) -> GrowingRoom:
     """Return the room of a site by its own word, of which what makes no sense is left out."""
     sane = (s for s in steps if 0 <= s.after_s <= MOST_AHEAD_S and s.idle > 0)
-    return GrowingRoom(now, tuple(sorted(sane)))
+    return GrowingRoom(now, tuple(sorted(sane, key=lambda step: (step.after_s, step.idle))))
 
 
 def soonest(place: Place, sites: Sequence[GrowingRoom]) -> Soonest:
@@ -75,7 +83,7 @@ def soonest(place: Place, sites: Sequence[GrowingRoom]) -> Soonest:
         # More room never makes a place worse, or hardly ever: then a later time is taken than would do.
         after_s = times[bisect_left(times, True, key=lambda at_s: isinstance(tried(at_s), GangPlacement))]
         return Soonest(tried(after_s), after_s)
-    empty = [SiteRoom(s.now.name, s.now.total, s.now.total, s.now.widest, s.now.total) for s in sites]
+    empty = [replace(s.now, idle=s.now.total, left=s.now.whole) for s in sites]
     whole = place(Rooms(empty))
     answer = whole if isinstance(whole, Unplaced) else now
     return Soonest(replace(answer, never=answer is whole), 0.0)

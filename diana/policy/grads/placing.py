@@ -178,7 +178,7 @@ def _filled(request: GangRequest, order: Sequence[MachineBlock], rooms: Rooms) -
         if not request.splits:
             return _cut(request, order, rooms)
         for split in request.splits:
-            found = _filled([Component(size) for size in split], order, rooms)
+            found = _filled([Component(size, amounts=request.amounts) for size in split], order, rooms)
             if not isinstance(found, Unplaced):
                 return found
         return Unplaced("none of the splits finds a place")
@@ -209,14 +209,14 @@ def _cut(request: FlexibleRequest, order: Sequence[MachineBlock], rooms: Rooms) 
             size = min(idle, block.wide, wanted)
             if 0 < wanted - size < request.minimum:
                 size = wanted - request.minimum
-            if size < request.minimum:
+            if size < request.minimum or not mine.has(block.site, request.amounts):
                 break
             parts.append(BlockPart(len(parts), size, block))
-            mine.take(block.site, Component(size))
+            mine.take(block.site, Component(size, amounts=request.amounts))
             idle, wanted = idle - size, wanted - size
     if wanted:
         have = request.processors - wanted
-        whole = rooms.largest(len(rooms.names()), request.minimum)
+        whole = rooms.largest(len(rooms.names()), request.minimum, request.amounts)
         return Unplaced(
             f"{request.processors} processors are wanted; the sites together have {have} idle and {whole} in all",
             never=whole < request.processors,

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from msgspec import structs
 
+from diana.model.job.gang import of_component
 from diana.model.job.spec import ComponentSpec, GroupSpec, Sweep
 from diana.model.job.sweep import sweep_size
 from diana.model.views.decision import FailedRequirement
@@ -63,14 +64,13 @@ class GroupRequirements:
 
 def component_requirements(spec: GroupSpec, component: ComponentSpec) -> GroupRequirements:
     """Read what a component requires of its site beside its group. If this release cannot read it, no site meets it."""
-    resources = structs.replace(spec.resources, processors=component.processors, gpus=component.gpus)
     alone = structs.replace(
         spec,
         requirements=component.requirements,
         link_requirements=(),
         set_requirements=(),
         rank="",
-        resources=resources,
+        resources=of_component(spec.resources, component),
         components=(),
     )
     return read_kept(alone)

@@ -360,7 +360,21 @@ class LinkEstimate(_message.Message):
     def __init__(self, site: _Optional[str] = ..., rtt_s: _Optional[float] = ..., bytes_per_s: _Optional[float] = ..., jitter_s: _Optional[float] = ..., loss: _Optional[float] = ..., error: _Optional[float] = ..., age_s: _Optional[float] = ..., backlog_bytes: _Optional[int] = ..., predictor: _Optional[str] = ..., samples: _Optional[int] = ...) -> None: ...
 
 class Quote(_message.Message):
-    __slots__ = ("quote", "rejected", "slots", "free_slots", "speed", "work_ahead_s", "files", "unknown_refs", "links", "cached", "run_low_s", "run_s", "run_high_s", "run_mean_s", "runs_seen", "wait_s", "wait_low_s", "wait_high_s", "jobs_ahead", "priority", "queued_jobs", "busy_fraction", "uplink_bytes_per_s", "near_miss", "part", "max_jobs", "reach", "software", "reserves", "startable", "widest", "free_gpus", "memory_bytes", "gpus", "domain", "coming", "kinds")
+    __slots__ = ("quote", "rejected", "slots", "free_slots", "speed", "work_ahead_s", "files", "unknown_refs", "links", "cached", "run_low_s", "run_s", "run_high_s", "run_mean_s", "runs_seen", "wait_s", "wait_low_s", "wait_high_s", "jobs_ahead", "priority", "queued_jobs", "busy_fraction", "uplink_bytes_per_s", "near_miss", "part", "max_jobs", "reach", "software", "reserves", "startable", "widest", "free_gpus", "memory_bytes", "gpus", "domain", "coming", "kinds", "free", "whole")
+    class FreeEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
+    class WholeEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
     QUOTE_FIELD_NUMBER: _ClassVar[int]
     REJECTED_FIELD_NUMBER: _ClassVar[int]
     SLOTS_FIELD_NUMBER: _ClassVar[int]
@@ -398,6 +412,8 @@ class Quote(_message.Message):
     DOMAIN_FIELD_NUMBER: _ClassVar[int]
     COMING_FIELD_NUMBER: _ClassVar[int]
     KINDS_FIELD_NUMBER: _ClassVar[int]
+    FREE_FIELD_NUMBER: _ClassVar[int]
+    WHOLE_FIELD_NUMBER: _ClassVar[int]
     quote: int
     rejected: str
     slots: int
@@ -435,7 +451,9 @@ class Quote(_message.Message):
     domain: str
     coming: _containers.RepeatedCompositeFieldContainer[ComingRoom]
     kinds: _containers.RepeatedCompositeFieldContainer[MachineKind]
-    def __init__(self, quote: _Optional[int] = ..., rejected: _Optional[str] = ..., slots: _Optional[int] = ..., free_slots: _Optional[int] = ..., speed: _Optional[float] = ..., work_ahead_s: _Optional[float] = ..., files: _Optional[_Iterable[_Union[_common_pb2.DataFile, _Mapping]]] = ..., unknown_refs: _Optional[_Iterable[str]] = ..., links: _Optional[_Iterable[_Union[LinkEstimate, _Mapping]]] = ..., cached: _Optional[_Iterable[_Union[_common_pb2.DataFile, _Mapping]]] = ..., run_low_s: _Optional[float] = ..., run_s: _Optional[float] = ..., run_high_s: _Optional[float] = ..., run_mean_s: _Optional[float] = ..., runs_seen: _Optional[int] = ..., wait_s: _Optional[float] = ..., wait_low_s: _Optional[float] = ..., wait_high_s: _Optional[float] = ..., jobs_ahead: _Optional[int] = ..., priority: _Optional[float] = ..., queued_jobs: _Optional[int] = ..., busy_fraction: _Optional[float] = ..., uplink_bytes_per_s: _Optional[float] = ..., near_miss: _Optional[str] = ..., part: _Optional[int] = ..., max_jobs: _Optional[int] = ..., reach: _Optional[_Iterable[str]] = ..., software: _Optional[_Iterable[str]] = ..., reserves: _Optional[bool] = ..., startable: _Optional[int] = ..., widest: _Optional[int] = ..., free_gpus: _Optional[int] = ..., memory_bytes: _Optional[int] = ..., gpus: _Optional[int] = ..., domain: _Optional[str] = ..., coming: _Optional[_Iterable[_Union[ComingRoom, _Mapping]]] = ..., kinds: _Optional[_Iterable[_Union[MachineKind, _Mapping]]] = ...) -> None: ...
+    free: _containers.ScalarMap[str, int]
+    whole: _containers.ScalarMap[str, int]
+    def __init__(self, quote: _Optional[int] = ..., rejected: _Optional[str] = ..., slots: _Optional[int] = ..., free_slots: _Optional[int] = ..., speed: _Optional[float] = ..., work_ahead_s: _Optional[float] = ..., files: _Optional[_Iterable[_Union[_common_pb2.DataFile, _Mapping]]] = ..., unknown_refs: _Optional[_Iterable[str]] = ..., links: _Optional[_Iterable[_Union[LinkEstimate, _Mapping]]] = ..., cached: _Optional[_Iterable[_Union[_common_pb2.DataFile, _Mapping]]] = ..., run_low_s: _Optional[float] = ..., run_s: _Optional[float] = ..., run_high_s: _Optional[float] = ..., run_mean_s: _Optional[float] = ..., runs_seen: _Optional[int] = ..., wait_s: _Optional[float] = ..., wait_low_s: _Optional[float] = ..., wait_high_s: _Optional[float] = ..., jobs_ahead: _Optional[int] = ..., priority: _Optional[float] = ..., queued_jobs: _Optional[int] = ..., busy_fraction: _Optional[float] = ..., uplink_bytes_per_s: _Optional[float] = ..., near_miss: _Optional[str] = ..., part: _Optional[int] = ..., max_jobs: _Optional[int] = ..., reach: _Optional[_Iterable[str]] = ..., software: _Optional[_Iterable[str]] = ..., reserves: _Optional[bool] = ..., startable: _Optional[int] = ..., widest: _Optional[int] = ..., free_gpus: _Optional[int] = ..., memory_bytes: _Optional[int] = ..., gpus: _Optional[int] = ..., domain: _Optional[str] = ..., coming: _Optional[_Iterable[_Union[ComingRoom, _Mapping]]] = ..., kinds: _Optional[_Iterable[_Union[MachineKind, _Mapping]]] = ..., free: _Optional[_Mapping[str, int]] = ..., whole: _Optional[_Mapping[str, int]] = ...) -> None: ...
 
 class MachineKind(_message.Message):
     __slots__ = ("count", "processors", "speed", "memory_bytes", "gpus", "platform", "idle")
@@ -456,14 +474,23 @@ class MachineKind(_message.Message):
     def __init__(self, count: _Optional[int] = ..., processors: _Optional[int] = ..., speed: _Optional[float] = ..., memory_bytes: _Optional[int] = ..., gpus: _Optional[int] = ..., platform: _Optional[str] = ..., idle: _Optional[int] = ...) -> None: ...
 
 class ComingRoom(_message.Message):
-    __slots__ = ("after_s", "processors", "gpus")
+    __slots__ = ("after_s", "processors", "gpus", "free")
+    class FreeEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
     AFTER_S_FIELD_NUMBER: _ClassVar[int]
     PROCESSORS_FIELD_NUMBER: _ClassVar[int]
     GPUS_FIELD_NUMBER: _ClassVar[int]
+    FREE_FIELD_NUMBER: _ClassVar[int]
     after_s: float
     processors: int
     gpus: int
-    def __init__(self, after_s: _Optional[float] = ..., processors: _Optional[int] = ..., gpus: _Optional[int] = ...) -> None: ...
+    free: _containers.ScalarMap[str, int]
+    def __init__(self, after_s: _Optional[float] = ..., processors: _Optional[int] = ..., gpus: _Optional[int] = ..., free: _Optional[_Mapping[str, int]] = ...) -> None: ...
 
 class Authorisation(_message.Message):
     __slots__ = ("owner", "spec_sha256", "group", "expires_wall_s", "signer", "certificate", "signature", "signed_wall_s", "audience", "submission")

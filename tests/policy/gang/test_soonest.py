@@ -12,7 +12,7 @@ from diana.policy.gang.soonest import LaterRoom, Soonest, growing, soonest
 
 
 def site(name: str, idle: int, *later: tuple[float, int], total: int = 8) -> tuple[SiteRoom, list[LaterRoom]]:
-    return SiteRoom(name, idle, total), [LaterRoom(at_s, processors, 0) for at_s, processors in later]
+    return SiteRoom(name, idle, total), [LaterRoom(at_s, processors) for at_s, processors in later]
 
 
 def placed(request: str, *sites: tuple[SiteRoom, list[LaterRoom]], policy: str = "worst-fit") -> Soonest:
@@ -52,13 +52,11 @@ def test_what_never_fits_and_what_is_not_foreseen_are_told_apart() -> None:
 
 
 def test_steps_that_cannot_be_are_left_out() -> None:
-    room = growing(
-        SiteRoom("a", 0, 8), [LaterRoom(at_s, 8, 0) for at_s in (-1.0, inf, nan, 1e9)] + [LaterRoom(1.0, -4, 0)]
-    )
+    room = growing(SiteRoom("a", 0, 8), [LaterRoom(at_s, 8) for at_s in (-1.0, inf, nan, 1e9)] + [LaterRoom(1.0, -4)])
     assert room.later == () and room.after(1e12).idle == 0
-    assert growing(SiteRoom("a", 0, 8), [LaterRoom(1.0, 1 << 50, 0)]).after(1.0).idle == 8
+    assert growing(SiteRoom("a", 0, 8), [LaterRoom(1.0, 1 << 50)]).after(1.0).idle == 8
 
 
 def test_the_time_at_which_a_site_has_so_many() -> None:
-    room = growing(SiteRoom("a", 2, 8), [LaterRoom(9.0, 8, 0), LaterRoom(3.0, 4, 0)])
+    room = growing(SiteRoom("a", 2, 8), [LaterRoom(9.0, 8), LaterRoom(3.0, 4)])
     assert [room.holds_after_s(count) for count in (2, 3, 4, 5, 9)] == [0.0, 3.0, 3.0, 9.0, 9.0]

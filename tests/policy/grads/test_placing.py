@@ -20,7 +20,7 @@ ODD = (("time_s", "component.memory_bytes == 2e9 ? 10.0 : 1000.0"),)
 def choice(blocks: list[MachineBlock], components: int, model: tuple[tuple[str, str], ...], anneal: str) -> GangChoice:
     wanted = msgspec.structs.replace(spec(1), components=(ComponentSpec(count=components),), model=model)
     names = sorted({block.site for block in blocks})
-    rooms = Rooms([SiteRoom(name, 8, 8, 8, 0) for name in names])
+    rooms = Rooms([SiteRoom(name, 8, 8, 8) for name in names])
     rtt_s = {frozenset(pair): 0.1 * abs(int(pair[0][1:]) - int(pair[1][1:])) for pair in combinations(names, 2)}
     made = GangModel(
         wanted, {SiteId(name): {} for name in names}, lambda a, b: {"link.rtt_s": rtt_s[frozenset((a, b))]}
@@ -61,7 +61,7 @@ def test_components_that_are_unlike_keep_their_machines() -> None:
         model=(("time_s", "component.share + 1.0"),),
     )
     made = GangModel(wanted, {SiteId("s1"): {}, SiteId("s2"): {}}, lambda a, b: {"link.rtt_s": 0.1})
-    rooms = Rooms([SiteRoom("s1", 1, 1, 1, 0), SiteRoom("s2", 2, 2, 2, 0)])
+    rooms = Rooms([SiteRoom("s1", 1, 1, 1), SiteRoom("s2", 2, 2, 2)])
     found = place([Component(2), Component(1)], rooms, blocks, made, lambda source, site, size: 0.0)
     assert isinstance(found.placement, GangPlacement)
     assert {part.component: part.site for part in found.placement.parts} == {0: "s2", 1: "s1"}
