@@ -45,7 +45,6 @@ def look(core: Context) -> None:
     slack, living = wanted // SLACK, members.alive - 1
     if members.reach is not None and living < wanted - slack:
         members.reach = None
-        core.roster.in_part = False
     if living <= wanted + slack and len(core.view.peers) <= 2 * (wanted + slack):
         return
     peers = core.view.peers
@@ -54,7 +53,6 @@ def look(core: Context) -> None:
     lost = nsmallest(wanted, [one for one in found if peers[one[1]].state >= State.LOST])
     if len(near) == wanted:
         members.reach = near[-1][0] + 1
-        core.roster.in_part = True
     partners = core.parties.sites() | {site for draft in core.book(Drafts).open.values() for site in draft.waiting}
     kept = members.kept | partners | {site for _, site in (*near, *lost, *members.chosen)}
     for _, site in found:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
-from difflib import get_close_matches
-
 import msgspec
 
 from diana.engine.data import output_datasets, outputs
@@ -20,7 +17,6 @@ from diana.engine.placement.draft import Drafts, NewGroup
 from diana.engine.site import journal_doubt
 from diana.engine.site.context import Context
 from diana.model.ids import GroupId, group_id
-from diana.model.job import declared
 from diana.model.job.components import check_components, check_flexible
 from diana.model.job.resources import request_of
 from diana.model.job.spec import GroupSpec, encode_spec
@@ -29,9 +25,6 @@ from diana.policy.queueing import limits
 
 MANY_PEERS = 64
 """With more known peers than this, the roster's table is asked instead of each peer's summary."""
-MOST_NEAR = 256
-"""Resources among which the one that was meant is looked for, beside this site's: those of most sites."""
-MOST_SHOWN = 8
 
 
 _NO_RERUN = "group.on_site_lost: gangs wait for a site that is lost; leave it out beside components"
@@ -67,8 +60,6 @@ def refusal(core: Context, event: SubmitGroup) -> Refusal | None:
         return Refusal(code="usage", text="the sweep is empty: give it at least one value")
     if event.spec.resources.processors < 1:
         return Refusal(code="usage", text=f"processors = {event.spec.resources.processors}: want 1 or more")
-    if unknown := unknown_resource(core, event.spec):
-        return unknown
     if event.spec.outputs.merge and core.workers.slots() < 1:
         return Refusal(code="usage", text=f"the merge would run at {core.site}, which has no slots; submit elsewhere")
     shared = outputs.shared(core, event.spec)
@@ -87,33 +78,6 @@ def refusal(core: Context, event: SubmitGroup) -> Refusal | None:
             code="retry", text=f"{core.site} holds its limit of {counted(limit, 'job')}; try later", retry_after_s=30.0
         )
     return _user_refused(core, event.principal.name, event.jobs)
-
-
-def unknown_resource(core: Context, spec: GroupSpec) -> Refusal | None:
-    """Return why no known site can have a declared resource that the group asks for; None: some has it, or nobody can
-    say, and quotes decide."""
-    if not spec.resources.others:
-        return None
-    own = {name for machine in core.state.machines.values() for name, _ in machine.resources}
-    own |= {name for name, _ in declared.sane(core.workers.offer().most.items())}
-    there = core.roster.resources()
-    name = next((name for name, _ in spec.resources.others if name not in own and name not in there), "")
-    if not name or not _all_told(core, spec):
-        return None
-    some = [*sorted(own), *heapq.nsmallest(MOST_NEAR, there.keys() - own, key=lambda one: (-there[one], one))]
-    text = f"resources.{name}: no site known here has {name}"
-    if near := get_close_matches(name, some, 1):
-        return Refusal(code="usage", text=f"{text}; did you mean {near[0]}?")
-    known = f"known are {', '.join(some[:MOST_SHOWN])}" if some else "operators declare it in a machine's site.toml"
-    return Refusal(code="unplaceable", text=f"{text}; {known}")
-
-
-def _all_told(core: Context, spec: GroupSpec) -> bool:
-    """True if all sites that the group may go to have told their resources here."""
-    if not core.workers.there():
-        return False
-    named = {*spec.sites, *(each.site for each in spec.components if each.site)} - {core.site}
-    return named <= core.view.peers.keys() and core.roster.tells_all_resources()
 
 
 def _user_refused(core: Context, user: str, jobs: int) -> Refusal | None:

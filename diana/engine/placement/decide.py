@@ -7,6 +7,8 @@ and a submission that was not answered yet never was.
 from __future__ import annotations
 
 from collections.abc import Callable
+from difflib import get_close_matches
+from heapq import nsmallest
 from math import ceil
 from typing import assert_never
 
@@ -44,6 +46,8 @@ from diana.model.job.spec import GroupSpec
 from diana.model.views.decision import SiteCost
 from diana.policy.allocation import splitting
 
+MOST_NEAR = 256
+"""Resources among which the one that was meant is looked for, beside this site's: those of most sites."""
 RETRY_S = 5.0
 """Seconds until a group no site could take is priced again."""
 
@@ -109,7 +113,7 @@ def _decide_placement(core: Context, draft: Draft, placement: Placement) -> None
         plan = _foretold(core, draft, planned)
         parts.place(core, group, plan, parallel, manifest, unguarded=draft.unguarded)
     else:
-        _wait(core, draft, placement, group, _unplaceable(plan, draft.spec).text)
+        _wait(core, draft, placement, group, _unplaceable(core, plan, draft.spec).text)
 
 
 def _place_gangs(core: Context, draft: Draft, placement: Placement, group: Group) -> None:
@@ -149,7 +153,7 @@ def _decide_new(
     plan = planned.plan
     if not plan.parts:
         if not ask_again():
-            _refuse(core, purpose, _unplaceable(plan, draft.spec))
+            _refuse(core, purpose, _unplaceable(core, plan, draft.spec))
         return
     match purpose:
         case NewGroup():
@@ -208,7 +212,7 @@ def _decide_gang(
             assert_never(purpose)
 
 
-def _unplaceable(plan: splitting.Plan, spec: GroupSpec) -> Refusal:
+def _unplaceable(core: Context, plan: splitting.Plan, spec: GroupSpec) -> Refusal:
     rows = [f"{c.site}: {c.rejected or 'its data cannot be brought there'}{_but(c)}" for c in plan.decision.candidates]
     known = {c.site for c in plan.decision.candidates}
     unknown = [f"{site}: no site known here; see diana sites" for site in spec.sites if site not in known]
@@ -217,7 +221,21 @@ def _unplaceable(plan: splitting.Plan, spec: GroupSpec) -> Refusal:
     rows = [*meant, *unknown] or rows
     if unknown and len(unknown) == len(spec.sites):
         return Refusal(code="usage", text="; ".join(unknown))
-    return Refusal(code="unplaceable", text="no site can take this group: " + "; ".join(rows))
+    text = f"no site can take this group: {'; '.join(rows)}{_meant(core, spec)}"
+    return Refusal(code="unplaceable", text=text)
+
+
+def _meant(core: Context, spec: GroupSpec) -> str:
+    """Return in words the resource that was meant by the name of one that nobody known here declares; empty: none is
+    like it. Only after quotes: what sites told of themselves may be a few seconds old."""
+    if not spec.resources.others:
+        return ""
+    there = core.roster.resources()
+    own = {name for machine in core.state.machines.values() for name, _ in machine.resources}
+    name = next((name for name, _ in spec.resources.others if name not in own and name not in there), "")
+    some = [*sorted(own), *nsmallest(MOST_NEAR, there.keys() - own, key=lambda one: (-there[one], one))]
+    near = get_close_matches(name, some, 1) if name else []
+    return f"; did you mean {near[0]} by {name}?" if near else ""
 
 
 def _but(row: SiteCost) -> str:

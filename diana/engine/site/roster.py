@@ -12,7 +12,6 @@ from math import inf
 from diana.engine.messages.messages import Summary
 from diana.engine.site.view import PeerView, View
 from diana.model.ids import SiteId
-from diana.model.job.declared import MOST_DECLARED
 from diana.policy.pricing import cost
 from diana.policy.pricing.demand import Candidate, Demand, LinkForecast
 from diana.policy.pricing.sites import SiteTable
@@ -35,13 +34,9 @@ class Roster:
         self._datasets: dict[SiteId, tuple[str, ...]] = {}
         self._holders: dict[str, set[SiteId]] = {}
         self._resources: dict[SiteId, tuple[str, ...]] = {}
-        """Declared resources of each site that has told anything; a site is here from its first summary on."""
+        """Declared resources of each site that has told any."""
         self._having: Counter[str] = Counter()
         """Declared resource -> sites that have it."""
-        self.in_part = False
-        """True while the VO is larger than what is known of it here."""
-        self._full: set[SiteId] = set()
-        """Sites that tell as many resources as fit a summary: there may be others."""
 
     @cached_property
     def _table(self) -> SiteTable:
@@ -85,11 +80,6 @@ class Roster:
         self._settle()
         return self._having
 
-    def tells_all_resources(self) -> bool:
-        """True if each site of the VO has told all its resources here: none has what is not in `resources`."""
-        self._settle()
-        return not self.in_part and not self._full and len(self._resources) == len(self._view.peers)
-
     def _settle(self) -> None:
         if not self._made:
             self._made = True
@@ -119,10 +109,8 @@ class Roster:
 
     def _count(self, site: SiteId, told: Summary | None) -> None:
         # Also of a site that is away: it may come back with what it has.
-        old, new = self._resources.get(site, ()), tuple(told.resources) if told else ()
-        if told is None:
-            self._resources.pop(site, None)
-        elif old != new or site not in self._resources:
+        old, new = self._resources.pop(site, ()), tuple(told.resources) if told else ()
+        if new:
             self._resources[site] = new
         if old == new:
             return
@@ -131,7 +119,6 @@ class Roster:
             self._having[name] -= 1
             if not self._having[name]:
                 del self._having[name]
-        (self._full.add if len(new) >= MOST_DECLARED else self._full.discard)(site)
 
 
 def _row(site: SiteId, peer: PeerView, default_bytes_per_s: float) -> Candidate:

@@ -316,6 +316,12 @@ async def test_idle_parents_end(site: RealSite, tmp_path: Path, monkeypatch: pyt
     await site.until(lambda: not alive(pid), parents.IDLE_S + 60.0)
 
 
+RECORD = Claimed(
+    number=1, subgroup=SUBGROUP, epoch=1, group="alpha-1", processors=1, time_limit_s=0.0, log_limit_bytes=1,
+    own_directory=True, indices=[0], attempts=[1], collects=[],
+)  # fmt: skip
+
+
 def order(**more: object) -> Order:
     plain: dict[str, Any] = dict(
         subgroup=SUBGROUP, epoch=1, group="alpha-1", processors=1, time_limit_s=0.0, memory_bytes=0,
@@ -330,8 +336,8 @@ def order(**more: object) -> Order:
     {"stdouts": ["out"]}, {"environment": []}, {"environment": [("DIANA_WARM", "2")]},
 ])  # fmt: skip
 def test_only_what_the_spawner_starts_itself_may_be_warm(apart: dict[str, object]) -> None:
-    assert Claim(None, order(), {}).warm  # type: ignore[arg-type]
-    assert not Claim(None, order(**apart), {}).warm  # type: ignore[arg-type]
+    assert Claim(RECORD, order(), {}).warm
+    assert not Claim(RECORD, order(**apart), {}).warm
 
 
 class Asleep:

@@ -14,12 +14,12 @@ from diana.engine.membership import gossip
 from diana.engine.messages import messages as ms
 from diana.engine.placement import accept, quote_round
 from diana.engine.placement.candidates import unusable
-from diana.engine.placement.draft import Draft, Drafts, Probe
+from diana.engine.placement.draft import Draft, Probe
 from diana.model.ids import SiteId
 from diana.model.job.declared import MOST_AMOUNT, MOST_DECLARED
 from diana.model.job.spec import GroupSpec, Resources
 from tests.engine.bench import Grid, Site
-from tests.engine.builders import ALICE, spec, whole
+from tests.engine.builders import spec, whole
 from tests.engine.gossiping import entry, hello
 
 
@@ -48,11 +48,6 @@ def peer(site: Site, name: str, **told: Any) -> None:
     """A peer that answers no quotes."""
     site.handle(ev.PeerUp(hello(name)))
     site.handle(ev.Received(SiteId(name), entry(name, **told)))
-
-
-def refusal(site: Site, wanted: GroupSpec, *, plan: bool = False) -> fx.Refusal | None:
-    event = ev.SubmitGroup(request=1, principal=ALICE, key="", spec=wanted, jobs=1, refs=(), wall_s=0.0, plan_only=plan)
-    return accept.refusal(site.engine.core, event)
 
 
 # --- the widest machine -------------------------------------------------------------------------------------
@@ -124,82 +119,55 @@ def test_of_a_row_the_names_that_are_none_are_left_out_and_the_rest_is_kept_and_
     assert told is not None and len(told.resources) == MOST_DECLARED
 
 
+def answer(grid: Grid, wanted: GroupSpec, *, plan: bool = False) -> str:
+    """What alpha answers once it has its quotes."""
+    alpha = grid["alpha"]
+    alpha.replies.pop(9, None)
+    alpha.submit(wanted, 1, 9, plan_only=plan)
+    grid.pass_time(1.0)
+    found = alpha.replies[9]
+    return found.text if isinstance(found, fx.Refusal) else ""
+
+
 @pytest.mark.parametrize("plan", [False, True])
 def test_a_slip_of_the_pen_in_a_resource_is_refused_with_the_name_that_a_site_has(plan: bool) -> None:
     grid = Grid(alpha=4, beta=4)
     machine(grid["beta"], 4, fpga=2)
     tell(grid)
-    answer = grid["alpha"].submit(wanting(fpgaa=1), 1, plan_only=plan)
-    assert isinstance(answer, fx.Refusal)
-    assert (answer.code, answer.text) == (
-        "usage",
-        "resources.fpgaa: no site known here has fpgaa; did you mean fpga?",
+    assert answer(grid, wanting(fpgaa=1), plan=plan) == (
+        "no site can take this group: alpha: has no fpgaa; beta: has no fpgaa; did you mean fpga by fpgaa?"
     )
-    assert not grid["alpha"].engine.core.book(Drafts).open
-    assert isinstance(grid["alpha"].submit(wanting(fpga=1), 1, 2), fx.GroupAccepted)
+    assert "did you mean" not in answer(grid, wanting(quantum=1), plan=plan)
+    assert answer(grid, wanting(fpga=1)) == ""
+    assert "beta: has 2 of the 3 fpga a job needs (takes it if fpga <= 2)" in answer(grid, wanting(fpga=3))
 
 
-def test_a_name_that_this_site_alone_has_is_meant_too_and_one_unlike_any_names_what_there_is() -> None:
-    site = Grid(alpha=4)["alpha"]
-    answer = refusal(site, wanting(quantum=1))
-    assert answer is not None and answer.code == "unplaceable"
-    assert answer.text.endswith("no site known here has quantum; operators declare it in a machine's site.toml")
-    machine(site, 4, tapes=1)
-    answer = refusal(site, wanting(tape=1))
-    assert answer is not None and answer.text.endswith("did you mean tapes?")
-    answer = refusal(site, wanting(quantum=1))
-    assert answer is not None and answer.text.endswith("no site known here has quantum; known are tapes")
+def test_a_site_that_has_it_since_its_last_word_takes_the_job_all_the_same() -> None:
+    grid = Grid(alpha=4, beta=4)
+    tell(grid)
+    machine(grid["beta"], 4, fpga=2)
+    assert answer(grid, wanting(fpga=1)) == ""
 
 
-def test_more_of_it_than_anybody_has_is_for_quotes_to_refuse() -> None:
-    site = Grid(alpha=4)["alpha"]
-    peer(site, "beta", resources={"fpga": 2})
-    assert refusal(site, wanting(fpga=3)) is None
+def test_a_name_that_this_site_alone_has_is_meant_too() -> None:
+    grid = Grid(alpha=4)
+    machine(grid["alpha"], 4, tapes=1)
+    assert answer(grid, wanting(tape=1)).endswith("has no tape; did you mean tapes by tape?")
 
 
 def test_a_name_counts_until_no_known_site_has_it_any_more() -> None:
     site = Grid(alpha=4)["alpha"]
     for name in ("beta", "gamma"):
         peer(site, name, resources={"fpga": 2})
-    assert refusal(site, wanting(fpga=1)) is None
+    there = site.engine.core.roster.resources
+    assert there() == {"fpga": 2}
     site.handle(ev.Received(SiteId("beta"), entry("beta", counter=2)))
-    assert refusal(site, wanting(fpga=1)) is None
+    assert there() == {"fpga": 1}
     site.handle(ev.PeerDown(SiteId("gamma")))
-    assert refusal(site, wanting(fpga=1)) is None, "gamma may come back with it"
+    assert there() == {"fpga": 1}, "gamma may come back with it"
     site.handle(ev.PeerUp(hello("gamma", 2)))
     site.handle(ev.Received(SiteId("gamma"), entry("gamma", generation=2)))
-    assert refusal(site, wanting(fpga=1)) is not None
-
-
-def test_while_any_known_site_has_not_told_quotes_decide() -> None:
-    site = Grid(alpha=4)["alpha"]
-    peer(site, "beta", resources={"fpga": 2})
-    site.handle(ev.PeerUp(hello("gamma")))
-    assert refusal(site, wanting(fpgaa=1)) is None
-    site.handle(ev.Received(SiteId("gamma"), entry("gamma")))
-    assert refusal(site, wanting(fpgaa=1)) is not None, "an older site tells none, and has none"
-
-
-def test_a_site_that_tells_as_many_as_it_may_can_have_others() -> None:
-    site = Grid(alpha=4)["alpha"]
-    peer(site, "beta", resources={f"r{number}": 1 for number in range(MOST_DECLARED)})
-    assert refusal(site, wanting(fpga=1)) is None
-
-
-def test_a_group_that_names_a_site_nobody_here_knows_is_for_quotes_and_so_is_a_vo_beyond_the_table() -> None:
-    site = Grid(alpha=4)["alpha"]
-    peer(site, "beta", resources={"fpga": 2})
-    assert refusal(site, wanting(("delta",), fpgaa=1)) is None
-    assert refusal(site, wanting(("beta", "alpha"), fpgaa=1)) is not None
-    site.engine.core.roster.in_part = True
-    assert refusal(site, wanting(fpgaa=1)) is None
-
-
-def test_a_machine_of_this_site_that_is_away_may_come_back_with_it() -> None:
-    site = Grid(alpha=4)["alpha"]
-    machine(site, 4, "m1", fpga=1)
-    site.boot()
-    assert refusal(site, wanting(fpga=1)) is None
+    assert not there()
 
 
 def test_a_large_grid_is_asked_where_the_resource_is() -> None:
