@@ -334,6 +334,8 @@ FIGURES: dict[str, dict[str, int]] = {
         "free_gpus": MOST_UNITS,
         "memory_bytes": MOST_SIZE_BYTES,
         "gpus": MOST_UNITS,
+        "free": MOST_UNITS,
+        "whole": MOST_UNITS,
     },
     "MachineKind": {
         "count": MOST_UNITS,
@@ -342,7 +344,7 @@ FIGURES: dict[str, dict[str, int]] = {
         "gpus": MOST_UNITS,
         "idle": MOST_UNITS,
     },
-    "ComingRoom": {"processors": MOST_UNITS, "gpus": MOST_UNITS},
+    "ComingRoom": {"processors": MOST_UNITS, "gpus": MOST_UNITS, "free": MOST_UNITS},
     "QuoteRequest": _ASKED,
     "RoomRequest": _ASKED,
     "Reserve": _ASKED,

@@ -155,6 +155,7 @@ def test_each_figure_of_a_site_and_each_amount_that_is_asked_has_a_bound() -> No
         "jobs",
         "free",
         "idle",
+        "whole",
         "resources",
     }
     bounded = {(cls, name) for cls, name, _ in figures()}
