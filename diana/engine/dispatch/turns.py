@@ -6,12 +6,12 @@ Volatile: a call is a request and no promise, and an origin tells a site that re
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from itertools import islice
+from collections.abc import Collection, Mapping
+from itertools import chain, islice
 from math import exp2, inf, isfinite
 from typing import NamedTuple
 
-from diana.engine.dispatch import capacity, forecast, maintenance, wide_places
+from diana.engine.dispatch import capacity, forecast, maintenance, use, wide_places
 from diana.engine.guard import guard
 from diana.engine.guard.programs import Program
 from diana.engine.journal.state import Custody, CustodyKey
@@ -23,7 +23,7 @@ from diana.engine.queue.entries import WHOLE, QueueEntry
 from diana.engine.site.context import Context
 from diana.engine.site.timers import SiteTimer
 from diana.model.ids import GroupId, SiteId, SubgroupId, group_of, origin_of
-from diana.model.job.resources import SIZES
+from diana.model.job.resources import SIZES, Amounts, ResourceRequest, amount, countable
 from diana.model.trust.principal import Principal
 from diana.policy.binding import horizon
 from diana.policy.queueing.forecast import Slots
@@ -136,6 +136,12 @@ class ComingJobs(NamedTuple):
     processors: int
     work_s: float
     """Processor-seconds."""
+    request: ResourceRequest
+    """What each asks."""
+
+    def unit_s(self, resource: str) -> float:
+        """Return their seconds, times what each asks of the resource."""
+        return self.work_s * amount(self.request.amounts, resource) / self.request.processors
 
 
 class Turns:
@@ -406,6 +412,8 @@ class _Look:
         self.slots, self.given_s = capacity.slots_of(core)
         self.untaken = capacity.untaken(core)
         self.processors, self.work_s = _coming(core)
+        self.unit_s: dict[str, float] = {}
+        """Device or licence -> seconds of the jobs that were called for by this look, times its units."""
         self.places = wide_places.processors(core)
         self.own: list[TurnCall] = []
         """The calls to this site itself."""
@@ -423,7 +431,7 @@ class _Look:
         kept = wide_places.behind(core, core.queues.least_of(entry))
         before += self.processors + kept.processors
         before_s += self.given_s + self.work_s + kept.work_s
-        due = _due(core, one, entry, self.slots, horizon.Ahead(before, before_s), self.places)
+        due = _due(core, one, entry, self.slots, horizon.Ahead(before, before_s), self.places, self._units(entry))
         self.next_s = min(self.next_s, due.next_s)
         self.misses += due.misses
         self.refused += due.refused
@@ -432,11 +440,21 @@ class _Look:
         if not _in_vain(core, one.origin):
             self.processors += due.jobs * entry.processors
             self.work_s += due.jobs * entry.processors * entry.run_s
+            for name, count in countable(entry.kind.amounts):
+                self.unit_s[name] = self.unit_s.get(name, 0.0) + due.jobs * count * entry.run_s
         call = _call(core, one, entry, due.jobs)
         if one.origin == core.site:
             self.own.append(call)
         else:
             core.send(one.origin, call)
+
+    def _units(self, entry: QueueEntry) -> dict[str, float]:
+        """Device or licence that its jobs ask for -> seconds of what stands before them, times its units."""
+        found = {}
+        for name, _ in countable(entry.kind.amounts) if entry.kind.amounts else ():
+            before_s = self.core.queues.weighed_here_s(entry, name, self.untaken)
+            found[name] = before_s + _coming_unit_s(self.core, name) + self.unit_s.get(name, 0.0)
+        return found
 
 
 class _Due(NamedTuple):
@@ -452,9 +470,17 @@ class _Due(NamedTuple):
     """True if its turn has come and this site takes no such jobs just now."""
 
 
-def _due(core: Context, one: Reserved, entry: QueueEntry, slots: Slots, ahead: horizon.Ahead, places: int) -> _Due:
+def _due(
+    core: Context,
+    one: Reserved,
+    entry: QueueEntry,
+    slots: Slots,
+    ahead: horizon.Ahead,
+    places: int,
+    before_s: Mapping[str, float],
+) -> _Due:
     """Return the turn of a reservation. `places`: processors of the jobs that have a place here, which `ahead` counts
-    too."""
+    too. `before_s`: device or licence -> seconds of what stands before, times its units."""
     peer = core.view.peers.get(one.origin)
     # Nothing is called for that would have to wait here for the end of a window.
     open_s = maintenance.open_s(core, forecast.holds_s(one.told, entry.run_s))
@@ -474,6 +500,11 @@ def _due(core: Context, one: Reserved, entry: QueueEntry, slots: Slots, ahead: h
         if drains_s > open_s or not horizon.is_worth_a_place(drains_s, core.now - entry.submitted_s):
             return _Due(0, max(SOON_S, drains_s - until_s))
         jobs = 1
+    if jobs and entry.kind.amounts:
+        jobs = min(jobs, _due_units(core, entry, before_s, until_s))
+        if not jobs:
+            # Not a miss: those behind it may ask for none of these.
+            return _Due(0, REST_S)
     refused = bool(jobs and capacity.rejection(core, one.told, for_peer=one.origin != core.site))
     if not jobs or refused:
         next_s = max(SOON_S, slots.starts_s(entry.processors, ahead.work_s) - until_s)
@@ -486,6 +517,29 @@ def _due(core: Context, one: Reserved, entry: QueueEntry, slots: Slots, ahead: h
         return _Due(jobs, REST_S)
     opens_s = guard.opens_s(core, one.told.group)
     return _Due(guarded, max(SOON_S, opens_s - core.now) if opens_s is not None else REST_S)
+
+
+def _due_units(core: Context, entry: QueueEntry, before_s: Mapping[str, float], until_s: float) -> int:
+    """Return how many of the entry's jobs are due by the devices and licences that they ask for."""
+    amounts = entry.kind.amounts
+    jobs = _fitting_units(core, amounts, entry.run_s, before_s, until_s + horizon.batch_s(entry.run_s))
+    counts = countable(amounts)
+    if jobs or any(before_s.values()) or all(count == 1 for _, count in counts):
+        return jobs
+    # As with processors: jobs that ask for fewer do not pass it for ever.
+    drains_s = max(use.of(core, name).slots.starts_s(count, 0.0) for name, count in counts)
+    return int(horizon.is_worth_a_place(drains_s, core.now - entry.submitted_s))
+
+
+def _fitting_units(core: Context, amounts: Amounts, run_s: float, before_s: Mapping[str, float], until_s: float) -> int:
+    """Return how many such jobs would start within `until_s` by the devices and licences that they ask for. `before_s`:
+    resource -> seconds of what stands before them, times its units."""
+    most = MOST_JOBS
+    for name, count in countable(amounts):
+        used = use.of(core, name)
+        ahead = horizon.Ahead(inf, used.given_s + before_s[name])
+        most = min(most, horizon.fitting(used.slots, count, run_s, ahead, until_s))
+    return most
 
 
 def _called_enough(core: Context, one: Reserved) -> bool:
@@ -535,7 +589,7 @@ def _call(core: Context, one: Reserved, entry: QueueEntry, jobs: int) -> TurnCal
         book.answers.setdefault(one.origin, OriginsAnswers()).called_s = core.now
         if not _in_vain(core, one.origin):
             until_s = core.now + LAND_S
-            coming = ComingJobs(one.origin, core.now, until_s, processors, processors * entry.run_s)
+            coming = ComingJobs(one.origin, core.now, until_s, processors, processors * entry.run_s, one.told.request)
             book.coming.setdefault(one.told.group, []).append(coming)
     _stand(core, one)
     core.count("calls")
@@ -589,7 +643,9 @@ def offered(core: Context, custody: Custody) -> None:
     processors = len(custody.indices) * custody.spec.resources.processors
     until_s = -inf if _in_vain(core, custody.origin) else core.now + LAND_S
     work_s = processors * core.run_book.expected_s(custody)
-    book.arriving[custody.key] = ComingJobs(custody.origin, core.now, until_s, processors, work_s)
+    book.arriving[custody.key] = ComingJobs(
+        custody.origin, core.now, until_s, processors, work_s, requirements.asked(custody.spec)
+    )
     book.taken.setdefault(group, {})[custody.key] = None
     if len(book.taken) > book.taken_most:
         for name in list(book.taken):
@@ -642,6 +698,13 @@ def _coming(core: Context) -> tuple[int, float]:
     return sum(one.processors for one in every), sum(one.work_s for one in every)
 
 
+def _coming_unit_s(core: Context, resource: str) -> float:
+    """Return the seconds of what `_coming` counts, times what its jobs ask of the resource."""
+    book = core.book(Turns)
+    every = chain(book.arriving.values(), *book.coming.values())
+    return sum(one.unit_s(resource) for one in every if one.until_s > core.now)
+
+
 def _in_vain(core: Context, origin: SiteId) -> bool:
     answers = core.book(Turns).answers.get(origin)
     return answers is not None and answers.left(core.now) >= MOST_VAIN * core.workers.slots()
@@ -666,5 +729,11 @@ def startable(core: Context, asked: Wanted) -> int:
     if until_s < 0:
         return 0
     fitting = min(asked.jobs, horizon.fitting(slots, asked.processors, each_s, ahead, until_s))
+    if fitting and (amounts := asked.request.amounts):
+        units_s = {
+            name: core.queues.weighed_ahead_s(place, name, untaken) + _coming_unit_s(core, name)
+            for name, _ in countable(amounts)
+        }
+        fitting = min(fitting, _fitting_units(core, amounts, each_s, units_s, until_s))
     guarded = _guarded(core, GroupId(asked.group), asked)
     return fitting if guarded is None else min(fitting, guarded)

@@ -273,6 +273,14 @@ class ClassTable:
         before = self._before(base, least, without)
         return max(0.0, float((self._work_s[:count] * weight[self._kind[:count]])[before].sum()))
 
+    def weighed_here_s(self, base: Floats, least: float, resource: str, without: Collection[Kind] = ()) -> float:
+        """As `weighed_ahead_s`, of what was handed over: reservations do not count."""
+        if not self._kinds:
+            return 0.0
+        weight, count = self._weight(resource), len(self._members)
+        before = self._before(base, least, without)
+        return max(0.0, float((self._here_s[:count] * weight[self._kind[:count]])[before].sum()))
+
     def _weight(self, resource: str) -> Floats:
         kept = self._weights.get(resource)
         if kept is not None and kept[0] == self.kind_changes:

@@ -203,6 +203,10 @@ class Queues:
         """Return `work_before_s` in seconds times what the jobs ask of the resource."""
         return self.classes.weighed_ahead_s(self.classes.sizes.base, self.least_of(entry), resource, without)
 
+    def weighed_here_s(self, entry: QueueEntry, resource: str, without: Collection[Kind] = ()) -> float:
+        """Return the seconds expected of what `here_before` counts, times what its jobs ask of the resource."""
+        return self.classes.weighed_here_s(self.classes.sizes.base, self.least_of(entry), resource, without)
+
     def least_of(self, entry: QueueEntry) -> float:
         """Return the lowest priority of jobs that stand before the entry's, or beside them."""
         rows = [row for row in entry.rows if row >= 0]
