@@ -23,7 +23,7 @@ from diana.engine.queue.entries import WHOLE, QueueEntry
 from diana.engine.site.context import Context
 from diana.engine.site.timers import SiteTimer
 from diana.model.ids import GroupId, SiteId, SubgroupId, group_of, origin_of
-from diana.model.job.resources import SIZES, Amounts, ResourceRequest, amount, countable
+from diana.model.job.resources import SIZES, ResourceRequest, amount, countable
 from diana.model.trust.principal import Principal
 from diana.policy.binding import horizon
 from diana.policy.queueing.forecast import Slots
@@ -501,7 +501,7 @@ def _due(
             return _Due(0, max(SOON_S, drains_s - until_s))
         jobs = 1
     if jobs and entry.kind.amounts:
-        jobs = min(jobs, _due_units(core, entry, before_s, until_s))
+        jobs = min(jobs, use.due(core, entry, before_s, until_s))
         if not jobs:
             # Not a miss: those behind it may ask for none of these.
             return _Due(0, REST_S)
@@ -517,29 +517,6 @@ def _due(
         return _Due(jobs, REST_S)
     opens_s = guard.opens_s(core, one.told.group)
     return _Due(guarded, max(SOON_S, opens_s - core.now) if opens_s is not None else REST_S)
-
-
-def _due_units(core: Context, entry: QueueEntry, before_s: Mapping[str, float], until_s: float) -> int:
-    """Return how many of the entry's jobs are due by the devices and licences that they ask for."""
-    amounts = entry.kind.amounts
-    jobs = _fitting_units(core, amounts, entry.run_s, before_s, until_s + horizon.batch_s(entry.run_s))
-    counts = countable(amounts)
-    if jobs or any(before_s.values()) or all(count == 1 for _, count in counts):
-        return jobs
-    # As with processors: jobs that ask for fewer do not pass it for ever.
-    drains_s = max(use.of(core, name).slots.starts_s(count, 0.0) for name, count in counts)
-    return int(horizon.is_worth_a_place(drains_s, core.now - entry.submitted_s))
-
-
-def _fitting_units(core: Context, amounts: Amounts, run_s: float, before_s: Mapping[str, float], until_s: float) -> int:
-    """Return how many such jobs would start within `until_s` by the devices and licences that they ask for. `before_s`:
-    resource -> seconds of what stands before them, times its units."""
-    most = MOST_JOBS
-    for name, count in countable(amounts):
-        used = use.of(core, name)
-        ahead = horizon.Ahead(inf, used.given_s + before_s[name])
-        most = min(most, horizon.fitting(used.slots, count, run_s, ahead, until_s))
-    return most
 
 
 def _called_enough(core: Context, one: Reserved) -> bool:
@@ -734,6 +711,6 @@ def startable(core: Context, asked: Wanted) -> int:
             name: core.queues.weighed_ahead_s(place, name, untaken) + _coming_unit_s(core, name)
             for name, _ in countable(amounts)
         }
-        fitting = min(fitting, _fitting_units(core, amounts, each_s, units_s, until_s))
+        fitting = min(fitting, use.fitting(core, amounts, each_s, units_s, until_s))
     guarded = _guarded(core, GroupId(asked.group), asked)
     return fitting if guarded is None else min(fitting, guarded)

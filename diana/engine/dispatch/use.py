@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from math import inf
 from typing import NamedTuple
 
 from diana.engine.dispatch import capacity
+from diana.engine.machines.machine import MANY
 from diana.engine.machines.requirements import Kind
+from diana.engine.queue.entries import QueueEntry
 from diana.engine.site.context import Context
-from diana.model.job.resources import LICENCE, devices, people
+from diana.model.job.resources import LICENCE, Amounts, countable, devices, people
+from diana.policy.binding import horizon
 from diana.policy.queueing.forecast import Slots
 
 
@@ -58,3 +63,29 @@ def short(core: Context, kind: Kind) -> str:
         return ""
     lacks = (name for name, each in pieces if all(workers.free_of(worker, name) < each for worker in crew))
     return f"waits for {people(next(lacks, pieces[0][0]))}: too few are free at {core.site}"
+
+
+# --- jobs that wait for their turn ---------------------------------------------------------------------------
+
+
+def due(core: Context, entry: QueueEntry, before_s: Mapping[str, float], until_s: float) -> int:
+    """Return how many of a reservation's jobs are due by the devices and licences that they ask for. `before_s`:
+    resource -> seconds of what stands before them, times its units."""
+    counts = countable(entry.kind.amounts)
+    jobs = fitting(core, counts, entry.run_s, before_s, until_s + horizon.batch_s(entry.run_s))
+    if jobs or any(before_s.values()) or all(count == 1 for _, count in counts):
+        return jobs
+    # As with processors: jobs that ask for fewer do not pass it for ever.
+    drains_s = max(of(core, name).slots.starts_s(count, 0.0) for name, count in counts)
+    return int(horizon.is_worth_a_place(drains_s, core.now - entry.submitted_s))
+
+
+def fitting(core: Context, amounts: Amounts, run_s: float, before_s: Mapping[str, float], until_s: float) -> int:
+    """Return how many such jobs would start within `until_s` by the devices and licences that they ask for; `MANY`
+    where they ask for none."""
+    most = MANY
+    for name, count in countable(amounts):
+        used = of(core, name)
+        ahead = horizon.Ahead(inf, used.given_s + before_s[name])
+        most = min(most, horizon.fitting(used.slots, count, run_s, ahead, until_s))
+    return most
