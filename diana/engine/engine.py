@@ -16,6 +16,7 @@ from diana.engine.dispatch.claim_book import ClaimBook
 from diana.engine.dispatch.lease_book import LeaseBook
 from diana.engine.dispatch.predictions import Predictions
 from diana.engine.dispatch.turns import Turns
+from diana.engine.dispatch.use import Uses
 from diana.engine.dispatch.way_book import WayBook
 from diana.engine.dispatch.wide_places import WidePlaces
 from diana.engine.groups import chains, completion, gang_closing, retry, submit
@@ -131,6 +132,7 @@ class Engine:
             OpenQueries(),
             Predictions(),
             PromisedCapacity(),
+            Uses(),
             PullBack(),
             Reservations(),
             Registrations(),

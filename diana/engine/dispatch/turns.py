@@ -23,7 +23,7 @@ from diana.engine.queue.entries import WHOLE, QueueEntry
 from diana.engine.site.context import Context
 from diana.engine.site.timers import SiteTimer
 from diana.model.ids import GroupId, SiteId, SubgroupId, group_of, origin_of
-from diana.model.job.resources import SIZES, ResourceRequest, amount, countable
+from diana.model.job.resources import SIZES, ResourceRequest, countable
 from diana.model.trust.principal import Principal
 from diana.policy.binding import horizon
 from diana.policy.queueing.forecast import Slots
@@ -137,11 +137,7 @@ class ComingJobs(NamedTuple):
     work_s: float
     """Processor-seconds."""
     request: ResourceRequest
-    """What each asks."""
-
-    def unit_s(self, resource: str) -> float:
-        """Return their seconds, times what each asks of the resource."""
-        return self.work_s * amount(self.request.amounts, resource) / self.request.processors
+    """Request of each of them."""
 
 
 class Turns:
@@ -412,8 +408,9 @@ class _Look:
         self.slots, self.given_s = capacity.slots_of(core)
         self.untaken = capacity.untaken(core)
         self.processors, self.work_s = _coming(core)
-        self.unit_s: dict[str, float] = {}
-        """Device or licence -> seconds of the jobs that were called for by this look, times its units."""
+        self.unit_s = _coming_unit_s(core)
+        """Device or licence -> seconds of the jobs that are on their way, or called for by this look, times its
+        units."""
         self.places = wide_places.processors(core)
         self.own: list[TurnCall] = []
         """The calls to this site itself."""
@@ -453,7 +450,7 @@ class _Look:
         found = {}
         for name, _ in countable(entry.kind.amounts) if entry.kind.amounts else ():
             before_s = self.core.queues.weighed_here_s(entry, name, self.untaken)
-            found[name] = before_s + _coming_unit_s(self.core, name) + self.unit_s.get(name, 0.0)
+            found[name] = before_s + self.unit_s.get(name, 0.0)
         return found
 
 
@@ -675,11 +672,14 @@ def _coming(core: Context) -> tuple[int, float]:
     return sum(one.processors for one in every), sum(one.work_s for one in every)
 
 
-def _coming_unit_s(core: Context, resource: str) -> float:
-    """Return the seconds of what `_coming` counts, times what its jobs ask of the resource."""
-    book = core.book(Turns)
-    every = chain(book.arriving.values(), *book.coming.values())
-    return sum(one.unit_s(resource) for one in every if one.until_s > core.now)
+def _coming_unit_s(core: Context) -> dict[str, float]:
+    """Return device or licence -> seconds of what `_coming` counts, times its units."""
+    book, found = core.book(Turns), dict[str, float]()
+    for one in chain(book.arriving.values(), *book.coming.values()):
+        amounts = countable(one.request.amounts) if one.request.amounts and one.until_s > core.now else ()
+        for name, count in amounts:
+            found[name] = found.get(name, 0.0) + one.work_s * count / one.request.processors
+    return found
 
 
 def _in_vain(core: Context, origin: SiteId) -> bool:
@@ -707,8 +707,9 @@ def startable(core: Context, asked: Wanted) -> int:
         return 0
     fitting = min(asked.jobs, horizon.fitting(slots, asked.processors, each_s, ahead, until_s))
     if fitting and (amounts := asked.request.amounts):
+        coming_s = _coming_unit_s(core) if countable(amounts) else {}
         units_s = {
-            name: core.queues.weighed_ahead_s(place, name, untaken) + _coming_unit_s(core, name)
+            name: core.queues.weighed_ahead_s(place, name, untaken) + coming_s.get(name, 0.0)
             for name, _ in countable(amounts)
         }
         fitting = min(fitting, use.fitting(core, amounts, each_s, units_s, until_s))

@@ -26,9 +26,27 @@ class Use(NamedTuple):
     total: int
 
 
+class Uses:
+    """Uses as they were at one instant: a look at many waiting jobs asks for the same ones. Volatile."""
+
+    def __init__(self) -> None:
+        self.stamp: tuple[float, ...] = ()
+        self.known: dict[str, Use] = {}
+
+
 def of(core: Context, name: str) -> Use:
-    if name.startswith(LICENCE):
-        return _of_licence(core, name)
+    book, workers = core.book(Uses), core.workers
+    # What machines have is settled before its version is read.
+    workers.slots()
+    stamp = (core.now, core.totals.runs.changes, core.run_book.changes, workers.offers.changes)
+    if book.stamp != stamp:
+        book.stamp, book.known = stamp, {}
+    if name not in book.known:
+        book.known[name] = _of_licence(core, name) if name.startswith(LICENCE) else _of_device(core, name)
+    return book.known[name]
+
+
+def _of_device(core: Context, name: str) -> Use:
     held, total = capacity.held(core), core.workers.whole(name)
     ends = held.ends.get(name, [])
     free = total - sum(count for _, count in ends)

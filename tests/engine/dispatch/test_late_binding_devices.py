@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 
+from diana.engine.dispatch import use
 from diana.engine.dispatch.turns import MISSES
 from diana.model.ids import group_of
 from diana.model.job.spec import GroupSpec, Resources
@@ -79,3 +81,15 @@ def test_jobs_of_several_devices_are_not_passed_for_ever_by_those_of_one() -> No
         runs = [run for site in made.sites.values() for run in site.started]
         began = {run.index for run in runs if group_of(run.subgroup) == "alpha-2"}
     assert began == {0, 1}
+
+
+def test_a_look_at_many_groups_reckons_once_when_devices_come_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, reckoned = with_units(alpha=1, beta=1), list[str]()
+    for _ in range(3 * MISSES):
+        made["alpha"].submit(of_units(4), 4)
+    made.settle()
+    device = use._of_device
+    monkeypatch.setattr(use, "_of_device", lambda core, name: reckoned.append(name) or device(core, name))
+    made["beta"].end(1)
+    # At each of the few instants at which anything changes, not for each group that waits.
+    assert 0 < len(reckoned) <= MISSES
