@@ -351,7 +351,7 @@ FIGURES: dict[str, dict[str, int]] = {
     "RoomGrant": {"jobs": MOST_JOBS},
     "WorkInvited": {"free_slots": MOST_UNITS},
 }
-"""What sites tell of themselves and ask for jobs. What is beyond is cut: nobody has so much, and what is asked for
+"""Bounds of what sites tell of themselves and ask for jobs. More is cut: nobody has so much, and what is asked for
 stays more than anybody has."""
 
 SMALL_BYTES = 64 << 10

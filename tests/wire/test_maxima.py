@@ -130,7 +130,7 @@ def told_by(kind: str) -> msgspec.Struct:
 
 
 def through(message: msgspec.Struct) -> typing.Any:
-    """What the other end makes of it; a part of a message alone, too."""
+    """Return what the other end makes of it; a part of a message alone, too."""
     mapping = peer_codec._peer.mapping(type(message))
     return mapping.from_proto(mapping.to_proto(message))
 

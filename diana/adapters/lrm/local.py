@@ -220,7 +220,7 @@ class LocalLrm:
 
     @property
     def devices(self) -> Amounts:
-        """What jobs may ask for here in whole pieces; no GPUs under a spawner that does not hand them out."""
+        """Devices that jobs may ask for here; no GPUs under a spawner that does not hand them out."""
         return of({**dict(self._declared), GPUS: len(self._gpus) if self._hands_out else 0})
 
     @property

@@ -86,7 +86,7 @@ class MemberLink:
         self._emit = emit
         self._clock = clock
         self.offer = ResourceOffer(0)
-        """What it said last that one job may have there."""
+        """Latest word on the most that one job may have there."""
         self.recalls = False
         """True if it gives back runs that it has not begun."""
         self.shows_logs = False

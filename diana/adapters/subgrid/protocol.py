@@ -85,7 +85,7 @@ class Ready(_Message):
 
     @property
     def offer(self) -> ResourceOffer:
-        """What the machine has for one job, without what makes no sense. Its licences are its site's."""
+        """Return the offer of the machine to one job, without what makes no sense. Its licences are its site's."""
         sizes = {res.MEMORY: self.memory_bytes, res.SCRATCH: self.scratch_bytes}
         most = res.of({**dict(declared.sane(self.resources)), **sizes, res.GPUS: self.gpus})
         return ResourceOffer(max(0, self.slots), dict(most), tuple(self.software))

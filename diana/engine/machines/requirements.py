@@ -1,4 +1,4 @@
-"""What jobs ask of their machine: exactly, and as kinds by which the queue tells them apart."""
+"""Requests of jobs to their machine: exact ones, and kinds by which the queue tells jobs apart."""
 
 from __future__ import annotations
 

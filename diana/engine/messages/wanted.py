@@ -29,7 +29,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     scratch_bytes: int = 0
     """Room on the local disk."""
     software: tuple[str, ...] = ()
-    """What a machine must be able to do, with licences and declared resources (names of `model/job/software.py`)."""
+    """Capabilities asked of a machine, with licences and declared resources (names of `model/job/software.py`)."""
     resources: dict[str, int] = {}
     """Resource -> amount, of those without a field of their own."""
     time_limit_s: float = 0.0
@@ -57,7 +57,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def request(self) -> ResourceRequest:
-        """What one job asks of its machine. The only place where the fields of older releases are read."""
+        """Request of one job to its machine. The only place where the fields of older releases are read."""
         names = software.asked(self.software)
         amounts = dict(self.resources)
         for name, count in chain(declared.among(names), ((LICENCE + one, some) for one, some in among(names))):

@@ -24,7 +24,7 @@ _NOWHERE = (-1, -1)
 class ClassKey(NamedTuple):
     user: str
     kind: Kind
-    """What each job asks; of it, priorities depend on the processors alone."""
+    """Request of each job; of it, priorities depend on the processors alone."""
     offset: float
     """Lasting addition to the priority, from migration or VO policy."""
     steps: int

@@ -71,7 +71,7 @@ class QueueEntry:
         self.user = user
         self.origin = origin
         self.kind = kind
-        """What each of its jobs asks."""
+        """Request of each of its jobs."""
         self.processors = kind.processors
         self.submitted_s = submitted_s
         self.order: Order = (max(submitted_s, arrived_s), kind.processors, key)

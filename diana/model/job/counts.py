@@ -15,12 +15,23 @@ def few(count: int) -> str:
     return str(count) if abs(count) < 10**18 else f"about {'-' if count < 0 else ''}2^{count.bit_length() - 1}"
 
 
+def is_checked(check: Callable[[dict[str, int], str], Counts], counts: Counts) -> bool:
+    """True if these counts are as the check of names and numbers gives them; they may come from anywhere."""
+    try:
+        return check(dict(counts), "") == counts
+    except (ValueError, TypeError):
+        return False
+
+
 class CountNames:
     """The names of one kind: a word, the counted thing's own name, and a number above 0 of 7 digits at most."""
 
-    def __init__(self, word: str, is_name: Callable[[str], bool]) -> None:
+    def __init__(self, word: str, is_name: Callable[[str], bool], why: Callable[[str, int, int], str]) -> None:
+        """`why`: says of (own name, how many are wanted, how many there are) what lacks."""
+        self._word = word
         self._begins = word + " "
         self._is_name = is_name
+        self._why = why
         self.among = lru_cache(1024)(self._among)
         """The counts among such names, each with its largest count. Names that cannot be read are left out."""
 
@@ -30,12 +41,12 @@ class CountNames:
     def is_one(self, name: str) -> bool:
         return name.startswith(self._begins)
 
-    def had(self, offered: Iterable[str], asked: str) -> tuple[str, int, int]:
-        """Return (own name, how many are asked, how many of them are offered); the first empty: it cannot be read."""
-        for name, count in self.among((asked,)):
-            there = dict(self.among(tuple(sorted(filter(self.is_one, offered)))))
-            return name, count, there.get(name, 0)
-        return "", 0, 0
+    def lacking(self, offered: Iterable[str], asked: str) -> str:
+        """Say why a site with these offers lacks the asked one; empty: it has it."""
+        for name, wanted in self.among((asked,)):
+            had = dict(self.among(tuple(sorted(filter(self.is_one, offered))))).get(name, 0)
+            return "" if had >= wanted else self._why(name, wanted, had)
+        return f"has no such {self._word}"
 
     def _among(self, names: tuple[str, ...]) -> Counts:
         found: dict[str, int] = {}

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from itertools import islice
 
-from diana.model.job.counts import CountNames, Counts, few
+from diana.model.job.counts import CountNames, Counts, few, is_checked
 
 MOST_DECLARED = 16
 """Declared resources of one machine, or that one job may ask for."""
@@ -67,11 +67,8 @@ def check(counts: Mapping[str, int], where: str, least: int = 1) -> Counts:
 
 
 def plain(counts: Counts) -> bool:
-    """True if these declared amounts may stand in a spec, which may come from anywhere."""
-    try:
-        return check(dict(counts), "") == counts
-    except (ValueError, TypeError):
-        return False
+    """True if these counts may stand in a spec."""
+    return is_checked(check, counts)
 
 
 def sane(told: Iterable[tuple[str, int]]) -> Counts:
@@ -85,19 +82,11 @@ def _is_name(text: str) -> bool:
     return _NAME.fullmatch(text) is not None
 
 
-_AS_NAMES = CountNames("resource", _is_name)
-named, is_named, among = _AS_NAMES.named, _AS_NAMES.is_one, _AS_NAMES.among
-"""Declared amounts among the names of what jobs need of a site (`model/job/counts.py`)."""
-
-
-def lacking(offered: Iterable[str], asked: str) -> str:
-    """Say why a site with these offers lacks the asked resource; empty: it has it."""
-    name, wanted, had = _AS_NAMES.had(offered, asked)
-    if not name:
-        return "has no such resource"
-    return "" if had >= wanted else why(name, wanted, had)
-
-
 def why(name: str, wanted: int, had: int) -> str:
-    """What there is of a resource and what is wanted, in words that follow the name of a site or machine."""
+    """Say what there is of a resource and what is wanted, in words that follow the name of a site or machine."""
     return f"has {had} of the {wanted} {name} a job needs" if had else f"has no {name}"
+
+
+_AS_NAMES = CountNames("resource", _is_name, why)
+named, is_named, among, lacking = _AS_NAMES.named, _AS_NAMES.is_one, _AS_NAMES.among, _AS_NAMES.lacking
+"""Declared amounts among the names of what jobs need of a site (`model/job/counts.py`)."""

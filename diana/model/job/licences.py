@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
-from diana.model.job.counts import CountNames, few
+from diana.model.job.counts import CountNames, few, is_checked
 from diana.model.job.counts import Counts as Counts
 
 COUNTED_THERE = "licences"
@@ -34,29 +34,16 @@ def check(licences: Mapping[str, int], where: str, least: int = 1) -> Counts:
     return tuple(sorted(licences.items()))
 
 
-def plain(licences: Counts) -> bool:
-    """True if these counts may stand in a spec, which may come from anywhere."""
-    try:
-        return check(dict(licences), "") == licences
-    except (ValueError, TypeError):
-        return False
+def plain(counts: Counts) -> bool:
+    """True if these counts may stand in a spec."""
+    return is_checked(check, counts)
 
 
-_AS_NAMES = CountNames("licence", is_name)
-named, is_licence, among = _AS_NAMES.named, _AS_NAMES.is_one, _AS_NAMES.among
-"""Licences, offered or wanted, among the names of what jobs need of a site (`model/job/counts.py`)."""
-
-
-def lacking(offered: Iterable[str], asked: str) -> str:
-    """Say why a site with these offers lacks the asked licence; empty: it has it."""
-    name, wanted, had = _AS_NAMES.had(offered, asked)
-    if not name:
-        return "has no such licence"
-    if had >= wanted:
-        return ""
+def why(name: str, wanted: int, had: int) -> str:
+    """Say what there is of a licence and what is wanted, in words that follow the name of a site."""
     return f"has {had} of the {wanted} licences of {name} a job needs" if had else f"has no licence of {name}"
 
 
-def shown(name: str) -> str:
-    """Return a licence's name as people read it; any other name unchanged."""
-    return " and ".join(f"{count} of {kind}" for kind, count in among((name,))) or name
+_AS_NAMES = CountNames("licence", is_name, why)
+named, is_licence, among, lacking = _AS_NAMES.named, _AS_NAMES.is_one, _AS_NAMES.among, _AS_NAMES.lacking
+"""Licences, offered or wanted, among the names of what jobs need of a site (`model/job/counts.py`)."""

@@ -35,7 +35,7 @@ Amounts = tuple[tuple[str, int], ...]
 
 
 class ResourceRequest(NamedTuple):
-    """What one job asks of the machine it runs on."""
+    """Request of one job to the machine it runs on."""
 
     processors: int = 1
     amounts: Amounts = ()
@@ -58,10 +58,10 @@ class ResourceRequest(NamedTuple):
 
 
 class ResourceOffer(NamedTuple):
-    """What one machine, or a cluster that stands for several, has for one job."""
+    """Offer of one machine, or of a cluster that stands for several, to one job."""
 
     processors: int
-    """Of its largest machine."""
+    """Processors of its largest machine."""
     most: Mapping[str, int] = {}
     """Resource -> the most that one job may have. Of `SIZES` that are left out nothing is known, of others there is
     none."""
@@ -80,7 +80,7 @@ class Lack(NamedTuple):
 
     @property
     def why(self) -> str:
-        """What there is and what is wanted, in words that follow the name of a site or machine."""
+        """Words that follow the name of a site or machine: what there is, and what is wanted."""
         name, wanted, had = self
         if name == PROCESSORS:
             return f"has {had} of the {wanted} processors a job needs"
@@ -92,8 +92,7 @@ class Lack(NamedTuple):
         if name == SCRATCH:
             return f"has {room(had)} of scratch, a job needs {room(wanted, up=True)}"
         if name.startswith(LICENCE):
-            of = name.removeprefix(LICENCE)
-            return f"has {had} of the {wanted} licences of {of} a job needs" if had else f"has no licence of {of}"
+            return licences.why(name.removeprefix(LICENCE), wanted, had)
         if not self.wanted:
             return software.lacking((), (name,))
         return declared.why(name, wanted, had)

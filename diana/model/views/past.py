@@ -105,7 +105,7 @@ class PastMachine(Shown, frozen=True):
     gone: bool = False
     """True if an operator has given it up."""
     resources: dict[str, int] = msgspec.field(default_factory=dict)
-    """What its operator declares for jobs, by name."""
+    """Resources that its operator declares for jobs, by name."""
 
 
 class PastWindow(Shown, frozen=True):

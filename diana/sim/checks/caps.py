@@ -22,7 +22,7 @@ class MachineCap(NamedTuple):
     processors: int
     """Processors of the jobs it holds, on slots and ahead of them."""
     has: res.Amounts = ()
-    """What it has in whole pieces, each one job's at a time."""
+    """Devices that it has, each one job's at a time."""
 
 
 class Caps:

@@ -11,7 +11,7 @@ from diana.model.job import resources as res
 
 
 class ResourcesSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """What a table says of resources other than processors: what one machine has, or what each job asks."""
+    """Keys of a table for resources other than processors: those that one machine has, or that each job asks for."""
 
     gpus: int = 0
     """GPUs, of its own machine or for each of its jobs; each is one job's at a time."""

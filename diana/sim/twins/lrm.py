@@ -175,7 +175,7 @@ class SimLrm:
         # Whether a job is too wide shows when its turn comes, since slots change.
         self._offer = res.ResourceOffer(0, dict(has), self.software)
         self.left = dict(has)
-        """What no job holds of what there is in whole pieces."""
+        """Devices that no job holds, by name."""
         self._clock = clock
         self._site = site
         self._speed = speed

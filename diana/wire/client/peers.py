@@ -62,7 +62,7 @@ class MachineRow(Message, frozen=True):
     here_s: float = 0.0
     """Seconds of `known_s` for which it was there."""
     has: tuple[Count, ...] = ()
-    """What it hands out to jobs by number: `gpus`, and what its operator declares."""
+    """Devices that it hands out to jobs: `gpus`, and what its operator declares."""
 
 
 class PeersResponse(Message, frozen=True):

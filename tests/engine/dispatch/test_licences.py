@@ -21,7 +21,7 @@ from diana.engine.messages import messages as ms
 from diana.engine.site.context import Context
 from diana.model.facts import Outcome
 from diana.model.job import software
-from diana.model.job.licences import among, check, lacking, named, plain, shown
+from diana.model.job.licences import among, check, lacking, named, plain
 from diana.model.job.resources import ResourceRequest, shared
 from diana.model.job.spec import GroupSpec, Resources
 from diana.model.settings import Settings
@@ -107,7 +107,6 @@ def test_a_licence_is_told_by_its_name_and_how_many() -> None:
     assert software.lacking(("licence ansys 3",), asked) == "has no licence of matlab"
     assert software.lacking(("licence ansys 1",), asked) == "has 1 of the 2 licences of ansys a job needs"
     assert software.lacking(("licence ansys 2", "licence matlab 9"), asked) == ""
-    assert (shown("licence ansys 2"), shown("module x")) == ("2 of ansys", "module x")
 
 
 @pytest.mark.parametrize("said", ["licence x", "licence x -1", "licence x 99999999", "licence x ²", "licence a b 1"])

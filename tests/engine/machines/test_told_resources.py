@@ -1,4 +1,4 @@
-"""What operators declare of machines, as machines tell it to their site: kept through restarts, within bounds, and as
+"""Resources that operators declare, as machines tell them to their site: kept through restarts, within bounds, and as
 the last word says."""
 
 from __future__ import annotations

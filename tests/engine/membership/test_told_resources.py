@@ -1,4 +1,4 @@
-"""What sites tell of their machines before they are asked: the widest one, and what operators declare. A group that no
+"""Words of sites on their machines before they are asked: the widest one, and what operators declare. A group that no
 site can take by it is refused at once; where anything is in doubt, quotes decide."""
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def test_of_a_row_the_names_that_are_none_are_left_out_and_the_rest_is_kept_and_
 
 
 def answer(grid: Grid, wanted: GroupSpec, *, plan: bool = False) -> str:
-    """What alpha answers once it has its quotes."""
+    """Return the answer of alpha once it has its quotes."""
     alpha = grid["alpha"]
     alpha.replies.pop(9, None)
     alpha.submit(wanted, 1, 9, plan_only=plan)

@@ -1,4 +1,4 @@
-"""What an operator declares of a machine by a name of their own is handed out as GPUs are, by real processes: to as
+"""A resource that an operator declares of a machine is handed out as GPUs are, by real processes: to as
 many jobs at once as there is of it, and only there, also while the node is killed; a site without it says so, and who
 asks for too much hears how much there is."""
 

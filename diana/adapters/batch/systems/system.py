@@ -60,8 +60,8 @@ class ClusterCapacity(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def offer(self) -> ResourceOffer:
-        """What one job may have. A job whose processors may be those of several machines asks for `MPI`; all else that
-        machines can do is no matter of the batch system's."""
+        """Return the most that one job may have. A job that may lie on several machines asks for `MPI`. All
+        else that machines can do is no matter of the batch system's."""
         counts = {res.LICENCE + name: count for name, count in self.licences}
         most = dict(res.of({**counts, res.MEMORY: self.memory_bytes, res.GPUS: self.gpus}))
         return ResourceOffer(self.widest or res.UNBOUND, most, (MPI,), spread=self.slots or res.UNBOUND)

@@ -41,7 +41,7 @@ class Claim:
         self.record = record
         """The claim's record; its columns name the runs that were new, and are emptied once written."""
         self.request = ResourceRequest(max(1, record.processors), of({GPUS: record.gpus}))
-        """What each of its jobs asks of what is handed out here."""
+        """Request of each of its jobs, of what is handed out here."""
         self.directory = order.directory if order else ""
         self.barrier_s = order.barrier_s if order else 0.0
         """CLOCK_BOOTTIME until which its jobs wait to be let go; 0: they do not."""
