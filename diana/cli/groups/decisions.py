@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _NOTHING = frozenset({"0 s", "0 B", "0", "-", "", "0 %"})
 _LEAST = (
     "BYTES OUT", "RUN TIME FROM", "NETWORK", "JOBS AHEAD", "AT MOST", "HEARD", "STAGE OUT", "BYTES IN", "RTT", "RANGE",
+    "WHY",
 )  # fmt: skip
 WAVE_S = 10.0
 """Seconds between two moves to one site that count as one wave: a site is looked at every five."""
@@ -75,7 +76,7 @@ def _show_gang(gang: GangDecision) -> None:
 
     print("\nits components:")
     _table(
-        ("COMPONENT", "SITE", ">CPUS", ">GPUS", "ASKS ALSO", ">FREE IN", "FILES FROM", ">BYTES IN", ">TRANSFER"),
+        ("COMPONENT", "SITE", ">CPUS", ">GPUS", "ASKS ALSO", ">FREE IN", "FILES FROM", ">BYTES IN", ">TRANSFER", "WHY"),
         [
             (
                 place.name or str(place.component + 1),
@@ -87,21 +88,24 @@ def _show_gang(gang: GangDecision) -> None:
                 ", ".join(place.sources) or "-",
                 output.size(place.bytes_in),
                 output.seconds(place.transfer_s),
+                place.reason,
             )
             for place in gang.components
         ],
     )
     if gang.run_s:
         _show_prediction(gang)
-    print("\nidle processors:")
     rows = [site for site in gang.sites if not site.rejected]
+    oldest_s = max((site.age_s for site in rows), default=0.0)
+    when = "just" if oldest_s < HEARD_NOW_S else f"up to {output.seconds(oldest_s)}"
+    print(f"\nidle processors, as the sites told them {when} before the decision:")
     _table(
         ("SITE", ">IDLE", ">SLOTS", ">WIDEST JOB", ">HEARD"),
         [(s.site, f"{s.idle:,}", f"{s.slots:,}", f"{s.widest or s.slots:,}", _heard(s.age_s)) for s in rows],
     )
     for site in gang.sites:
         if site.rejected:
-            output.say(f"{site.site}: {site.rejected}")
+            output.say(f"not {site.site}: {site.rejected}")
 
 
 def _show_prediction(gang: GangDecision) -> None:
