@@ -177,6 +177,12 @@ def test_a_plan_of_a_gang_says_how_old_that_is_which_it_rests_on_and_who_cannot_
     assert header.split()[-1] == "HEARD" and [row.split()[:3] for row in table] == [[r.site, "4", "8"] for r in rows]
 
 
+def test_sites_that_cannot_take_part_for_one_reason_share_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    sites = tuple(GangSite(site=SiteId(f"s{n}"), rejected="too small") for n in range(10))
+    show_decision(Decision(gang=GangDecision(policy="worst-fit", components=PLACES, sites=sites)))
+    assert "not s0, s1, s2, s3, s4, s5, s6, s7 and 2 more: too small\n" in capsys.readouterr().out
+
+
 def test_a_plan_of_a_gang_fits_a_terminal_of_80_columns() -> None:
     show = (
         "from diana.cli.groups.decisions import show_decision; from tests.cli.test_decision_text import PLACES;"

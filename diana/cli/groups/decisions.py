@@ -24,6 +24,8 @@ WAVE_S = 10.0
 """Seconds between two moves to one site that count as one wave: a site is looked at every five."""
 HEARD_NOW_S = 1.0
 """Seconds up to which what was heard counts as known now."""
+MOST_NAMED = 8
+"""Sites named in one line."""
 NOTICED = 0.05
 """A part of the turnaround that is worth a word."""
 _RUN_FROM = {
@@ -103,9 +105,13 @@ def _show_gang(gang: GangDecision) -> None:
         ("SITE", ">IDLE", ">SLOTS", ">WIDEST JOB", ">HEARD"),
         [(s.site, f"{s.idle:,}", f"{s.slots:,}", f"{s.widest or s.slots:,}", _heard(s.age_s)) for s in rows],
     )
+    without: dict[str, list[str]] = {}
     for site in gang.sites:
         if site.rejected:
-            output.say(f"not {site.site}: {site.rejected}")
+            without.setdefault(site.rejected, []).append(site.site)
+    for why, sites in without.items():
+        more = f" and {len(sites) - MOST_NAMED} more" if len(sites) > MOST_NAMED else ""
+        output.say(f"not {', '.join(sites[:MOST_NAMED])}{more}: {why}")
 
 
 def _show_prediction(gang: GangDecision) -> None:

@@ -71,8 +71,7 @@ def decide(
         name = _suggested(spec, bool(files))
     if name not in POLICIES and name != GRADS:
         return Refusal(code="usage", text=f"gang.placement: {name[:60]!r} is no placement of this release")
-    asked = spec.flexible if spec.flexible is not None else spec.components
-    wanted = _bounded(spec, request_for(asked, spec.resources))
+    wanted = request_of(spec)
     names = _names(wanted)
     rooms = [_room(site, field.quotes[site.site], claiming.get(site.site, NONE), names) for site in open_sites]
     request = gangs.for_components(spec, with_files(wanted, files), field.values)
@@ -158,8 +157,9 @@ def decide(
     )
 
 
-def _bounded(spec: GroupSpec, request: GangRequest) -> GangRequest:
-    """Return the request with no more components than indices are kept for."""
+def request_of(spec: GroupSpec) -> GangRequest:
+    """Return the request of one gang of the group, without files, with no more components than indices are kept for."""
+    request = request_for(spec.flexible if spec.flexible is not None else spec.components, spec.resources)
     if isinstance(request, FlexibleRequest) and spec.flexible is not None and not request.splits:
         return replace(request, most_components=spec.flexible.most)
     return request
