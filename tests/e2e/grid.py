@@ -363,8 +363,10 @@ class Grid:
     def story(self) -> str:
         return "\n".join(site.story() for site in self.sites.values())
 
-    def run(self, site: Site, *words: str, within_s: float = PATIENCE_S) -> subprocess.CompletedProcess[str]:
-        """A `diana` command of its own, to its end."""
+    def run(
+        self, site: Site, *words: str, within_s: float = PATIENCE_S, folder: Path | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """A `diana` command of its own, typed in that folder, to its end."""
         return subprocess.run(
             [sys.executable, "-m", "diana.cli", *words],
             env=site.environment(),
@@ -372,6 +374,7 @@ class Grid:
             capture_output=True,
             timeout=max(within_s, PATIENCE_S) * crowding(),
             check=False,
+            cwd=folder,
         )
 
 

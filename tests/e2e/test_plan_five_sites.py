@@ -5,13 +5,15 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from pathlib import Path
 
 import pytest
 
 from diana.policy.gang.policies import POLICIES, request_in
 from diana.policy.gang.requests import GangPlacement, Rooms, SiteRoom
-from tests.e2e.grid import Grid, Site, until
+from tests.docs.replay import pattern, steps
+from tests.e2e.grid import REPO, Grid, Site, until
 
 pytestmark = pytest.mark.e2e
 
@@ -111,6 +113,29 @@ def test_what_no_five_sites_give_is_told_in_one_line_with_what_would_fit(grid: G
     assert held[:3] == ["sim", "delft", "16"] and table[1].endswith("has its files, 16 of 26 idle"), table
     assert far[:6] == ["view", "utrecht", "8", "delft", "2.0", "MB"], table
     assert table[2].endswith("the job names it, 8 of 28 idle") and "its components" in out
+
+
+def test_the_page_on_co_allocation_does_what_it_shows(grid: Grid) -> None:
+    vu, folder, delft = das(grid), grid.root / "home", grid.sites["delft"]
+    folder.mkdir()
+    (folder / "a.dat").write_bytes(bytes(2_000_000))
+    grid.run(delft, "datasets", "add", "--data", str(delft.data), "grid-6", str(folder / "a.dat"))
+    with vu.client() as client:
+        until(lambda: {each.name for each in client.datasets()} == {"grid-6"}, "vu knows the dataset")
+    typed = 0
+    for step in steps(REPO / "docs" / "co-allocation.md"):
+        if step.file:
+            (folder / step.file).write_text(step.content)
+            continue
+        program, verb, *words = shlex.split(step.command)
+        assert program == "diana"
+        done = grid.run(vu, verb, "--data", str(vu.data), *words, folder=folder)
+        # How far it is while it waits is not of the page.
+        said = done.stderr if done.returncode else done.stdout
+        lines = "".join(f"{' '.join(line.split())}\n" for line in said.splitlines())
+        assert pattern(step.shown).fullmatch(lines), f"line {step.line}: $ {step.command}\n{said}{done.stderr}"
+        typed += 1
+    assert typed > 6
 
 
 def near_its_file(folder: Path) -> Path:
