@@ -147,7 +147,7 @@ def test_spares_are_components_behind_the_others() -> None:
         ('components = "3x1"\n[gang]\nspares = 4\n', "gang.spares: 4: want at most 3, one for each component"),
         ("[gang]\nspares = 1\n", "gang.spares: the job has no components; name them, or leave it out"),
         ("flexible = 8\n[gang]\nspares = 1\n", "gang.spares: a flexible job has as many components as"),
-        ('components = "1x1+1x2"\n[gang]\nspares = 1\n', "give all the same cpus, gpus and command"),
+        ('components = "1x1+1x2"\n[gang]\nspares = 1\n', "give all the same cpus, gpus, other resources and command"),
         ('components = "600x1"\n[gang]\nspares = 500\n', "gang.spares: "),
         ('components = "2x1"\n[gang]\nspares = 1\nrunner = "none"\n', 'gang.spares: not with gang.runner = "none"'),
         ('components = "2x1"\n[gang]\nspares = 1\nrunner = "mpi"\n', 'gang.spares: not with gang.runner = "mpi"'),

@@ -8,11 +8,18 @@ from diana.engine.dispatch import capacity, forecast, licences, turns, use
 from diana.engine.dispatch.capacity import PromisedCapacity
 from diana.engine.journal.events import LookedUp
 from diana.engine.machines.kinds import kinds
-from diana.engine.messages.messages import LinkEstimate, Quote, QuoteRequest
+from diana.engine.messages.messages import (
+    MOST_COMPONENT_KINDS,
+    ComponentKind,
+    LinkEstimate,
+    Quote,
+    QuoteRequest,
+)
 from diana.engine.site.context import Context
 from diana.model.data import dataset_of
 from diana.model.ids import SiteId
 from diana.model.job import resources, software
+from diana.model.job.resources import ResourceRequest
 
 MOST_HOLDERS = 128
 """Links told because they lead to the asked data, or to the asker."""
@@ -48,7 +55,8 @@ def quote(
         else forecast.NO_WAIT
     )
     reserves = settings.binding == "late"
-    counts = {name: use.counts(core, name) for name in forecast.told_by_name(request)} if lanes else {}
+    named = (name for name in forecast.asked_by_name(core, asked) if name != resources.GPUS) if lanes else ()
+    counts = {name: use.counts(core, name) for name in named}
     return Quote(
         quote=asked.quote,
         part=asked.part,
@@ -89,7 +97,15 @@ def quote(
         kinds=kinds(workers, settings) if asked.kinds else (),
         free={name: free for name, (free, _) in counts.items()},
         whole={name: whole for name, (_, whole) in counts.items()},
+        unfit=tuple(_unfit(core, request, one) for one in asked.components[:MOST_COMPONENT_KINDS]),
     )
+
+
+def _unfit(core: Context, every: ResourceRequest, kind: ComponentKind) -> str:
+    """`every`: the least component, with the capabilities and the time that all ask."""
+    if kind.processors < 1:
+        return "is asked for less than nothing"
+    return capacity.unfit(core, every._replace(processors=kind.processors, amounts=resources.of(kind.amounts)))
 
 
 def _had(core: Context, asked: QuoteRequest) -> tuple[str, ...]:

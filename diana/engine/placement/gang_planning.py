@@ -20,10 +20,8 @@ from diana.engine.placement.draft import Draft
 from diana.engine.placement.manifest import Manifest, is_url
 from diana.engine.site.context import Context
 from diana.model.ids import SiteId
-from diana.model.indexset import IndexSet
-from diana.model.job import software
+from diana.model.job import gang, software
 from diana.model.job.declared import MOST_AMOUNT
-from diana.model.job.gang import of_component
 from diana.model.job.resources import GPUS, PROCESSORS, Amounts, amount, countable, counts_in, how_many, of, of_job
 from diana.model.job.spec import ComponentSpec, GroupSpec
 from diana.model.sketch import Quantiles
@@ -63,18 +61,19 @@ def decide(
     claiming = gang_attempts.outstanding(core)
     sites = [_site(each, field.quotes.get(each.site), claiming.get(each.site, NONE)) for each in field.candidates]
     open_sites = [site for site in sites if not site.rejected]
-    files = _files(draft, manifest)
-    name = spec.gang_placement or _suggested(spec, bool(files))
+    files, own_files = _files(draft, manifest)
+    reads = bool(files or own_files)
+    name = spec.gang_placement or _suggested(spec, reads)
     if name == GRADS and spec.learned and not spec.model:
         # Too few runs have taught anything yet.
-        name = _suggested(spec, bool(files))
+        name = _suggested(spec, reads)
     if name not in POLICIES and name != GRADS:
         return Refusal(code="usage", text=f"gang.placement: {name[:60]!r} is no placement of this release")
     asked = spec.flexible if spec.flexible is not None else spec.components
-    wanted = _bounded(spec, request_for(asked, spec.resources))
+    wanted = _bounded(spec, request_for(asked, spec))
     names = _names(wanted)
     rooms = [_room(site, field.quotes[site.site], claiming.get(site.site, NONE), names) for site in open_sites]
-    request = gangs.for_components(spec, with_files(wanted, files), field.values)
+    request = gangs.for_components(spec, with_files(wanted, files, own_files), field.values, field.quotes)
     if isinstance(request, Unplaced):
         return _refusal(request, rooms, sites, spec)
     time, wants = _transfer_time(field.candidates), draft.match(core).requirements
@@ -118,7 +117,7 @@ def decide(
     choice = choices.get(answer)
     if choice is None and seen is not None:
         choice = GangChoice(answer, seen.of(answer, Rooms([room.after(found.after_s) for room in rooms])))
-    places = _places(answer, wanted, spec, files, {room.now.name: room for room in rooms})
+    places = _places(answer, wanted, spec, {room.now.name: room for room in rooms})
     count, used = len(places), len(answer.sites)
     near = f"; its files are there after {answer.transfer_s:.0f} s" if answer.transfer_s >= 1 else ""
     what = "processors and what else they ask" if names else "processors"
@@ -271,16 +270,30 @@ def _bounded_count(told: int) -> int:
     return max(0, min(told, MOST_AMOUNT))
 
 
-def _files(draft: Draft, manifest: Manifest) -> tuple[NeededFile, ...]:
-    """Return the files that the first gang reads, those that the same sites hold as one: each component reads all of
-    them. What everybody reads by URL is near to nobody."""
-    first = IndexSet.of([draft.indices.bounds[0]])
-    found: dict[tuple[SiteId, ...], tuple[str, float]] = {}
-    for need in manifest.needs(first):
+_Found = dict[tuple[SiteId, ...], tuple[str, float]]
+"""Holders -> first name and bytes of what they hold."""
+
+
+def _files(draft: Draft, manifest: Manifest) -> tuple[tuple[NeededFile, ...], dict[int, tuple[NeededFile, ...]]]:
+    """Return the files that each component of the first gang reads, and those that only some read, by their numbers;
+    those that the same sites hold are as one. What everybody reads by URL is near to nobody."""
+    first = draft.indices.bounds[0] // draft.spec.gang_size
+    members = gang.members(draft.spec, first)
+    every: _Found = {}
+    some: dict[int, _Found] = {}
+    for need in manifest.needs(members):
         holders = tuple(sorted(holder for holder in need.holders if not is_url(holder)))
-        if holders:
+        if not holders:
+            continue
+        whole = members.issubset(need.readers)
+        for found in (every,) if whole else (some.setdefault(index, {}) for index in need.readers):
             name, size = found.get(holders, (need.files[0].ref, 0.0))
-            found[holders] = (name, size + need.size_bytes())
+            found[holders] = (name, size + need.files[0].size_bytes)
+    start = members.bounds[0]
+    return _largest(every), {index - start: _largest(found) for index, found in some.items()}
+
+
+def _largest(found: _Found) -> tuple[NeededFile, ...]:
     some = sorted(found.items(), key=lambda each: -each[1][1])[:MOST_FILES]
     return tuple(NeededFile(name, size, holders) for holders, (name, size) in some)
 
@@ -304,7 +317,6 @@ def _places(
     answer: GangPlacement,
     wanted: GangRequest,
     spec: GroupSpec,
-    files: tuple[NeededFile, ...],
     rooms: dict[str, GrowingRoom],
 ) -> tuple[ComponentPlace, ...]:
     each = _one_by_one(spec)
@@ -318,7 +330,6 @@ def _places(
         for name, count in ((PROCESSORS, part.processors), *asked[part.component]):
             at[name] += count
     wait_s = {site: rooms[site].holds_after_s(at.pop(PROCESSORS), of(at)) for site, at in used.items()}
-    sizes = {file.name: int(file.bytes) for file in files}
     return tuple(
         ComponentPlace(
             component=part.component,
@@ -327,7 +338,7 @@ def _places(
             gpus=amount(asked[part.component], GPUS),
             site=SiteId(part.site),
             sources=tuple(dict.fromkeys(file.source for file in part.files if file.source != part.site)),
-            bytes_in=sum(sizes[file.name] for file in part.files if file.source != part.site),
+            bytes_in=int(sum(file.bytes for file in part.files if file.source != part.site)),
             transfer_s=float(part.transfer_s),
             wait_s=wait_s[part.site],
             resources={name: count for name, count in asked[part.component] if name != GPUS},
@@ -381,4 +392,4 @@ def _would_fit(spec: GroupSpec, rooms: list[GrowingRoom]) -> str:
 
 def _taken(spec: GroupSpec, each: ComponentSpec) -> Amounts:
     """Return what such a component takes from its site beside processors."""
-    return countable(of_job(of_component(spec.resources, each)))
+    return countable(of_job(spec.of_component(each)))

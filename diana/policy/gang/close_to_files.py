@@ -63,7 +63,10 @@ def close_to_files(
         if not component.files:
             site, files = roomy[0], tuple[PlacedFile, ...]()
         elif holders := sorted(name for name in roomy if all(name in file.sites for file in component.files)):
-            site, files = holders[0], tuple(PlacedFile(file.name, holders[0], 0.0) for file in component.files)
+            site, files = (
+                holders[0],
+                tuple(PlacedFile(file.name, holders[0], 0.0, file.bytes) for file in component.files),
+            )
         else:
             pairs = [(each, found) for each in roomy if (found := near.sources(component, each))]
             if not pairs:

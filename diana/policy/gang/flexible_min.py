@@ -46,7 +46,7 @@ def flexible_minimisation(
         others = request.minimum * (used - index - 1)
         take = min(rooms.widest(site), wanted - others)
         wanted -= take
-        parts.append(PlacedComponent(index, take, site, replicas.nearest(request.files, site)))
+        parts.append(PlacedComponent(index, take, site, replicas.nearest(request.read_by(index), site)))
     return GangPlacement(tuple(parts))
 
 

@@ -6,9 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from diana.model.job.components import request_of
-from diana.model.job.gang import of_component
 from diana.model.job.resources import of_job
-from diana.model.job.spec import ComponentSpec, FlexibleSpec, Resources
+from diana.model.job.spec import ComponentSpec, FlexibleSpec, GroupSpec
 from diana.policy.gang.close_to_files import PairHistory, close_to_files
 from diana.policy.gang.cluster_min import cluster_minimisation
 from diana.policy.gang.flexible_min import flexible_minimisation
@@ -45,7 +44,9 @@ def _policy(placing: _Placing, dividing: _Dividing | None = None) -> GangPolicy:
             return dividing(request, rooms, time)
         refused: list[Unplaced] = []
         for split in request.splits or ((request.processors,),):
-            components = [Component(size, amounts=request.amounts, files=request.files) for size in split]
+            components = [
+                Component(size, amounts=request.amounts, files=request.read_by(at)) for at, size in enumerate(split)
+            ]
             answer = placing(components, rooms.copy(), time, history)
             if isinstance(answer, GangPlacement):
                 return answer
@@ -57,19 +58,18 @@ def _policy(placing: _Placing, dividing: _Dividing | None = None) -> GangPolicy:
     return place
 
 
-NOTHING_ELSE = Resources()
+_PLAIN = GroupSpec()
 
 
-def request_for(asked: Sequence[ComponentSpec] | FlexibleSpec, group: Resources = NOTHING_ELSE) -> GangRequest:
-    """Return the request that components or a flexible table of a job ask for, without their files. `group`: what their
-    group asks for each of its jobs."""
+def request_for(asked: Sequence[ComponentSpec] | FlexibleSpec, group: GroupSpec = _PLAIN) -> GangRequest:
+    """Return the request that components or a flexible table of a job ask for, without their files. `group`: theirs."""
     if isinstance(asked, FlexibleSpec):
         least, most = asked.min_processors, asked.max_components
-        return FlexibleRequest(asked.processors, least, most, splits=asked.splits, amounts=of_job(group))
+        return FlexibleRequest(asked.processors, least, most, splits=asked.splits, amounts=of_job(group.resources))
     return [
         component
         for each in asked
-        for component in [Component(each.processors, each.site, of_job(of_component(group, each)))] * each.count
+        for component in [Component(each.processors, each.site, of_job(group.of_component(each)))] * each.count
     ]
 
 

@@ -51,10 +51,17 @@ class FlexibleRequest:
     """0: as many as there are sites."""
     files: tuple[NeededFile, ...] = ()
     """Read by each component."""
+    own_files: Mapping[int, tuple[NeededFile, ...]] = field(default_factory=dict)
+    """Number of a component -> what it reads beside them, should there be so many."""
     splits: tuple[tuple[int, ...], ...] = ()
     """The only divisions allowed, the preferred ones first; none: any within the bounds."""
     amounts: Amounts = ()
     """Asked by each component beside processors."""
+
+    def read_by(self, component: int) -> tuple[NeededFile, ...]:
+        """Return the files that the component of this number reads."""
+        own = self.own_files.get(component, ())
+        return (*self.files, *own) if own else self.files
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +85,7 @@ class PlacedFile(NamedTuple):
     name: str
     source: str
     transfer_s: float
+    bytes: float = 0.0
 
 
 class PlacedComponent(NamedTuple):
@@ -267,13 +275,20 @@ def _lacking(left: Mapping[str, int], amounts: Amounts) -> tuple[Lack, ...]:
 GangRequest = Sequence[Component] | FlexibleRequest
 
 
-def with_files(request: GangRequest, files: tuple[NeededFile, ...]) -> GangRequest:
-    """Return the request with files that each component reads besides its own."""
-    if not files:
+def with_files(
+    request: GangRequest, files: tuple[NeededFile, ...], own: Mapping[int, tuple[NeededFile, ...]] | None = None
+) -> GangRequest:
+    """Return the request with files that each component reads. `own`: number of a component -> those that not all
+    read."""
+    own = own or {}
+    if not (files or own):
         return request
     if isinstance(request, FlexibleRequest):
-        return replace(request, files=(*request.files, *files))
-    return [each._replace(files=(*each.files, *files) if each.files else files) for each in request]
+        return replace(request, files=files, own_files=own)
+    # One value for all that read the same: places look it up by that.
+    return [
+        each._replace(files=(*files, *own[number]) if number in own else files) for number, each in enumerate(request)
+    ]
 
 
 def in_order(components: Sequence[Component]) -> list[tuple[int, Component]]:
@@ -301,7 +316,7 @@ class NearestReplicas:
         """Return the best of these replicas; infinitely far where there is none."""
         times = [(self._time(source, site, file.bytes), source) for source in sorted(sources)]
         seconds, source = min(times, default=(float("inf"), ""))
-        return PlacedFile(file.name, source, seconds)
+        return PlacedFile(file.name, source, seconds, file.bytes)
 
 
 def one_by_one(

@@ -227,7 +227,8 @@ def _cut(request: FlexibleRequest, order: Sequence[MachineBlock], rooms: Rooms) 
 def _placement(request: GangRequest, parts: Sequence[BlockPart], replicas: NearestReplicas) -> GangPlacement:
     placed = []
     for part in parts:
-        needed = request.files if isinstance(request, FlexibleRequest) else request[part.component].files
+        number = part.component
+        needed = request.read_by(number) if isinstance(request, FlexibleRequest) else request[number].files
         files = replicas.nearest(needed, part.block.site)
         placed.append(PlacedComponent(part.component, part.processors, part.block.site, files))
     return GangPlacement(tuple(placed))
