@@ -51,8 +51,7 @@ def for_components(
         return frozenset(site for site in some if site not in unfit(alike))
 
     out: list[Component] = []
-    for index, component in enumerate(request):
-        alike = spec.component(index)
+    for index, (component, alike) in enumerate(zip(request, spec.by_rank(), strict=True)):
         allowed = meeting(alike)
         if allowed is not None and not allowed:
             why = _nowhere(spec, alike, values) if alike.requirements else _no_machine(unfit(alike))

@@ -319,7 +319,7 @@ def _places(
     spec: GroupSpec,
     rooms: dict[str, GrowingRoom],
 ) -> tuple[ComponentPlace, ...]:
-    each = _one_by_one(spec)
+    each = spec.by_rank()
     asked = {
         part.component: wanted.amounts if isinstance(wanted, FlexibleRequest) else wanted[part.component].amounts
         for part in answer.parts
@@ -345,10 +345,6 @@ def _places(
         )
         for part in answer.parts
     )
-
-
-def _one_by_one(spec: GroupSpec) -> list[ComponentSpec]:
-    return [each for each in spec.components for _ in range(each.count)]
 
 
 def _refusal(answer: Unplaced, rooms: list[GrowingRoom], sites: list[GangSite], spec: GroupSpec) -> Refusal:

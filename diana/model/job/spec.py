@@ -361,6 +361,10 @@ class GroupSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             rank -= each.count
         raise IndexError(f"{index}: the group has no components")
 
+    def by_rank(self) -> list[ComponentSpec]:
+        """Return the component that each rank of its gangs stands for; none for flexible gangs."""
+        return [each for each in self.components for _ in range(each.count)]
+
     def of_component(self, own: ComponentSpec) -> Resources:
         """Return what such a component of its gangs asks: what it says itself, and all else as the group says for each
         job."""
