@@ -73,7 +73,10 @@ def decide(
     asked = spec.flexible if spec.flexible is not None else spec.components
     wanted = _bounded(spec, request_for(asked, spec.resources))
     names = _names(wanted)
-    rooms = [_room(site, field.quotes[site.site], claiming.get(site.site, NONE), names) for site in open_sites]
+    rooms = [
+        _room(site, field.quotes[site.site], claiming.get(site.site, NONE), names, home=site.site == core.site)
+        for site in open_sites
+    ]
     request = gangs.for_components(spec, with_files(wanted, files), field.values)
     if isinstance(request, Unplaced):
         return _refusal(request, rooms, sites, spec)
@@ -240,7 +243,9 @@ def _names(wanted: GangRequest) -> frozenset[str]:
     return frozenset(name for amounts in every for name, _ in countable(amounts))
 
 
-def _room(site: GangSite, quote: Quote, claiming: Counter[str], names: frozenset[str]) -> GrowingRoom:
+def _room(
+    site: GangSite, quote: Quote, claiming: Counter[str], names: frozenset[str], *, home: bool
+) -> GrowingRoom:
     """`names`: resources that are looked at beside processors; sizes are bounds that the site judges itself."""
     # A release that tells no figures says which of the asked amounts it has.
     had = counts_in(software.asked(quote.software)) if names - quote.free.keys() else {}
@@ -250,7 +255,7 @@ def _room(site: GangSite, quote: Quote, claiming: Counter[str], names: frozenset
         left[GPUS] = _bounded_count(quote.free_gpus)
         whole[GPUS] = max(left[GPUS], _bounded_count(quote.gpus))
     # What this origin's other gangs wait for there comes to them first.
-    now = SiteRoom(site.site, site.idle, site.slots, site.widest, _less(left, claiming), whole)
+    now = SiteRoom(site.site, site.idle, site.slots, site.widest, _less(left, claiming), whole, home)
     steps = (
         LaterRoom(one.after_s, one.processors - claiming[PROCESSORS], _less(_later(one, names), claiming))
         for one in quote.coming

@@ -72,6 +72,8 @@ class SiteRoom:
     sizes that are left out nothing is known, of others there is none."""
     whole: Mapping[str, int] = field(default_factory=dict)
     """The same when the site is idle."""
+    home: bool = False
+    """True for the gang's origin, which comes before others that are as good."""
 
 
 class PlacedFile(NamedTuple):
@@ -130,15 +132,16 @@ class Unplaced:
 
 
 class Rooms:
-    """The rooms of the sites while one gang is placed: each component that finds a place leaves less. A quota, a
+    """The rooms of the sites while one gang is placed: each component that finds a place leaves less. Sites stand in
+    one order however they are given, home first, then by name, so that ties are decided alike. A quota, a
     fraction of a site's processors in (0, 1], bounds how full gangs may make a site, so that its own users are not
     starved (Sonmez et al., section 4.1)."""
 
     def __init__(self, sites: Sequence[SiteRoom], quota: float = 1.0) -> None:
         self._quota = quota
-        self._sites = {site.name: site for site in sites}
-        self._left = {site.name: self._usable(site) for site in sites}
-        self._amounts = {site.name: dict(site.left) for site in sites}
+        self._sites = {site.name: site for site in sorted(sites, key=lambda one: (not one.home, one.name))}
+        self._left = {name: self._usable(site) for name, site in self._sites.items()}
+        self._amounts = {name: dict(site.left) for name, site in self._sites.items()}
 
     def _usable(self, site: SiteRoom) -> int:
         busy = site.total - site.idle
@@ -190,10 +193,11 @@ class Rooms:
         resources.take(self._amounts[site], countable(component.amounts))
 
     def by_idle(self) -> list[str]:
-        """Return the sites by decreasing room, those with equal room in their order."""
+        """Return the sites by decreasing room; of those with equal room, home first, then by name."""
         return sorted(self._left, key=lambda name: -self._left[name])
 
     def names(self) -> list[str]:
+        """Return the sites, home first, then by name."""
         return list(self._left)
 
     def none_for(self, index: int, component: Component) -> Unplaced:
