@@ -158,6 +158,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     claim_wait_s: float = 120.0
     """Seconds for which a gang holds processors in its first try while components lack theirs; then it gives them up,
     and tries again later, each time for twice as long."""
+    gang_placement: str = ""
+    """Placement policy of gangs submitted here whose group names none; empty: as the request suggests."""
     claim_share: float = 0.5
     """Share of this site's processors that gangs of one other site may hold while they wait for components elsewhere.
     One gang may always hold what it needs."""

@@ -11,7 +11,7 @@ from msgspec import structs
 
 from diana.engine.handover import gang_attempts
 from diana.engine.journal.effects import Refusal
-from diana.engine.matching import gangs
+from diana.engine.matching import gang_choice, gangs
 from diana.engine.matching.foreseeing import GRADS, Foresight, foresight
 from diana.engine.matching.match import with_model
 from diana.engine.messages.messages import ComingRoom, Quote
@@ -29,7 +29,7 @@ from diana.model.job.spec import ComponentSpec, GroupSpec
 from diana.model.sketch import Quantiles
 from diana.model.views.decision import ComponentPlace, Decision, GangDecision, GangSite
 from diana.model.words import counted
-from diana.policy.gang.policies import POLICIES, request_for
+from diana.policy.gang.policies import request_for
 from diana.policy.gang.requests import (
     FlexibleRequest,
     GangPlacement,
@@ -64,12 +64,9 @@ def decide(
     sites = [_site(each, field.quotes.get(each.site), claiming.get(each.site, NONE)) for each in field.candidates]
     open_sites = [site for site in sites if not site.rejected]
     files = _files(draft, manifest)
-    name = spec.gang_placement or _suggested(spec, bool(files))
-    if name == GRADS and spec.learned and not spec.model:
-        # Too few runs have taught anything yet.
-        name = _suggested(spec, bool(files))
-    if name not in POLICIES and name != GRADS:
-        return Refusal(code="usage", text=f"gang.placement: {name[:60]!r} is no placement of this release")
+    name = gang_choice.chosen(core, spec, bool(files))
+    if why := gang_choice.unknown(core, name):
+        return Refusal(code="usage", text=why)
     asked = spec.flexible if spec.flexible is not None else spec.components
     wanted = _bounded(spec, request_for(asked, spec.resources))
     names = _names(wanted)
@@ -97,7 +94,7 @@ def decide(
 
     def by_policy(some: Rooms) -> GangPlacement | Unplaced:
         # No history of pairs: the quote round has chosen the sites that are worth a look.
-        return POLICIES[name](request, some, time, None)
+        return core.gang_policies[name](request, some, time, None)
 
     def matched(some: Rooms) -> GangPlacement | Unplaced:
         return gangs.matched(by_policy, some, wants, field.values, field.quotes)
@@ -221,14 +218,6 @@ def _with_prediction(told: GangDecision, choice: GangChoice, seen: Foresight, sp
     )
 
 
-def _suggested(spec: GroupSpec, reads: bool) -> str:
-    if spec.model and not spec.rank:
-        return GRADS
-    if spec.flexible is not None:
-        return "flexible-min"
-    return "close-to-files" if reads else "worst-fit"
-
-
 def _site(candidate: Candidate, quote: Quote | None, claiming: Counter[str]) -> GangSite:
     """`claiming`: what gangs of this origin have yet to claim there."""
     if quote is None or candidate.rejected:
@@ -243,9 +232,7 @@ def _names(wanted: GangRequest) -> frozenset[str]:
     return frozenset(name for amounts in every for name, _ in countable(amounts))
 
 
-def _room(
-    site: GangSite, quote: Quote, claiming: Counter[str], names: frozenset[str], *, home: bool
-) -> GrowingRoom:
+def _room(site: GangSite, quote: Quote, claiming: Counter[str], names: frozenset[str], *, home: bool) -> GrowingRoom:
     """`names`: resources that are looked at beside processors; sizes are bounds that the site judges itself."""
     # A release that tells no figures says which of the asked amounts it has.
     had = counts_in(software.asked(quote.software)) if names - quote.free.keys() else {}

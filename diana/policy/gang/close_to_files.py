@@ -49,7 +49,8 @@ def close_to_files(
 ) -> GangPlacement | Unplaced:
     """Place components in decreasing order of size. A component goes to a site that holds all its files and has room,
     the first by name; else to the site of the pair of least transfer time among those of the history (None: among all
-    pairs), of equal ones to home, then to the first by name; else the gang has no place. The history learns the chosen site with all file sites of the gang.
+    pairs), of equal ones to home, then to the first by name; else the gang has no place. The history learns the chosen
+    site with all file sites of the gang.
 
     Components without files are close everywhere; the emptiest site is theirs, as in Worst-Fit.
     """

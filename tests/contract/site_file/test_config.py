@@ -53,6 +53,15 @@ def test_what_an_operator_declares_is_told_by_name_and_number() -> None:
 
 
 _BAD = [
+    (
+        _GOOD + '[settings]\ngang_placement = "cluster-mim"',
+        "site.toml:settings.gang_placement: 'cluster-mim': no such placement; did you mean cluster-min? Known here: "
+        "close-to-files, cluster-min, flexible-min, grads, worst-fit",
+    ),
+    (
+        _GOOD + "[settings]\ngang_placement = 3",
+        "site.toml:settings.gang_placement: 3 is not a text; write it in quotes",
+    ),
     (_GOOD + "resources = 3", "site.toml:resources: 3 is not a table; write [resources]"),
     (
         _GOOD + '[resources]\nfpga = "2"',
