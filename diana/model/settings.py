@@ -163,6 +163,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     claim_share: float = 0.5
     """Share of this site's processors that gangs of one other site may hold while they wait for components elsewhere.
     One gang may always hold what it needs."""
+    gang_quota: float = 1.0
+    """Share of this site's processors that components of gangs hold at one time, all gangs together."""
     gang_scan_s: float = 5.0
     """Seconds between two scans of the placement queues, where several groups of gangs wait here for a place (SPEC
     K4)."""
@@ -236,6 +238,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             ("offer_wait_s", 0.1, 86400),
             ("claim_wait_s", 1.0, 86400),
             ("claim_share", 0, 1),
+            ("gang_quota", 0.001, 1),
             ("gang_scan_s", 0.1, 86400),
             ("gang_promote_tries", 0, 1_000_000),
             ("resend_first_s", 0.01, 3600),

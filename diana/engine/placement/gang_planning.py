@@ -33,6 +33,7 @@ from diana.policy.gang.policies import request_for
 from diana.policy.gang.requests import (
     FlexibleRequest,
     GangPlacement,
+    GangQuota,
     GangRequest,
     NeededFile,
     Rooms,
@@ -242,7 +243,11 @@ def _room(site: GangSite, quote: Quote, claiming: Counter[str], names: frozenset
         left[GPUS] = _bounded_count(quote.free_gpus)
         whole[GPUS] = max(left[GPUS], _bounded_count(quote.gpus))
     # What this origin's other gangs wait for there comes to them first.
-    now = SiteRoom(site.site, site.idle, site.slots, site.widest, _less(left, claiming), whole, home)
+    quota = None
+    if (most := min(quote.gang_most, site.slots)) > 0:
+        free = most - max(0, quote.gang_held) - claiming[PROCESSORS]
+        quota = GangQuota(max(0, free), most)
+    now = SiteRoom(site.site, site.idle, site.slots, site.widest, _less(left, claiming), whole, home, quota)
     steps = (
         LaterRoom(one.after_s, one.processors - claiming[PROCESSORS], _less(_later(one, names), claiming))
         for one in quote.coming
@@ -355,7 +360,7 @@ def _would_fit(spec: GroupSpec, rooms: list[GrowingRoom]) -> str:
     sites = [site.now for site in rooms]
     if spec.flexible is not None:
         each = countable(of_job(spec.resources))
-        whole = sum(site.total for site in sites if how_many(site.whole, each))
+        whole = sum(site.most for site in sites if how_many(site.whole, each))
         return f"; --flexible {whole} is the most that fits" if 0 < whole < spec.flexible.processors else ""
     widths = {each.processors for each in spec.components}
     if len(widths) != 1 or any(
@@ -364,7 +369,7 @@ def _would_fit(spec: GroupSpec, rooms: list[GrowingRoom]) -> str:
         return ""
     (width,) = widths
     count = sum(
-        how_many({**site.whole, PROCESSORS: site.total}, ((PROCESSORS, width), *amounts))
+        how_many({**site.whole, PROCESSORS: site.most}, ((PROCESSORS, width), *amounts))
         for site in sites
         if site.widest >= width
     )

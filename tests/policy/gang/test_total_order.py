@@ -15,10 +15,12 @@ from diana.policy.gang.requests import (
     Component,
     FlexibleRequest,
     GangPlacement,
+    GangQuota,
     GangRequest,
     NeededFile,
     Rooms,
     SiteRoom,
+    Unplaced,
 )
 from diana.policy.gang.soonest import GrowingRoom, LaterRoom, growing, soonest
 from tests.policy.gang.grids import no_transfer
@@ -53,8 +55,8 @@ FLEXIBLE = st.builds(
     AMOUNTS,
 )
 REQUESTS = COMPONENTS | FLEXIBLE
+LATER = st.lists(st.integers(0, 6), min_size=6, max_size=6)
 POLICY = st.sampled_from(sorted(POLICIES))
-QUOTAS = st.sampled_from([1.0, 0.75, 0.5, 0.1])
 
 
 @st.composite
@@ -66,7 +68,9 @@ def sites(draw: st.DrawFn) -> list[SiteRoom]:
     for name in names:
         total, left = draw(st.integers(0, 6)), draw(LEFT)
         idle = draw(st.integers(0, total))
-        out.append(SiteRoom(name, idle, total, draw(st.integers(0, 6)), left, left, name == home))
+        most = draw(st.none() | st.integers(0, total))
+        quota = None if most is None else GangQuota(draw(st.integers(0, most)), most)
+        out.append(SiteRoom(name, idle, total, draw(st.integers(0, 6)), left, left, name == home, quota))
     return out
 
 
@@ -79,19 +83,19 @@ def shuffled(given_: Sequence[SiteRoom], seed: int) -> list[SiteRoom]:
     return Random(seed).sample(given_, len(given_))
 
 
-@given(POLICY, REQUESTS, sites(), QUOTAS, st.integers(0, 1000), st.booleans())
+@given(POLICY, REQUESTS, sites(), st.integers(0, 1000), st.booleans())
 def test_permuted_sites_give_the_same_placement_and_the_same_refusal(
-    policy: str, request_: GangRequest, some: list[SiteRoom], quota: float, seed: int, with_history: bool
+    policy: str, request_: GangRequest, some: list[SiteRoom], seed: int, with_history: bool
 ) -> None:
     pairs = [(one, other) for one in NAMES for other in NAMES if (ord(one) + ord(other)) % 3]
 
     def answer(in_order: list[SiteRoom]) -> object:
-        return POLICIES[policy](request_, Rooms(in_order, quota), by_pair, PairHistory(pairs) if with_history else None)
+        return POLICIES[policy](request_, Rooms(in_order), by_pair, PairHistory(pairs) if with_history else None)
 
     assert answer(some) == answer(shuffled(some, seed))
 
 
-@given(POLICY, REQUESTS, sites(), st.lists(st.integers(0, 6), min_size=6, max_size=6), st.integers(0, 1000))
+@given(POLICY, REQUESTS, sites(), LATER, st.integers(0, 1000))
 def test_so_they_do_where_room_is_still_to_come(
     policy: str, request_: GangRequest, some: list[SiteRoom], later: list[int], seed: int
 ) -> None:
@@ -115,10 +119,24 @@ def test_of_sites_as_good_home_comes_first_and_then_the_first_by_name(policy: st
         assert isinstance(answer, GangPlacement) and answer.sites == (first,)
 
 
-@given(POLICY, REQUESTS, sites(), QUOTAS)
-def test_a_quota_is_never_passed(policy: str, request_: GangRequest, some: list[SiteRoom], quota: float) -> None:
-    answer = POLICIES[policy](request_, Rooms(some, quota), by_pair, None)
-    if isinstance(answer, GangPlacement):
+@given(POLICY, REQUESTS, sites(), LATER)
+def test_a_quota_is_never_passed_now_or_later(
+    policy: str, request_: GangRequest, some: list[SiteRoom], later: list[int]
+) -> None:
+    def place(rooms: Rooms) -> GangPlacement | Unplaced:
+        return POLICIES[policy](request_, rooms, by_pair, None)
+
+    now = place(Rooms(some))
+    found = soonest(place, [growing(site, [LaterRoom(5.0, idle)]) for site, idle in zip(some, later, strict=False)])
+    for site, idle in zip(some, later, strict=False):
+        if site.quota is None:
+            continue
+        for answer, left in ((now, site.quota.left), (found.answer, max(site.quota.left, min(idle, site.quota.most)))):
+            if isinstance(answer, GangPlacement):
+                assert sum(part.processors for part in answer.parts if part.site == site.name) <= left
+    if isinstance(found.answer, Unplaced) and not found.answer.never:
+        whole = place(Rooms([site.emptied() for site in some]))
+        assert isinstance(whole, GangPlacement)
         for site in some:
-            there = sum(part.processors for part in answer.parts if part.site == site.name)
-            assert not there or site.total - site.idle + there <= quota * site.total + 1e-9
+            there = sum(part.processors for part in whole.parts if part.site == site.name)
+            assert there <= (site.total if site.quota is None else site.quota.most)
