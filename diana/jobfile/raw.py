@@ -286,12 +286,13 @@ class RawGang(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Rules for jobs of several components."""
 
     placement: Annotated[
-        Literal["", "worst-fit", "close-to-files", "cluster-min", "flexible-min", "grads"],
+        str,
         Meta(
             description="Where the components go: `worst-fit` (the emptiest sites), `close-to-files`, `cluster-min`"
             " (few sites), `flexible-min` (the same, and divides), `grads` (where `package.model` foretells the first"
-            " end). Left out: `grads` for jobs with a model, `flexible-min` for flexible ones, `close-to-files` for"
-            " those with inputs, else `worst-fit`."
+            " end), or one that the operator of the site installed. Left out: as the site's `gang_placement` says; else"
+            " `grads` for jobs with a model, `flexible-min` for flexible ones, `close-to-files` for those with inputs,"
+            " and `worst-fit`.",
         ),
     ] = ""
     runner: Annotated[

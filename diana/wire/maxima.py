@@ -339,6 +339,8 @@ FIGURES: dict[str, dict[str, int]] = {
         "gpus": MOST_UNITS,
         "free": MOST_UNITS,
         "whole": MOST_UNITS,
+        "gang_most": MOST_UNITS,
+        "gang_held": MOST_UNITS,
     },
     "MachineKind": {
         "count": MOST_UNITS,

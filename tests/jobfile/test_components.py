@@ -93,7 +93,7 @@ def test_an_ordinary_job_is_no_gang() -> None:
         ("[flexible]\ncpus = 72\nsplits = [[48, 23]]\n", "48+23 is 71, and the request is for 72"),
         ("[flexible]\ncpus = 4\nmin_cpus = 5\n", "min_cpus = 5: want 1 to the 4 processors of the whole"),
         ('[gang]\nplacement = "worst-fit"\n', "gang.placement: the job has no components"),
-        ('[[components]]\n[gang]\nplacement = "worst"\n', "gang.placement"),
+        ("[[components]]\n[gang]\nplacement = 3\n", "gang.placement: want text, got the number 3; quote it"),
         ('[gang]\nrunner = "mpi"\n', 'gang.runner: "mpi" starts one job over several components'),
         ('[[components]]\n[gang]\nrunner = "pvm"\n', "gang.runner"),
         ("[[components]]\n[sweep]\nx = [1]\n", ""),

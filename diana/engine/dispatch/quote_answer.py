@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from diana.engine.dispatch import capacity, forecast, licences, turns, use
-from diana.engine.dispatch.capacity import PromisedCapacity
+from diana.engine.dispatch import capacity, forecast, gang_quota, licences, turns, use
+from diana.engine.dispatch.capacity import Obstacle, PromisedCapacity
 from diana.engine.journal.events import LookedUp
 from diana.engine.machines.kinds import kinds
 from diana.engine.messages.messages import (
@@ -41,6 +41,9 @@ def quote(
     from, the asker among them, besides those whose summaries name it."""
     settings = core.state.settings
     obstacles = capacity.obstacles(core, asked, for_peer=for_peer, in_part=True)
+    quota = gang_quota.most(core) if asked.coming else None
+    if quota is not None and (why := gang_quota.beyond(core, asked.processors)):
+        obstacles.append(Obstacle(why, f"cpus <= {quota}" if quota else ""))
     room, slots = capacity.room(core, asked), core.workers.slots()
     # Processors promised to others are as good as taken.
     free_slots = max(0, capacity.free_slots(core) - core.book(PromisedCapacity).rooms.total(core.now))
@@ -88,7 +91,9 @@ def quote(
         software=_had(core, asked),
         reserves=reserves,
         startable=turns.startable(core, asked) if reserves and lanes else 0,
-        widest=workers.widest(request),
+        widest=workers.widest(request) if quota is None else min(workers.widest(request), quota),
+        gang_most=quota or 0,
+        gang_held=0 if quota is None else gang_quota.held(core),
         free_gpus=workers.idle(resources.GPUS),
         memory_bytes=workers.offer().most.get(resources.MEMORY, 0),
         gpus=workers.whole(resources.GPUS),

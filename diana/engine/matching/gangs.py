@@ -91,10 +91,10 @@ def lacking(
     def lacks(answer: GangPlacement) -> str:
         if wants is None or not (wants.sets or wants.link):
             return ""
-        used = {SiteId(site) for site in answer.sites}
+        used = sorted({SiteId(site) for site in answer.sites})
         for failed in wants.failed_by_set({site: values.get(site, {}) for site in used}):
             return f"{failed.text} ({failed.found})"
-        for one, other in combinations(sorted(used), 2):
+        for one, other in combinations(used, 2):
             site = {name: value for name, value in values.get(other, {}).items() if name.startswith("site.")}
             for failed in wants.failed_between({**site, **between(quotes, one, other)}):
                 return f"{one} to {other}: {failed.text} ({failed.found})"

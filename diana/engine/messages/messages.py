@@ -312,6 +312,11 @@ class Quote(msgspec.Struct, frozen=True, kw_only=True):
     """The same -> how much there is in all."""
     unfit: tuple[str, ...] = ()
     """Of each asked kind of component, the reason why no machine could ever run one; empty text: one could."""
+    gang_most: int = 0
+    """Processors that components of gangs may hold there at one time, all gangs together, by the site's quota. 0: all,
+    or its release does not say."""
+    gang_held: int = 0
+    """Those that they hold."""
 
 
 class Authorisation(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ from msgspec import structs
 
 from diana.engine.handover import gang_attempts
 from diana.engine.journal.effects import Refusal
-from diana.engine.matching import gangs
+from diana.engine.matching import gang_choice, gangs
 from diana.engine.matching.foreseeing import GRADS, Foresight, foresight
 from diana.engine.matching.match import with_model
 from diana.engine.messages.messages import ComingRoom, Quote
@@ -27,10 +27,11 @@ from diana.model.job.spec import ComponentSpec, GroupSpec
 from diana.model.sketch import Quantiles
 from diana.model.views.decision import ComponentPlace, Decision, GangDecision, GangSite
 from diana.model.words import counted
-from diana.policy.gang.policies import POLICIES, request_for
+from diana.policy.gang.policies import request_for
 from diana.policy.gang.requests import (
     FlexibleRequest,
     GangPlacement,
+    GangQuota,
     GangRequest,
     NeededFile,
     Rooms,
@@ -62,17 +63,16 @@ def decide(
     sites = [_site(each, field.quotes.get(each.site), claiming.get(each.site, NONE)) for each in field.candidates]
     open_sites = [site for site in sites if not site.rejected]
     files, own_files = _files(draft, manifest)
-    reads = bool(files or own_files)
-    name = spec.gang_placement or _suggested(spec, reads)
-    if name == GRADS and spec.learned and not spec.model:
-        # Too few runs have taught anything yet.
-        name = _suggested(spec, reads)
-    if name not in POLICIES and name != GRADS:
-        return Refusal(code="usage", text=f"gang.placement: {name[:60]!r} is no placement of this release")
+    name = gang_choice.chosen(core, spec, bool(files or own_files))
+    if why := gang_choice.unknown(core, name):
+        return Refusal(code="usage", text=why)
     asked = spec.flexible if spec.flexible is not None else spec.components
     wanted = _bounded(spec, request_for(asked, spec))
     names = _names(wanted)
-    rooms = [_room(site, field.quotes[site.site], claiming.get(site.site, NONE), names) for site in open_sites]
+    rooms = [
+        _room(site, field.quotes[site.site], claiming.get(site.site, NONE), names, home=site.site == core.site)
+        for site in open_sites
+    ]
     request = gangs.for_components(spec, with_files(wanted, files, own_files), field.values, field.quotes)
     if isinstance(request, Unplaced):
         return _refusal(request, rooms, sites, spec)
@@ -93,7 +93,7 @@ def decide(
 
     def by_policy(some: Rooms) -> GangPlacement | Unplaced:
         # No history of pairs: the quote round has chosen the sites that are worth a look.
-        return POLICIES[name](request, some, time, None)
+        return core.gang_policies[name](request, some, time, None)
 
     def matched(some: Rooms) -> GangPlacement | Unplaced:
         return gangs.matched(by_policy, some, wants, field.values, field.quotes)
@@ -217,14 +217,6 @@ def _with_prediction(told: GangDecision, choice: GangChoice, seen: Foresight, sp
     )
 
 
-def _suggested(spec: GroupSpec, reads: bool) -> str:
-    if spec.model and not spec.rank:
-        return GRADS
-    if spec.flexible is not None:
-        return "flexible-min"
-    return "close-to-files" if reads else "worst-fit"
-
-
 def _site(candidate: Candidate, quote: Quote | None, claiming: Counter[str]) -> GangSite:
     """`claiming`: what gangs of this origin have yet to claim there."""
     if quote is None or candidate.rejected:
@@ -239,7 +231,7 @@ def _names(wanted: GangRequest) -> frozenset[str]:
     return frozenset(name for amounts in every for name, _ in countable(amounts))
 
 
-def _room(site: GangSite, quote: Quote, claiming: Counter[str], names: frozenset[str]) -> GrowingRoom:
+def _room(site: GangSite, quote: Quote, claiming: Counter[str], names: frozenset[str], *, home: bool) -> GrowingRoom:
     """`names`: resources that are looked at beside processors; sizes are bounds that the site judges itself."""
     # A release that tells no figures says which of the asked amounts it has.
     had = counts_in(software.asked(quote.software)) if names - quote.free.keys() else {}
@@ -249,7 +241,11 @@ def _room(site: GangSite, quote: Quote, claiming: Counter[str], names: frozenset
         left[GPUS] = _bounded_count(quote.free_gpus)
         whole[GPUS] = max(left[GPUS], _bounded_count(quote.gpus))
     # What this origin's other gangs wait for there comes to them first.
-    now = SiteRoom(site.site, site.idle, site.slots, site.widest, _less(left, claiming), whole)
+    quota = None
+    if (most := min(quote.gang_most, site.slots)) > 0:
+        free = most - max(0, quote.gang_held) - claiming[PROCESSORS]
+        quota = GangQuota(max(0, free), most)
+    now = SiteRoom(site.site, site.idle, site.slots, site.widest, _less(left, claiming), whole, home, quota)
     steps = (
         LaterRoom(one.after_s, one.processors - claiming[PROCESSORS], _less(_later(one, names), claiming))
         for one in quote.coming
@@ -370,7 +366,7 @@ def _would_fit(spec: GroupSpec, rooms: list[GrowingRoom]) -> str:
     sites = [site.now for site in rooms]
     if spec.flexible is not None:
         each = countable(of_job(spec.resources))
-        whole = sum(site.total for site in sites if how_many(site.whole, each))
+        whole = sum(site.most for site in sites if how_many(site.whole, each))
         return f"; --flexible {whole} is the most that fits" if 0 < whole < spec.flexible.processors else ""
     widths = {each.processors for each in spec.components}
     if len(widths) != 1 or any(
@@ -379,7 +375,7 @@ def _would_fit(spec: GroupSpec, rooms: list[GrowingRoom]) -> str:
         return ""
     (width,) = widths
     count = sum(
-        how_many({**site.whole, PROCESSORS: site.total}, ((PROCESSORS, width), *amounts))
+        how_many({**site.whole, PROCESSORS: site.most}, ((PROCESSORS, width), *amounts))
         for site in sites
         if site.widest >= width
     )

@@ -58,4 +58,5 @@ def _too_little(request: FlexibleRequest, rooms: Rooms, order: list[str], most: 
     whole = rooms.largest(most, request.minimum, request.amounts)
     never = whole < request.processors
     have = f"have {room} idle{least}" + (f" and {whole} in all" if never else "")
+    have += ", by their gang_quota" if rooms.is_bound(never=never) else ""
     return Unplaced(f"{request.processors} processors are wanted; {sites} {have}", never=never)

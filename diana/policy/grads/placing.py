@@ -218,7 +218,8 @@ def _cut(request: FlexibleRequest, order: Sequence[MachineBlock], rooms: Rooms) 
         have = request.processors - wanted
         whole = rooms.largest(len(rooms.names()), request.minimum, request.amounts)
         return Unplaced(
-            f"{request.processors} processors are wanted; the sites together have {have} idle and {whole} in all",
+            f"{request.processors} processors are wanted; the sites together have {have} idle and {whole} in all"
+            f"{', by their gang_quota' if rooms.is_bound(never=whole < request.processors) else ''}",
             never=whole < request.processors,
         )
     return tuple(parts)
