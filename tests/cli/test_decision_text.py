@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from diana.cli.groups.decisions import show_decision, show_outcomes
 from diana.model.ids import SiteId
-from diana.model.views.decision import ComponentPlace, GangDecision, SiteCount
+from diana.model.views.decision import ComponentPlace, GangDecision, GangSite, SiteCount
 from diana.model.views.group import PartOutcome
 from diana.wire.client.decisions import CostWeight, Decision, PlannedPart, SiteCost
 from diana.wire.client.messages import ExplainResponse
+from tests.cli.terminal import CONTROL, Terminal
+from tests.e2e.grid import REPO
 
 DECISION = Decision(
     plan="split",
@@ -133,6 +137,63 @@ def test_a_plan_says_what_each_component_asks_beside_processors(capsys: pytest.C
     assert "ASKS ALSO" in header and "1.0 GiB of memory, 1 fpga, 2 of matlab" in first and second.endswith("-")
     show_decision(Decision(gang=GangDecision(policy="worst-fit", components=(plain,))))
     assert "ASKS ALSO" not in capsys.readouterr().out
+
+
+PLACES = (
+    ComponentPlace(component=0, site=SiteId("delft"), processors=16, reason="has its files, 16 of 26 idle"),
+    ComponentPlace(
+        component=1, site=SiteId("utrecht"), processors=10, sources=("delft",), bytes_in=20_000_000, transfer_s=2.9,
+        reason="near its files, 10 of 28 idle",
+    ),
+)  # fmt: skip
+
+
+def test_a_plan_of_a_gang_says_where_each_component_gets_its_files_how_long_that_takes_and_why_it_goes_there(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    show_decision(Decision(gang=GangDecision(policy="close-to-files", components=PLACES)))
+    header, first, second = capsys.readouterr().out.partition("its components:\n")[2].splitlines()[:3]
+    assert header.split() == ["COMPONENT", "SITE", "CPUS", "FILES", "FROM", "BYTES", "IN", "TRANSFER", "WHY"]
+    assert first.endswith("has its files, 16 of 26 idle") and second.endswith("near its files, 10 of 28 idle")
+    assert "delft" in second and "20.0 MB" in second and "2.9 s" in second
+
+
+@pytest.mark.parametrize(
+    ("ages_s", "told"),
+    [
+        ((0.0, 0.4), "idle processors, as the sites told them just before the decision:"),
+        ((0.0, 75.0), "idle processors, as the sites told them up to 1m15s before the decision:"),
+    ],
+)
+def test_a_plan_of_a_gang_says_how_old_that_is_which_it_rests_on_and_who_cannot_take_part(
+    capsys: pytest.CaptureFixture[str], ages_s: tuple[float, float], told: str
+) -> None:
+    rows = [GangSite(site=SiteId(f"s{age_s:g}"), idle=4, slots=8, widest=8, age_s=age_s) for age_s in ages_s]
+    out = GangSite(site=SiteId("leiden"), rejected="has 19 of the 24 processors a job needs", age_s=0.0)
+    show_decision(Decision(gang=GangDecision(policy="worst-fit", components=PLACES, sites=(*rows, out))))
+    lines = capsys.readouterr().out.splitlines()
+    assert told in lines and lines[-1] == "not leiden: has 19 of the 24 processors a job needs"
+    header, *table = lines[lines.index(told) + 1 : -1]
+    assert header.split()[-1] == "HEARD" and [row.split()[:3] for row in table] == [[r.site, "4", "8"] for r in rows]
+
+
+def test_sites_that_cannot_take_part_for_one_reason_share_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    sites = tuple(GangSite(site=SiteId(f"s{n}"), rejected="too small") for n in range(10))
+    show_decision(Decision(gang=GangDecision(policy="worst-fit", components=PLACES, sites=sites)))
+    assert "not s0, s1, s2, s3, s4, s5, s6, s7 and 2 more: too small\n" in capsys.readouterr().out
+
+
+def test_a_plan_of_a_gang_fits_a_terminal_of_80_columns() -> None:
+    show = (
+        "from diana.cli.groups.decisions import show_decision; from tests.cli.test_decision_text import PLACES;"
+        "from diana.model.views.decision import GangDecision; from diana.wire.client.decisions import Decision;"
+        "show_decision(Decision(gang=GangDecision(policy='close-to-files', components=PLACES)))"
+    )
+    with Terminal([sys.executable, "-c", show], environment={"PYTHONPATH": str(REPO)}) as shown:
+        shown.until("before the decision")
+        lines = CONTROL.sub("", shown.raw.decode()).splitlines()
+    assert any("near its files, 10 of 28 idle" in line and "2.9 s" in line for line in lines), lines
+    assert max(len(line.rstrip()) for line in lines) <= 80
 
 
 def test_a_decision_with_every_column_fits_120_characters(capsys: pytest.CaptureFixture[str]) -> None:

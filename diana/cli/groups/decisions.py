@@ -18,11 +18,14 @@ if TYPE_CHECKING:
 _NOTHING = frozenset({"0 s", "0 B", "0", "-", "", "0 %"})
 _LEAST = (
     "BYTES OUT", "RUN TIME FROM", "NETWORK", "JOBS AHEAD", "AT MOST", "HEARD", "STAGE OUT", "BYTES IN", "RTT", "RANGE",
+    "WHY",
 )  # fmt: skip
 WAVE_S = 10.0
 """Seconds between two moves to one site that count as one wave: a site is looked at every five."""
 HEARD_NOW_S = 1.0
 """Seconds up to which what was heard counts as known now."""
+MOST_NAMED = 8
+"""Sites named in one line."""
 NOTICED = 0.05
 """A part of the turnaround that is worth a word."""
 _RUN_FROM = {
@@ -75,7 +78,7 @@ def _show_gang(gang: GangDecision) -> None:
 
     print("\nits components:")
     _table(
-        ("COMPONENT", "SITE", ">CPUS", ">GPUS", "ASKS ALSO", ">FREE IN", "FILES FROM", ">BYTES IN", ">TRANSFER"),
+        ("COMPONENT", "SITE", ">CPUS", ">GPUS", "ASKS ALSO", ">FREE IN", "FILES FROM", ">BYTES IN", ">TRANSFER", "WHY"),
         [
             (
                 place.name or str(place.component + 1),
@@ -87,21 +90,28 @@ def _show_gang(gang: GangDecision) -> None:
                 ", ".join(place.sources) or "-",
                 output.size(place.bytes_in),
                 output.seconds(place.transfer_s),
+                place.reason,
             )
             for place in gang.components
         ],
     )
     if gang.run_s:
         _show_prediction(gang)
-    print("\nidle processors:")
     rows = [site for site in gang.sites if not site.rejected]
+    oldest_s = max((site.age_s for site in rows), default=0.0)
+    when = "just" if oldest_s < HEARD_NOW_S else f"up to {output.seconds(oldest_s)}"
+    print(f"\nidle processors, as the sites told them {when} before the decision:")
     _table(
         ("SITE", ">IDLE", ">SLOTS", ">WIDEST JOB", ">HEARD"),
         [(s.site, f"{s.idle:,}", f"{s.slots:,}", f"{s.widest or s.slots:,}", _heard(s.age_s)) for s in rows],
     )
+    without: dict[str, list[str]] = {}
     for site in gang.sites:
         if site.rejected:
-            output.say(f"{site.site}: {site.rejected}")
+            without.setdefault(site.rejected, []).append(site.site)
+    for why, sites in without.items():
+        more = f" and {len(sites) - MOST_NAMED} more" if len(sites) > MOST_NAMED else ""
+        output.say(f"not {', '.join(sites[:MOST_NAMED])}{more}: {why}")
 
 
 def _show_prediction(gang: GangDecision) -> None:

@@ -42,6 +42,7 @@ NO_WAY = LinkForecast()
 """A link over which nothing comes."""
 
 NOT_ALLOWED = "not among the sites the group allows"
+NOT_ASKED = "others promised to be done earlier; not asked"
 NOT_MEANT = "not the site these jobs are to be moved to"
 
 MOST_SPEED = 1e6
@@ -216,7 +217,9 @@ def _candidate(
         return Candidate(site=site, rejected="banned by the VO", alive=False)
     if heard is None:
         silent = peer is not None and not peer.here
-        why = f"no answer for {core.now - peer.last_heard_s:.0f} s" if peer and silent else "gave no quote in time"
+        why = "gave no quote in time" if site in draft.asked else NOT_ASKED
+        if peer and silent:
+            why = f"no answer for {core.now - peer.last_heard_s:.0f} s"
         return Candidate(site=site, rejected=why, alive=not silent)
     quote, at_s = heard
     refused_until = core.view.refused.get(draft.group, {}).get(site, 0.0) if draft.group else 0.0

@@ -16,6 +16,7 @@ import msgspec
 
 from diana.engine.journal.effects import DecisionMade, Refusal, Reply
 from diana.engine.journal.state import Group
+from diana.engine.matching import site_names
 from diana.engine.placement import (
     candidates,
     foretelling,
@@ -214,8 +215,7 @@ def _decide_gang(
 
 def _unplaceable(core: Context, plan: splitting.Plan, spec: GroupSpec) -> Refusal:
     rows = [f"{c.site}: {c.rejected or 'its data cannot be brought there'}{_but(c)}" for c in plan.decision.candidates]
-    known = {c.site for c in plan.decision.candidates}
-    unknown = [f"{site}: no site known here; see diana sites" for site in spec.sites if site not in known]
+    unknown = [site_names.unknown_site(core, site) for site in spec.sites if not site_names.is_known(core, site)]
     # Where a group is for some sites only, the others need no word.
     meant = [row for row in rows if not row.endswith((candidates.NOT_ALLOWED, candidates.NOT_MEANT))]
     rows = [*meant, *unknown] or rows

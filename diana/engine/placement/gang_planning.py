@@ -11,7 +11,7 @@ from msgspec import structs
 
 from diana.engine.handover import gang_attempts
 from diana.engine.journal.effects import Refusal
-from diana.engine.matching import gang_choice, gangs
+from diana.engine.matching import gang_choice, gangs, site_names
 from diana.engine.matching.foreseeing import GRADS, Foresight, foresight
 from diana.engine.matching.match import with_model
 from diana.engine.messages.messages import ComingRoom, Quote
@@ -28,6 +28,7 @@ from diana.model.sketch import Quantiles
 from diana.model.views.decision import ComponentPlace, Decision, GangDecision, GangSite
 from diana.model.words import counted
 from diana.policy.gang.policies import request_for
+from diana.policy.gang.reasons import reasons as reasons_of
 from diana.policy.gang.requests import (
     FlexibleRequest,
     GangPlacement,
@@ -66,8 +67,7 @@ def decide(
     name = gang_choice.chosen(core, spec, bool(files or own_files))
     if why := gang_choice.unknown(core, name):
         return Refusal(code="usage", text=why)
-    asked = spec.flexible if spec.flexible is not None else spec.components
-    wanted = _bounded(spec, request_for(asked, spec))
+    wanted = request_of(spec)
     names = _names(wanted)
     rooms = [
         _room(site, field.quotes[site.site], claiming.get(site.site, NONE), names, home=site.site == core.site)
@@ -75,7 +75,7 @@ def decide(
     ]
     request = gangs.for_components(spec, with_files(wanted, files, own_files), field.values, field.quotes)
     if isinstance(request, Unplaced):
-        return _refusal(request, rooms, sites, spec)
+        return _refusal(core, request, rooms, sites, spec)
     time, wants = _transfer_time(field.candidates), draft.match(core).requirements
     lacks = gangs.lacking(wants, field.values, field.quotes)
     seen = (
@@ -84,7 +84,7 @@ def decide(
         else None
     )
     if isinstance(seen, Unplaced):
-        return _refusal(seen, rooms, sites, spec)
+        return _refusal(core, seen, rooms, sites, spec)
     if name == GRADS and seen is None:
         return Refusal(code="usage", text=f"gang.placement: {GRADS} places by a model; write package.model")
     ranks = field.ranks if spec.rank else None
@@ -113,11 +113,14 @@ def decide(
     answer = found.answer
     if isinstance(answer, Unplaced):
         # What is not known yet is known soon.
-        return _refusal(replace(answer, never=answer.never and not any(untold)), rooms, sites, spec)
+        return _refusal(core, replace(answer, never=answer.never and not any(untold)), rooms, sites, spec)
     choice = choices.get(answer)
     if choice is None and seen is not None:
         choice = GangChoice(answer, seen.of(answer, Rooms([room.after(found.after_s) for room in rooms])))
     places = _places(answer, wanted, spec, {room.now.name: room for room in rooms})
+    fixed = frozenset(at for at, each in enumerate(spec.by_rank()) if each.site)
+    then = [room.after(found.after_s) for room in rooms]
+    why = reasons_of(answer, fixed, then, by_files=name == "close-to-files")
     count, used = len(places), len(answer.sites)
     near = f"; its files are there after {answer.transfer_s:.0f} s" if answer.transfer_s >= 1 else ""
     what = "processors and what else they ask" if names else "processors"
@@ -131,7 +134,9 @@ def decide(
     speeds = {site: one.speed if 0 < one.speed < inf else 0.0 for site, one in field.quotes.items()}
     told = GangDecision(
         policy=name,
-        components=tuple(structs.replace(place, speed=speeds[place.site]) for place in places),
+        components=tuple(
+            structs.replace(place, speed=speeds[place.site], reason=why[place.component]) for place in places
+        ),
         sites=tuple(sites[:MOST_SITES]),
         transfer_s=float(answer.transfer_s),
         wait_s=found.after_s,
@@ -151,8 +156,9 @@ def decide(
     )
 
 
-def _bounded(spec: GroupSpec, request: GangRequest) -> GangRequest:
-    """Return the request with no more components than indices are kept for."""
+def request_of(spec: GroupSpec) -> GangRequest:
+    """Return the request of one gang of the group, without files, with no more components than indices are kept for."""
+    request = request_for(spec.flexible if spec.flexible is not None else spec.components, spec)
     if isinstance(request, FlexibleRequest) and spec.flexible is not None and not request.splits:
         return replace(request, most_components=spec.flexible.most)
     return request
@@ -343,14 +349,15 @@ def _places(
     )
 
 
-def _refusal(answer: Unplaced, rooms: list[GrowingRoom], sites: list[GangSite], spec: GroupSpec) -> Refusal:
-    known = {site.site for site in sites}
+def _refusal(
+    core: Context, answer: Unplaced, rooms: list[GrowingRoom], sites: list[GangSite], spec: GroupSpec
+) -> Refusal:
     rejected = {site.site: site.rejected for site in sites if site.rejected}
     for each in spec.components:
         if each.site and (why := rejected.get(SiteId(each.site))):
             return Refusal(code="unplaceable", text=f"component at {each.site}: {why}")
-        if each.site and each.site not in known:
-            return Refusal(code="usage", text=f"component at {each.site}: no site known here; see diana sites")
+        if each.site and not site_names.is_known(core, each.site):
+            return Refusal(code="usage", text=f"component at {site_names.unknown_site(core, each.site)}")
     told = [f"{site}: {why}" for site, why in rejected.items()]
     others = f" ({'; '.join(told[:3])}{' and more' * (len(told) > 3)})" if told else ""
     when = "these sites cannot take this gang, idle or not" if answer.never else "no place for this gang now"

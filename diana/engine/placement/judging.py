@@ -6,11 +6,10 @@ from collections import Counter
 
 import msgspec
 
-from diana.engine.placement.candidates import Field
+from diana.engine.placement.candidates import NOT_ASKED, Field
 from diana.model.views.decision import Decision, SiteCost, SiteCount
 
 MOST_ROWS = 64
-NOT_ASKED = "others promised to be done earlier; not asked"
 
 
 def judged(decision: Decision, field: Field) -> Decision:

@@ -150,6 +150,8 @@ class ComponentPlace(Shown, frozen=True):
     resources: dict[str, int] = msgspec.field(default_factory=dict)
     """Resource without a field of its own -> how much of it the component asks for. By an older release there is
     none."""
+    reason: str = ""
+    """Why it goes there, in words; empty: by an older release."""
 
 
 class GangSite(Shown, frozen=True):

@@ -654,7 +654,7 @@ class Decision(_message.Message):
     def __init__(self, plan: _Optional[str] = ..., reason: _Optional[str] = ..., whole_s: _Optional[float] = ..., split_s: _Optional[float] = ..., candidates: _Optional[_Iterable[_Union[SiteCost, _Mapping]]] = ..., parts: _Optional[_Iterable[_Union[PlannedPart, _Mapping]]] = ..., decided_at_s: _Optional[float] = ..., model: _Optional[str] = ..., raw: _Optional[bool] = ..., job_class: _Optional[str] = ..., declared_class: _Optional[bool] = ..., weights: _Optional[_Iterable[_Union[CostWeight, _Mapping]]] = ..., subgroup_jobs: _Optional[int] = ..., expected_s: _Optional[float] = ..., low_s: _Optional[float] = ..., high_s: _Optional[float] = ..., rejected: _Optional[int] = ..., reasons: _Optional[_Iterable[_Union[SiteCount, _Mapping]]] = ..., past_error: _Optional[float] = ..., past_groups: _Optional[int] = ..., basis: _Optional[str] = ..., range_from: _Optional[str] = ..., moved: _Optional[str] = ..., gang: _Optional[_Union[GangDecision, _Mapping]] = ..., processors: _Optional[int] = ..., waits: _Optional[bool] = ...) -> None: ...
 
 class ComponentPlace(_message.Message):
-    __slots__ = ("component", "name", "processors", "gpus", "site", "sources", "bytes_in", "transfer_s", "wait_s", "items", "run_s", "model_s", "speed", "resources")
+    __slots__ = ("component", "name", "processors", "gpus", "site", "sources", "bytes_in", "transfer_s", "wait_s", "items", "run_s", "model_s", "speed", "resources", "reason")
     class ResourcesEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -676,6 +676,7 @@ class ComponentPlace(_message.Message):
     MODEL_S_FIELD_NUMBER: _ClassVar[int]
     SPEED_FIELD_NUMBER: _ClassVar[int]
     RESOURCES_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
     component: int
     name: str
     processors: int
@@ -690,7 +691,8 @@ class ComponentPlace(_message.Message):
     model_s: float
     speed: float
     resources: _containers.ScalarMap[str, int]
-    def __init__(self, component: _Optional[int] = ..., name: _Optional[str] = ..., processors: _Optional[int] = ..., gpus: _Optional[int] = ..., site: _Optional[str] = ..., sources: _Optional[_Iterable[str]] = ..., bytes_in: _Optional[int] = ..., transfer_s: _Optional[float] = ..., wait_s: _Optional[float] = ..., items: _Optional[int] = ..., run_s: _Optional[float] = ..., model_s: _Optional[float] = ..., speed: _Optional[float] = ..., resources: _Optional[_Mapping[str, int]] = ...) -> None: ...
+    reason: str
+    def __init__(self, component: _Optional[int] = ..., name: _Optional[str] = ..., processors: _Optional[int] = ..., gpus: _Optional[int] = ..., site: _Optional[str] = ..., sources: _Optional[_Iterable[str]] = ..., bytes_in: _Optional[int] = ..., transfer_s: _Optional[float] = ..., wait_s: _Optional[float] = ..., items: _Optional[int] = ..., run_s: _Optional[float] = ..., model_s: _Optional[float] = ..., speed: _Optional[float] = ..., resources: _Optional[_Mapping[str, int]] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class GangSite(_message.Message):
     __slots__ = ("site", "idle", "slots", "widest", "age_s", "rejected")

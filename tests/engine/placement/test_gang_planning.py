@@ -51,6 +51,36 @@ def test_each_policy_places_by_what_the_sites_say_is_idle() -> None:
     assert places(grid, gang(flexible=24)) == ["18@alpha", "6@beta"]
 
 
+def why(grid: Grid, wanted: GroupSpec, refs: tuple[tuple[str, IndexSet], ...] = ()) -> dict[str, str]:
+    grid["alpha"].submit(wanted, wanted.gang_size, 7, refs=refs, plan_only=True)
+    grid.pass_time(60.0)
+    made = grid["alpha"].replies.pop(7)
+    assert isinstance(made, fx.DecisionMade) and made.decision.gang is not None, made
+    return {f"{one.component + 1}@{one.site}": one.reason for one in made.decision.gang.components}
+
+
+def test_each_component_says_why_it_goes_where_it_goes_by_what_was_idle_at_its_turn() -> None:
+    grid = Grid(alpha=18, beta=15, gamma=12)
+    emptiest = "the emptiest, {} idle"
+    assert why(grid, gang("3x8")) == {
+        "1@alpha": emptiest.format("8 of 18"),
+        "2@beta": emptiest.format("8 of 15"),
+        "3@gamma": emptiest.format("8 of 12"),
+    }
+    packed = why(grid, gang("3x8", policy="cluster-min"))
+    assert packed["2@alpha"] == "8 of 10 idle", "beta has more, which the policy does not look at"
+    # The larger one has its turn first, and the one whose site is given before all.
+    assert why(grid, gang("1x4+1x9+1x6@gamma")) == {
+        "1@beta": emptiest.format("4 of 15"),
+        "2@alpha": emptiest.format("9 of 18"),
+        "3@gamma": "the job names it, 6 of 12 idle",
+    }
+    assert why(grid, gang(flexible=24)) == {
+        "1@alpha": emptiest.format("18 of 18"),
+        "2@beta": emptiest.format("6 of 15"),
+    }
+
+
 def test_processors_of_running_jobs_are_not_idle() -> None:
     grid = Grid(alpha=18, beta=15, gamma=12)
     grid["beta"].submit(spec(10, sites=("beta",)), 10, 5)
@@ -77,6 +107,7 @@ def test_a_fixed_component_goes_to_its_site_and_the_names_are_told() -> None:
         (gang("4x12"), "unplaceable", "component 4 wants 12 processors; the most that is left is 6 at alpha"),
         (gang(flexible=46), "unplaceable", "46 processors are wanted; all sites together have 45 idle and 45 in all"),
         (gang("2x1@mars"), "usage", "component at mars: no site known here; see diana sites"),
+        (gang("2x1@gama"), "usage", "component at gama: no site known here; did you mean gamma?"),
     ],
 )
 def test_a_gang_without_a_place_is_refused_with_the_nearest_there_is(wanted: GroupSpec, code: str, told: str) -> None:

@@ -11,8 +11,8 @@ from diana.engine.engine import Engine
 from diana.engine.journal import events as ev
 from diana.engine.messages import messages as ms
 from diana.engine.placement import quote_round
+from diana.engine.placement.candidates import NOT_ASKED
 from diana.engine.placement.draft import Draft, Probe
-from diana.engine.placement.judging import NOT_ASKED
 from diana.model.ids import SiteId
 from diana.model.indexset import IndexSet
 from diana.model.job.spec import GroupSpec
