@@ -93,11 +93,12 @@ from diana.model.data import RegisteredDataset
 from diana.model.ids import MAIN_MACHINE, GroupId, SiteId, SubgroupId, group_of
 from diana.model.job.urls import DEFAULT_ALLOWED
 from diana.model.views.views import Invitations
+from diana.policy.gang.policies import POLICIES, GangPolicy
 
 if TYPE_CHECKING:
     from diana.engine.site.surroundings import Journal, Keyring
     from diana.model.settings import Settings
-    from diana.policy.allocation.ahead import Lookout, Outlook
+from diana.policy.allocation.ahead import Lookout, Outlook
 
 HOUSEKEEPING_S = 600.0
 
@@ -181,6 +182,7 @@ class Engine:
         address: str = "",
         seal_key: bytes = b"",
         process: str = "",
+        gang_policies: Mapping[str, GangPolicy] = POLICIES,
     ) -> list[fx.Effect]:
         """Open the next boot generation. `restored`: the store is a backup put back (PROMISES section 4, restore).
         `newest`: the store surely lacks nothing that it once held; else jobs wait until their origins spoke.
@@ -188,7 +190,7 @@ class Engine:
         node runs on, whose slots the settings tell. `term`: of the site's leadership, 0 without a standby. `address`:
         where peers reach it; empty: it can only dial out. `seal_key`: a secret for the site's seals, taken where the
         journal has none yet; empty: none are made. `process`: identity of the node's process, which one that begins
-        anew keeps."""
+        anew keeps. `gang_policies`: placements of gangs by name."""
         core = self.core
         core.term = term
         doubt = core.book(JournalDoubt)
@@ -199,6 +201,7 @@ class Engine:
         if core.state.seal_key:
             doubt.showing = frozenset(site for site, known in core.state.peers.items() if known.sealing)
         core.allowed_urls = urls
+        core.gang_policies = gang_policies
         core.workers.site_offers(software)
         core.persist(
             records.Opened(
@@ -484,6 +487,7 @@ class Engine:
                 for message in words:
                     self._received(core.site, message)
             self._settle_groups()
+            claims.quota_frees(core)
             dispatch.dispatch(core)
             making_way.look(core)
             if not core.own_words:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from diana.jobfile import package
+from diana.jobfile.chunks import check_split
 from diana.jobfile.collect import as_kept, clash, meets_found
 from diana.jobfile.gang import (
     check_gang_saves,
@@ -18,11 +19,13 @@ from diana.jobfile.gang import (
     gang_level,
     gang_placement,
     mapper,
+    own_inputs,
     runner,
     search,
 )
 from diana.jobfile.parsed import SentFile
-from diana.jobfile.raw import RawInput, RawJob, RawResources, Scalar
+from diana.jobfile.problems import DeclaredCounts
+from diana.jobfile.raw import RawInput, RawJob, RawResources, Scalar, raw_input
 from diana.jobfile.software import modules, software_name
 from diana.jobfile.sweeps import text_of
 from diana.jobfile.units import duration_s, size_bytes, split_command
@@ -84,7 +87,7 @@ class AllowedNames(msgspec.Struct, frozen=True):
 
 def build_spec(
     raw: RawJob,
-    others: Counts,
+    others: DeclaredCounts,
     sweep: Sweep,
     parameters: Parameters | None,
     script: str,
@@ -95,6 +98,7 @@ def build_spec(
     """Build the group's spec. `others`: declared resources of its jobs; `parameters` None: the sweep's table is still
     to come. ValueError names the key."""
     names = AllowedNames(frozenset(parameters.names) if parameters else None)
+    inputs = _inputs(raw.inputs, files, names, is_gang=bool(raw.components))
     group = raw.group
     argv = names.words(*_argv(raw))
     program = package.program(raw, argv[0] if argv and not group.script else "")
@@ -109,9 +113,9 @@ def build_spec(
         own_directory=group.directory,
         stdout=_path(group.stdout, "group.stdout", names) if group.stdout else "",
         stderr=_path(group.stderr, "group.stderr", names) if group.stderr else "",
-        resources=_resources(raw.resources, others),
+        resources=_resources(raw.resources, others.of_jobs),
         sweep=sweep,
-        inputs=_inputs(raw.inputs, files, names) + package.builds(raw, program, files),
+        inputs=inputs + package.builds(raw, program, files),
         builds=tuple(sorted(raw.package.builds)),
         program=program,
         outputs=_outputs(raw, sweep, parameters, names),
@@ -134,10 +138,7 @@ def build_spec(
         bind=group.bind,
         log_limit_bytes=_unit(size_bytes, group.log_limit, "group.log_limit"),
         grace_s=_grace(group.grace),
-        components=tuple(
-            msgspec.structs.replace(each, argv=names.words(each.argv, f"components[{at}].command"))
-            for at, each in enumerate(components(raw))
-        ),
+        components=_components(raw, others, inputs, files, names),
         spares=raw.gang.spares,
         flexible=flexible(raw),
         gang_placement=gang_placement(raw),
@@ -148,7 +149,7 @@ def build_spec(
         checkpoint=_checkpoint(raw, names),
         contract=_contract(raw),
     )
-    if spec.builds and any(file.path in (program, "builds") for file in spec.inputs):
+    if spec.builds and any(file.path in (program, "builds") for file in spec.every_input()):
         raise ValueError(f"package.program: {program!r} is an input's path, too; give that another path")
     if spec.requires or any(each.requirements for each in spec.components):
         GroupRequirements(spec)
@@ -185,8 +186,22 @@ def file_name(local: str) -> str:
     return written_template(local).render({}) if "{" in local or "}" in local else local
 
 
-def raw_input(item: str | RawInput) -> RawInput:
-    return RawInput(url=item) if isinstance(item, str) else item
+def _components(
+    raw: RawJob,
+    others: DeclaredCounts,
+    inputs: Sequence[InputFile],
+    files: Mapping[str, SentFile],
+    names: AllowedNames,
+) -> tuple[ComponentSpec, ...]:
+    """`inputs`: those of the group, which all of them read."""
+    out, own = list(components(raw, others.of_components)), own_inputs(raw)
+    for at, each in enumerate(out):
+        argv = names.words(each.argv, f"components[{at}].command")
+        read: tuple[InputFile, ...] = ()
+        if at < len(own) and own[at][1]:
+            read = _inputs(own[at][1], files, names, own[at][0], inputs, is_gang=True)
+        out[at] = msgspec.structs.replace(each, argv=argv, inputs=read)
+    return tuple(out)
 
 
 def _check_component(spec: GroupSpec, component: ComponentSpec, key: str) -> None:
@@ -294,6 +309,7 @@ def _cwd(raw: RawJob) -> str:
         raise ValueError(f"group.cwd: {cwd[:80]!r} is no absolute path; write one that is the same at its sites")
     beside = {
         "inputs": raw.inputs,
+        "components.inputs": any(inputs for _, inputs in own_inputs(raw)),
         "outputs.collect": raw.outputs.collect,
         "group.directory": group.directory,
         "group.stdout": group.stdout,
@@ -335,18 +351,28 @@ def _grace(value: str | float) -> float:
     return grace_s
 
 
-def _inputs(raw: list[str | RawInput], files: Mapping[str, SentFile], names: AllowedNames) -> tuple[InputFile, ...]:
+def _inputs(
+    raw: list[str | RawInput],
+    files: Mapping[str, SentFile],
+    names: AllowedNames,
+    key: str = "inputs",
+    others: Sequence[InputFile] = (),
+    *,
+    is_gang: bool,
+) -> tuple[InputFile, ...]:
+    """`key`: the key of the list; `others`: what its readers read besides."""
     out = []
-    seen: dict[str, int] = {}
+    seen = {file.path: f"inputs[{at}]" for at, file in enumerate(others)}
     for at, item in enumerate(map(raw_input, raw)):
-        file = _input(item, f"inputs[{at}]", files, names)
+        here = f"{key}[{at}]"
+        file = _input(item, here, files, names)
+        local, varies = file.source.startswith("blob:"), bool(compile_template(file.path).names)
+        check_split(item, here, local=local, varies=varies, components=is_gang)
         if item.mode == "link":
             file = msgspec.structs.replace(file, link=True)
         if file.path in seen:
-            raise ValueError(
-                f"inputs[{at}].path: {file.path!r} is that of inputs[{seen[file.path]}] too; give it another path"
-            )
-        seen[file.path] = at
+            raise ValueError(f"{here}.path: {file.path!r} is that of {seen[file.path]} too; give it another path")
+        seen[file.path] = here
         out.append(file)
     return tuple(out)
 

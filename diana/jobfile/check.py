@@ -105,7 +105,7 @@ def _among_inputs(spec: GroupSpec, command: str) -> bool:
     name = os.path.normpath(command)
     if name == spec.program:
         return True
-    for file in spec.inputs:
+    for file in spec.every_input():
         template = compile_template(file.path)
         if template.names:
             return True

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from diana.jobfile.raw import RawComponent, RawFlexible, RawJob
-from diana.jobfile.units import split_command
+from msgspec import structs
+
+from diana.jobfile.raw import RawComponent, RawFlexible, RawInput, RawJob, raw_input
+from diana.jobfile.units import size_bytes, split_command
 from diana.model.ids import site_id
 from diana.model.job.checkpoint import MOST_PATHS
 from diana.model.job.components import check_components, check_flexible, components_of
+from diana.model.job.counts import Counts
 from diana.model.job.gang import COMPONENT
+from diana.model.job.licences import check as check_licences
 from diana.model.job.spec import ComponentSpec, FlexibleSpec, GangLevelName, GroupSpec, MapperSpec, Runner, SearchKind
 from diana.model.job.template import compile_template
 
@@ -19,8 +23,9 @@ def expressions(written: str | list[str]) -> tuple[str, ...]:
     return tuple(text.strip() for text in ([written] if isinstance(written, str) else written))
 
 
-def components(raw: RawJob) -> tuple[ComponentSpec, ...]:
-    """Return the components, the spares last. ValueError names the key."""
+def components(raw: RawJob, others: Sequence[Counts] = ()) -> tuple[ComponentSpec, ...]:
+    """Return the components without their inputs, the spares last. `others`: declared resources that each names, in
+    their order. ValueError names the key."""
     if not raw.components:
         _check_spares(raw, ())
         return ()
@@ -37,6 +42,10 @@ def components(raw: RawJob) -> tuple[ComponentSpec, ...]:
                     processors=each.cpus,
                     gpus=each.gpus,
                     site=each.site,
+                    memory_bytes=_size(each.memory, f"components[{at}].memory"),
+                    scratch_bytes=_size(each.scratch, f"components[{at}].scratch"),
+                    licences=check_licences(each.licences, f"components[{at}].licences"),
+                    others=others[at] if at < len(others) else (),
                     requirements=expressions(each.requirements),
                     argv=_own_command(raw, at, each),
                 )
@@ -54,6 +63,19 @@ def components(raw: RawJob) -> tuple[ComponentSpec, ...]:
     _without_resources(raw, "components")
     _check_spares(raw, found)
     return _with_spares(found, raw.gang.spares)
+
+
+def _size(written: str | int, key: str) -> int:
+    try:
+        return size_bytes(written)
+    except ValueError as error:
+        raise ValueError(f"{key}: {error}") from None
+
+
+def own_inputs(raw: RawJob) -> list[tuple[str, list[str | RawInput]]]:
+    """Return the inputs that components read alone, with the key of each list."""
+    tables = raw.components if isinstance(raw.components, list) else []
+    return [(f"components[{at}].inputs", each.inputs) for at, each in enumerate(tables)]
 
 
 def _own_command(raw: RawJob, at: int, component: RawComponent) -> tuple[str, ...]:
@@ -104,8 +126,13 @@ def _check_spares(raw: RawJob, given: Sequence[ComponentSpec]) -> None:
     size = sum(each.count for each in given)
     if count > size:
         raise ValueError(f"gang.spares: {count}: want at most {size}, one for each component")
-    if len({(each.processors, each.gpus, each.argv) for each in given}) > 1:
-        raise ValueError("gang.spares: a spare takes any component's place; give all the same cpus, gpus and command")
+    if len({structs.replace(each, name="", count=1, site="", requirements=()) for each in given}) > 1:
+        raise ValueError(
+            "gang.spares: a spare takes any component's place; give all the same cpus, gpus, other resources and"
+            " command"
+        )
+    if any(inputs for _, inputs in own_inputs(raw)) or any(raw_input(each).split for each in raw.inputs):
+        raise ValueError("gang.spares: a spare takes any component's place; let all read the same inputs, whole")
     if raw.gang.runner != "env":
         raise ValueError(f'gang.spares: not with gang.runner = "{raw.gang.runner}"; only "env" tells who computes')
     others = (
@@ -121,8 +148,8 @@ def _with_spares(given: tuple[ComponentSpec, ...], count: int) -> tuple[Componen
     """Return the components and, behind them, those that stand by."""
     if not count:
         return given
-    like = given[0]
-    found = (*given, ComponentSpec(count=count, processors=like.processors, gpus=like.gpus, argv=like.argv))
+    spare = structs.replace(given[0], name="", count=count, site="", requirements=())
+    found = (*given, spare)
     try:
         check_components(found)
     except ValueError as error:

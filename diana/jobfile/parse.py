@@ -10,14 +10,15 @@ import msgspec
 
 from diana.bounds import MOST_TABLE_BYTES
 from diana.errors import UsageError, one_line
-from diana.jobfile.build import build_spec, file_name, local_path, raw_input
+from diana.jobfile.build import build_spec, file_name, local_path
+from diana.jobfile.chunks import Cut, no_cut, with_chunks
 from diana.jobfile.dag import members, waits
-from diana.jobfile.gang import components, flexible
+from diana.jobfile.gang import components, flexible, own_inputs
 from diana.jobfile.options import apply
 from diana.jobfile.package import AskModel, no_models, with_model
 from diana.jobfile.parsed import ParsedFile, ParsedJob, SentFile
 from diana.jobfile.problems import checked
-from diana.jobfile.raw import RawJob
+from diana.jobfile.raw import RawJob, raw_input
 from diana.jobfile.read import FORMATS, read_data, read_text
 from diana.jobfile.scripts.named import check_program, is_text, known_to_slurm, script_of
 from diana.jobfile.scripts.reading import ReadScript, read_script
@@ -43,13 +44,14 @@ def parse_file(
     read_blob: Callable[[str], bytes],
     model: AskModel = no_models,
     submitted_in: str = "",
+    cut: Cut = no_cut,
 ) -> ParsedFile:
     """Check a job file of one group or several; `format` is toml, yaml, json or script.
 
     `options` override its keys (see `jobfile/options.py`); `files` are the local files sent so far, by the name
     written in the job file; `put_blob` keeps the rows of a sweep and gives their SHA-256 (called last, when all else
     is in order), `read_blob` gives the content of a sent file, `model` the equations of a model that is installed here.
-    `submitted_in` is the folder where its author was, for notes; empty: not known.
+    `submitted_in` is the folder where its author was, for notes; empty: not known. `cut` divides a sent file.
     UsageError: one line, beginning with `source_name`.
     """
     rows: list[bytes] = []
@@ -64,7 +66,7 @@ def parse_file(
         for name, table in tables:
             try:
                 whole = apply(table, options)
-                groups.append(_parse(whole, source_name, files, put_later, read_blob, model, script, submitted_in))
+                groups.append(_parse(whole, source_name, files, put_later, read_blob, model, script, submitted_in, cut))
             except (ValueError, OverflowError) as error:
                 raise ValueError(f"group {name}: {error}" if len(tables) > 1 else str(error)) from None
         needs = tuple(dict.fromkeys(path for group in groups for path in group.needs_files))
@@ -110,13 +112,14 @@ def _parse(
     model: AskModel,
     own: ReadScript | None,
     submitted_in: str,
+    cut: Cut,
 ) -> ParsedJob:
     """`own`: the script that the job file itself is."""
     raw, others = checked(data)
     if "sweep" in data and not raw.sweep:
         raise ValueError("sweep: empty; name a value, such as x = [1, 2], or leave [sweep] out")
     needs = tuple(path for path in _local_files(raw) if path not in files)
-    built = with_ranks(_built_sweep(raw, files, read_blob), components(raw), flexible(raw))
+    built = with_ranks(_built_sweep(raw, files, read_blob), components(raw, others.of_components), flexible(raw))
     table_to_come = "from" in raw.sweep and built.sweep.table is None
     parameters = None if table_to_come else Parameters(built.sweep, built.rows)
     script = script_of(raw, files, read_blob, own)
@@ -129,6 +132,7 @@ def _parse(
         spec = with_model(spec, raw, model)
     if needs or parameters is None:
         return ParsedJob(spec=GroupSpec(), jobs=0, refs=(), needs_files=needs)
+    spec = with_chunks(spec, raw, cut)
     refs = refs_of(spec, parameters)
     if len(refs) > MOST_REFS:
         raise ValueError(
@@ -177,15 +181,16 @@ def _local_files(raw: RawJob) -> list[str]:
         out.append(source)
     if raw.group.script and not is_text(raw.group.script):
         out.append(raw.group.script)
-    for at, item in enumerate(map(raw_input, raw.inputs)):
-        try:
-            local = local_path(item.url)
-        except ValueError as error:
-            raise ValueError(f"inputs[{at}].url: {error}") from None
-        # A placeholder here is refused later, with its reason.
-        with suppress(ValueError, KeyError):
-            if local:
-                out.append(file_name(local))
+    for key, inputs in (("inputs", raw.inputs), *own_inputs(raw)):
+        for at, item in enumerate(map(raw_input, inputs)):
+            try:
+                local = local_path(item.url)
+            except ValueError as error:
+                raise ValueError(f"{key}[{at}].url: {error}") from None
+            # A placeholder here is refused later, with its reason.
+            with suppress(ValueError, KeyError):
+                if local:
+                    out.append(file_name(local))
     out += (path for path in raw.package.builds.values() if path and not path.endswith("/"))
     return list(dict.fromkeys(out))
 

@@ -6,18 +6,20 @@ msgspec tells only the first half (no list positions, no nearest key), so this w
 from __future__ import annotations
 
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import inspect
 
-from diana.jobfile.raw import RawJob, RawResources
+from diana.jobfile.raw import RawComponent, RawJob, RawResources
 from diana.model.job import declared
 from diana.model.job.counts import Counts, few
 
 MODEL = inspect.type_info(RawJob)
 RESOURCES = frozenset(field.encode_name for field in msgspec.structs.fields(RawResources))
 """Keys of `[resources]` that are of the job file itself; any other names a declared resource."""
+COMPONENT = frozenset(field.encode_name for field in msgspec.structs.fields(RawComponent))
+"""The same of a table of components."""
 _WHOLE = "; whole ones are handed out"
 
 
@@ -54,7 +56,7 @@ def _in_struct(value: dict[Any, Any], kind: inspect.StructType, path: str) -> st
     fields = {field.encode_name: field for field in kind.fields}
     for key in value:
         if key not in fields:
-            if kind.cls is RawResources and (told := _no_count(str(key), value[key], path)):
+            if kind.cls in (RawResources, RawComponent) and (told := _no_count(str(key), value[key], path, kind.cls)):
                 return told
             return f"{below(path, key)}: unknown key; {_home(str(key)) or nearest(str(key), list(fields))}"
     for name, field in fields.items():
@@ -67,15 +69,16 @@ def _in_struct(value: dict[Any, Any], kind: inspect.StructType, path: str) -> st
     return None
 
 
-def _no_count(key: str, value: Any, path: str) -> str:
+def _no_count(key: str, value: Any, path: str, table: type) -> str:
     """Complain about a declared resource without a whole number; empty: another key may be meant."""
-    if _home(key) or get_close_matches(key, RESOURCES, 1) or declared.nearest(key):
+    keys = RESOURCES if table is RawResources else COMPONENT
+    if _home(key) or get_close_matches(key, keys, 1) or declared.nearest(key):
         return ""
     if _is_part(value):
         return f"{below(path, key)}: want a whole number, got {got(value)}{_WHOLE}"
     if isinstance(value, str) and value.isdecimal() and len(value) < 20:
         return f"{below(path, key)}: want a whole number, got {got(value)}; leave out the quotes"
-    known = ", ".join(sorted(RESOURCES))
+    known = ", ".join(sorted(keys))
     return f"{below(path, key)}: unknown key; known: {known}, and whole numbers of what sites declare"
 
 
@@ -212,10 +215,17 @@ def nearest(name: str, known: list[str]) -> str:
     return f"did you mean '{near[0]}'?" if near else f"known: {', '.join(sorted(known))}"
 
 
-def checked(data: Any) -> tuple[RawJob, Counts]:
-    """Return `data` as the typed model, and the declared resources that its jobs ask for; ValueError with one line when
-    it does not fit."""
-    own, counts = _apart(data)
+class DeclaredCounts(NamedTuple):
+    """Declared resources that a job file asks for: of each job, and of each table of components in their order."""
+
+    of_jobs: Counts = ()
+    of_components: tuple[Counts, ...] = ()
+
+
+def checked(data: Any) -> tuple[RawJob, DeclaredCounts]:
+    """Return `data` as the typed model, and the declared resources that it asks for; ValueError with one line when it
+    does not fit."""
+    own, counts, of_components = _apart(data)
     try:
         raw = msgspec.convert(own, RawJob)
     except (msgspec.ValidationError, TypeError) as error:
@@ -223,15 +233,29 @@ def checked(data: Any) -> tuple[RawJob, Counts]:
     for key in counts:
         if (home := _home(key)) and not declared.may_be(key):
             raise ValueError(f"resources.{key}: unknown key; {home}")
-    return raw, declared.check(counts, "resources", least=0)
+    for at, some in enumerate(of_components):
+        if key := next((key for key in some if get_close_matches(key, COMPONENT, 1, 0.8)), ""):
+            raise ValueError(f"components[{at}].{key}: unknown key; {nearest(key, sorted(COMPONENT))}")
+    others = (declared.check(some, f"components[{at}]", least=0) for at, some in enumerate(of_components))
+    return raw, DeclaredCounts(declared.check(counts, "resources", least=0), tuple(others))
 
 
-def _apart(data: Any) -> tuple[Any, dict[str, int]]:
-    """Return the file without its declared resources, and those: whole numbers under keys that are none of its own."""
-    table = data.get("resources") if isinstance(data, dict) else None
-    if not isinstance(table, dict):
-        return data, {}
-    counts = {key: value for key, value in table.items() if key not in RESOURCES and type(value) is int}
+def _apart(data: Any) -> tuple[Any, dict[str, int], list[dict[str, int]]]:
+    """Return the file without its declared resources, and those of its jobs and of each table of components."""
+    if not isinstance(data, dict):
+        return data, {}, []
+    out, counts, of_components = dict(data), dict[str, int](), list[dict[str, int]]()
+    if isinstance(table := data.get("resources"), dict):
+        out["resources"], counts = _without_counts(table, RESOURCES)
+    if isinstance(tables := data.get("components"), list) and all(isinstance(each, dict) for each in tables):
+        split = [_without_counts(each, COMPONENT) for each in tables]
+        out["components"], of_components = [own for own, _ in split], [some for _, some in split]
+    return out, counts, of_components
+
+
+def _without_counts(table: dict[Any, Any], keys: frozenset[str]) -> tuple[dict[Any, Any], dict[str, int]]:
+    """Return the table without its declared resources, and those: whole numbers under keys that are none of its own."""
+    counts = {key: value for key, value in table.items() if key not in keys and type(value) is int}
     if not all(isinstance(key, str) for key in counts):
-        return data, {}
-    return {**data, "resources": {key: table[key] for key in table if key not in counts}}, counts
+        return table, {}
+    return {key: value for key, value in table.items() if key not in counts}, counts

@@ -205,6 +205,17 @@ class RawInput(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             " jobs; a job that changes it fails."
         ),
     ] = "copy"
+    split: Annotated[
+        bool | Literal["lines"],
+        Meta(
+            description="Of an uploaded file each component gets one chunk: its share of the bytes, or with `lines` of"
+            " the lines."
+        ),
+    ] = False
+
+
+def raw_input(item: str | RawInput) -> RawInput:
+    return RawInput(url=item) if isinstance(item, str) else item
 
 
 class RawOutputs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -235,13 +246,23 @@ class RawOutputs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class RawComponent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Components of each job that are alike; all components of a job run at one time, wherever they are."""
+    """Components of each job that are alike; all components of a job run at one time, wherever they are. Any other key
+    with a whole number asks for a resource that sites declare by that name."""
 
     name: Annotated[str, Meta(description="For people and for other components.")] = ""
     count: Annotated[Count, Meta(description="So many of them.")] = 1
     cpus: Annotated[Count, Meta(description="Processors of each, at one site.")] = 1
     gpus: Annotated[int, Meta(ge=0, le=MOST_AMOUNT, description="GPUs of each.")] = 0
+    memory: Annotated[Size, Meta(description="Memory of each; left out: as [resources] says.")] = 0
+    scratch: Annotated[Size, Meta(description="Room on the local disk for each; left out: as [resources] says.")] = 0
+    licences: Annotated[
+        dict[str, Annotated[int, Meta(ge=1, le=MOST_OF_ONE)]],
+        Meta(description="Licences of each, by name, beside those that [resources] names."),
+    ] = {}
     site: Annotated[str, Meta(description="The site it has to run at; left out: any.")] = ""
+    inputs: Annotated[
+        list[str | RawInput], Meta(description="Files and datasets that only these components read.")
+    ] = []
     requirements: Annotated[
         str | list[str], Meta(description="Expressions that hold at its site, beside those of the group.")
     ] = []
@@ -265,12 +286,13 @@ class RawGang(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Rules for jobs of several components."""
 
     placement: Annotated[
-        Literal["", "worst-fit", "close-to-files", "cluster-min", "flexible-min", "grads"],
+        str,
         Meta(
             description="Where the components go: `worst-fit` (the emptiest sites), `close-to-files`, `cluster-min`"
             " (few sites), `flexible-min` (the same, and divides), `grads` (where `package.model` foretells the first"
-            " end). Left out: `grads` for jobs with a model, `flexible-min` for flexible ones, `close-to-files` for"
-            " those with inputs, else `worst-fit`."
+            " end), or one that the operator of the site installed. Left out: as the site's `gang_placement` says; else"
+            " `grads` for jobs with a model, `flexible-min` for flexible ones, `close-to-files` for those with inputs,"
+            " and `worst-fit`.",
         ),
     ] = ""
     runner: Annotated[

@@ -158,9 +158,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     claim_wait_s: float = 120.0
     """Seconds for which a gang holds processors in its first try while components lack theirs; then it gives them up,
     and tries again later, each time for twice as long."""
+    gang_placement: str = ""
+    """Placement policy of gangs submitted here whose group names none; empty: as the request suggests."""
     claim_share: float = 0.5
     """Share of this site's processors that gangs of one other site may hold while they wait for components elsewhere.
     One gang may always hold what it needs."""
+    gang_quota: float = 1.0
+    """Share of this site's processors that components of gangs hold at one time, all gangs together."""
     gang_scan_s: float = 5.0
     """Seconds between two scans of the placement queues, where several groups of gangs wait here for a place (SPEC
     K4)."""
@@ -234,6 +238,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             ("offer_wait_s", 0.1, 86400),
             ("claim_wait_s", 1.0, 86400),
             ("claim_share", 0, 1),
+            ("gang_quota", 0.001, 1),
             ("gang_scan_s", 0.1, 86400),
             ("gang_promote_tries", 0, 1_000_000),
             ("resend_first_s", 0.01, 3600),

@@ -25,6 +25,7 @@ from diana.engine.journal import effects as fx
 from diana.engine.journal import events as ev
 from diana.engine.messages.messages import Hello
 from diana.errors import DianaError, StoreFull, UsageError
+from diana.gang_plug_ins import policies
 from diana.model.ids import SiteId
 from diana.model.job.software import BARRIER, CHECKPOINT, FOUND, SPARES
 from diana.model.layout import DataDir
@@ -201,6 +202,7 @@ class _Node:
                 machine=config.machine,
                 term=self.term(),
                 process=this_process(),
+                gang_policies=policies(),
             )
 
         def remake(journal: Journal) -> Engine:

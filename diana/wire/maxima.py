@@ -93,6 +93,8 @@ FIELDS: dict[str, Most] = {
     "QuoteRequest.program": _KEY,
     "QuoteRequest.group": _NAME,
     "QuoteRequest.resources": _RESOURCES,
+    "QuoteRequest.components": Most(items=64),
+    "ComponentKind.amounts": _RESOURCES,
     "DataFile.ref": Most(text=_REF),
     "DataFile.sha256": _KEY,
     "Quote.rejected": _SHOWN,
@@ -110,6 +112,7 @@ FIELDS: dict[str, Most] = {
     "Quote.kinds": Most(items=32, cut=True),
     "Quote.free": _RESOURCES,
     "Quote.whole": _RESOURCES,
+    "Quote.unfit": Most(text=2000, items=64, cut=True),
     # In all steps of a quote together.
     "ComingRoom.free": Most(text=100, items=2048),
     "MachineKind.platform": Most(text=100, cut=True),
@@ -336,6 +339,8 @@ FIGURES: dict[str, dict[str, int]] = {
         "gpus": MOST_UNITS,
         "free": MOST_UNITS,
         "whole": MOST_UNITS,
+        "gang_most": MOST_UNITS,
+        "gang_held": MOST_UNITS,
     },
     "MachineKind": {
         "count": MOST_UNITS,
@@ -346,6 +351,7 @@ FIGURES: dict[str, dict[str, int]] = {
     },
     "ComingRoom": {"processors": MOST_UNITS, "gpus": MOST_UNITS, "free": MOST_UNITS},
     "QuoteRequest": _ASKED,
+    "ComponentKind": {"processors": MOST_UNITS, "amounts": MOST_SIZE_BYTES},
     "RoomRequest": _ASKED,
     "Reserve": _ASKED,
     "RoomGrant": {"jobs": MOST_JOBS},

@@ -134,10 +134,9 @@ def test_a_clients_table_is_held_to_the_same_bounds() -> None:
     assert refused(json.dumps(job), "json") == "job: resources.gpus: about 2^99 is too large; want at most 1000000"
 
 
-def test_components_of_a_script_ask_for_the_same() -> None:
+def test_components_of_a_script_ask_for_the_same_or_each_for_its_own() -> None:
     head = "#!/bin/sh\n#SBATCH --gres=fpga:1\n#SBATCH hetjob\n"
     spec = parse(head + "#SBATCH --gres=fpga:1,gpu:1\nrun\n", "script").spec
     assert spec.resources.others == (("fpga", 1),) and [each.gpus for each in spec.components] == [0, 1]
-    assert refused(head + "run\n", "script").endswith(
-        "#SBATCH --gres: components ask for different things; give all the same, but for gpu"
-    )
+    spec = parse(head + "run\n", "script").spec
+    assert spec.resources.others == () and [each.others for each in spec.components] == [(("fpga", 1),), ()]

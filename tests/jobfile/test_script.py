@@ -598,8 +598,11 @@ def test_lines_between_two_hetjobs_make_components_of_different_widths() -> None
     assert [(one.processors, one.gpus) for one in spec.components] == [(4, 0), (2, 1), (1, 0)]
     assert spec.name == "pair" and spec.resources == Resources(memory_bytes=2 << 30, time_limit_s=600.0)
     environment = dict(spec.environment)
+    assert not any(one.memory_bytes for one in spec.components), "it is the same for all"
     assert environment["SLURM_HET_SIZE"] == "3" and not {"SLURM_NTASKS", "SLURM_CPUS_PER_TASK"} & environment.keys()
     assert parse(HETJOB, "script", options={"components": "2x8"}).spec.components[0].count == 2
+    spec = parse(HETJOB.replace("--mem=2G", "--mem=3G"), "script").spec
+    assert [one.memory_bytes >> 30 for one in spec.components] == [3, 2, 2] and not spec.resources.memory_bytes
     more = HETJOB.replace("--gpus=1", "--gpus=1 --partition=gpu")
     spec, notes = noted(more)
     assert len(spec.components) == 3
@@ -611,10 +614,6 @@ def test_lines_between_two_hetjobs_make_components_of_different_widths() -> None
     [
         ("#SBATCH --time=5", "line 4: #SBATCH --time: is of the whole job; move it above the first #SBATCH hetjob"),
         ("#SBATCH hetjob -n 2", "line 4: #SBATCH hetjob: stands on a line of its own; write -n on the next one"),
-        (
-            "#SBATCH --mem=3G",
-            "#SBATCH --mem: 0 MiB, 3072 MiB: components have one limit here; give all the same",
-        ),
         ("#SBATCH --nodes=2", "line 4: #SBATCH --nodes: '2': a job runs on one machine; write 1 or remove it"),
     ],
 )

@@ -71,7 +71,7 @@ class _ForGood(UsageError):
 
 class FileStager:
     """`ports.Stager`, plus what the client API needs. Methods belong to the event loop's thread, except
-    `put_blob_bytes`, `has_blob` and `blob_path`, which block on the disk and may be called from any."""
+    `put_blob_bytes`, `cut_blob`, `has_blob` and `blob_path`, which block on the disk and may be called from any."""
 
     def __init__(
         self,
@@ -395,6 +395,10 @@ class FileStager:
     def put_blob_bytes(self, data: bytes) -> str:
         """Keep `data`, durably; return its SHA-256. Blocks."""
         return self._blobs.put(data)
+
+    def cut_blob(self, sha256: str, chunks: int, by_lines: bool) -> list[tuple[str, int]]:
+        """As `Blobs.cut`."""
+        return self._blobs.cut(sha256, chunks, by_lines)
 
     def has_blob(self, sha256: str) -> bool:
         return self._blobs.has(sha256)

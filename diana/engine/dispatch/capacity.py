@@ -290,8 +290,8 @@ def obstacles(core: Context, asked: Wanted, *, for_peer: bool = True, in_part: b
     found += [Obstacle(lack.why, lack.mend) for lack in lacks if _is_of_machines(lack)]
     # What no machine has is told by itself.
     together = request if not named else resources.without_names(request)
-    if not found and not together.is_plain and not core.workers.suits_any(together):
-        found.append(Obstacle(f"has no machine with {resources.shown(together)}, which a job needs", ""))
+    if not found and (why := _no_machine(core, together)):
+        found.append(Obstacle(why, ""))
     if software.is_package(asked.software) and not {"*", asked.owner} & set(settings.package_users):
         found.append(Obstacle("runs no packages of this user (package_users in its site.toml)", ""))
     if for_peer and not settings.accept_remote:
@@ -312,6 +312,19 @@ def obstacles(core: Context, asked: Wanted, *, for_peer: bool = True, in_part: b
         left = max(0, settings.user_max_queued - waiting)
         found.append(Obstacle(why, f"jobs <= {left}" if left else "", passes=True))
     return found
+
+
+def unfit(core: Context, request: ResourceRequest) -> str:
+    """Return why no machine of this site could ever run such a job; empty: one could."""
+    lacks = lacking(request, core.workers.offer())
+    return lacks[0].why if lacks else _no_machine(core, request)
+
+
+def _no_machine(core: Context, request: ResourceRequest) -> str:
+    """Return that no machine has all of it together; empty: one has."""
+    if request.is_plain or core.workers.suits_any(request):
+        return ""
+    return f"has no machine with {resources.shown(request)}, which a job needs"
 
 
 def kinds(core: Context) -> Sorted:

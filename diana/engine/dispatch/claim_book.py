@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from diana.engine.journal.state import Custody, CustodyKey, SiteState
 from diana.model.ids import SiteId, group_of
 from diana.model.indexset import IndexSet
@@ -33,8 +35,8 @@ class ClaimBook:
         is free there for the gang's own use."""
         self.best: CustodyKey | None = None
         """The best of the claims that wait for processors here; no lesser one begins before it."""
-        self.has_share = True
-        """True if the gangs of its origin hold so little here that it may begin."""
+        self.lacks = ""
+        """Why it may not begin, though it is the best; empty: it may."""
         self.met: dict[CustodyKey, tuple[tuple[str, ...], str | None]] = {}
         """Claims of which the origin asked whether the hosts of the others are reached: these hosts, and the first of
         them that is not, empty if there is none; None while they are looked for."""
@@ -54,7 +56,7 @@ class ClaimBook:
 
     def begins(self, custody: Custody) -> bool:
         """True if runs of this claim may be given to machines now."""
-        return custody.key == self.best and self.has_share
+        return custody.key == self.best and not self.lacks
 
     def held_until(self, custody: Custody, now: float) -> float:
         """Return when runs that begin now leave the barrier by themselves: all of the claim at one time, which counts
@@ -67,9 +69,12 @@ class ClaimBook:
         """Return the seconds for which the claim's processors are held yet; 0: it is not known."""
         return 0.0 if key in self.older else max(_LEAST_S, self.held_until_s.get(key, 0.0) - now)
 
-    def look(self, state: SiteState, now: float, home: SiteId, most: float) -> set[CustodyKey]:
+    def look(
+        self, state: SiteState, now: float, home: SiteId, most: float, quota: Callable[[Custody], str]
+    ) -> set[CustodyKey]:
         """Find the best claim anew; return those that may begin now, or no more. `most`: processors that the gangs of
-        one site other than `home` may hold here before they are let go; a gang alone may hold more.
+        one site other than `home` may hold here before they are let go; a gang alone may hold more. `quota`: says why
+        a claim may not begin by what all gangs hold here.
 
         A claim that better gangs of its origin leave no share is passed over. One that lesser ones leave none is the
         best all the same, and has them asked to yield before it begins."""
@@ -91,9 +96,12 @@ class ClaimBook:
             if until_s > now and key not in self.ending and (one := state.custodies.get(key)) is not None
             if waits(one) and within(one, lesser=False)
         ]
+        self.lacks = ""
         if waiting:
             self.best = min(waiting)[1]
-            self.has_share = within(state.custodies[self.best], lesser=True)
+            best = state.custodies[self.best]
+            share = "" if within(best, lesser=True) else "other gangs of its origin hold all that they may here"
+            self.lacks = share or quota(best)
         return {key for key in (before, self.best) if key is not None}
 
 

@@ -6,17 +6,17 @@ from collections.abc import Iterable
 from math import inf
 from typing import NamedTuple
 
-from diana.engine.dispatch import capacity, maintenance, use
+from diana.engine.dispatch import capacity, gang_quota, maintenance, use
 from diana.engine.dispatch.capacity import PromisedCapacity
 from diana.engine.dispatch.predictions import Predictions
 from diana.engine.journal.state import CustodyKey
-from diana.engine.messages.messages import ComingRoom, QuoteRequest
+from diana.engine.messages.messages import MOST_COMPONENT_KINDS, ComingRoom, QuoteRequest
 from diana.engine.messages.wanted import Wanted
 from diana.engine.queue.entries import QueueEntry
 from diana.engine.queue.queues import Prospect, QueuePlace
 from diana.engine.site.context import Context
 from diana.model.job import resources
-from diana.model.job.resources import GPUS, ResourceRequest
+from diana.model.job.resources import GPUS, SIZES
 from diana.model.sketch import Quantiles
 from diana.policy.migration.plan import RAISE
 from diana.policy.queueing import forecast
@@ -80,8 +80,8 @@ def wait(core: Context, asked: QuoteRequest, run_s: float, lanes: int) -> Wait:
 
 def coming(core: Context, asked: QuoteRequest) -> tuple[ComingRoom, ...]:
     """Return the room that components of a gang would find here as it grows, behind all that stands before them and
-    what was promised to others; of many steps a few, so that none is told too early. What runs and may be ended for
-    them counts as ended soon."""
+    what was promised to others, within the quota for gangs; of many steps a few, so that none is told too early. What
+    runs and may be ended for them counts as ended soon."""
     place = place_of(core, asked)
     slots, given_s = capacity.slots_of(core)
     promised = core.book(PromisedCapacity).rooms.total(core.now)
@@ -89,19 +89,25 @@ def coming(core: Context, asked: QuoteRequest) -> tuple[ComingRoom, ...]:
     if make_way := _make_way(core):
         room = min(core.workers.slots(), _by(steps, MADE_WAY_S) + make_way)
         steps = sorted([*steps, (MADE_WAY_S, room)])
+    quota = gang_quota.steps(core)
     beside: dict[str, list[tuple[float, int]]] = {}
-    for name, _ in resources.countable(asked.request.amounts):
+    for name in asked_by_name(core, asked):
         used = use.of(core, name)
         ahead_s = used.given_s + core.queues.weighed_ahead_s(place, name, capacity.untaken(core))
         beside[name] = used.slots.steps(ahead_s)
-    times = sorted({at_s for some in (steps, *beside.values()) for at_s, _ in some})
+    times = sorted({at_s for some in (steps, quota or (), *beside.values()) for at_s, _ in some})
     if len(times) > MOST_STEPS:
         times = [times[at * (len(times) - 1) // (MOST_STEPS - 1)] for at in range(MOST_STEPS)]
-    gpus, named = beside.get(GPUS, []), told_by_name(asked.request)
+    gpus, named = beside.get(GPUS, []), [name for name in beside if name != GPUS]
+
+    def processors(at_s: float) -> int:
+        free = max(0, _by(steps, at_s) - promised)
+        return free if quota is None else min(free, _by(quota, at_s))
+
     rooms = (
         ComingRoom(
             at_s,
-            max(0, _by(steps, at_s) - promised),
+            processors(at_s),
             _by(gpus, at_s),
             {name: _by(beside[name], at_s) for name in named},
         )
@@ -110,9 +116,12 @@ def coming(core: Context, asked: QuoteRequest) -> tuple[ComingRoom, ...]:
     return tuple(room for room in rooms if room.processors)
 
 
-def told_by_name(request: ResourceRequest) -> list[str]:
-    """Return the asked devices and licences that no field of a quote is for."""
-    return [name for name, _ in resources.countable(request.amounts) if name != GPUS]
+def asked_by_name(core: Context, asked: QuoteRequest) -> list[str]:
+    """Return the devices and licences that such jobs ask for, and of those that only some components of a gang ask the
+    ones that there are here."""
+    every = [name for name, _ in resources.countable(asked.request.amounts)]
+    some = {name for one in asked.components[:MOST_COMPONENT_KINDS] for name in one.amounts if name not in SIZES}
+    return [*every, *(name for name in sorted(some.difference(every)) if use.counts(core, name)[1] > 0)]
 
 
 def _make_way(core: Context) -> int:

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from diana.engine.dispatch import capacity, forecast, licences, turns, use
-from diana.engine.dispatch.capacity import PromisedCapacity
+from diana.engine.dispatch import capacity, forecast, gang_quota, licences, turns, use
+from diana.engine.dispatch.capacity import Obstacle, PromisedCapacity
 from diana.engine.journal.events import LookedUp
 from diana.engine.machines.kinds import kinds
-from diana.engine.messages.messages import LinkEstimate, Quote, QuoteRequest
+from diana.engine.messages.messages import (
+    MOST_COMPONENT_KINDS,
+    ComponentKind,
+    LinkEstimate,
+    Quote,
+    QuoteRequest,
+)
 from diana.engine.site.context import Context
 from diana.model.data import dataset_of
 from diana.model.ids import SiteId
 from diana.model.job import resources, software
+from diana.model.job.resources import ResourceRequest
 
 MOST_HOLDERS = 128
 """Links told because they lead to the asked data, or to the asker."""
@@ -34,6 +41,9 @@ def quote(
     from, the asker among them, besides those whose summaries name it."""
     settings = core.state.settings
     obstacles = capacity.obstacles(core, asked, for_peer=for_peer, in_part=True)
+    quota = gang_quota.most(core) if asked.coming else None
+    if quota is not None and (why := gang_quota.beyond(core, asked.processors)):
+        obstacles.append(Obstacle(why, f"cpus <= {quota}" if quota else ""))
     room, slots = capacity.room(core, asked), core.workers.slots()
     # Processors promised to others are as good as taken.
     free_slots = max(0, capacity.free_slots(core) - core.book(PromisedCapacity).rooms.total(core.now))
@@ -48,7 +58,8 @@ def quote(
         else forecast.NO_WAIT
     )
     reserves = settings.binding == "late"
-    counts = {name: use.counts(core, name) for name in forecast.told_by_name(request)} if lanes else {}
+    named = (name for name in forecast.asked_by_name(core, asked) if name != resources.GPUS) if lanes else ()
+    counts = {name: use.counts(core, name) for name in named}
     return Quote(
         quote=asked.quote,
         part=asked.part,
@@ -80,7 +91,9 @@ def quote(
         software=_had(core, asked),
         reserves=reserves,
         startable=turns.startable(core, asked) if reserves and lanes else 0,
-        widest=workers.widest(request),
+        widest=workers.widest(request) if quota is None else min(workers.widest(request), quota),
+        gang_most=quota or 0,
+        gang_held=0 if quota is None else gang_quota.held(core),
         free_gpus=workers.idle(resources.GPUS),
         memory_bytes=workers.offer().most.get(resources.MEMORY, 0),
         gpus=workers.whole(resources.GPUS),
@@ -89,7 +102,15 @@ def quote(
         kinds=kinds(workers, settings) if asked.kinds else (),
         free={name: free for name, (free, _) in counts.items()},
         whole={name: whole for name, (_, whole) in counts.items()},
+        unfit=tuple(_unfit(core, request, one) for one in asked.components[:MOST_COMPONENT_KINDS]),
     )
+
+
+def _unfit(core: Context, every: ResourceRequest, kind: ComponentKind) -> str:
+    """`every`: the least component, with the capabilities and the time that all ask."""
+    if kind.processors < 1:
+        return "is asked for less than nothing"
+    return capacity.unfit(core, every._replace(processors=kind.processors, amounts=resources.of(kind.amounts)))
 
 
 def _had(core: Context, asked: QuoteRequest) -> tuple[str, ...]:

@@ -7,8 +7,10 @@ machine holds them. Whatever ends there before the Commit never ran: its custody
 
 from __future__ import annotations
 
+from functools import partial
+
 from diana.engine.data.stage_book import StageBook
-from diana.engine.dispatch import claim_book
+from diana.engine.dispatch import claim_book, gang_quota
 from diana.engine.dispatch.claim_book import ClaimBook
 from diana.engine.dispatch.predictions import Predictions
 from diana.engine.dispatch.way_book import WayBook
@@ -276,9 +278,15 @@ def _next_begins(core: Context) -> None:
     """Look again whose claim may begin now."""
     book, most = core.book(ClaimBook), core.state.settings.claim_share * core.workers.slots()
     before = book.best
-    core.requeue.update(book.look(core.state, core.now, core.site, most))
+    core.requeue.update(book.look(core.state, core.now, core.site, most, partial(gang_quota.waits_for, core)))
     if book.best != before:
         core.book(WayBook).due = True
+
+
+def quota_frees(core: Context) -> None:
+    """Look again at the best of the claims where it waited for what gangs hold here by the quota."""
+    if core.book(ClaimBook).lacks and gang_quota.most(core) is not None:
+        _next_begins(core)
 
 
 def waits_on(core: Context, key: CustodyKey) -> None:

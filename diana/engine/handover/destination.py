@@ -7,7 +7,8 @@ from math import inf
 import msgspec
 
 from diana.engine.data.stage_book import StageBook
-from diana.engine.dispatch import capacity, forecast, maintenance, promised_capacity, renewals, turns
+from diana.engine.dispatch import capacity, forecast, gang_quota, maintenance, promised_capacity, renewals, turns
+from diana.engine.dispatch.claim_book import ClaimBook
 from diana.engine.guard import guard
 from diana.engine.handover import claims, execution, inputs, machine_events, saving, steps
 from diana.engine.journal import columns
@@ -196,7 +197,7 @@ def _unacceptable(core: Context, message: Prepare) -> str:
         group=permit.group,
         urls=beginnings(f.ref.partition(":")[2] for f in message.files if f.ref.startswith("url:")),
     )
-    return capacity.rejection(core, asked) or _not_here(core, spec)
+    return capacity.rejection(core, asked) or _not_here(core, spec) or _beyond_quota(core, message, part)
 
 
 def _no_component(spec: GroupSpec, indices: IndexSet, processors: int) -> str:
@@ -219,6 +220,23 @@ def _no_component(spec: GroupSpec, indices: IndexSet, processors: int) -> str:
     if any(spec.component(index) != spec.component(first) for index in indices):
         return "the offer holds components that are not alike"
     return ""
+
+
+def _beyond_quota(core: Context, message: Prepare, part: GroupSpec) -> str:
+    """Return why gangs never have so much here at one time as these components and others of their gang; empty: they
+    may. An origin of an older release knows of no quota."""
+    if not part.is_gang or gang_quota.most(core) is None:
+        return ""
+    number, group = message.indices.bounds[0] // part.gang_size, group_of(message.subgroup)
+    wanted, ending = len(message.indices) * part.resources.processors, core.book(ClaimBook).ending
+    for key in core.totals.gangs():
+        one = core.state.custodies.get(key)
+        if one is None or group_of(key[0]) != group or key in ending or not one.indices:
+            continue
+        if one.indices.isdisjoint(message.indices) and one.indices.bounds[0] // part.gang_size == number:
+            wanted += len(one.indices) * one.spec.resources.processors
+    why = gang_quota.beyond(core, wanted)
+    return f"{core.site} {why}" if why else ""
 
 
 def _no_room(core: Context, sender: SiteId, message: Prepare) -> str:

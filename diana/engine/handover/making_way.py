@@ -86,8 +86,8 @@ def too_late(core: Context, key: CustodyKey) -> None:
 def _in_vain(core: Context, claim: Custody) -> str:
     """Return why the claim would not begin though it had room; empty: it would."""
     lacks, settings = len(claim.pending), core.state.settings
-    if not core.book(ClaimBook).has_share:
-        return "other gangs of its origin hold all that they may here"
+    if why := core.book(ClaimBook).lacks:
+        return why
     if claim.startable() != claim.pending or journal_doubt.stays(core, claim) or core.calendar.closed:
         return f"nothing of it starts at {core.site} just now"
     if limits.startable(settings, capacity.running_of(core).get(claim.owner, 0)) < lacks:

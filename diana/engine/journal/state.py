@@ -411,7 +411,7 @@ class Custody(Assignment, frozen=False, kw_only=True, dict=True, omit_defaults=F
     @cached_property
     def spec(self) -> GroupSpec:
         """Spec of its jobs; in a gang the one of its alike components here."""
-        return of_part(decode_spec(self.spec_bytes), self.indices, self.processors).with_memory(self.memory_bytes)
+        return of_part(decode_spec(self.spec_bytes).with_memory(self.memory_bytes), self.indices, self.processors)
 
     @cached_property
     def template(self) -> str:

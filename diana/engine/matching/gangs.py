@@ -9,7 +9,7 @@ from itertools import combinations
 from math import inf
 
 from diana.engine.matching import facts
-from diana.engine.messages.messages import Quote
+from diana.engine.messages.messages import MOST_COMPONENT_KINDS, Quote
 from diana.model.ids import SiteId
 from diana.model.job.spec import ComponentSpec, GroupSpec
 from diana.policy.gang.requests import Component, GangPlacement, GangRequest, Rooms, Unplaced
@@ -21,27 +21,41 @@ Values = Mapping[SiteId, Mapping[str, Value]]
 """Values of each site that answered, by the names of requirements."""
 PAIRS = 16
 """Sites of which every pair is tried: each costs a placement."""
+MOST_TEXT = 200
+"""Characters of a reason that a site told."""
 Answer = GangPlacement | Unplaced
 
 
-def for_components(spec: GroupSpec, request: GangRequest, values: Values) -> GangRequest | Unplaced:
-    """Let each component go only where its own requirements hold."""
-    if not isinstance(request, Sequence) or not any(each.requirements for each in spec.components):
+def for_components(
+    spec: GroupSpec, request: GangRequest, values: Values, quotes: Mapping[SiteId, Quote]
+) -> GangRequest | Unplaced:
+    """Let each component go only where its own requirements hold and some machine could run it."""
+    kinds = {kind: at for at, kind in enumerate(spec.component_kinds()[:MOST_COMPONENT_KINDS])}
+    if not isinstance(request, Sequence) or not (kinds or any(each.requirements for each in spec.components)):
         return request
 
     @cache
+    def unfit(alike: ComponentSpec) -> dict[SiteId, str]:
+        """Return the sites where no machine could run it, and why; a site of an older release does not say."""
+        at = kinds.get(spec.of_component(alike), MOST_COMPONENT_KINDS)
+        return {site: quote.unfit[at] for site, quote in quotes.items() if at < len(quote.unfit) and quote.unfit[at]}
+
+    @cache
     def meeting(alike: ComponentSpec) -> frozenset[str] | None:
-        if not alike.requirements:
+        some = set(quotes)
+        if alike.requirements:
+            wants = component_requirements(spec, alike)
+            some = {site for site, told in values.items() if not wants.failed(told, home=True)}
+        elif not unfit(alike):
             return None
-        wants = component_requirements(spec, alike)
-        return frozenset(site for site, told in values.items() if not wants.failed(told, home=True))
+        return frozenset(site for site in some if site not in unfit(alike))
 
     out: list[Component] = []
-    for index, component in enumerate(request):
-        alike = spec.component(index)
+    for index, (component, alike) in enumerate(zip(request, spec.by_rank(), strict=True)):
         allowed = meeting(alike)
         if allowed is not None and not allowed:
-            return Unplaced(f"component {alike.name or index + 1}: {_nowhere(spec, alike, values)}", index, never=True)
+            why = _nowhere(spec, alike, values) if alike.requirements else _no_machine(unfit(alike))
+            return Unplaced(f"component {alike.name or index + 1}: {why}", index, never=True)
         out.append(component._replace(sites=allowed))
     return out
 
@@ -77,10 +91,10 @@ def lacking(
     def lacks(answer: GangPlacement) -> str:
         if wants is None or not (wants.sets or wants.link):
             return ""
-        used = {SiteId(site) for site in answer.sites}
+        used = sorted({SiteId(site) for site in answer.sites})
         for failed in wants.failed_by_set({site: values.get(site, {}) for site in used}):
             return f"{failed.text} ({failed.found})"
-        for one, other in combinations(sorted(used), 2):
+        for one, other in combinations(used, 2):
             site = {name: value for name, value in values.get(other, {}).items() if name.startswith("site.")}
             for failed in wants.failed_between({**site, **between(quotes, one, other)}):
                 return f"{one} to {other}: {failed.text} ({failed.found})"
@@ -109,6 +123,11 @@ def between(quotes: Mapping[SiteId, Quote], one: SiteId, other: SiteId) -> dict[
             if link.site == there:
                 return facts.of_estimate(link)
     return {}
+
+
+def _no_machine(unfit: Mapping[SiteId, str]) -> str:
+    rows = [f"{site}: {unfit[site][:MOST_TEXT]}" for site in sorted(unfit)[:3]]
+    return f"no site has a machine for it ({'; '.join(rows)}{' and more' * (len(unfit) > 3)})"
 
 
 def _nowhere(spec: GroupSpec, alike: ComponentSpec, values: Values) -> str:

@@ -165,6 +165,17 @@ class Gossip(msgspec.Struct, frozen=True, kw_only=True):
     """Per entry; empty as a whole where none has a way. Who vouches for a site that nobody has met is known by it."""
 
 
+MOST_COMPONENT_KINDS = 64
+"""Kinds of components that a site is asked about; of a gang with more nothing is known of the others."""
+
+
+class ComponentKind(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Request of one component, beside what all of its gang ask alike. `amounts`: resource -> amount."""
+
+    processors: int
+    amounts: dict[str, int] = {}
+
+
 class QuoteRequest(Wanted, frozen=True, kw_only=True):
     quote: int
     """Chosen by the asker; the answer repeats it."""
@@ -181,6 +192,9 @@ class QuoteRequest(Wanted, frozen=True, kw_only=True):
     """True: tell when processors come free for such jobs (`Quote.coming`)."""
     kinds: bool = False
     """True: tell the kinds of machines (`Quote.kinds`)."""
+    components: tuple[ComponentKind, ...] = ()
+    """Kinds of components of gangs whose components differ, at most `MOST_COMPONENT_KINDS`; the jobs are as the least
+    of them."""
 
 
 class LinkEstimate(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -296,6 +310,13 @@ class Quote(msgspec.Struct, frozen=True, kw_only=True):
     was asked for, or its release does not say."""
     whole: dict[str, int] = {}
     """The same -> how much there is in all."""
+    unfit: tuple[str, ...] = ()
+    """Of each asked kind of component, the reason why no machine could ever run one; empty text: one could."""
+    gang_most: int = 0
+    """Processors that components of gangs may hold there at one time, all gangs together, by the site's quota. 0: all,
+    or its release does not say."""
+    gang_held: int = 0
+    """Those that they hold."""
 
 
 class Authorisation(msgspec.Struct, frozen=True, kw_only=True):

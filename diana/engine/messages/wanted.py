@@ -96,7 +96,7 @@ def wanted_of(
         memory_bytes=least.memory_bytes,
         gpus=least.gpus,
         scratch_bytes=least.scratch_bytes,
-        software=software.needed(spec),
+        software=software.needed(spec, least),
         resources=dict(least.others),
         time_limit_s=least.time_limit_s,
         begins_before_s=begins_before_s,

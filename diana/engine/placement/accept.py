@@ -10,7 +10,7 @@ from diana.engine.journal.effects import GroupAccepted, Refusal, Reply
 from diana.engine.journal.events import SubmitGroup
 from diana.engine.journal.records import GroupSubmitted
 from diana.engine.journal.state import Group
-from diana.engine.matching import facts
+from diana.engine.matching import facts, gang_choice
 from diana.engine.matching.match import allowed
 from diana.engine.messages.messages import Authorisation
 from diana.engine.placement.draft import Drafts, NewGroup
@@ -30,7 +30,7 @@ MANY_PEERS = 64
 _NO_RERUN = "group.on_site_lost: gangs wait for a site that is lost; leave it out beside components"
 
 
-def _no_gangs(event: SubmitGroup) -> str:
+def _no_gangs(core: Context, event: SubmitGroup) -> str:
     """Return why its jobs are no gangs; empty: they are, or need not be."""
     if not event.spec.is_gang:
         return ""
@@ -40,6 +40,8 @@ def _no_gangs(event: SubmitGroup) -> str:
             check_flexible(event.spec.flexible)
     except ValueError as error:
         return str(error)
+    if why := gang_choice.unknown(core, event.spec.gang_placement):
+        return why
     size = event.spec.gang_size
     return f"{event.jobs} indices: want {size} for each gang" if event.jobs % size and not event.plan_only else ""
 
@@ -54,7 +56,7 @@ def refusal(core: Context, event: SubmitGroup) -> Refusal | None:
         return Refusal(code="denied", text=why)
     if event.spec.is_gang and event.spec.on_site_lost == "rerun":
         return Refusal(code="usage", text=_NO_RERUN)
-    if why := _no_gangs(event):
+    if why := _no_gangs(core, event):
         return Refusal(code="usage", text=why)
     if event.jobs < 1:
         return Refusal(code="usage", text="the sweep is empty: give it at least one value")

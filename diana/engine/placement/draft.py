@@ -12,11 +12,12 @@ from diana.engine.journal.effects import Refusal
 from diana.engine.journal.events import LookedUp, SubmitChain, SubmitGroup
 from diana.engine.journal.state import Group
 from diana.engine.matching.match import Match, with_model
-from diana.engine.messages.messages import Quote, QuoteRequest
+from diana.engine.messages.messages import MOST_COMPONENT_KINDS, ComponentKind, Quote, QuoteRequest
 from diana.engine.messages.wanted import carried, wanted_of
 from diana.engine.site.context import Context
 from diana.model.ids import GroupId, SiteId
 from diana.model.indexset import IndexSet
+from diana.model.job.resources import of_job
 from diana.model.job.spec import GroupSpec
 from diana.model.job.urls import beginnings
 from diana.model.settings import Settings
@@ -225,7 +226,7 @@ class Drafts:
 
 def blob_sizes(spec: GroupSpec) -> dict[str, int]:
     """Return ref -> bytes of what the submitter uploaded."""
-    sizes = {i.source: i.size_bytes for i in spec.inputs if i.source.startswith("blob:")}
+    sizes = {i.source: i.size_bytes for i in spec.every_input() if i.source.startswith("blob:")}
     if spec.sweep.table:
         sizes[f"blob:{spec.sweep.table.blob}"] = spec.sweep.table.size_bytes
     return sizes
@@ -267,6 +268,9 @@ def quote_request(draft: Draft, part: int = 0) -> QuoteRequest:
         behind=isinstance(draft.purpose, Pricing) and draft.purpose.behind,
         coming=spec.is_gang,
         kinds=spec.is_gang or spec.requires or bool(spec.builds),
+        components=tuple(
+            ComponentKind(each.processors, dict(of_job(each))) for each in spec.component_kinds()[:MOST_COMPONENT_KINDS]
+        ),
     )
 
 

@@ -47,11 +47,11 @@ def place_next(core: Context, group: Group, draft: Draft, manifest: Manifest) ->
 def place(core: Context, group: Group, number: int, decision: Decision, manifest: Manifest) -> None:
     """Place a gang as decided: alike components at one site are one part."""
     assert decision.gang is not None
-    first, spec = number * group.spec.gang_size, group.spec
+    first, spec, ranks = number * group.spec.gang_size, group.spec, group.spec.by_rank()
     alike: dict[tuple[SiteId, ComponentSpec], list[int]] = {}
     for one in decision.gang.components:
         index = first + one.component
-        own = spec.component(index) if spec.components else ComponentSpec(processors=one.processors)
+        own = ranks[one.component] if ranks else ComponentSpec(processors=one.processors)
         alike.setdefault((one.site, own), []).append(index)
     parts = []
     for at, ((site, own), members) in enumerate(alike.items()):

@@ -11,7 +11,7 @@ from msgspec import structs
 
 from diana.engine.handover import gang_attempts
 from diana.engine.journal.effects import Refusal
-from diana.engine.matching import gangs, site_names
+from diana.engine.matching import gang_choice, gangs, site_names
 from diana.engine.matching.foreseeing import GRADS, Foresight, foresight
 from diana.engine.matching.match import with_model
 from diana.engine.messages.messages import ComingRoom, Quote
@@ -20,20 +20,19 @@ from diana.engine.placement.draft import Draft
 from diana.engine.placement.manifest import Manifest, is_url
 from diana.engine.site.context import Context
 from diana.model.ids import SiteId
-from diana.model.indexset import IndexSet
-from diana.model.job import software
+from diana.model.job import gang, software
 from diana.model.job.declared import MOST_AMOUNT
-from diana.model.job.gang import of_component
 from diana.model.job.resources import GPUS, PROCESSORS, Amounts, amount, countable, counts_in, how_many, of, of_job
 from diana.model.job.spec import ComponentSpec, GroupSpec
 from diana.model.sketch import Quantiles
 from diana.model.views.decision import ComponentPlace, Decision, GangDecision, GangSite
 from diana.model.words import counted
-from diana.policy.gang.policies import POLICIES, request_for
+from diana.policy.gang.policies import request_for
 from diana.policy.gang.reasons import reasons as reasons_of
 from diana.policy.gang.requests import (
     FlexibleRequest,
     GangPlacement,
+    GangQuota,
     GangRequest,
     NeededFile,
     Rooms,
@@ -64,17 +63,17 @@ def decide(
     claiming = gang_attempts.outstanding(core)
     sites = [_site(each, field.quotes.get(each.site), claiming.get(each.site, NONE)) for each in field.candidates]
     open_sites = [site for site in sites if not site.rejected]
-    files = _files(draft, manifest)
-    name = spec.gang_placement or _suggested(spec, bool(files))
-    if name == GRADS and spec.learned and not spec.model:
-        # Too few runs have taught anything yet.
-        name = _suggested(spec, bool(files))
-    if name not in POLICIES and name != GRADS:
-        return Refusal(code="usage", text=f"gang.placement: {name[:60]!r} is no placement of this release")
+    files, own_files = _files(draft, manifest)
+    name = gang_choice.chosen(core, spec, bool(files or own_files))
+    if why := gang_choice.unknown(core, name):
+        return Refusal(code="usage", text=why)
     wanted = request_of(spec)
     names = _names(wanted)
-    rooms = [_room(site, field.quotes[site.site], claiming.get(site.site, NONE), names) for site in open_sites]
-    request = gangs.for_components(spec, with_files(wanted, files), field.values)
+    rooms = [
+        _room(site, field.quotes[site.site], claiming.get(site.site, NONE), names, home=site.site == core.site)
+        for site in open_sites
+    ]
+    request = gangs.for_components(spec, with_files(wanted, files, own_files), field.values, field.quotes)
     if isinstance(request, Unplaced):
         return _refusal(core, request, rooms, sites, spec)
     time, wants = _transfer_time(field.candidates), draft.match(core).requirements
@@ -94,7 +93,7 @@ def decide(
 
     def by_policy(some: Rooms) -> GangPlacement | Unplaced:
         # No history of pairs: the quote round has chosen the sites that are worth a look.
-        return POLICIES[name](request, some, time, None)
+        return core.gang_policies[name](request, some, time, None)
 
     def matched(some: Rooms) -> GangPlacement | Unplaced:
         return gangs.matched(by_policy, some, wants, field.values, field.quotes)
@@ -118,8 +117,8 @@ def decide(
     choice = choices.get(answer)
     if choice is None and seen is not None:
         choice = GangChoice(answer, seen.of(answer, Rooms([room.after(found.after_s) for room in rooms])))
-    places = _places(answer, wanted, spec, files, {room.now.name: room for room in rooms})
-    fixed = frozenset(at for at, each in enumerate(_one_by_one(spec)) if each.site)
+    places = _places(answer, wanted, spec, {room.now.name: room for room in rooms})
+    fixed = frozenset(at for at, each in enumerate(spec.by_rank()) if each.site)
     then = [room.after(found.after_s) for room in rooms]
     why = reasons_of(answer, fixed, then, by_files=name == "close-to-files")
     count, used = len(places), len(answer.sites)
@@ -159,7 +158,7 @@ def decide(
 
 def request_of(spec: GroupSpec) -> GangRequest:
     """Return the request of one gang of the group, without files, with no more components than indices are kept for."""
-    request = request_for(spec.flexible if spec.flexible is not None else spec.components, spec.resources)
+    request = request_for(spec.flexible if spec.flexible is not None else spec.components, spec)
     if isinstance(request, FlexibleRequest) and spec.flexible is not None and not request.splits:
         return replace(request, most_components=spec.flexible.most)
     return request
@@ -224,14 +223,6 @@ def _with_prediction(told: GangDecision, choice: GangChoice, seen: Foresight, sp
     )
 
 
-def _suggested(spec: GroupSpec, reads: bool) -> str:
-    if spec.model and not spec.rank:
-        return GRADS
-    if spec.flexible is not None:
-        return "flexible-min"
-    return "close-to-files" if reads else "worst-fit"
-
-
 def _site(candidate: Candidate, quote: Quote | None, claiming: Counter[str]) -> GangSite:
     """`claiming`: what gangs of this origin have yet to claim there."""
     if quote is None or candidate.rejected:
@@ -246,7 +237,7 @@ def _names(wanted: GangRequest) -> frozenset[str]:
     return frozenset(name for amounts in every for name, _ in countable(amounts))
 
 
-def _room(site: GangSite, quote: Quote, claiming: Counter[str], names: frozenset[str]) -> GrowingRoom:
+def _room(site: GangSite, quote: Quote, claiming: Counter[str], names: frozenset[str], *, home: bool) -> GrowingRoom:
     """`names`: resources that are looked at beside processors; sizes are bounds that the site judges itself."""
     # A release that tells no figures says which of the asked amounts it has.
     had = counts_in(software.asked(quote.software)) if names - quote.free.keys() else {}
@@ -256,7 +247,11 @@ def _room(site: GangSite, quote: Quote, claiming: Counter[str], names: frozenset
         left[GPUS] = _bounded_count(quote.free_gpus)
         whole[GPUS] = max(left[GPUS], _bounded_count(quote.gpus))
     # What this origin's other gangs wait for there comes to them first.
-    now = SiteRoom(site.site, site.idle, site.slots, site.widest, _less(left, claiming), whole)
+    quota = None
+    if (most := min(quote.gang_most, site.slots)) > 0:
+        free = most - max(0, quote.gang_held) - claiming[PROCESSORS]
+        quota = GangQuota(max(0, free), most)
+    now = SiteRoom(site.site, site.idle, site.slots, site.widest, _less(left, claiming), whole, home, quota)
     steps = (
         LaterRoom(one.after_s, one.processors - claiming[PROCESSORS], _less(_later(one, names), claiming))
         for one in quote.coming
@@ -277,16 +272,30 @@ def _bounded_count(told: int) -> int:
     return max(0, min(told, MOST_AMOUNT))
 
 
-def _files(draft: Draft, manifest: Manifest) -> tuple[NeededFile, ...]:
-    """Return the files that the first gang reads, those that the same sites hold as one: each component reads all of
-    them. What everybody reads by URL is near to nobody."""
-    first = IndexSet.of([draft.indices.bounds[0]])
-    found: dict[tuple[SiteId, ...], tuple[str, float]] = {}
-    for need in manifest.needs(first):
+_Found = dict[tuple[SiteId, ...], tuple[str, float]]
+"""Holders -> first name and bytes of what they hold."""
+
+
+def _files(draft: Draft, manifest: Manifest) -> tuple[tuple[NeededFile, ...], dict[int, tuple[NeededFile, ...]]]:
+    """Return the files that each component of the first gang reads, and those that only some read, by their numbers;
+    those that the same sites hold are as one. What everybody reads by URL is near to nobody."""
+    first = draft.indices.bounds[0] // draft.spec.gang_size
+    members = gang.members(draft.spec, first)
+    every: _Found = {}
+    some: dict[int, _Found] = {}
+    for need in manifest.needs(members):
         holders = tuple(sorted(holder for holder in need.holders if not is_url(holder)))
-        if holders:
+        if not holders:
+            continue
+        whole = members.issubset(need.readers)
+        for found in (every,) if whole else (some.setdefault(index, {}) for index in need.readers):
             name, size = found.get(holders, (need.files[0].ref, 0.0))
-            found[holders] = (name, size + need.size_bytes())
+            found[holders] = (name, size + need.files[0].size_bytes)
+    start = members.bounds[0]
+    return _largest(every), {index - start: _largest(found) for index, found in some.items()}
+
+
+def _largest(found: _Found) -> tuple[NeededFile, ...]:
     some = sorted(found.items(), key=lambda each: -each[1][1])[:MOST_FILES]
     return tuple(NeededFile(name, size, holders) for holders, (name, size) in some)
 
@@ -310,10 +319,9 @@ def _places(
     answer: GangPlacement,
     wanted: GangRequest,
     spec: GroupSpec,
-    files: tuple[NeededFile, ...],
     rooms: dict[str, GrowingRoom],
 ) -> tuple[ComponentPlace, ...]:
-    each = _one_by_one(spec)
+    each = spec.by_rank()
     asked = {
         part.component: wanted.amounts if isinstance(wanted, FlexibleRequest) else wanted[part.component].amounts
         for part in answer.parts
@@ -324,7 +332,6 @@ def _places(
         for name, count in ((PROCESSORS, part.processors), *asked[part.component]):
             at[name] += count
     wait_s = {site: rooms[site].holds_after_s(at.pop(PROCESSORS), of(at)) for site, at in used.items()}
-    sizes = {file.name: int(file.bytes) for file in files}
     return tuple(
         ComponentPlace(
             component=part.component,
@@ -333,17 +340,13 @@ def _places(
             gpus=amount(asked[part.component], GPUS),
             site=SiteId(part.site),
             sources=tuple(dict.fromkeys(file.source for file in part.files if file.source != part.site)),
-            bytes_in=sum(sizes[file.name] for file in part.files if file.source != part.site),
+            bytes_in=int(sum(file.bytes for file in part.files if file.source != part.site)),
             transfer_s=float(part.transfer_s),
             wait_s=wait_s[part.site],
             resources={name: count for name, count in asked[part.component] if name != GPUS},
         )
         for part in answer.parts
     )
-
-
-def _one_by_one(spec: GroupSpec) -> list[ComponentSpec]:
-    return [each for each in spec.components for _ in range(each.count)]
 
 
 def _refusal(
@@ -370,7 +373,7 @@ def _would_fit(spec: GroupSpec, rooms: list[GrowingRoom]) -> str:
     sites = [site.now for site in rooms]
     if spec.flexible is not None:
         each = countable(of_job(spec.resources))
-        whole = sum(site.total for site in sites if how_many(site.whole, each))
+        whole = sum(site.most for site in sites if how_many(site.whole, each))
         return f"; --flexible {whole} is the most that fits" if 0 < whole < spec.flexible.processors else ""
     widths = {each.processors for each in spec.components}
     if len(widths) != 1 or any(
@@ -379,7 +382,7 @@ def _would_fit(spec: GroupSpec, rooms: list[GrowingRoom]) -> str:
         return ""
     (width,) = widths
     count = sum(
-        how_many({**site.whole, PROCESSORS: site.total}, ((PROCESSORS, width), *amounts))
+        how_many({**site.whole, PROCESSORS: site.most}, ((PROCESSORS, width), *amounts))
         for site in sites
         if site.widest >= width
     )
@@ -388,4 +391,4 @@ def _would_fit(spec: GroupSpec, rooms: list[GrowingRoom]) -> str:
 
 def _taken(spec: GroupSpec, each: ComponentSpec) -> Amounts:
     """Return what such a component takes from its site beside processors."""
-    return countable(of_job(of_component(spec.resources, each)))
+    return countable(of_job(spec.of_component(each)))

@@ -6,7 +6,7 @@ type; `engine.py` makes them all. So this file knows none of the rooms above it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TypeVar
 
 import msgspec
@@ -34,6 +34,7 @@ from diana.model.bygone import GroupOrder
 from diana.model.ids import GroupId, SiteId, group_of
 from diana.model.job.urls import DEFAULT_ALLOWED
 from diana.policy.allocation.ahead import Lookout, Outlook
+from diana.policy.gang.policies import POLICIES, GangPolicy
 from diana.policy.trust import seals
 
 Book = TypeVar("Book")
@@ -99,6 +100,8 @@ class Context:
         self.watcher: RecordWatcher | None = None
         self.look_ahead: Callable[[Lookout], Outlook] | None = None
         """The driver's way to roll placements forward, a function of what it is given; None: it has none."""
+        self.gang_policies: Mapping[str, GangPolicy] = POLICIES
+        """Placements of gangs by name: the papers', and those that the operator installed."""
         self.counters: dict[str, int] = {}
         self.summary_counter = 0
         """Number of this site's latest word about itself."""

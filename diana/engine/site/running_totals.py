@@ -50,6 +50,7 @@ class Totals:
         self._started_of: dict[str, int] = {}
         self._unplaced_of: dict[str, int] = {}
         self._of_template: dict[str, set[CustodyKey]] = {}
+        self._gangs: dict[CustodyKey, None] = {}
         for key in sorted(state.custodies):
             custody = state.custodies[key]
             need = custody.spec.resources
@@ -109,6 +110,11 @@ class Totals:
 
     # --- questions -----------------------------------------------------------------------------------
 
+    def gangs(self) -> list[CustodyKey]:
+        """Return the custodies of components, in order."""
+        self._settle()
+        return sorted(self._gangs)
+
     def waiting(self) -> int:
         """Jobs held here that were not given to the LRM: queued, held, and those of inert parts."""
         self._settle()
@@ -162,7 +168,10 @@ class Totals:
         old = self._rows.pop(key, None)
         if old is not None:
             self._sum(key, old, -1)
+        self._gangs.pop(key, None)
         if custody is not None:
+            if custody.spec.is_gang:
+                self._gangs[key] = None
             row = self._rows[key] = _row(custody, self._expected(custody))
             self._sum(key, row, 1)
 

@@ -102,7 +102,7 @@ def _superseded(group: Group) -> tuple[tuple[SubgroupId, IndexSet], ...]:
 
 def _told(core: Context, group: Group) -> PastGroup:
     spec, said = group.spec, group.foretold
-    inputs = [one for one in spec.inputs if one.source.startswith(_DATASET)]
+    inputs = [one for one in spec.every_input() if one.source.startswith(_DATASET)]
     return PastGroup(
         group=group.group,
         owner=group.owner,
@@ -151,5 +151,5 @@ def _names(spec: GroupSpec) -> tuple[str, ...]:
     def name(one: InputFile) -> str:
         return one.source.removeprefix(_DATASET).partition("/")[0]
 
-    names = (name(one) for one in spec.inputs if one.source.startswith(_DATASET))
+    names = (name(one) for one in spec.every_input() if one.source.startswith(_DATASET))
     return tuple(dict.fromkeys(each for each in names if "{" not in each))

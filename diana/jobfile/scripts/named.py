@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator, Mapping
 
 import msgspec
 
-from diana.jobfile.build import local_path, raw_input
+from diana.jobfile.build import local_path
+from diana.jobfile.gang import own_inputs
 from diana.jobfile.parsed import SentFile
-from diana.jobfile.raw import RawJob
+from diana.jobfile.raw import RawJob, raw_input
 from diana.jobfile.read import read_text
 from diana.jobfile.scripts.reading import ReadScript, lines_unread
 from diana.jobfile.scripts.text import BEGIN, MOST_HEAD, MOST_SCRIPT_BYTES, ScriptText, runnable, why_not_run
@@ -87,7 +88,8 @@ def check_program(
 
 def _programs(raw: RawJob, files: Mapping[str, SentFile]) -> Iterator[tuple[str, str]]:
     """Yield local inputs, short enough for a script, and the paths where jobs find them."""
-    for item in map(raw_input, raw.inputs):
+    every = [raw.inputs, *(inputs for _, inputs in own_inputs(raw))]
+    for item in (raw_input(each) for inputs in every for each in inputs):
         local = local_path(item.url)
         if local and local in files and files[local].size_bytes <= MOST_SCRIPT_BYTES:
             yield local, (item.path or local.rpartition("/")[2]).removeprefix("./")

@@ -66,6 +66,10 @@ class _Component:
         """Processors per task."""
         return self.cpus_per_task or -(-self.cpus_per_gpu * self.gpus // self.ntasks) or 1
 
+    def beside(self) -> dict[str, int]:
+        """Return what it asks beside processors and GPUs, by the keys of a job file."""
+        return {**({"memory": self.memory} if self.memory else {}), **self.others}
+
     @property
     def memory(self) -> int:
         return self.all_memory or self.memory_per_cpu * self.ntasks * self.cpus or self.memory_per_gpu * self.gpus
@@ -139,7 +143,20 @@ class Sbatch:
     def components(self) -> list[dict[str, Any]]:
         """Return the components that separators made; none: it is an ordinary job."""
         every = [*self._before, self._now] if self._before else []
-        return [{"cpus": each.ntasks * each.cpus, "gpus": each.gpus} for each in every]
+        alike = self._alike()
+        return [
+            {
+                "cpus": each.ntasks * each.cpus,
+                "gpus": each.gpus,
+                **{name: count for name, count in each.beside().items() if name not in alike},
+            }
+            for each in every
+        ]
+
+    def _alike(self) -> dict[str, int]:
+        """Return what all components ask for alike beside processors and GPUs."""
+        every = [each.beside() for each in (*self._before, self._now)]
+        return {name: count for name, count in every[0].items() if all(each.get(name) == count for each in every)}
 
     def _limited(self, options: Mapping[str, str]) -> bool:
         if (text := options.get("resources.time")) is None:
@@ -151,18 +168,8 @@ class Sbatch:
             return False
 
     def _complete_resources(self) -> None:
-        """Add the needs of all tasks; of several components, the limits that all of them share."""
-        every = [*self._before, self._now]
-        memory = {each.memory for each in every}
-        if len(memory) > 1:
-            said = ", ".join(f"{each.memory >> 20} MiB" for each in every)
-            raise ValueError(f"#SBATCH --mem: {said}: components have one limit here; give all the same")
-        if size := memory.pop():
-            self.resources["memory"] = size
-        asked = self._now.others
-        if any(each.others != asked for each in every):
-            raise ValueError("#SBATCH --gres: components ask for different things; give all the same, but for gpu")
-        self.resources |= asked
+        """Add the needs of all tasks; of several components, those that are alike."""
+        self.resources |= self._alike()
         if self._before:
             return
         if (cpus := self._now.ntasks * self._now.cpus) > 1:

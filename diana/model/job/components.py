@@ -56,6 +56,8 @@ def check_components(components: Sequence[ComponentSpec]) -> None:
             raise ValueError(f"{which}: {each.processors} processors: want 1 to {MOST_PROCESSORS:,}")
         if not 0 <= each.gpus <= MOST_PROCESSORS:
             raise ValueError(f"{which}: gpus = {each.gpus}: want 0 to {MOST_PROCESSORS:,}")
+        if min(each.memory_bytes, each.scratch_bytes) < 0:
+            raise ValueError(f"{which}: memory and scratch: want 0 or more")
     total = sum(each.count for each in components)
     if total > MOST_COMPONENTS:
         raise ValueError(f"{total:,} components: a gang has at most {MOST_COMPONENTS:,}")

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from diana.model.indexset import IndexSet
-from diana.model.job.spec import ComponentSpec, GroupSpec, Resources
+from diana.model.job.spec import GroupSpec
 
 SPARES = "DIANA_GANG_SPARES"
 """Variable of the components that stand by at first, the last ones."""
@@ -30,19 +30,17 @@ COMPONENT = "component"
 
 
 def of_part(spec: GroupSpec, indices: IndexSet, processors: int = 0) -> GroupSpec:
-    """Return the spec by which a part's jobs run. Of a gang it holds alike components, each with its own processors and
-    GPUs; any other spec stays as it is. `processors`: those of each component of a flexible gang, as it was divided."""
+    """Return the spec by which a part's jobs run. Of a gang it holds alike components, with what they ask, read and run
+    themselves; any other spec stays as it is. `processors`: those of each component of a flexible gang, as it was
+    divided."""
     if spec.flexible is not None and processors:
         return msgspec.structs.replace(spec, resources=msgspec.structs.replace(spec.resources, processors=processors))
     if not spec.components or not indices:
         return spec
     own = spec.component(indices.bounds[0])
-    return msgspec.structs.replace(spec, resources=of_component(spec.resources, own), argv=own.argv or spec.argv)
-
-
-def of_component(group: Resources, own: ComponentSpec) -> Resources:
-    """Return what a component asks: its own processors and GPUs, and all else as its group says for each job."""
-    return msgspec.structs.replace(group, processors=own.processors, gpus=own.gpus)
+    return msgspec.structs.replace(
+        spec, resources=spec.of_component(own), argv=own.argv or spec.argv, inputs=spec.inputs + own.inputs
+    )
 
 
 def gangs_in(spec: GroupSpec, indices: IndexSet) -> Iterator[int]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from itertools import islice
 
 from diana.model.job import declared, licences
-from diana.model.job.spec import GroupSpec
+from diana.model.job.spec import GroupSpec, Resources
 
 CONTAINERS = "containers"
 """Name of the need for running jobs in an image."""
@@ -72,13 +72,14 @@ def is_package(names: Iterable[str]) -> bool:
     return any(name.startswith(_PLATFORM) for name in names)
 
 
-def needed(spec: GroupSpec) -> tuple[str, ...]:
-    """Names of all needs of the group's jobs."""
+def needed(spec: GroupSpec, each: Resources | None = None) -> tuple[str, ...]:
+    """Names of all needs of the group's jobs. `each`: what one of them asks; None: as the group says."""
+    has = spec.resources if each is None else each
     gang = (BARRIER,) if spec.is_gang else ()
     saves = (CHECKPOINT,) if spec.checkpoint is not None else ()
     spares = (SPARES,) if spec.spares else ()
     found = (FOUND,) if spec.outputs.finds else ()
-    counted = (*licences.named(spec.resources.licences), *declared.named(spec.resources.others))
+    counted = (*licences.named(has.licences), *declared.named(has.others))
     return (*made_ready(spec), *gang, *saves, *spares, *found, *counted)
 
 
@@ -135,7 +136,9 @@ def plain(spec: GroupSpec) -> bool:
         return False
     if not (len(spec.builds) <= MOST_BUILDS and all(map(is_build, (*spec.builds, spec.program or "x")))):
         return False
-    if not (licences.plain(spec.resources.licences) and declared.plain(spec.resources.others)):
+    counted = [(each.licences, each.others) for each in spec.components]
+    counted.append((spec.resources.licences, spec.resources.others))
+    if not all(licences.plain(some) and declared.plain(others) for some, others in counted):
         return False
     return len(spec.modules) <= MOST_MODULES and all(map(is_module, spec.modules))
 

@@ -6,6 +6,7 @@ Text fields marked *template* may hold `{name}` placeholders, filled per job fro
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 import msgspec
@@ -21,6 +22,7 @@ OnSiteLost = Literal["hold", "rerun"]
 JobClass = Literal["", "compute", "data", "both"]
 MapperKind = Literal["equal", "time-balance"]
 SearchKind = Literal["", "annealing"]
+_Counts = tuple[tuple[str, int], ...]
 GangLevelName = Literal["", "super-high", "high", "low", "super-low"]
 
 
@@ -124,6 +126,13 @@ class ComponentSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """For the component, not for each processor."""
     site: str = ""
     """The site it has to run at; empty: any."""
+    memory_bytes: int = 0
+    """0: as the group says for each job. So it is with `scratch_bytes`."""
+    scratch_bytes: int = 0
+    licences: tuple[tuple[str, int], ...] = ()
+    """(name, how many), by name, in place of what the group says of that name; all others are as it says. So it is with
+    `others`."""
+    others: tuple[tuple[str, int], ...] = ()
     inputs: tuple[InputFile, ...] = ()
     """Read beside those of the group."""
     argv: tuple[str, ...] = ()
@@ -313,11 +322,18 @@ class GroupSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     own directory, or its scratch."""
 
     def with_memory(self, memory_bytes: int) -> GroupSpec:
-        """The same for jobs that get so much memory each; 0: as it says itself."""
+        """The same for jobs that get so much memory each, and components that say more themselves get that; 0: as it
+        says itself."""
         if not memory_bytes:
             return self
         more = msgspec.structs.replace(self.resources, memory_bytes=memory_bytes)
-        return msgspec.structs.replace(self, resources=more)
+        components = tuple(
+            msgspec.structs.replace(each, memory_bytes=max(each.memory_bytes, memory_bytes))
+            if each.memory_bytes
+            else each
+            for each in self.components
+        )
+        return msgspec.structs.replace(self, resources=more, components=components)
 
     @property
     def requires(self) -> bool:
@@ -345,11 +361,43 @@ class GroupSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             rank -= each.count
         raise IndexError(f"{index}: the group has no components")
 
+    def by_rank(self) -> list[ComponentSpec]:
+        """Return the component that each rank of its gangs stands for; none for flexible gangs."""
+        return [each for each in self.components for _ in range(each.count)]
+
+    def of_component(self, own: ComponentSpec) -> Resources:
+        """Return what such a component of its gangs asks: what it says itself, and all else as the group says for each
+        job."""
+        group = self.resources
+        return msgspec.structs.replace(
+            group,
+            processors=own.processors,
+            gpus=own.gpus,
+            memory_bytes=own.memory_bytes or group.memory_bytes,
+            scratch_bytes=own.scratch_bytes or group.scratch_bytes,
+            licences=_with_own(group.licences, own.licences),
+            others=_with_own(group.others, own.others),
+        )
+
+    def component_kinds(self) -> tuple[Resources, ...]:
+        """Return what the components of its gangs ask, each different one once, in their order; none: they are alike,
+        or it has none."""
+        kinds = tuple(dict.fromkeys(map(self.of_component, self.components)))
+        return kinds if len(kinds) > 1 else ()
+
     def least_of_site(self) -> Resources:
         """Return what a site must have to take a job, or any component of one."""
         if self.components:
-            least = min(each.processors for each in self.components), min(each.gpus for each in self.components)
-            return msgspec.structs.replace(self.resources, processors=least[0], gpus=least[1])
+            some = [self.of_component(each) for each in self.components]
+            return msgspec.structs.replace(
+                some[0],
+                processors=min(each.processors for each in some),
+                gpus=min(each.gpus for each in some),
+                memory_bytes=min(each.memory_bytes for each in some),
+                scratch_bytes=min(each.scratch_bytes for each in some),
+                licences=_least([each.licences for each in some]),
+                others=_least([each.others for each in some]),
+            )
         if self.flexible is not None:
             splits = self.flexible.splits
             least_width = min((min(split) for split in splits), default=self.flexible.min_processors)
@@ -361,11 +409,29 @@ class GroupSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         """True if its jobs are listened to while they run."""
         return self.contract is not None or self.spares > 0
 
+    def every_input(self) -> Iterator[InputFile]:
+        """Yield what any of its jobs reads, also what some components read alone."""
+        yield from self.inputs
+        for each in self.components:
+            yield from each.inputs
+
     def needs_directory(self) -> bool:
         """True if each job needs a directory of its own. An MPI job does, since its processes on other machines begin
         in the directory of the first, and a component of a gang with spares, which is told there who computes."""
         own = self.own_directory or self.mpi or self.checkpoint is not None or self.spares > 0
-        return bool(own or self.inputs or self.outputs.collect or self.stdout or self.stderr)
+        return bool(own or any(self.every_input()) or self.outputs.collect or self.stdout or self.stderr)
+
+
+def _with_own(group: _Counts, own: _Counts) -> _Counts:
+    return tuple(sorted({**dict(group), **dict(own)}.items())) if own else group
+
+
+def _least(some: Sequence[_Counts]) -> _Counts:
+    """Return the names that all of these ask for, each with the least count."""
+    if all(each == some[0] for each in some):
+        return some[0]
+    counts = [dict(each) for each in some]
+    return tuple((name, min(each[name] for each in counts)) for name, _ in some[0] if all(name in e for e in counts))
 
 
 def may_be_gang(spec: bytes) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from diana.model.indexset import IndexSet
-from diana.model.job.spec import Axis, GroupSpec, Sweep
+from diana.model.job.spec import Axis, ComponentSpec, GroupSpec, InputFile, Sweep
 from diana.model.job.template import Template, compile_template
 
 Rows = Sequence[Sequence[str]]
@@ -122,9 +122,13 @@ def _values(axis: Axis) -> Sequence[str] | range:
     return axis.values or range(axis.start, axis.stop, axis.step)
 
 
+_Readers = dict[str, IndexSet | list[IndexSet]]
+"""Readers of each ref: one set, as nearly always, or a list of sets to be united."""
+
+
 def refs_of(spec: GroupSpec, parameters: Parameters) -> tuple[tuple[str, IndexSet], ...]:
-    """Every `dataset:` or `blob:` ref the group's inputs render to, with the jobs that read it; the table's blob
-    too, for all jobs. Sorted by ref.
+    """Every `dataset:`, `url:` or `blob:` ref the inputs of the group and of its components render to, with the jobs
+    that read it; the table's blob too, for all jobs. Sorted by ref.
 
     Costs one step per distinct combination of the values a source names, never one per job (unless the source
     names `{index}`). Sources must not name `{group}`: it is not known yet.
@@ -133,7 +137,34 @@ def refs_of(spec: GroupSpec, parameters: Parameters) -> tuple[tuple[str, IndexSe
     everyone = IndexSet.span(0, parameters.size)
     if spec.sweep.table:
         _add(readers, f"blob:{spec.sweep.table.blob}", everyone)
-    for source in dict.fromkeys(i.source for i in spec.inputs):
+    _add_inputs(readers, spec.inputs, parameters)
+    for each, members in _components(spec):
+        own: _Readers = {}
+        _add_inputs(own, each.inputs, parameters)
+        gangs = range(0, parameters.size, spec.gang_size)
+        mine = IndexSet.union(IndexSet.span(gang + members[0], gang + members[1]) for gang in gangs)
+        for ref, jobs in own.items():
+            # A name that varies by rank renders to those of all ranks.
+            if its := (jobs if isinstance(jobs, IndexSet) else IndexSet.union(jobs)) & mine:
+                _add(readers, ref, its)
+    return tuple(
+        (ref, jobs if isinstance(jobs, IndexSet) else IndexSet.union(jobs)) for ref, jobs in sorted(readers.items())
+    )
+
+
+def _components(spec: GroupSpec) -> Iterable[tuple[ComponentSpec, tuple[int, int]]]:
+    """Yield the components that read something of their own, each with the first of its ranks and the one behind the
+    last."""
+    rank = 0
+    for each in spec.components:
+        if each.inputs:
+            yield each, (rank, rank + each.count)
+        rank += each.count
+
+
+def _add_inputs(readers: _Readers, inputs: Sequence[InputFile], parameters: Parameters) -> None:
+    everyone = IndexSet.span(0, parameters.size)
+    for source in dict.fromkeys(i.source for i in inputs):
         template = compile_template(source)
         if not template.names:
             _add(readers, template.render({}), everyone)
@@ -141,13 +172,6 @@ def refs_of(spec: GroupSpec, parameters: Parameters) -> tuple[tuple[str, IndexSe
             _add_each(readers, template, parameters)
         else:
             _add_by_factor(readers, template, parameters)
-    return tuple(
-        (ref, jobs if isinstance(jobs, IndexSet) else IndexSet.union(jobs)) for ref, jobs in sorted(readers.items())
-    )
-
-
-_Readers = dict[str, IndexSet | list[IndexSet]]
-"""Readers of each ref: one set, as nearly always, or a list of sets to be united."""
 
 
 def _add(readers: _Readers, ref: str, jobs: IndexSet) -> None:

@@ -113,7 +113,7 @@ async def _accepted(
 
 def used_blobs(parsed: ParsedJob) -> list[str]:
     """Hashes of the uploaded content the group reads."""
-    sources = [ref for ref, _ in parsed.refs] + [file.source for file in parsed.spec.inputs]
+    sources = [ref for ref, _ in parsed.refs] + [file.source for file in parsed.spec.every_input()]
     hashes = {source.removeprefix("blob:") for source in sources if source.startswith("blob:")}
     if parsed.spec.sweep.table is not None:
         hashes.add(parsed.spec.sweep.table.blob)
@@ -210,6 +210,7 @@ def _parse_and_check(desk: Desk, caller: Principal, request: wire.SubmitRequest)
         lambda sha256: desk.stager.blob_path(sha256).read_bytes(),
         plug_ins.equations,
         request.submitted_in,
+        desk.stager.cut_blob,
     )
     groups = []
     for one in parsed.groups:

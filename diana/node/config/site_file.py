@@ -207,6 +207,7 @@ def parse_config(text: str, name: str = "site.toml") -> SiteConfig:
         raise errors.UsageError(f"{name}:settings.{_range_line(str(error))}") from None
     if wrong := settings.contradiction():
         raise errors.UsageError(f"{name}:settings.{wrong}")
+    _check_gang_placement(settings.gang_placement, name)
     staging = _staging(values.pop("staging", {}), name)
     software = _software(values.pop("software", {}), name)
     trust = _trust(values.pop("trust", {}), name)
@@ -228,6 +229,18 @@ def parse_config(text: str, name: str = "site.toml") -> SiteConfig:
         resources=resources,
         **values,
     )
+
+
+def _check_gang_placement(placement: str, name: str) -> None:
+    if not placement:
+        return
+    # Plug-ins are looked for by those alone who name one.
+    from diana import gang_plug_ins
+
+    try:
+        gang_plug_ins.check(placement, f"{name}:settings.gang_placement")
+    except ValueError as error:
+        raise errors.UsageError(str(error)) from None
 
 
 def _within_rate(settings: Settings, staging: Staging) -> Settings:

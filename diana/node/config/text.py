@@ -139,8 +139,12 @@ _SETTINGS = {
     "offer_wait_s": "How long an offer may stay unanswered before it is taken back, seconds.",
     "claim_wait_s": "How long a gang holds processors in its first try while components lack theirs, seconds; twice as "
     "long in each further try.",
+    "gang_placement": "How gangs are placed whose job file does not say (gang.placement there); empty: as each job "
+    "suggests.",
     "claim_share": "Share of the processors that gangs of one other site may hold while they wait for components "
     "elsewhere; one gang may hold what it needs.",
+    "gang_quota": "Share of the processors that components of gangs may hold at one time, all gangs together, so that "
+    "other jobs find room.",
     "gang_scan_s": "Between two scans of the queues in which groups of gangs wait for a place, seconds.",
     "gang_scans": "Scans of a queue in a round, where not the usual 1 (high: 2): { 'super-low' = 3 }; higher and lower "
     "are the halves of the round.",

@@ -31,7 +31,7 @@ def submitted_in(stored: Iterable[bytes]) -> dict[GroupId, list[str]]:
 
 def blobs_in(spec: GroupSpec, refs: list[str]) -> list[str]:
     """Hashes of uploaded content among a group's inputs."""
-    sources = [*refs, *(file.source for file in spec.inputs)]
+    sources = [*refs, *(file.source for file in spec.every_input())]
     hashes = {source.removeprefix("blob:") for source in sources if source.startswith("blob:")}
     if spec.sweep.table is not None:
         hashes.add(spec.sweep.table.blob)

@@ -107,6 +107,11 @@ class ClientStager(Protocol):
         """Keep `data`; gives its SHA-256. Blocks on the disk."""
         ...
 
+    def cut_blob(self, sha256: str, chunks: int, by_lines: bool) -> Sequence[tuple[str, int]]:
+        """Keep so many chunks of a blob, cut by bytes or by lines; gives their hashes and sizes. ValueError when there
+        are fewer bytes or lines. Blocks on the disk."""
+        ...
+
     def has_blob(self, sha256: str) -> bool: ...
 
     def blob_path(self, sha256: str) -> Path:

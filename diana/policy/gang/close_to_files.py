@@ -49,7 +49,8 @@ def close_to_files(
 ) -> GangPlacement | Unplaced:
     """Place components in decreasing order of size. A component goes to a site that holds all its files and has room,
     the first by name; else to the site of the pair of least transfer time among those of the history (None: among all
-    pairs); else the gang has no place. The history learns the chosen site with all file sites of the gang.
+    pairs), of equal ones to home, then to the first by name; else the gang has no place. The history learns the chosen
+    site with all file sites of the gang.
 
     Components without files are close everywhere; the emptiest site is theirs, as in Worst-Fit.
     """
@@ -57,13 +58,16 @@ def close_to_files(
     near = _Near(NearestReplicas(transfer_time), history)
     parts: list[PlacedComponent] = []
     for index, component in in_order(components):
-        roomy = [name for name in rooms.by_idle() if rooms.fits(name, component)]
+        roomy = [name for name in rooms.names() if rooms.fits(name, component)]
         if not roomy:
             return rooms.none_for(index, component)
         if not component.files:
-            site, files = roomy[0], tuple[PlacedFile, ...]()
+            site, files = max(roomy, key=rooms.left), tuple[PlacedFile, ...]()
         elif holders := sorted(name for name in roomy if all(name in file.sites for file in component.files)):
-            site, files = holders[0], tuple(PlacedFile(file.name, holders[0], 0.0) for file in component.files)
+            site, files = (
+                holders[0],
+                tuple(PlacedFile(file.name, holders[0], 0.0, file.bytes) for file in component.files),
+            )
         else:
             pairs = [(each, found) for each in roomy if (found := near.sources(component, each))]
             if not pairs:
@@ -72,7 +76,7 @@ def close_to_files(
                     f"({', '.join(file.name for file in component.files[:3])})",
                     index,
                 )
-            site, files = min(pairs, key=lambda pair: (sum(file.transfer_s for file in pair[1]), pair[0]))
+            site, files = min(pairs, key=lambda pair: sum(file.transfer_s for file in pair[1]))
             if history is not None:
                 history.insert((site, source) for source in file_sites)
         rooms.take(site, component)

@@ -46,7 +46,7 @@ def flexible_minimisation(
         others = request.minimum * (used - index - 1)
         take = min(rooms.widest(site), wanted - others)
         wanted -= take
-        parts.append(PlacedComponent(index, take, site, replicas.nearest(request.files, site)))
+        parts.append(PlacedComponent(index, take, site, replicas.nearest(request.read_by(index), site)))
     return GangPlacement(tuple(parts))
 
 
@@ -58,4 +58,5 @@ def _too_little(request: FlexibleRequest, rooms: Rooms, order: list[str], most: 
     whole = rooms.largest(most, request.minimum, request.amounts)
     never = whole < request.processors
     have = f"have {room} idle{least}" + (f" and {whole} in all" if never else "")
+    have += ", by their gang_quota" if rooms.is_bound(never=never) else ""
     return Unplaced(f"{request.processors} processors are wanted; {sites} {have}", never=never)

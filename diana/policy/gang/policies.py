@@ -1,14 +1,16 @@
-"""The papers' placement policies for gangs by their names (SPEC K2)."""
+"""The placement policies for gangs: their one interface, and those of the papers by their names (SPEC K2)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from difflib import get_close_matches
+from typing import Protocol
 
+from diana.errors import one_line
 from diana.model.job.components import request_of
-from diana.model.job.gang import of_component
 from diana.model.job.resources import of_job
-from diana.model.job.spec import ComponentSpec, FlexibleSpec, Resources
+from diana.model.job.spec import ComponentSpec, FlexibleSpec, GroupSpec
 from diana.policy.gang.close_to_files import PairHistory, close_to_files
 from diana.policy.gang.cluster_min import cluster_minimisation
 from diana.policy.gang.flexible_min import flexible_minimisation
@@ -27,8 +29,26 @@ Answer = GangPlacement | Unplaced
 History = PairHistory | None
 """None: all pairs."""
 
-GangPolicy = Callable[[GangRequest, Rooms, TransferTime, History], Answer]
-"""A policy: a request, the rooms of the sites (which it may use up), transfer times and the history of pairs."""
+
+class GangPolicy(Protocol):
+    """A placement policy: a pure function of what it is given, without clock, chance or memory, so that two plans of
+    one grid are equal. An operator's own is installed under the entry-point group `diana.gang_policies`."""
+
+    def __call__(self, request: GangRequest, rooms: Rooms, transfer_time: TransferTime, history: History, /) -> Answer:
+        """Place all components of one gang, or none.
+
+        `request`: the components, each with processors, what it asks beside them, its files and the sites it may have;
+        or a `FlexibleRequest`, which the policy divides within its bounds or by one of its splits. `rooms`: what each
+        site has, which the policy may use up (`fits`, then `take`, for each component); the caller gives it rooms of
+        its own each time, those of now and those of times to come. `transfer_time`: seconds for bytes from one site to
+        another. `history`: pairs of sites that Close-to-Files looks at; the others pass it over.
+
+        Return a `GangPlacement` whose parts are in the order of the request, of a flexible one numbered from 0, or an
+        `Unplaced` whose reason is one line: what is wanted, and the nearest there is. `never` is for what idle sites
+        would not hold either. Among equals home comes first, then the first by name, as `rooms` has them.
+        """
+        ...
+
 
 _Placing = Callable[[Sequence[Component], Rooms, TransferTime, History], Answer]
 _Dividing = Callable[[FlexibleRequest, Rooms, TransferTime], Answer]
@@ -45,7 +65,9 @@ def _policy(placing: _Placing, dividing: _Dividing | None = None) -> GangPolicy:
             return dividing(request, rooms, time)
         refused: list[Unplaced] = []
         for split in request.splits or ((request.processors,),):
-            components = [Component(size, amounts=request.amounts, files=request.files) for size in split]
+            components = [
+                Component(size, amounts=request.amounts, files=request.read_by(at)) for at, size in enumerate(split)
+            ]
             answer = placing(components, rooms.copy(), time, history)
             if isinstance(answer, GangPlacement):
                 return answer
@@ -57,25 +79,32 @@ def _policy(placing: _Placing, dividing: _Dividing | None = None) -> GangPolicy:
     return place
 
 
-NOTHING_ELSE = Resources()
+_PLAIN = GroupSpec()
 
 
-def request_for(asked: Sequence[ComponentSpec] | FlexibleSpec, group: Resources = NOTHING_ELSE) -> GangRequest:
-    """Return the request that components or a flexible table of a job ask for, without their files. `group`: what their
-    group asks for each of its jobs."""
+def request_for(asked: Sequence[ComponentSpec] | FlexibleSpec, group: GroupSpec = _PLAIN) -> GangRequest:
+    """Return the request that components or a flexible table of a job ask for, without their files. `group`: theirs."""
     if isinstance(asked, FlexibleSpec):
         least, most = asked.min_processors, asked.max_components
-        return FlexibleRequest(asked.processors, least, most, splits=asked.splits, amounts=of_job(group))
+        return FlexibleRequest(asked.processors, least, most, splits=asked.splits, amounts=of_job(group.resources))
     return [
         component
         for each in asked
-        for component in [Component(each.processors, each.site, of_job(of_component(group, each)))] * each.count
+        for component in [Component(each.processors, each.site, of_job(group.of_component(each)))] * each.count
     ]
 
 
 def request_in(text: str) -> GangRequest:
     """Return the request that a word like `3x8` or `flexible 24` asks for. ValueError is one line."""
     return request_for(request_of(text))
+
+
+def unknown(name: str, known: Iterable[str]) -> str:
+    """Return the words that refuse a policy's name, with the nearest of the known ones."""
+    names = sorted(known)
+    near = get_close_matches(name[:60], names, 1, 0.5)
+    hint = f"did you mean {near[0]}? Known" if near else "known"
+    return f"{one_line(name)[:60]!r}: no such placement; {hint} here: {', '.join(names[:16])}"
 
 
 def _cluster_min(components: Sequence[Component], rooms: Rooms, time: TransferTime, _: History) -> Answer:
@@ -89,6 +118,9 @@ POLICIES: dict[str, GangPolicy] = {
     "flexible-min": _policy(_cluster_min, flexible_minimisation),
 }
 """The policies of the papers."""
+
+OWN_NAMES = (*sorted(POLICIES), "grads")
+"""All names that are diana's own. `grads` wants a model beside the rooms (`policy/grads/placing.py`)."""
 
 SHORT = {"WF": "worst-fit", "CF": "close-to-files", "CM": "cluster-min", "FCM": "flexible-min"}
 """Their names in the papers."""

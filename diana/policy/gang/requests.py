@@ -51,10 +51,27 @@ class FlexibleRequest:
     """0: as many as there are sites."""
     files: tuple[NeededFile, ...] = ()
     """Read by each component."""
+    own_files: Mapping[int, tuple[NeededFile, ...]] = field(default_factory=dict)
+    """Number of a component -> what it reads beside them, should there be so many."""
     splits: tuple[tuple[int, ...], ...] = ()
     """The only divisions allowed, the preferred ones first; none: any within the bounds."""
     amounts: Amounts = ()
     """Asked by each component beside processors."""
+
+    def read_by(self, component: int) -> tuple[NeededFile, ...]:
+        """Return the files that the component of this number reads."""
+        own = self.own_files.get(component, ())
+        return (*self.files, *own) if own else self.files
+
+
+class GangQuota(NamedTuple):
+    """Bound of a site on what components of gangs hold there at one time, so that its own users are not starved (Sonmez
+    et al., section 4.1)."""
+
+    left: int
+    """Processors that gangs may get beside those that they hold."""
+    most: int
+    """Processors that they may have when the site is idle."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +89,31 @@ class SiteRoom:
     sizes that are left out nothing is known, of others there is none."""
     whole: Mapping[str, int] = field(default_factory=dict)
     """The same when the site is idle."""
+    home: bool = False
+    """True for the gang's origin, which comes before others that are as good."""
+    quota: GangQuota | None = None
+    """None: gangs may have the whole site."""
+
+    @property
+    def usable(self) -> int:
+        """Return the idle processors that gangs may get."""
+        return self.idle if self.quota is None else max(0, min(self.idle, self.quota.left))
+
+    @property
+    def most(self) -> int:
+        """Return the processors that gangs may get when the site is idle."""
+        return self.total if self.quota is None else min(self.total, self.quota.most)
+
+    def emptied(self) -> SiteRoom:
+        """Return the room of the site when it is idle."""
+        return replace(self, idle=self.total, left=self.whole, quota=self.quota and GangQuota(self.most, self.most))
 
 
 class PlacedFile(NamedTuple):
     name: str
     source: str
     transfer_s: float
+    bytes: float = 0.0
 
 
 class PlacedComponent(NamedTuple):
@@ -130,30 +166,24 @@ class Unplaced:
 
 
 class Rooms:
-    """The rooms of the sites while one gang is placed: each component that finds a place leaves less. A quota, a
-    fraction of a site's processors in (0, 1], bounds how full gangs may make a site, so that its own users are not
-    starved (Sonmez et al., section 4.1)."""
+    """The rooms of the sites while one gang is placed: each component that finds a place leaves less. Sites stand in
+    one order however they are given, home first, then by name, so that ties are decided alike."""
 
-    def __init__(self, sites: Sequence[SiteRoom], quota: float = 1.0) -> None:
-        self._quota = quota
-        self._sites = {site.name: site for site in sites}
-        self._left = {site.name: self._usable(site) for site in sites}
-        self._amounts = {site.name: dict(site.left) for site in sites}
-
-    def _usable(self, site: SiteRoom) -> int:
-        busy = site.total - site.idle
-        return max(0, min(site.idle, int(self._quota * site.total + 1e-9) - busy))
+    def __init__(self, sites: Sequence[SiteRoom]) -> None:
+        self._sites = {site.name: site for site in sorted(sites, key=lambda one: (not one.home, one.name))}
+        self._left = {name: site.usable for name, site in self._sites.items()}
+        self._amounts = {name: dict(site.left) for name, site in self._sites.items()}
 
     def copy(self) -> Rooms:
         """Return the same rooms; what one takes the other keeps."""
-        other = Rooms((), self._quota)
+        other = Rooms(())
         other._sites, other._left = self._sites, dict(self._left)
         other._amounts = {name: dict(left) for name, left in self._amounts.items()}
         return other
 
     def only(self, names: Iterable[str]) -> Rooms:
         """Return the rooms of these sites alone, in their order here; what one takes the other keeps."""
-        other, kept = Rooms((), self._quota), frozenset(names)
+        other, kept = Rooms(()), frozenset(names)
         other._sites = {name: site for name, site in self._sites.items() if name in kept}
         other._left = {name: left for name, left in self._left.items() if name in kept}
         other._amounts = {name: dict(left) for name, left in self._amounts.items() if name in kept}
@@ -190,10 +220,11 @@ class Rooms:
         resources.take(self._amounts[site], countable(component.amounts))
 
     def by_idle(self) -> list[str]:
-        """Return the sites by decreasing room, those with equal room in their order."""
+        """Return the sites by decreasing room; of those with equal room, home first, then by name."""
         return sorted(self._left, key=lambda name: -self._left[name])
 
     def names(self) -> list[str]:
+        """Return the sites, home first, then by name."""
         return list(self._left)
 
     def none_for(self, index: int, component: Component) -> Unplaced:
@@ -206,6 +237,9 @@ class Rooms:
             never = not self._ever(known, component)
             roomy = (self._most(known) if never else self._left[known.name]) >= component.processors
             why = self._short([known.name], component, never=never) if roomy else ""
+            if not why and self._is_bound(known, never=never):
+                most = known.most if never else self._left[known.name]
+                why = f"{known.name} gives gangs {most} of its {known.total} at most (its gang_quota)"
             why = why or f"{component.site} has {self._left[component.site]} idle of {known.total}"
             return Unplaced(f"component {index + 1} wants {wanted}; {why}", index, never)
         if not self._sites:
@@ -222,11 +256,22 @@ class Rooms:
             why = short
         elif never:
             largest = max(self._sites.values(), key=self._most)
-            why = f"the largest site, {largest.name}, gives {self._most(largest)} at most"
+            quota = " by its gang_quota" if self._is_bound(largest, never=True) else ""
+            why = f"the largest site, {largest.name}, gives {self._most(largest)} at most{quota}"
         else:
             # The components before this one hold some, wherever the sites are looked at as idle.
-            why = f"the most that is {'left' if index else 'idle'} is {self.widest(name)} at {name}"
+            quota = ", by its gang_quota" if self._is_bound(self._sites[name], never=False) else ""
+            why = f"the most that is {'left' if index else 'idle'} is {self.widest(name)} at {name}{quota}"
         return Unplaced(f"component {index + 1} wants {wanted}; {why}", index, never)
+
+    @staticmethod
+    def _is_bound(site: SiteRoom, *, never: bool) -> bool:
+        """True if its quota leaves gangs less than there is. `never`: when the site is idle."""
+        return site.most < site.total if never else site.usable < site.idle
+
+    def is_bound(self, *, never: bool) -> bool:
+        """True if the quota of any site leaves gangs less than there is. `never`: when the sites are idle."""
+        return any(self._is_bound(site, never=never) for site in self._sites.values())
 
     def _short(self, sites: Sequence[str], component: Component, *, never: bool) -> str:
         """Return which of these sites, whose processors would do, is the nearest, and what it has of a resource that it
@@ -252,8 +297,7 @@ class Rooms:
         return sum(size for size in sizes[:sites] if size >= minimum)
 
     def _most(self, site: SiteRoom) -> int:
-        whole = int(self._quota * site.total + 1e-9)
-        return min(whole, site.widest) if site.widest else whole
+        return min(site.most, site.widest) if site.widest else site.most
 
 
 def _covers(left: Mapping[str, int], amounts: Amounts) -> bool:
@@ -267,13 +311,20 @@ def _lacking(left: Mapping[str, int], amounts: Amounts) -> tuple[Lack, ...]:
 GangRequest = Sequence[Component] | FlexibleRequest
 
 
-def with_files(request: GangRequest, files: tuple[NeededFile, ...]) -> GangRequest:
-    """Return the request with files that each component reads besides its own."""
-    if not files:
+def with_files(
+    request: GangRequest, files: tuple[NeededFile, ...], own: Mapping[int, tuple[NeededFile, ...]] | None = None
+) -> GangRequest:
+    """Return the request with files that each component reads. `own`: number of a component -> those that not all
+    read."""
+    own = own or {}
+    if not (files or own):
         return request
     if isinstance(request, FlexibleRequest):
-        return replace(request, files=(*request.files, *files))
-    return [each._replace(files=(*each.files, *files) if each.files else files) for each in request]
+        return replace(request, files=files, own_files=own)
+    # One value for all that read the same: places look it up by that.
+    return [
+        each._replace(files=(*files, *own[number]) if number in own else files) for number, each in enumerate(request)
+    ]
 
 
 def in_order(components: Sequence[Component]) -> list[tuple[int, Component]]:
@@ -301,7 +352,7 @@ class NearestReplicas:
         """Return the best of these replicas; infinitely far where there is none."""
         times = [(self._time(source, site, file.bytes), source) for source in sorted(sources)]
         seconds, source = min(times, default=(float("inf"), ""))
-        return PlacedFile(file.name, source, seconds)
+        return PlacedFile(file.name, source, seconds, file.bytes)
 
 
 def one_by_one(

@@ -23,6 +23,7 @@ class LaterRoom(NamedTuple):
 
     after_s: float
     idle: int
+    """Those that gangs may get by its quota."""
     left: Mapping[str, int] = {}
     """As in `SiteRoom`, of resources that are taken."""
 
@@ -36,14 +37,16 @@ class GrowingRoom(NamedTuple):
 
     def after(self, after_s: float) -> SiteRoom:
         """Return the room by that time, in seconds from now; never less than that of now."""
-        idle, left = self.now.idle, dict(self.now.left)
+        idle, left, quota = self.now.idle, dict(self.now.left), self.now.quota
         for step in self.later:
             if step.after_s > after_s:
                 break
             idle = max(idle, step.idle)
+            if quota is not None:
+                quota = quota._replace(left=max(quota.left, min(step.idle, quota.most)))
             for name, count in step.left.items():
                 left[name] = max(left.get(name, 0), count)
-        return replace(self.now, idle=min(idle, self.now.total), left=left)
+        return replace(self.now, idle=min(idle, self.now.total), left=left, quota=quota)
 
     def holds_after_s(self, processors: int, amounts: Amounts = ()) -> float:
         """Return the seconds until so many are idle there and these amounts are left; those of the last step where they
@@ -51,7 +54,7 @@ class GrowingRoom(NamedTuple):
         asked = ResourceRequest(processors, countable(amounts))
         for after_s in (0.0, *(step.after_s for step in self.later)):
             room = self.after(after_s)
-            if fits(asked, ResourceOffer(room.idle, room.left)):
+            if fits(asked, ResourceOffer(room.usable, room.left)):
                 return after_s
         return self.later[-1].after_s if self.later else 0.0
 
@@ -83,7 +86,6 @@ def soonest(place: Place, sites: Sequence[GrowingRoom]) -> Soonest:
         # More room never makes a place worse, or hardly ever: then a later time is taken than would do.
         after_s = times[bisect_left(times, True, key=lambda at_s: isinstance(tried(at_s), GangPlacement))]
         return Soonest(tried(after_s), after_s)
-    empty = [replace(s.now, idle=s.now.total, left=s.now.whole) for s in sites]
-    whole = place(Rooms(empty))
+    whole = place(Rooms([site.now.emptied() for site in sites]))
     answer = whole if isinstance(whole, Unplaced) else now
     return Soonest(replace(answer, never=answer is whole), 0.0)

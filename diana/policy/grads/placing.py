@@ -218,7 +218,8 @@ def _cut(request: FlexibleRequest, order: Sequence[MachineBlock], rooms: Rooms) 
         have = request.processors - wanted
         whole = rooms.largest(len(rooms.names()), request.minimum, request.amounts)
         return Unplaced(
-            f"{request.processors} processors are wanted; the sites together have {have} idle and {whole} in all",
+            f"{request.processors} processors are wanted; the sites together have {have} idle and {whole} in all"
+            f"{', by their gang_quota' if rooms.is_bound(never=whole < request.processors) else ''}",
             never=whole < request.processors,
         )
     return tuple(parts)
@@ -227,7 +228,8 @@ def _cut(request: FlexibleRequest, order: Sequence[MachineBlock], rooms: Rooms) 
 def _placement(request: GangRequest, parts: Sequence[BlockPart], replicas: NearestReplicas) -> GangPlacement:
     placed = []
     for part in parts:
-        needed = request.files if isinstance(request, FlexibleRequest) else request[part.component].files
+        number = part.component
+        needed = request.read_by(number) if isinstance(request, FlexibleRequest) else request[number].files
         files = replicas.nearest(needed, part.block.site)
         placed.append(PlacedComponent(part.component, part.processors, part.block.site, files))
     return GangPlacement(tuple(placed))

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 
 from msgspec import structs
 
-from diana.model.job.gang import of_component
 from diana.model.job.spec import ComponentSpec, GroupSpec, Sweep
 from diana.model.job.sweep import sweep_size
 from diana.model.views.decision import FailedRequirement
@@ -70,7 +69,7 @@ def component_requirements(spec: GroupSpec, component: ComponentSpec) -> GroupRe
         link_requirements=(),
         set_requirements=(),
         rank="",
-        resources=of_component(spec.resources, component),
+        resources=spec.of_component(component),
         components=(),
     )
     return read_kept(alone)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from diana.gang_plug_ins import policies
 from diana.policy.gang.claim_times import ClaimSchedule
-from diana.policy.gang.policies import POLICIES, SHORT, request_in
+from diana.policy.gang.policies import SHORT, request_in
 from diana.policy.gang.queues import ScanWeights
 from diana.policy.gang.requests import FlexibleRequest, GangPlacement, Rooms, SiteRoom
 from diana.sim.specs.gang_spec import ClaimQuestion, GangTables, PlacementQuestion, ScanQuestion
@@ -50,7 +51,7 @@ def differences(tables: GangTables) -> list[str]:
 
 def _placed(question: PlacementQuestion) -> list[str] | None:
     rooms = Rooms([SiteRoom(name, idle, idle) for name, idle in question.sites.items()])
-    policy = POLICIES[SHORT.get(question.policy, question.policy)]
+    policy = policies()[SHORT.get(question.policy, question.policy)]
     request = request_in(question.request)
     answer = policy(request, rooms, _near, None)
     if not isinstance(answer, GangPlacement):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from diana.policy.gang.policies import POLICIES, SHORT, request_in
+from diana.gang_plug_ins import policies
+from diana.policy.gang.policies import SHORT, request_in
 from diana.sim.specs.gang_spec import ClaimQuestion, GangTables, ScanQuestion
 from diana.sim.specs.names import known
 
@@ -15,7 +16,7 @@ def check_gangs(tables: GangTables) -> None:
     """ValueError names the key, the value and the range."""
     for number, question in enumerate(tables.placements):
         at = f"gangs.placements[{number}]"
-        known(question.policy, (*SHORT, *POLICIES), f"{at}.policy")
+        known(question.policy, (*SHORT, *policies()), f"{at}.policy")
         if not question.sites:
             raise ValueError(f"{at}.sites: none; name at least one, as {{ C1 = 18 }}")
         for name, idle in question.sites.items():

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from diana import gang_plug_ins
 from diana.bounds import MOST_TOML_BYTES, text_of, toml_of
 from diana.errors import UsageError, one_line
 from diana.model.ids import site_id
@@ -112,6 +113,7 @@ def _read_in_time(scenario: Scenario, site: SiteSpec) -> Settings:
     its = scenario.site_settings(site)
     if wrong := its.contradiction():
         raise ValueError(wrong)
+    gang_plug_ins.check(its.gang_placement, "gang_placement")
     if its.keep_s < scenario.limit_s and ("keep_s" in site.settings or "keep_s" in scenario.settings):
         raise ValueError(
             f"keep_s = {its.keep_s:g}: groups would be forgotten before limit_s = {scenario.limit_s:g}, when their "

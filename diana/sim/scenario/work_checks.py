@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import graphlib
 
+from diana import gang_plug_ins
 from diana.model.job.components import request_of
 from diana.model.job.software import plain
 from diana.model.job.spec import GroupSpec
-from diana.policy.gang.policies import POLICIES
 from diana.sim.specs.chains import before, together
 from diana.sim.specs.names import known
 from diana.sim.specs.resources_spec import RESOURCE_KEYS, check_resources
@@ -73,7 +73,9 @@ def _check_components(work: WorkSpec, at: str) -> None:
             if getattr(work, name):
                 raise ValueError(f"{at}: {name}: the jobs have no components; name them, or leave it out")
         return
-    known(work.gang_placement, ("", *POLICIES), f"{at}: gang_placement")
+    if work.gang_placement == "grads":
+        raise ValueError(f"{at}: gang_placement: grads places by a model, and these jobs have none; choose another")
+    gang_plug_ins.check(work.gang_placement, f"{at}: gang_placement")
     try:
         request_of(work.components)
     except ValueError as error:

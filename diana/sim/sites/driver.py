@@ -9,6 +9,7 @@ from diana import ports
 from diana.engine.engine import Engine
 from diana.engine.journal.effects import Effect
 from diana.engine.messages.messages import Hello
+from diana.gang_plug_ins import policies
 from diana.model.ids import SiteId
 from diana.model.settings import Settings
 from diana.policy.allocation.ahead import Lookout, Outlook
@@ -71,6 +72,7 @@ class Boot:
             newest=store.standing() == "newest",
             address=address,
             software=software,
+            gang_policies=policies(),
         )
 
     def hello(self, engine: Engine, site: SiteId, store: ports.Store, boot: int, address: str = "") -> Hello:

@@ -277,7 +277,7 @@ class HeardFrom(_message.Message):
     def __init__(self, sites: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class QuoteRequest(_message.Message):
-    __slots__ = ("quote", "processors", "memory_bytes", "jobs", "refs", "gpus", "owner", "template", "work_s", "part", "urls", "raised", "software", "time_limit_s", "behind", "program", "group", "group_work_s", "group_bytes", "scratch_bytes", "coming", "kinds", "begins_before_s", "resources")
+    __slots__ = ("quote", "processors", "memory_bytes", "jobs", "refs", "gpus", "owner", "template", "work_s", "part", "urls", "raised", "software", "time_limit_s", "behind", "program", "group", "group_work_s", "group_bytes", "scratch_bytes", "coming", "kinds", "begins_before_s", "resources", "components")
     class ResourcesEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -309,6 +309,7 @@ class QuoteRequest(_message.Message):
     KINDS_FIELD_NUMBER: _ClassVar[int]
     BEGINS_BEFORE_S_FIELD_NUMBER: _ClassVar[int]
     RESOURCES_FIELD_NUMBER: _ClassVar[int]
+    COMPONENTS_FIELD_NUMBER: _ClassVar[int]
     quote: int
     processors: int
     memory_bytes: int
@@ -333,7 +334,23 @@ class QuoteRequest(_message.Message):
     kinds: bool
     begins_before_s: float
     resources: _containers.ScalarMap[str, int]
-    def __init__(self, quote: _Optional[int] = ..., processors: _Optional[int] = ..., memory_bytes: _Optional[int] = ..., jobs: _Optional[int] = ..., refs: _Optional[_Iterable[str]] = ..., gpus: _Optional[int] = ..., owner: _Optional[str] = ..., template: _Optional[str] = ..., work_s: _Optional[float] = ..., part: _Optional[int] = ..., urls: _Optional[_Iterable[str]] = ..., raised: _Optional[bool] = ..., software: _Optional[_Iterable[str]] = ..., time_limit_s: _Optional[float] = ..., behind: _Optional[bool] = ..., program: _Optional[str] = ..., group: _Optional[str] = ..., group_work_s: _Optional[float] = ..., group_bytes: _Optional[int] = ..., scratch_bytes: _Optional[int] = ..., coming: _Optional[bool] = ..., kinds: _Optional[bool] = ..., begins_before_s: _Optional[float] = ..., resources: _Optional[_Mapping[str, int]] = ...) -> None: ...
+    components: _containers.RepeatedCompositeFieldContainer[ComponentKind]
+    def __init__(self, quote: _Optional[int] = ..., processors: _Optional[int] = ..., memory_bytes: _Optional[int] = ..., jobs: _Optional[int] = ..., refs: _Optional[_Iterable[str]] = ..., gpus: _Optional[int] = ..., owner: _Optional[str] = ..., template: _Optional[str] = ..., work_s: _Optional[float] = ..., part: _Optional[int] = ..., urls: _Optional[_Iterable[str]] = ..., raised: _Optional[bool] = ..., software: _Optional[_Iterable[str]] = ..., time_limit_s: _Optional[float] = ..., behind: _Optional[bool] = ..., program: _Optional[str] = ..., group: _Optional[str] = ..., group_work_s: _Optional[float] = ..., group_bytes: _Optional[int] = ..., scratch_bytes: _Optional[int] = ..., coming: _Optional[bool] = ..., kinds: _Optional[bool] = ..., begins_before_s: _Optional[float] = ..., resources: _Optional[_Mapping[str, int]] = ..., components: _Optional[_Iterable[_Union[ComponentKind, _Mapping]]] = ...) -> None: ...
+
+class ComponentKind(_message.Message):
+    __slots__ = ("processors", "amounts")
+    class AmountsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
+    PROCESSORS_FIELD_NUMBER: _ClassVar[int]
+    AMOUNTS_FIELD_NUMBER: _ClassVar[int]
+    processors: int
+    amounts: _containers.ScalarMap[str, int]
+    def __init__(self, processors: _Optional[int] = ..., amounts: _Optional[_Mapping[str, int]] = ...) -> None: ...
 
 class LinkEstimate(_message.Message):
     __slots__ = ("site", "rtt_s", "bytes_per_s", "jitter_s", "loss", "error", "age_s", "backlog_bytes", "predictor", "samples")
@@ -360,7 +377,7 @@ class LinkEstimate(_message.Message):
     def __init__(self, site: _Optional[str] = ..., rtt_s: _Optional[float] = ..., bytes_per_s: _Optional[float] = ..., jitter_s: _Optional[float] = ..., loss: _Optional[float] = ..., error: _Optional[float] = ..., age_s: _Optional[float] = ..., backlog_bytes: _Optional[int] = ..., predictor: _Optional[str] = ..., samples: _Optional[int] = ...) -> None: ...
 
 class Quote(_message.Message):
-    __slots__ = ("quote", "rejected", "slots", "free_slots", "speed", "work_ahead_s", "files", "unknown_refs", "links", "cached", "run_low_s", "run_s", "run_high_s", "run_mean_s", "runs_seen", "wait_s", "wait_low_s", "wait_high_s", "jobs_ahead", "priority", "queued_jobs", "busy_fraction", "uplink_bytes_per_s", "near_miss", "part", "max_jobs", "reach", "software", "reserves", "startable", "widest", "free_gpus", "memory_bytes", "gpus", "domain", "coming", "kinds", "free", "whole")
+    __slots__ = ("quote", "rejected", "slots", "free_slots", "speed", "work_ahead_s", "files", "unknown_refs", "links", "cached", "run_low_s", "run_s", "run_high_s", "run_mean_s", "runs_seen", "wait_s", "wait_low_s", "wait_high_s", "jobs_ahead", "priority", "queued_jobs", "busy_fraction", "uplink_bytes_per_s", "near_miss", "part", "max_jobs", "reach", "software", "reserves", "startable", "widest", "free_gpus", "memory_bytes", "gpus", "domain", "coming", "kinds", "free", "whole", "unfit", "gang_most", "gang_held")
     class FreeEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -414,6 +431,9 @@ class Quote(_message.Message):
     KINDS_FIELD_NUMBER: _ClassVar[int]
     FREE_FIELD_NUMBER: _ClassVar[int]
     WHOLE_FIELD_NUMBER: _ClassVar[int]
+    UNFIT_FIELD_NUMBER: _ClassVar[int]
+    GANG_MOST_FIELD_NUMBER: _ClassVar[int]
+    GANG_HELD_FIELD_NUMBER: _ClassVar[int]
     quote: int
     rejected: str
     slots: int
@@ -453,7 +473,10 @@ class Quote(_message.Message):
     kinds: _containers.RepeatedCompositeFieldContainer[MachineKind]
     free: _containers.ScalarMap[str, int]
     whole: _containers.ScalarMap[str, int]
-    def __init__(self, quote: _Optional[int] = ..., rejected: _Optional[str] = ..., slots: _Optional[int] = ..., free_slots: _Optional[int] = ..., speed: _Optional[float] = ..., work_ahead_s: _Optional[float] = ..., files: _Optional[_Iterable[_Union[_common_pb2.DataFile, _Mapping]]] = ..., unknown_refs: _Optional[_Iterable[str]] = ..., links: _Optional[_Iterable[_Union[LinkEstimate, _Mapping]]] = ..., cached: _Optional[_Iterable[_Union[_common_pb2.DataFile, _Mapping]]] = ..., run_low_s: _Optional[float] = ..., run_s: _Optional[float] = ..., run_high_s: _Optional[float] = ..., run_mean_s: _Optional[float] = ..., runs_seen: _Optional[int] = ..., wait_s: _Optional[float] = ..., wait_low_s: _Optional[float] = ..., wait_high_s: _Optional[float] = ..., jobs_ahead: _Optional[int] = ..., priority: _Optional[float] = ..., queued_jobs: _Optional[int] = ..., busy_fraction: _Optional[float] = ..., uplink_bytes_per_s: _Optional[float] = ..., near_miss: _Optional[str] = ..., part: _Optional[int] = ..., max_jobs: _Optional[int] = ..., reach: _Optional[_Iterable[str]] = ..., software: _Optional[_Iterable[str]] = ..., reserves: _Optional[bool] = ..., startable: _Optional[int] = ..., widest: _Optional[int] = ..., free_gpus: _Optional[int] = ..., memory_bytes: _Optional[int] = ..., gpus: _Optional[int] = ..., domain: _Optional[str] = ..., coming: _Optional[_Iterable[_Union[ComingRoom, _Mapping]]] = ..., kinds: _Optional[_Iterable[_Union[MachineKind, _Mapping]]] = ..., free: _Optional[_Mapping[str, int]] = ..., whole: _Optional[_Mapping[str, int]] = ...) -> None: ...
+    unfit: _containers.RepeatedScalarFieldContainer[str]
+    gang_most: int
+    gang_held: int
+    def __init__(self, quote: _Optional[int] = ..., rejected: _Optional[str] = ..., slots: _Optional[int] = ..., free_slots: _Optional[int] = ..., speed: _Optional[float] = ..., work_ahead_s: _Optional[float] = ..., files: _Optional[_Iterable[_Union[_common_pb2.DataFile, _Mapping]]] = ..., unknown_refs: _Optional[_Iterable[str]] = ..., links: _Optional[_Iterable[_Union[LinkEstimate, _Mapping]]] = ..., cached: _Optional[_Iterable[_Union[_common_pb2.DataFile, _Mapping]]] = ..., run_low_s: _Optional[float] = ..., run_s: _Optional[float] = ..., run_high_s: _Optional[float] = ..., run_mean_s: _Optional[float] = ..., runs_seen: _Optional[int] = ..., wait_s: _Optional[float] = ..., wait_low_s: _Optional[float] = ..., wait_high_s: _Optional[float] = ..., jobs_ahead: _Optional[int] = ..., priority: _Optional[float] = ..., queued_jobs: _Optional[int] = ..., busy_fraction: _Optional[float] = ..., uplink_bytes_per_s: _Optional[float] = ..., near_miss: _Optional[str] = ..., part: _Optional[int] = ..., max_jobs: _Optional[int] = ..., reach: _Optional[_Iterable[str]] = ..., software: _Optional[_Iterable[str]] = ..., reserves: _Optional[bool] = ..., startable: _Optional[int] = ..., widest: _Optional[int] = ..., free_gpus: _Optional[int] = ..., memory_bytes: _Optional[int] = ..., gpus: _Optional[int] = ..., domain: _Optional[str] = ..., coming: _Optional[_Iterable[_Union[ComingRoom, _Mapping]]] = ..., kinds: _Optional[_Iterable[_Union[MachineKind, _Mapping]]] = ..., free: _Optional[_Mapping[str, int]] = ..., whole: _Optional[_Mapping[str, int]] = ..., unfit: _Optional[_Iterable[str]] = ..., gang_most: _Optional[int] = ..., gang_held: _Optional[int] = ...) -> None: ...
 
 class MachineKind(_message.Message):
     __slots__ = ("count", "processors", "speed", "memory_bytes", "gpus", "platform", "idle")

@@ -53,6 +53,23 @@ def test_what_an_operator_declares_is_told_by_name_and_number() -> None:
 
 
 _BAD = [
+    *(
+        (f"{_GOOD}[settings]\ngang_quota = {bad}", f"site.toml:settings.{told}; want 0.001 to 1")
+        for bad, told in ((bad, f"gang_quota: {bad} is out of range") for bad in ("0.0", "-1.0", "1.5", "nan"))
+    ),
+    (
+        _GOOD + '[settings]\ngang_quota = "half"',
+        "site.toml:settings.gang_quota: 'half' is not a number; write it without quotes",
+    ),
+    (
+        _GOOD + '[settings]\ngang_placement = "cluster-mim"',
+        "site.toml:settings.gang_placement: 'cluster-mim': no such placement; did you mean cluster-min? Known here: "
+        "close-to-files, cluster-min, flexible-min, grads, worst-fit",
+    ),
+    (
+        _GOOD + "[settings]\ngang_placement = 3",
+        "site.toml:settings.gang_placement: 3 is not a text; write it in quotes",
+    ),
     (_GOOD + "resources = 3", "site.toml:resources: 3 is not a table; write [resources]"),
     (
         _GOOD + '[resources]\nfpga = "2"',

@@ -168,7 +168,10 @@ def test_gangs_have_a_rank() -> None:
         ({"model": (("time_s", "0.0 / component.share - 1"),)}, "its model gives no time"),
         ({"model": (("time_s", "site.gpus + 1 / link.loss - 5"),)}, "its model gives no time"),
         ({"model": (), "gang_placement": "grads"}, "grads places by a model"),
-        ({"gang_placement": "astrology"}, "is no placement of this release"),
+        (
+            {"gang_placement": "astrology"},
+            "gang.placement: 'astrology': no such placement; known here: close-to-files,",
+        ),
         ({"model": (("time_s", "nonsense"),)}, "'nonsense' is no name here"),
         ({"set_requirements": ("size(set) > 5",)}, "no set of sites with room was found that meets: size(set) > 5"),
     ],

@@ -18,7 +18,12 @@ SHA = "0" * 64
 
 
 def submitted(blob: Path, job: str) -> None:
-    stager = SimpleNamespace(has_blob=lambda sha: True, blob_path=lambda sha: blob, put_blob_bytes=lambda data: SHA)
+    stager = SimpleNamespace(
+        has_blob=lambda sha: True,
+        blob_path=lambda sha: blob,
+        put_blob_bytes=lambda data: SHA,
+        cut_blob=lambda sha, chunks, by_lines: [],
+    )
     desk: Any = SimpleNamespace(stager=stager)
     file = wire.UploadedFile(path="big", sha256=SHA, size_bytes=10)
     request = wire.SubmitRequest(content=job.encode(), format="toml", files=(file,))

@@ -6,8 +6,8 @@ DAS = {"VU": 67, "UvA": 20, "Delft": 26, "Utrecht": 28, "Leiden": 19}
 """Idle nodes of the DAS in the communication-aware paper."""
 
 
-def rooms(idle: dict[str, int], quota: float = 1.0) -> Rooms:
-    return Rooms([SiteRoom(name, free, free) for name, free in idle.items()], quota)
+def rooms(idle: dict[str, int]) -> Rooms:
+    return Rooms([SiteRoom(name, free, free) for name, free in idle.items()])
 
 
 def equal(count: int, processors: int) -> list[Component]:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from diana.policy.gang.cluster_min import cluster_minimisation
 from diana.policy.gang.flexible_min import flexible_minimisation
-from diana.policy.gang.requests import Component, FlexibleRequest, GangPlacement, Rooms, SiteRoom, Unplaced
+from diana.policy.gang.requests import Component, FlexibleRequest, GangPlacement, GangQuota, Rooms, SiteRoom, Unplaced
 from diana.policy.gang.worst_fit import worst_fit
 from tests.policy.gang.grids import DAS, equal, no_transfer, rooms
 
@@ -75,11 +75,30 @@ def test_no_more_components_are_made_than_the_request_allows():
 
 
 def test_a_quota_leaves_room_for_the_sites_own_users():
-    sites = [SiteRoom("A", idle=10, total=20), SiteRoom("B", idle=8, total=8)]
-    # At A ten of twenty are busy, and three quarters of it are fifteen.
-    assert pieces(flexible_minimisation(FlexibleRequest(9), Rooms(sites, 0.75), no_transfer)) == ["6@B", "3@A"]
-    tight = Rooms(sites, 0.5)
-    assert tight.left("A") == 0 and tight.left("B") == 4
+    # At A gangs hold twelve of the fifteen that they may have.
+    sites = [SiteRoom("A", 10, 20, quota=GangQuota(3, 15)), SiteRoom("B", 8, 8, quota=GangQuota(6, 6))]
+    assert pieces(flexible_minimisation(FlexibleRequest(9), Rooms(sites), no_transfer)) == ["6@B", "3@A"]
+    for policy in (worst_fit, cluster_minimisation):
+        assert sites_of(policy([Component(6), Component(3)], Rooms(sites), no_transfer)) == ["B", "A"]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "told", "never"),
+    [
+        ([7], "component 1 wants 7 processors; the most that is idle is 6 at B, by its gang_quota", False),
+        ([6, 4], "component 2 wants 4 processors; the most that is left is 3 at A, by its gang_quota", False),
+        ([16], "component 1 wants 16 processors; the largest site, A, gives 15 at most by its gang_quota", True),
+    ],
+)
+def test_a_refusal_names_the_quota_that_it_is_for(sizes, told, never):
+    sites = [SiteRoom("A", 10, 20, quota=GangQuota(3, 15)), SiteRoom("B", 8, 8, quota=GangQuota(6, 6))]
+    answer = worst_fit([Component(size) for size in sizes], Rooms(sites), no_transfer)
+    assert isinstance(answer, Unplaced) and (answer.reason, answer.never) == (told, never)
+    flexible = flexible_minimisation(FlexibleRequest(22), Rooms(sites), no_transfer)
+    assert isinstance(flexible, Unplaced) and flexible.never
+    assert flexible.reason.endswith("all sites together have 9 idle and 21 in all, by their gang_quota")
+    fixed = worst_fit([Component(4, site="A")], Rooms(sites), no_transfer)
+    assert isinstance(fixed, Unplaced) and fixed.reason.endswith("A gives gangs 3 of its 20 at most (its gang_quota)")
 
 
 def test_a_component_that_fits_nowhere_is_told_with_the_nearest_there_is():

@@ -116,3 +116,27 @@ def test_with_a_full_history_one_component_gets_the_least_transfer_time_of_all_p
         assert isinstance(answer, Unplaced)
     else:
         assert isinstance(answer, GangPlacement) and answer.transfer_s == min(times)
+
+
+@given(
+    st.lists(st.integers(0, 12), min_size=2, max_size=5),
+    st.lists(st.tuples(st.integers(1, 6), st.sets(st.integers(0, 4), min_size=1, max_size=3)), min_size=1, max_size=4),
+)
+def test_with_a_full_history_each_component_in_turn_gets_the_least_transfer_time_that_those_before_left(idle, wanted):
+    """Algorithm 1 places one component after the other, the largest first: the least is that of each step."""
+    left = {chr(ord("A") + at): free for at, free in enumerate(idle)}
+    gang = [
+        Component(size, files=(NeededFile(f"f{at}", GB, tuple(chr(ord("A") + to) for to in sorted(holders))),))
+        for at, (size, holders) in enumerate(wanted)
+    ]
+    answer = close_to_files(gang, rooms(dict(left)), by_distance, full(*"ABCDE"))
+    if isinstance(answer, Unplaced):
+        assert sum(each.processors for each in gang) > min(left.values())
+        return
+    for part, component in sorted(zip(answer.parts, gang, strict=True), key=lambda each: -each[1].processors):
+        assert part.transfer_s == min(
+            by_distance(source, site, GB)
+            for site, source in itertools.product(left, component.files[0].sites)
+            if left[site] >= component.processors
+        )
+        left[part.site] -= component.processors

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from diana.model.job.resources import SIZES, Amounts
-from diana.model.job.spec import ComponentSpec, FlexibleSpec, Resources
+from diana.model.job.spec import ComponentSpec, FlexibleSpec, GroupSpec, Resources
 from diana.policy.gang.policies import POLICIES, request_for
 from diana.policy.gang.requests import (
     Component,
@@ -165,7 +165,8 @@ def test_a_placement_by_a_model_never_takes_more_than_a_site_has(
 
 
 def test_a_component_asks_for_its_own_gpus_and_all_else_that_its_group_says() -> None:
-    group = Resources(memory_bytes=7, gpus=9, licences=(("matlab", 2),), others=(("fpga", 1),))
+    has = Resources(memory_bytes=7, gpus=9, licences=(("matlab", 2),), others=(("fpga", 1),))
+    group = GroupSpec(resources=has)
     alike, other = ComponentSpec(count=2, processors=3), ComponentSpec(gpus=1)
     beside = (("fpga", 1), ("licence:matlab", 2), ("memory_bytes", 7))
     one, two, three = request_for((alike, other), group)  # type: ignore[misc]

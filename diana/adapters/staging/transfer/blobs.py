@@ -7,8 +7,9 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import Executor
+from itertools import pairwise
 from pathlib import Path
 from typing import BinaryIO
 
@@ -16,6 +17,7 @@ from diana.adapters.staging.limits import StagingLimits
 from diana.adapters.staging.paths import folder, make_private, sync_folder
 from diana.adapters.staging.refs import sha256_hex
 from diana.adapters.staging.threads import in_thread
+from diana.adapters.staging.transfer import cutting
 from diana.adapters.staging.transfer.cache import room_bytes
 from diana.adapters.staging.transfer.parts import Mismatch, PartFile
 from diana.errors import DianaError, UsageError
@@ -63,15 +65,33 @@ class Blobs:
 
     def keep(self, sha256: str, content: BinaryIO) -> None:
         """Keep content of that hash, durably; UsageError when it has another. Blocks on the disk."""
+        self._keep(sha256, iter(lambda: content.read(1 << 20), b""))
+
+    def _keep(self, sha256: str, content: Iterator[bytes]) -> None:
         if self.has(sha256):
             return
         part = self._part(sha256_hex(sha256), None)
         try:
-            while chunk := content.read(1 << 20):
-                self._write(part, chunk)
+            for piece in content:
+                self._write(part, piece)
             self._finish(part, sha256)
         finally:
             part.discard()
+
+    def cut(self, sha256: str, chunks: int, by_lines: bool) -> list[tuple[str, int]]:
+        """Keep the chunks of a blob as blobs, durably; return their hashes and sizes. ValueError: there is too little
+        to divide. Blocks on the disk."""
+        with self.path(sha256).open("rb") as file:
+            size_bytes = os.fstat(file.fileno()).st_size
+            bounds = cutting.by_lines(file, chunks) if by_lines else cutting.by_bytes(size_bytes, chunks)
+            out: list[tuple[str, int]] = []
+            for begin, end in pairwise(bounds):
+                digest = hashlib.sha256()
+                for piece in cutting.pieces(file, begin, end):
+                    digest.update(piece)
+                self._keep(digest.hexdigest(), cutting.pieces(file, begin, end))
+                out.append((digest.hexdigest(), end - begin))
+        return out
 
     async def write(self, sha256: str, chunks: AsyncIterator[bytes]) -> int:
         """Receive content of that hash; return its size. UsageError when it has another, nothing is kept then."""
