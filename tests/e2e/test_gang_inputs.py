@@ -67,4 +67,4 @@ def test_each_component_finds_its_chunk_and_its_own_files_and_the_plan_says_wher
     (tmp_path / "all.csv").write_text("one\n")
     refused = grid.run(alpha, "submit", "--data", str(alpha.data), str(job))
     assert refused.returncode == 2 and refused.stderr.count("\n") == 1
-    assert "inputs[0].split: all.csv: has 1 lines for 2 components; leave split out" in refused.stderr
+    assert "inputs[0].split: all.csv: has 1 line for 2 components; leave split out" in refused.stderr

@@ -119,8 +119,8 @@ def decide(
         choice = GangChoice(answer, seen.of(answer, Rooms([room.after(found.after_s) for room in rooms])))
     places = _places(answer, wanted, spec, {room.now.name: room for room in rooms})
     fixed = frozenset(at for at, each in enumerate(spec.by_rank()) if each.site)
-    then = [room.after(found.after_s) for room in rooms]
-    why = reasons_of(answer, fixed, then, by_files=name == "close-to-files")
+    then = Rooms([room.after(found.after_s) for room in rooms])
+    grounds = reasons_of(answer, fixed, then, by_files=name == "close-to-files")
     count, used = len(places), len(answer.sites)
     near = f"; its files are there after {answer.transfer_s:.0f} s" if answer.transfer_s >= 1 else ""
     what = "processors and what else they ask" if names else "processors"
@@ -135,7 +135,7 @@ def decide(
     told = GangDecision(
         policy=name,
         components=tuple(
-            structs.replace(place, speed=speeds[place.site], reason=why[place.component]) for place in places
+            structs.replace(place, speed=speeds[place.site], reason=grounds[place.component]) for place in places
         ),
         sites=tuple(sites[:MOST_SITES]),
         transfer_s=float(answer.transfer_s),

@@ -19,6 +19,7 @@ from diana.policy.gang.requests import (
     FlexibleRequest,
     GangPlacement,
     GangRequest,
+    PlacedComponent,
     Rooms,
     TransferTime,
     Unplaced,
@@ -60,7 +61,11 @@ def _policy(placing: _Placing, dividing: _Dividing | None = None) -> GangPolicy:
 
     def place(request: GangRequest, rooms: Rooms, time: TransferTime, history: History) -> Answer:
         if not isinstance(request, FlexibleRequest):
-            return placing(request, rooms, time, history)
+            answer = placing(request, rooms.copy(), time, history)
+            if isinstance(answer, GangPlacement) or not any(each.sites is not None for each in request):
+                return answer
+            picky_first = _picky_first(placing, request, rooms, time, history)
+            return picky_first if isinstance(picky_first, GangPlacement) else answer
         if dividing is not None and not request.splits:
             return dividing(request, rooms, time)
         refused: list[Unplaced] = []
@@ -77,6 +82,23 @@ def _policy(placing: _Placing, dividing: _Dividing | None = None) -> GangPolicy:
         return replace(last, reason=reason, never=all(each.never for each in refused))
 
     return place
+
+
+def _picky_first(
+    placing: _Placing, request: Sequence[Component], rooms: Rooms, time: TransferTime, history: History
+) -> Answer:
+    """Place the components that only some sites can run before the others, which may take their room."""
+    parts: list[PlacedComponent] = []
+    numbers = range(len(request))
+    for some in (
+        [at for at in numbers if request[at].sites is not None],
+        [at for at in numbers if request[at].sites is None],
+    ):
+        answer = placing([request[at] for at in some], rooms, time, history)
+        if isinstance(answer, Unplaced):
+            return answer
+        parts += (part._replace(component=some[part.component]) for part in answer.parts)
+    return GangPlacement(tuple(sorted(parts)))
 
 
 _PLAIN = GroupSpec()

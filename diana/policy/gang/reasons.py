@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from diana.policy.gang.requests import GangPlacement, PlacedComponent, SiteRoom
+from diana.policy.gang.requests import GangPlacement, PlacedComponent, Rooms
 
 
-def reasons(
-    answer: GangPlacement, fixed: frozenset[int], sites: Sequence[SiteRoom], *, by_files: bool
-) -> dict[int, str]:
-    """Return component -> the reason of its place. `fixed`: components whose site the job names. `sites`: their rooms
-    at the time for which the gang was placed. `by_files`: the policy chose, where no site with room holds the files of
-    a component, the one to which they come soonest.
+def reasons(answer: GangPlacement, fixed: frozenset[int], rooms: Rooms, *, by_files: bool) -> dict[int, str]:
+    """Return component -> the reason of its place. `fixed`: components whose site the job names. `rooms`: of all
+    sites, at the time for which the gang was placed. `by_files`: the policy chose, where no site with room holds the
+    files of a component, the one to which they come soonest.
 
     Only what the rooms show is told, whichever policy chose: that a site has the most idle is said where no other has
     more."""
-    left = {site.name: site.idle for site in sites}
+    left = {name: rooms.left(name) for name in rooms.names()}
     said: dict[int, str] = {}
     for part in _in_turn(answer, fixed):
         idle = left[part.site]

@@ -51,12 +51,12 @@ class FlexibleRequest:
     """0: as many as there are sites."""
     files: tuple[NeededFile, ...] = ()
     """Read by each component."""
-    own_files: Mapping[int, tuple[NeededFile, ...]] = field(default_factory=dict)
-    """Number of a component -> what it reads beside them, should there be so many."""
     splits: tuple[tuple[int, ...], ...] = ()
     """The only divisions allowed, the preferred ones first; none: any within the bounds."""
     amounts: Amounts = ()
     """Asked by each component beside processors."""
+    own_files: Mapping[int, tuple[NeededFile, ...]] = field(default_factory=dict)
+    """Number of a component -> what it reads beside `files`, should there be so many."""
 
     def read_by(self, component: int) -> tuple[NeededFile, ...]:
         """Return the files that the component of this number reads."""

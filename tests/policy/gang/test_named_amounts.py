@@ -240,3 +240,20 @@ def test_a_split_that_failed_takes_no_board_from_the_next(policy: str) -> None:
     sites = [SiteRoom("a", 6, 6, left={"fpga": 1}, whole={"fpga": 1})]
     answer = POLICIES[policy](request, Rooms(sites), no_transfer, None)
     assert isinstance(answer, GangPlacement) and [part.processors for part in answer.parts] == [6], answer
+
+
+@pytest.mark.parametrize("policy", ["worst-fit", "cluster-min", "close-to-files"])
+def test_components_that_few_sites_can_run_do_not_lose_their_room_to_others(policy: str) -> None:
+    sites = [SiteRoom("big", 3, 3), SiteRoom("small", 2, 2)]
+    request = [Component(1), Component(1), Component(1, sites=frozenset({"big"})), Component(2)]
+    # In the order of their sizes the wide one, then a plain one, would leave "big" no room.
+    more = [*request, Component(1, site="", sites=frozenset({"big"}))]
+    for wanted in (request, more[2:]):
+        answer = POLICIES[policy](wanted, Rooms(sites), no_transfer, None)
+        assert isinstance(answer, GangPlacement), answer
+        assert [part.component for part in answer.parts] == list(range(len(wanted)))
+        assert all(
+            each.sites is None or part.site in each.sites for each, part in zip(wanted, answer.parts, strict=True)
+        )
+    none = POLICIES[policy]([*more, Component(1)], Rooms(sites), no_transfer, None)
+    assert isinstance(none, Unplaced)

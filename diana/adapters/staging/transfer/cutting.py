@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from diana.model.arrays import np
+from diana.model.words import counted
 
 _READ = 1 << 20
 _NEWLINE = ord("\n")
@@ -15,7 +16,7 @@ def by_bytes(size_bytes: int, chunks: int) -> list[int]:
     """Return the offset at which each chunk begins, and the size: chunks differ by a byte at most. ValueError: there
     are fewer bytes than chunks."""
     if size_bytes < chunks:
-        raise ValueError(f"has {size_bytes:,} bytes for {chunks:,} components; leave split out")
+        raise ValueError(f"has {counted(size_bytes, 'byte')} for {counted(chunks, 'component')}; leave split out")
     return [at * size_bytes // chunks for at in range(chunks + 1)]
 
 
@@ -28,7 +29,7 @@ def by_lines(file: BinaryIO, chunks: int) -> list[int]:
     size_bytes = file.tell()
     lines = newlines + (last not in (b"", b"\n"))
     if lines < chunks:
-        raise ValueError(f"has {lines:,} lines for {chunks:,} components; leave split out")
+        raise ValueError(f"has {counted(lines, 'line')} for {counted(chunks, 'component')}; leave split out")
     behind = [at * lines // chunks for at in range(1, chunks)]
     out, seen, at = [0], 0, 0
     file.seek(0)
