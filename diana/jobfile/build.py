@@ -20,6 +20,7 @@ from diana.jobfile.gang import (
     mapper,
     runner,
     search,
+    slowdown,
 )
 from diana.jobfile.parsed import SentFile
 from diana.jobfile.raw import RawInput, RawJob, RawResources, Scalar
@@ -141,6 +142,7 @@ def build_spec(
         spares=raw.gang.spares,
         flexible=flexible(raw),
         gang_placement=gang_placement(raw),
+        slowdown=slowdown(raw),
         runner=runner(raw),
         gang_level=gang_level(raw),
         mapper=mapper(raw),
