@@ -22,6 +22,7 @@ from diana.jobfile.gang import (
     own_inputs,
     runner,
     search,
+    slowdown,
 )
 from diana.jobfile.parsed import SentFile
 from diana.jobfile.problems import DeclaredCounts
@@ -142,6 +143,7 @@ def build_spec(
         spares=raw.gang.spares,
         flexible=flexible(raw),
         gang_placement=gang_placement(raw),
+        slowdown=slowdown(raw),
         runner=runner(raw),
         gang_level=gang_level(raw),
         mapper=mapper(raw),

@@ -10,7 +10,7 @@ from diana.jobfile.raw import RawComponent, RawFlexible, RawInput, RawJob, raw_i
 from diana.jobfile.units import size_bytes, split_command
 from diana.model.ids import site_id
 from diana.model.job.checkpoint import MOST_PATHS
-from diana.model.job.components import check_components, check_flexible, components_of
+from diana.model.job.components import check_components, check_flexible, check_slowdown, components_of
 from diana.model.job.counts import Counts
 from diana.model.job.gang import COMPONENT
 from diana.model.job.licences import check as check_licences
@@ -185,6 +185,17 @@ def gang_placement(raw: RawJob) -> str:
     if raw.gang.placement and not raw.components and raw.flexible is None:
         raise ValueError("gang.placement: the job has no components; name them, or leave it out")
     return raw.gang.placement
+
+
+def slowdown(raw: RawJob) -> tuple[float, ...]:
+    """Return the factors by the number of sites. ValueError names the key."""
+    if raw.gang.slowdown and not raw.components and raw.flexible is None:
+        raise ValueError("gang.slowdown: the job has no components; name them, or leave it out")
+    try:
+        check_slowdown(raw.gang.slowdown)
+    except ValueError as error:
+        raise ValueError(f"gang.slowdown: {error}") from None
+    return tuple(raw.gang.slowdown)
 
 
 def runner(raw: RawJob) -> Runner:

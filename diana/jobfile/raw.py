@@ -290,11 +290,18 @@ class RawGang(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         Meta(
             description="Where the components go: `worst-fit` (the emptiest sites), `close-to-files`, `cluster-min`"
             " (few sites), `flexible-min` (the same, and divides), `grads` (where `package.model` foretells the first"
-            " end), or one that the operator of the site installed. Left out: as the site's `gang_placement` says; else"
-            " `grads` for jobs with a model, `flexible-min` for flexible ones, `close-to-files` for those with inputs,"
-            " and `worst-fit`.",
+            " end), `turnaround` (where claims, files, speeds and `slowdown` let it end first), or one that the"
+            " operator of the site installed. Left out: as the site's `gang_placement` says; else `grads` for jobs with"
+            " a model, `flexible-min` for flexible ones, `close-to-files` for those with inputs, and `worst-fit`.",
         ),
     ] = ""
+    slowdown: Annotated[
+        list[float],
+        Meta(
+            description="How much longer the program runs over 1, 2, 3.. sites: `[1.0, 1.1, 1.25]`; the last factor"
+            " stands for all more. `turnaround` weighs it. Left out: no longer."
+        ),
+    ] = []
     runner: Annotated[
         Literal["env", "mpi", "none"],
         Meta(

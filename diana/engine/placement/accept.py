@@ -17,7 +17,7 @@ from diana.engine.placement.draft import Drafts, NewGroup
 from diana.engine.site import journal_doubt
 from diana.engine.site.context import Context
 from diana.model.ids import GroupId, group_id
-from diana.model.job.components import check_components, check_flexible
+from diana.model.job.components import check_components, check_flexible, check_slowdown
 from diana.model.job.resources import request_of
 from diana.model.job.spec import GroupSpec, encode_spec
 from diana.model.words import counted
@@ -40,6 +40,10 @@ def _no_gangs(core: Context, event: SubmitGroup) -> str:
             check_flexible(event.spec.flexible)
     except ValueError as error:
         return str(error)
+    try:
+        check_slowdown(event.spec.slowdown)
+    except ValueError as error:
+        return f"gang.slowdown: {error}"
     if why := gang_choice.unknown(core, event.spec.gang_placement):
         return why
     size = event.spec.gang_size

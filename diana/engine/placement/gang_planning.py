@@ -41,7 +41,8 @@ from diana.policy.gang.requests import (
     Unplaced,
     with_files,
 )
-from diana.policy.gang.soonest import GrowingRoom, LaterRoom, growing, soonest
+from diana.policy.gang.soonest import GrowingRoom, LaterRoom, Place, Soonest, growing, soonest
+from diana.policy.gang.turnaround import TURNAROUND, GangEnd, tried, turnaround
 from diana.policy.grads.placing import GangChoice
 from diana.policy.pricing.demand import Candidate
 from diana.policy.pricing.sites import throughput_bytes_per_s
@@ -91,25 +92,35 @@ def decide(
     choices: dict[GangPlacement, GangChoice] = {}
     untold: list[bool] = []
 
-    def by_policy(some: Rooms) -> GangPlacement | Unplaced:
-        # No history of pairs: the quote round has chosen the sites that are worth a look.
-        return core.gang_policies[name](request, some, time, None)
+    def by(policy: str) -> Place:
+        def alone(some: Rooms) -> GangPlacement | Unplaced:
+            # No history of pairs: the quote round has chosen the sites that are worth a look.
+            return core.gang_policies[policy](request, some, time, None)
 
-    def matched(some: Rooms) -> GangPlacement | Unplaced:
-        return gangs.matched(by_policy, some, wants, field.values, field.quotes)
+        def matched(some: Rooms) -> GangPlacement | Unplaced:
+            return gangs.matched(alone, some, wants, field.values, field.quotes)
+
+        return lambda some: gangs.ranked(matched, some, ranks)
 
     def place(some: Rooms) -> GangPlacement | Unplaced:
         if name != GRADS or seen is None:
-            return gangs.ranked(matched, some, ranks)
+            return by(name)(some)
         choice = seen.place(request, some, time)
         untold.append(choice.untold)
         if isinstance(choice.placement, GangPlacement):
             choices[choice.placement] = choice
         return choice.placement
 
-    found = soonest(place, [room for room in rooms if room.now.name not in failed])
+    def search(some: list[GrowingRoom]) -> tuple[Soonest, GangEnd | None]:
+        if name != TURNAROUND:
+            return soonest(place, some), None
+        run_s = {str(each.site): each.run_s for each in field.candidates if each.run_s > 0}
+        best = turnaround(request, [by(policy) for policy in tried(request)], some, run_s, spec.slowdown)
+        return Soonest(best.answer, best.end.claimed_s if best.end else 0.0), best.end
+
+    found, end = search([room for room in rooms if room.now.name not in failed])
     if failed and isinstance(found.answer, Unplaced):
-        found = soonest(place, rooms)
+        found, end = search(rooms)
     answer = found.answer
     if isinstance(answer, Unplaced):
         # What is not known yet is known soon.
@@ -128,7 +139,7 @@ def decide(
     reason = (
         f"{counted(count, 'component')} at {counted(used, 'site')} by {name}: "
         f"{', '.join(answer.sites[:8])}{' and more' * (used > 8)}{_divided(spec, answer)}{near}{full}"
-        f"{_foretold(choice)}"
+        f"{_expected(end, used)}{_foretold(choice)}"
     )
     sites.sort(key=lambda site: (bool(site.rejected), -site.idle, site.site))
     speeds = {site: one.speed if 0 < one.speed < inf else 0.0 for site, one in field.quotes.items()}
@@ -175,6 +186,13 @@ def _past(core: Context, draft: Draft, sites: Iterable[SiteId]) -> dict[SiteId, 
     """Return the ratios of past gangs like these, by site."""
     found = ((site, candidates.past_ratios(core, draft, site)) for site in sites)
     return {site: past for site, past in found if past is not None}
+
+
+def _expected(end: GangEnd | None, sites: int) -> str:
+    if end is None:
+        return ""
+    run = f"run {end.run_s:.0f} s x {end.factor:g} over {counted(sites, 'site')}"
+    return f"; expected to end in {end.seconds:.0f} s: claimed by {end.claimed_s:.0f} s, {run}"
 
 
 def _foretold(choice: GangChoice | None) -> str:

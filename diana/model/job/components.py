@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 
 from diana.model.job.spec import MOST_BY_ITSELF, ComponentSpec, FlexibleSpec
 
@@ -12,6 +13,8 @@ MOST_COMPONENTS = 1_000
 """Components of one gang: each is a claim of its own."""
 
 MOST_PROCESSORS = 10_000_000
+MOST_FACTORS, MOST_FACTOR = 64, 1_000_000
+"""Factors of a slowdown, and the largest."""
 
 _ALIKE = re.compile(r"(?:(\d{1,9})\s*[xX]\s*)?(\d{1,9})(?:@([a-z][a-z0-9-]{0,39}))?")
 
@@ -61,6 +64,20 @@ def check_components(components: Sequence[ComponentSpec]) -> None:
     total = sum(each.count for each in components)
     if total > MOST_COMPONENTS:
         raise ValueError(f"{total:,} components: a gang has at most {MOST_COMPONENTS:,}")
+
+
+def check_slowdown(factors: Sequence[float]) -> None:
+    """Check factors of a run over 1, 2, 3.. sites. ValueError is one line with the mend."""
+    if len(factors) > MOST_FACTORS:
+        raise ValueError(f"{len(factors)} factors: want at most {MOST_FACTORS}; the last goes on")
+    for factor in factors:
+        if not 1 <= factor <= MOST_FACTOR:
+            raise ValueError(f"{factor:g}: want factors of 1 to {MOST_FACTOR:,}")
+    if factors and factors[0] != 1:
+        raise ValueError(f"begins with {factors[0]:g}: want 1 first, for one site")
+    for before, after in pairwise(factors):
+        if after < before:
+            raise ValueError(f"falls from {before:g} to {after:g}: want none below the one before it")
 
 
 def check_flexible(flexible: FlexibleSpec) -> None:

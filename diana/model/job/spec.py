@@ -280,6 +280,9 @@ class GroupSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The same, where the placement may choose the components."""
     gang_placement: str = ""
     """Placement policy of the gangs, by its name in `policy/gang/policies.py`; empty: as the request suggests."""
+    slowdown: tuple[float, ...] = ()
+    """How much longer its gangs run over 1, 2, 3.. sites, the last factor for all more; none: not at all. The placement
+    `turnaround` weighs it."""
     gang_level: GangLevelName = ""
     """Queue in which its gangs wait for a place at their origin; empty: `low`."""
     runner: Runner = ""

@@ -24,6 +24,7 @@ from diana.policy.gang.requests import (
     TransferTime,
     Unplaced,
 )
+from diana.policy.gang.turnaround import TURNAROUND
 from diana.policy.gang.worst_fit import worst_fit
 
 Answer = GangPlacement | Unplaced
@@ -141,8 +142,9 @@ POLICIES: dict[str, GangPolicy] = {
 }
 """The policies of the papers."""
 
-OWN_NAMES = (*sorted(POLICIES), "grads")
-"""All names that are diana's own. `grads` wants a model beside the rooms (`policy/grads/placing.py`)."""
+OWN_NAMES = (*sorted(POLICIES), "grads", TURNAROUND)
+"""All names that are diana's own. `grads` wants a model beside the rooms (`policy/grads/placing.py`), and `turnaround`
+chooses among times."""
 
 SHORT = {"WF": "worst-fit", "CF": "close-to-files", "CM": "cluster-min", "FCM": "flexible-min"}
 """Their names in the papers."""

@@ -4,12 +4,13 @@ resources that come free (SPEC K2, K5)."""
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from diana.model.job.resources import Amounts, ResourceOffer, ResourceRequest, countable, fits
-from diana.policy.gang.requests import GangPlacement, Rooms, SiteRoom, Unplaced
+from diana.model.job.resources import PROCESSORS, Amounts, ResourceOffer, ResourceRequest, countable, fits, of
+from diana.policy.gang.requests import FlexibleRequest, GangPlacement, GangRequest, Rooms, SiteRoom, Unplaced
 
 MOST_AHEAD_S = 1e7
 """Room that comes later than this counts for nothing."""
@@ -63,6 +64,15 @@ class Soonest(NamedTuple):
     answer: GangPlacement | Unplaced
     after_s: float
     """Seconds from now until what all components ask is idle."""
+
+
+def waits_s(answer: GangPlacement, request: GangRequest, rooms: Mapping[str, GrowingRoom]) -> dict[str, float]:
+    """Return the seconds until each site of a placement has room for all of its components there."""
+    used: dict[str, Counter[str]] = {}
+    for part in answer.parts:
+        amounts = request.amounts if isinstance(request, FlexibleRequest) else request[part.component].amounts
+        used.setdefault(part.site, Counter()).update({PROCESSORS: part.processors, **dict(amounts)})
+    return {site: rooms[site].holds_after_s(at.pop(PROCESSORS), of(at)) for site, at in used.items()}
 
 
 def growing(now: SiteRoom, steps: Iterable[LaterRoom]) -> GrowingRoom:

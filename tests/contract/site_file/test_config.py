@@ -64,7 +64,7 @@ _BAD = [
     (
         _GOOD + '[settings]\ngang_placement = "cluster-mim"',
         "site.toml:settings.gang_placement: 'cluster-mim': no such placement; did you mean cluster-min? Known here: "
-        "close-to-files, cluster-min, flexible-min, grads, worst-fit",
+        "close-to-files, cluster-min, flexible-min, grads, turnaround, worst-fit",
     ),
     (
         _GOOD + "[settings]\ngang_placement = 3",

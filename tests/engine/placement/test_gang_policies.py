@@ -61,7 +61,7 @@ def test_an_unknown_name_is_refused_before_anything_is_asked(plan_only: bool) ->
     assert isinstance(told, fx.Refusal) and told.code == "usage"
     assert told.text == (
         "gang.placement: 'worst-fitt': no such placement; did you mean worst-fit? Known here: "
-        "close-to-files, cluster-min, flexible-min, grads, lab, worst-fit"
+        "close-to-files, cluster-min, flexible-min, grads, lab, turnaround, worst-fit"
     )
 
 
