@@ -18,8 +18,10 @@ TURNAROUND = "turnaround"
 
 def tried(request: GangRequest) -> tuple[str, ...]:
     """Return the papers' policies that place such a request otherwise than each other."""
-    divides = isinstance(request, FlexibleRequest)
-    reads = request.files if isinstance(request, FlexibleRequest) else any(each.files for each in request)
+    if divides := isinstance(request, FlexibleRequest):
+        reads = bool(request.files or request.own_files)
+    else:
+        reads = any(each.files for each in request)
     return ("flexible-min" if divides else "cluster-min", "worst-fit", *(("close-to-files",) if reads else ()))
 
 
