@@ -22,7 +22,7 @@ from diana.engine.site.context import Context
 from diana.model.ids import SiteId
 from diana.model.job import gang, software
 from diana.model.job.declared import MOST_AMOUNT
-from diana.model.job.resources import GPUS, PROCESSORS, Amounts, amount, countable, counts_in, how_many, of, of_job
+from diana.model.job.resources import GPUS, PROCESSORS, Amounts, amount, countable, counts_in, how_many, of_job
 from diana.model.job.spec import ComponentSpec, GroupSpec
 from diana.model.sketch import Quantiles
 from diana.model.views.decision import ComponentPlace, Decision, GangDecision, GangSite
@@ -41,7 +41,7 @@ from diana.policy.gang.requests import (
     Unplaced,
     with_files,
 )
-from diana.policy.gang.soonest import GrowingRoom, LaterRoom, Place, Soonest, growing, soonest
+from diana.policy.gang.soonest import GrowingRoom, LaterRoom, Place, Soonest, growing, soonest, waits_s
 from diana.policy.gang.turnaround import TURNAROUND, GangEnd, tried, turnaround
 from diana.policy.grads.placing import GangChoice
 from diana.policy.pricing.demand import Candidate
@@ -334,22 +334,14 @@ def _transfer_time(field: list[Candidate]) -> TransferTime:
 
 
 def _places(
-    answer: GangPlacement,
-    wanted: GangRequest,
-    spec: GroupSpec,
-    rooms: dict[str, GrowingRoom],
+    answer: GangPlacement, wanted: GangRequest, spec: GroupSpec, rooms: dict[str, GrowingRoom]
 ) -> tuple[ComponentPlace, ...]:
     each = spec.by_rank()
     asked = {
         part.component: wanted.amounts if isinstance(wanted, FlexibleRequest) else wanted[part.component].amounts
         for part in answer.parts
     }
-    used: dict[str, Counter[str]] = {}
-    for part in answer.parts:
-        at = used.setdefault(part.site, Counter())
-        for name, count in ((PROCESSORS, part.processors), *asked[part.component]):
-            at[name] += count
-    wait_s = {site: rooms[site].holds_after_s(at.pop(PROCESSORS), of(at)) for site, at in used.items()}
+    wait_s = waits_s(answer, wanted, rooms)
     return tuple(
         ComponentPlace(
             component=part.component,
