@@ -68,7 +68,7 @@ def decide(
     name = gang_choice.chosen(core, spec, bool(files or own_files))
     if why := gang_choice.unknown(core, name):
         return Refusal(code="usage", text=why)
-    wanted = request_of(spec)
+    wanted = request_for(spec)
     names = _names(wanted)
     rooms = [
         _room(site, field.quotes[site.site], claiming.get(site.site, NONE), names, home=site.site == core.site)
@@ -165,14 +165,6 @@ def decide(
         rejected=len(sites) - len(open_sites),
         gang=told,
     )
-
-
-def request_of(spec: GroupSpec) -> GangRequest:
-    """Return the request of one gang of the group, without files, with no more components than indices are kept for."""
-    request = request_for(spec.flexible if spec.flexible is not None else spec.components, spec)
-    if isinstance(request, FlexibleRequest) and spec.flexible is not None and not request.splits:
-        return replace(request, most_components=spec.flexible.most)
-    return request
 
 
 def _divided(spec: GroupSpec, answer: GangPlacement) -> str:
