@@ -14,6 +14,7 @@ from tests.engine.bench import Grid, Post
 from tests.engine.builders import BOB, spec
 from tests.engine.handover.test_full_sites import Busy
 from tests.engine.handover.test_gangs import begun, gang, held, submit
+from tests.engine.site.test_running_totals import check_gangs
 
 SETTINGS = {
     "gang_quota": 0.5,
@@ -151,6 +152,7 @@ def test_gangs_on_full_sites_all_begin_and_never_pass_the_quota(components: str,
         busy.pass_time(1)
         assert of_gangs(grid, "beta") <= 2 and of_gangs(grid, "gamma") <= 2
         for site in grid.sites.values():
+            check_gangs(site.engine.core)
             for run in [one for one in site.gone if one in site.running]:
                 began.setdefault(run, grid.now)
                 if grid.now - began[run] >= 20.0:
