@@ -12,7 +12,7 @@ from msgspec import structs
 from diana.engine.handover import gang_attempts
 from diana.engine.journal.effects import Refusal
 from diana.engine.matching import gang_choice, gangs, site_names
-from diana.engine.matching.foreseeing import GRADS, Foresight, foresight
+from diana.engine.matching.foreseeing import Foresight, foresight
 from diana.engine.matching.match import with_model
 from diana.engine.messages.messages import ComingRoom, Quote
 from diana.engine.placement import candidates
@@ -27,7 +27,7 @@ from diana.model.job.spec import ComponentSpec, GroupSpec
 from diana.model.sketch import Quantiles
 from diana.model.views.decision import ComponentPlace, Decision, GangDecision, GangSite
 from diana.model.words import counted
-from diana.policy.gang.policies import request_for
+from diana.policy.gang.policies import GRADS, request_for
 from diana.policy.gang.reasons import reasons as reasons_of
 from diana.policy.gang.requests import (
     FlexibleRequest,

@@ -141,9 +141,11 @@ POLICIES: dict[str, GangPolicy] = {
 }
 """The policies of the papers."""
 
-OWN_NAMES = (*sorted(POLICIES), "grads", TURNAROUND)
-"""All names that are diana's own. `grads` wants a model beside the rooms (`policy/grads/placing.py`), and `turnaround`
-chooses among times."""
+GRADS = "grads"
+"""Placement by a model of the run, which it wants beside the rooms (`policy/grads/placing.py`)."""
+
+OWN_NAMES = (*sorted(POLICIES), GRADS, TURNAROUND)
+"""All names that are diana's own; the last two are no `GangPolicy`."""
 
 SHORT = {"WF": "worst-fit", "CF": "close-to-files", "CM": "cluster-min", "FCM": "flexible-min"}
 """Their names in the papers."""
