@@ -61,7 +61,7 @@ def _checked(
     out: list[PlacedComponent] = []
     for at, part in enumerate(parts):
         if isinstance(request, FlexibleRequest):
-            component = Component(part.processors, amounts=request.amounts, files=request.files)
+            component = Component(part.processors, amounts=request.amounts, files=request.read_by(at))
         else:
             component = request[at]
         if not left.fits(part.site, component):
