@@ -98,7 +98,7 @@ from diana.policy.gang.policies import POLICIES, GangPolicy
 if TYPE_CHECKING:
     from diana.engine.site.surroundings import Journal, Keyring
     from diana.model.settings import Settings
-from diana.policy.allocation.ahead import Lookout, Outlook
+    from diana.policy.allocation.ahead import Lookout, Outlook
 
 HOUSEKEEPING_S = 600.0
 

@@ -18,13 +18,16 @@ _DECLARED = {
     "type": "integer",
     "minimum": 0,
     "maximum": MOST_AMOUNT,
-    "description": "Of a resource that sites declare by this name ([resources] of their site.toml), for each job.",
+    "description": "Of a resource that sites declare by this name ([resources] of their site.toml), for each.",
 }
 
 
 def schema() -> dict[str, Any]:
     either, definitions = msgspec.json.schema_components((RawJob, RawFile), ref_template="#/$defs/{name}")
-    definitions["RawResources"]["additionalProperties"] = _DECLARED
+    for name in ("RawResources", "RawComponent"):
+        definitions[name]["additionalProperties"] = _DECLARED
+    for definition in definitions.values():
+        definition["description"] = " ".join(definition["description"].split())
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "diana job file",

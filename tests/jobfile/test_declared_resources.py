@@ -47,9 +47,14 @@ def test_each_of_several_groups_and_each_component_has_its_own() -> None:
 
 
 def test_editors_are_told_by_the_schema() -> None:
-    def fits(**resources: object) -> bool:
-        job = {"group": {"command": "x"}, "resources": resources}
-        return not list(jsonschema.Draft202012Validator(schema()).iter_errors(job))
+    def fits(**asked: object) -> bool:
+        validator = jsonschema.Draft202012Validator(schema())
+        every = {
+            validator.is_valid({"group": {"command": "x"}} | more)
+            for more in ({"resources": asked}, {"components": [asked]})
+        }
+        assert len(every) == 1, "a component asks as a job does"
+        return every.pop()
 
     assert fits(fpga=1) and fits(cpus=2)
     assert not (fits(fpga="1") or fits(fpga=-1) or fits(fpga=0.5) or fits(gpus=10**30) or fits(cpus=10**30))

@@ -3,8 +3,6 @@ users are not starved (SPEC K2; Sonmez et al., section 4.1)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from diana.engine.dispatch.claim_book import ClaimBook, waits
 from diana.engine.journal.state import Custody
 from diana.engine.site.context import Context
@@ -16,11 +14,6 @@ def most(core: Context) -> int | None:
     """Return the processors that gangs may hold here; None: there is no quota."""
     quota = core.state.settings.gang_quota
     return None if quota >= 1.0 else int(quota * core.workers.slots() + 1e-9)
-
-
-def held(core: Context) -> int:
-    """Return the processors that components hold here, claimed and let go."""
-    return sum(len(one.running) * one.spec.resources.processors for one in _here(core))
 
 
 def beyond(core: Context, processors: int) -> str:
@@ -39,7 +32,7 @@ def waits_for(core: Context, best: Custody) -> str:
     if allowed is None:
         return ""
     processors = best.spec.resources.processors
-    others = held(core) - len(best.running) * processors
+    others = core.totals.gang_processors() - len(best.running) * processors
     if others + len(best.indices) * processors <= allowed:
         return ""
     return f"gangs hold {others} of the {allowed} processors that they may here (gang_quota)"
@@ -53,7 +46,7 @@ def steps(core: Context) -> list[tuple[float, int]] | None:
         return None
     book, now = core.run_book, core.now
     left_s, widths, ahead_s = list[float](), list[int](), 0.0
-    for one in _here(core):
+    for one in core.totals.gangs():
         expected_s, processors = book.expected_s(one), one.spec.resources.processors
         started_s = book.started_s.get(one.key, {})
         left_s += [residual.left_s(expected_s, now - started_s.get(index, now)) for index in one.running]
@@ -61,7 +54,3 @@ def steps(core: Context) -> list[tuple[float, int]] | None:
         if one.key in core.book(ClaimBook).until_s and waits(one):
             ahead_s += len(one.pending) * processors * expected_s
     return Slots.of_columns(allowed - sum(widths), left_s, widths).steps(ahead_s)
-
-
-def _here(core: Context) -> Iterable[Custody]:
-    return (core.state.custodies[key] for key in core.totals.gangs() if key in core.state.custodies)

@@ -93,7 +93,7 @@ def quote(
         startable=turns.startable(core, asked) if reserves and lanes else 0,
         widest=workers.widest(request) if quota is None else min(workers.widest(request), quota),
         gang_most=quota or 0,
-        gang_held=0 if quota is None else gang_quota.held(core),
+        gang_held=0 if quota is None else core.totals.gang_processors(),
         free_gpus=workers.idle(resources.GPUS),
         memory_bytes=workers.offer().most.get(resources.MEMORY, 0),
         gpus=workers.whole(resources.GPUS),

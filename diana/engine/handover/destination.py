@@ -229,9 +229,8 @@ def _beyond_quota(core: Context, message: Prepare, part: GroupSpec) -> str:
         return ""
     number, group = message.indices.bounds[0] // part.gang_size, group_of(message.subgroup)
     wanted, ending = len(message.indices) * part.resources.processors, core.book(ClaimBook).ending
-    for key in core.totals.gangs():
-        one = core.state.custodies.get(key)
-        if one is None or group_of(key[0]) != group or key in ending or not one.indices:
+    for one in core.totals.gangs():
+        if group_of(one.key[0]) != group or one.key in ending or not one.indices:
             continue
         if one.indices.isdisjoint(message.indices) and one.indices.bounds[0] // part.gang_size == number:
             wanted += len(one.indices) * one.spec.resources.processors

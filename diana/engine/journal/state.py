@@ -414,6 +414,10 @@ class Custody(Assignment, frozen=False, kw_only=True, dict=True, omit_defaults=F
         return of_part(decode_spec(self.spec_bytes).with_memory(self.memory_bytes), self.indices, self.processors)
 
     @cached_property
+    def gang_size(self) -> int:
+        return self.spec.gang_size
+
+    @cached_property
     def template(self) -> str:
         return template_key(self.spec)
 

@@ -22,9 +22,6 @@ from diana.policy.grads.models import LEAST_SEEN
 from diana.policy.grads.placing import GangChoice
 from diana.policy.requirements.names import Value
 
-GRADS = "grads"
-"""Name of the placement."""
-
 
 class Foresight(NamedTuple):
     """The model of one group, and what is known of the sites."""

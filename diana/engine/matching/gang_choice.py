@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from diana.engine.matching.foreseeing import GRADS
 from diana.engine.site.context import Context
 from diana.model.job.spec import GroupSpec
 from diana.policy.gang import policies
+from diana.policy.gang.policies import GRADS
 
 
 def unknown(core: Context, name: str) -> str:

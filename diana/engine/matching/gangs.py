@@ -8,6 +8,8 @@ from functools import cache
 from itertools import combinations
 from math import inf
 
+from msgspec import structs
+
 from diana.engine.matching import facts
 from diana.engine.messages.messages import MOST_COMPONENT_KINDS, Quote
 from diana.model.ids import SiteId
@@ -52,7 +54,8 @@ def for_components(
 
     out: list[Component] = []
     for index, (component, alike) in enumerate(zip(request, spec.by_rank(), strict=True)):
-        allowed = meeting(alike)
+        # What it reads and runs does not matter here, and differs where uploads are divided.
+        allowed = meeting(structs.replace(alike, inputs=(), argv=()))
         if allowed is not None and not allowed:
             why = _nowhere(spec, alike, values) if alike.requirements else _no_machine(unfit(alike))
             return Unplaced(f"component {alike.name or index + 1}: {why}", index, never=True)

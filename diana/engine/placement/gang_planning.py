@@ -12,7 +12,7 @@ from msgspec import structs
 from diana.engine.handover import gang_attempts
 from diana.engine.journal.effects import Refusal
 from diana.engine.matching import gang_choice, gangs, site_names
-from diana.engine.matching.foreseeing import GRADS, Foresight, foresight
+from diana.engine.matching.foreseeing import Foresight, foresight
 from diana.engine.matching.match import with_model
 from diana.engine.messages.messages import ComingRoom, Quote
 from diana.engine.placement import candidates
@@ -27,7 +27,7 @@ from diana.model.job.spec import ComponentSpec, GroupSpec
 from diana.model.sketch import Quantiles
 from diana.model.views.decision import ComponentPlace, Decision, GangDecision, GangSite
 from diana.model.words import counted
-from diana.policy.gang.policies import request_for
+from diana.policy.gang.policies import GRADS, request_for
 from diana.policy.gang.reasons import reasons as reasons_of
 from diana.policy.gang.requests import (
     FlexibleRequest,
@@ -68,7 +68,7 @@ def decide(
     name = gang_choice.chosen(core, spec, bool(files or own_files))
     if why := gang_choice.unknown(core, name):
         return Refusal(code="usage", text=why)
-    wanted = request_of(spec)
+    wanted = request_for(spec)
     names = _names(wanted)
     rooms = [
         _room(site, field.quotes[site.site], claiming.get(site.site, NONE), names, home=site.site == core.site)
@@ -165,14 +165,6 @@ def decide(
         rejected=len(sites) - len(open_sites),
         gang=told,
     )
-
-
-def request_of(spec: GroupSpec) -> GangRequest:
-    """Return the request of one gang of the group, without files, with no more components than indices are kept for."""
-    request = request_for(spec.flexible if spec.flexible is not None else spec.components, spec)
-    if isinstance(request, FlexibleRequest) and spec.flexible is not None and not request.splits:
-        return replace(request, most_components=spec.flexible.most)
-    return request
 
 
 def _divided(spec: GroupSpec, answer: GangPlacement) -> str:
@@ -334,10 +326,7 @@ def _transfer_time(field: list[Candidate]) -> TransferTime:
 
 
 def _places(
-    answer: GangPlacement,
-    wanted: GangRequest,
-    spec: GroupSpec,
-    rooms: dict[str, GrowingRoom],
+    answer: GangPlacement, wanted: GangRequest, spec: GroupSpec, rooms: dict[str, GrowingRoom]
 ) -> tuple[ComponentPlace, ...]:
     each = spec.by_rank()
     asked = {

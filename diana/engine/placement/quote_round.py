@@ -10,7 +10,7 @@ from diana.engine.journal.events import LookedUp
 from diana.engine.journal.state import Group
 from diana.engine.matching.match import allowed
 from diana.engine.messages.messages import Quote, QuoteRequest
-from diana.engine.placement import baseline_shortlist, decide, gang_planning, gang_queues, recall
+from diana.engine.placement import baseline_shortlist, decide, gang_queues, recall
 from diana.engine.placement.draft import Draft, Drafts, Placement, parallel_left, quote_request
 from diana.engine.site import dependencies, journal_doubt
 from diana.engine.site.context import Context
@@ -20,6 +20,7 @@ from diana.model.ids import SiteId
 from diana.model.indexset import IndexSet
 from diana.model.trust.principal import Principal
 from diana.policy.allocation.few import ToldRoom, few
+from diana.policy.gang.policies import request_for
 from diana.policy.gang.short_list import short_list
 from diana.policy.membership import mark
 from diana.policy.trust.authorise import Action, authorise
@@ -141,7 +142,7 @@ def _short_list(core: Context, draft: Draft) -> list[SiteId]:
     if not (names or draft.refs or draft.spec.is_gang or draft.spec.rank or match.requirements):
         best = _few(core, draft, best)
     if draft.spec.is_gang:
-        request = gang_planning.request_of(draft.spec)
+        request = request_for(draft.spec)
         best += short_list(core.roster.table(), request, lambda site: match.may_take(site) and answers(site))
     fixed = (each.site for each in draft.spec.components if each.site)
     named = {SiteId(name) for name in (*draft.spec.sites[:SHORT_LIST], *fixed)}

@@ -31,6 +31,8 @@ class CustodyCount(NamedTuple):
     """Jobs from STARTING until their end is durable."""
     ahead_us: int
     """Work of its jobs that wait and are not held, at this site's speed, in processor-microseconds."""
+    gang_processors: int
+    """Processors that its components hold, claimed and let go; 0 for ordinary jobs."""
 
 
 class Totals:
@@ -45,12 +47,12 @@ class Totals:
         self._custodies: dict[CustodyKey, None] = dict.fromkeys(state.custodies)
         """Custodies to be counted anew; a dict, so that the order is that of touching."""
         self._groups: dict[GroupId, None] = dict.fromkeys(state.groups)
-        self._waiting = self._started = self._ahead_us = 0
+        self._waiting = self._started = self._ahead_us = self._gang_processors = 0
         self._waiting_of: dict[str, int] = {}
         self._started_of: dict[str, int] = {}
         self._unplaced_of: dict[str, int] = {}
         self._of_template: dict[str, set[CustodyKey]] = {}
-        self._gangs: dict[CustodyKey, None] = {}
+        self._gangs: set[CustodyKey] = set()
         for key in sorted(state.custodies):
             custody = state.custodies[key]
             need = custody.spec.resources
@@ -110,10 +112,15 @@ class Totals:
 
     # --- questions -----------------------------------------------------------------------------------
 
-    def gangs(self) -> list[CustodyKey]:
+    def gangs(self) -> list[Custody]:
         """Return the custodies of components, in order."""
         self._settle()
-        return sorted(self._gangs)
+        return [self._state.custodies[key] for key in sorted(self._gangs)]
+
+    def gang_processors(self) -> int:
+        """Processors that components hold here, claimed and let go."""
+        self._settle()
+        return self._gang_processors
 
     def waiting(self) -> int:
         """Jobs held here that were not given to the LRM: queued, held, and those of inert parts."""
@@ -168,10 +175,10 @@ class Totals:
         old = self._rows.pop(key, None)
         if old is not None:
             self._sum(key, old, -1)
-        self._gangs.pop(key, None)
+        self._gangs.discard(key)
         if custody is not None:
             if custody.spec.is_gang:
-                self._gangs[key] = None
+                self._gangs.add(key)
             row = self._rows[key] = _row(custody, self._expected(custody))
             self._sum(key, row, 1)
 
@@ -179,6 +186,7 @@ class Totals:
         self._waiting += sign * row.waiting
         self._started += sign * row.started
         self._ahead_us += sign * row.ahead_us
+        self._gang_processors += sign * row.gang_processors
         _add(self._waiting_of, row.owner, sign * row.waiting)
         _add(self._started_of, row.owner, sign * row.started)
         if sign > 0:
@@ -191,13 +199,14 @@ class Totals:
 
 def _row(custody: Custody, run_s: float) -> CustodyCount:
     waiting = custody.unstarted()
-    starts = waiting - custody.held
+    starts, processors = waiting - custody.held, custody.spec.resources.processors
     return CustodyCount(
         owner=custody.owner,
         template=custody.template,
         waiting=len(waiting),
         started=len(custody.running),
-        ahead_us=len(starts) * round(run_s * custody.spec.resources.processors * 1e6),
+        ahead_us=len(starts) * round(run_s * processors * 1e6),
+        gang_processors=len(custody.running) * processors if custody.spec.is_gang else 0,
     )
 
 

@@ -3,11 +3,22 @@ a site (`model/job/software.py`), and a release that knows none of a kind has no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 
 Counts = tuple[tuple[str, int], ...]
 """(name, how many), by name."""
+
+
+def with_own(group: Counts, own: Counts) -> Counts:
+    """Return the counts of a group, those of the same names replaced by a component's own."""
+    return tuple(sorted({**dict(group), **dict(own)}.items())) if own else group
+
+
+def least(some: Sequence[Counts]) -> Counts:
+    """Return the names that all of these ask for, each with its least count."""
+    counts = [dict(each) for each in some]
+    return tuple((name, min(each[name] for each in counts)) for name, _ in some[0] if all(name in e for e in counts))
 
 
 def few(count: int) -> str:

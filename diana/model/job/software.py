@@ -136,8 +136,8 @@ def plain(spec: GroupSpec) -> bool:
         return False
     if not (len(spec.builds) <= MOST_BUILDS and all(map(is_build, (*spec.builds, spec.program or "x")))):
         return False
-    counted = [(each.licences, each.others) for each in spec.components]
-    counted.append((spec.resources.licences, spec.resources.others))
+    counted = {(each.licences, each.others) for each in spec.components}
+    counted.add((spec.resources.licences, spec.resources.others))
     if not all(licences.plain(some) and declared.plain(others) for some, others in counted):
         return False
     return len(spec.modules) <= MOST_MODULES and all(map(is_module, spec.modules))

@@ -6,11 +6,12 @@ Text fields marked *template* may hold `{name}` placeholders, filled per job fro
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Literal
 
 import msgspec
 
+from diana.model.job.counts import Counts, least, with_own
 from diana.model.job.grace import GRACE_S
 from diana.model.job.patterns import is_found
 from diana.model.job.urls import is_url
@@ -22,7 +23,6 @@ OnSiteLost = Literal["hold", "rerun"]
 JobClass = Literal["", "compute", "data", "both"]
 MapperKind = Literal["equal", "time-balance"]
 SearchKind = Literal["", "annealing"]
-_Counts = tuple[tuple[str, int], ...]
 GangLevelName = Literal["", "super-high", "high", "low", "super-low"]
 
 
@@ -34,9 +34,9 @@ class Resources(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     time_limit_s: float = 0.0
     gpus: int = 0
     scratch_bytes: int = 0
-    licences: tuple[tuple[str, int], ...] = ()
+    licences: Counts = ()
     """(name, how many), by name (`model/job/licences.py`)."""
-    others: tuple[tuple[str, int], ...] = ()
+    others: Counts = ()
     """(name, how many) of resources that operators declare, by name (`model/job/declared.py`)."""
     work_s: float = 0.0
     """Estimated run time in seconds at reference speed (a site of speed 1.0)."""
@@ -129,10 +129,10 @@ class ComponentSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     memory_bytes: int = 0
     """0: as the group says for each job. So it is with `scratch_bytes`."""
     scratch_bytes: int = 0
-    licences: tuple[tuple[str, int], ...] = ()
+    licences: Counts = ()
     """(name, how many), by name, in place of what the group says of that name; all others are as it says. So it is with
     `others`."""
-    others: tuple[tuple[str, int], ...] = ()
+    others: Counts = ()
     inputs: tuple[InputFile, ...] = ()
     """Read beside those of the group."""
     argv: tuple[str, ...] = ()
@@ -279,7 +279,8 @@ class GroupSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     flexible: FlexibleSpec | None = None
     """The same, where the placement may choose the components."""
     gang_placement: str = ""
-    """Placement policy of the gangs, by its name in `policy/gang/policies.py`; empty: as the request suggests."""
+    """Placement policy of the gangs, by its name in `policy/gang/policies.py` or that of a plug-in; empty: as its
+    site says, else as the request suggests."""
     slowdown: tuple[float, ...] = ()
     """How much longer its gangs run over 1, 2, 3.. sites, the last factor for all more; none: not at all. The placement
     `turnaround` weighs it."""
@@ -378,8 +379,8 @@ class GroupSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             gpus=own.gpus,
             memory_bytes=own.memory_bytes or group.memory_bytes,
             scratch_bytes=own.scratch_bytes or group.scratch_bytes,
-            licences=_with_own(group.licences, own.licences),
-            others=_with_own(group.others, own.others),
+            licences=with_own(group.licences, own.licences),
+            others=with_own(group.others, own.others),
         )
 
     def component_kinds(self) -> tuple[Resources, ...]:
@@ -398,8 +399,8 @@ class GroupSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
                 gpus=min(each.gpus for each in some),
                 memory_bytes=min(each.memory_bytes for each in some),
                 scratch_bytes=min(each.scratch_bytes for each in some),
-                licences=_least([each.licences for each in some]),
-                others=_least([each.others for each in some]),
+                licences=least([each.licences for each in some]),
+                others=least([each.others for each in some]),
             )
         if self.flexible is not None:
             splits = self.flexible.splits
@@ -423,18 +424,6 @@ class GroupSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         in the directory of the first, and a component of a gang with spares, which is told there who computes."""
         own = self.own_directory or self.mpi or self.checkpoint is not None or self.spares > 0
         return bool(own or any(self.every_input()) or self.outputs.collect or self.stdout or self.stderr)
-
-
-def _with_own(group: _Counts, own: _Counts) -> _Counts:
-    return tuple(sorted({**dict(group), **dict(own)}.items())) if own else group
-
-
-def _least(some: Sequence[_Counts]) -> _Counts:
-    """Return the names that all of these ask for, each with the least count."""
-    if all(each == some[0] for each in some):
-        return some[0]
-    counts = [dict(each) for each in some]
-    return tuple((name, min(each[name] for each in counts)) for name, _ in some[0] if all(name in e for e in counts))
 
 
 def may_be_gang(spec: bytes) -> bool:

@@ -130,8 +130,8 @@ def refs_of(spec: GroupSpec, parameters: Parameters) -> tuple[tuple[str, IndexSe
     """Every `dataset:`, `url:` or `blob:` ref the inputs of the group and of its components render to, with the jobs
     that read it; the table's blob too, for all jobs. Sorted by ref.
 
-    Costs one step per distinct combination of the values a source names, never one per job (unless the source
-    names `{index}`). Sources must not name `{group}`: it is not known yet.
+    Costs one step per distinct combination of the values a source names, never one per job, unless the source
+    names `{index}`; inputs of a component cost one step per gang. Sources must not name `{group}`: it is not known yet.
     """
     readers: _Readers = {}
     everyone = IndexSet.span(0, parameters.size)

@@ -26,6 +26,7 @@ from diana.model.trust.principal import Principal, Role
 from diana.node.api import permits, plug_ins
 from diana.node.api.convert import to_decision
 from diana.node.api.desk import Desk
+from diana.node.pair.uploads import blobs_in
 from diana.wire.client import messages as wire
 from diana.wire.client.decisions import Decision
 
@@ -53,7 +54,7 @@ async def submit(desk: Desk, caller: Principal, request: wire.SubmitRequest) -> 
     signed = permits.checked(caller, desk.about.vo, request, len(parsed.groups))
     accepted = await _accepted(desk, caller, request, parsed, signed)
     for one, group in zip(parsed.groups, accepted, strict=True):
-        blobs = used_blobs(one)
+        blobs = blobs_in(one.spec, [ref for ref, _ in one.refs])
         if blobs:
             await desk.stager.use_blobs(group.group, blobs)
     names = [group.group for group in accepted]
@@ -109,15 +110,6 @@ async def _accepted(
         ),
     )
     return every.groups
-
-
-def used_blobs(parsed: ParsedJob) -> list[str]:
-    """Hashes of the uploaded content the group reads."""
-    sources = [ref for ref, _ in parsed.refs] + [file.source for file in parsed.spec.every_input()]
-    hashes = {source.removeprefix("blob:") for source in sources if source.startswith("blob:")}
-    if parsed.spec.sweep.table is not None:
-        hashes.add(parsed.spec.sweep.table.blob)
-    return sorted(blob for blob in hashes if _SHA256.match(blob))
 
 
 async def plan(desk: Desk, caller: Principal, request: wire.SubmitRequest) -> wire.PlanResponse:

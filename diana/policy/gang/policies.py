@@ -10,7 +10,7 @@ from typing import Protocol
 from diana.errors import one_line
 from diana.model.job.components import request_of
 from diana.model.job.resources import of_job
-from diana.model.job.spec import ComponentSpec, FlexibleSpec, GroupSpec
+from diana.model.job.spec import FlexibleSpec, GroupSpec
 from diana.policy.gang.close_to_files import PairHistory, close_to_files
 from diana.policy.gang.cluster_min import cluster_minimisation
 from diana.policy.gang.flexible_min import flexible_minimisation
@@ -102,24 +102,23 @@ def _picky_first(
     return GangPlacement(tuple(sorted(parts)))
 
 
-_PLAIN = GroupSpec()
-
-
-def request_for(asked: Sequence[ComponentSpec] | FlexibleSpec, group: GroupSpec = _PLAIN) -> GangRequest:
-    """Return the request that components or a flexible table of a job ask for, without their files. `group`: theirs."""
-    if isinstance(asked, FlexibleSpec):
-        least, most = asked.min_processors, asked.max_components
-        return FlexibleRequest(asked.processors, least, most, splits=asked.splits, amounts=of_job(group.resources))
+def request_for(spec: GroupSpec) -> GangRequest:
+    """Return the request of one gang of the group, without its files. A flexible one has no more components than
+    indices are kept for."""
+    if (asked := spec.flexible) is not None:
+        amounts = of_job(spec.resources)
+        return FlexibleRequest(asked.processors, asked.min_processors, asked.most, splits=asked.splits, amounts=amounts)
     return [
         component
-        for each in asked
-        for component in [Component(each.processors, each.site, of_job(group.of_component(each)))] * each.count
+        for each in spec.components
+        for component in [Component(each.processors, each.site, of_job(spec.of_component(each)))] * each.count
     ]
 
 
 def request_in(text: str) -> GangRequest:
-    """Return the request that a word like `3x8` or `flexible 24` asks for. ValueError is one line."""
-    return request_for(request_of(text))
+    """Return the request of `3x8`, `2x16+1x8@vu` or `flexible 72`. ValueError is one line with the mend."""
+    asked = request_of(text)
+    return request_for(GroupSpec(flexible=asked) if isinstance(asked, FlexibleSpec) else GroupSpec(components=asked))
 
 
 def unknown(name: str, known: Iterable[str]) -> str:
@@ -142,9 +141,11 @@ POLICIES: dict[str, GangPolicy] = {
 }
 """The policies of the papers."""
 
-OWN_NAMES = (*sorted(POLICIES), "grads", TURNAROUND)
-"""All names that are diana's own. `grads` wants a model beside the rooms (`policy/grads/placing.py`), and `turnaround`
-chooses among times."""
+GRADS = "grads"
+"""Placement by a model of the run, which it wants beside the rooms (`policy/grads/placing.py`)."""
+
+OWN_NAMES = (*sorted(POLICIES), GRADS, TURNAROUND)
+"""All names that are diana's own; the last two are no `GangPolicy`."""
 
 SHORT = {"WF": "worst-fit", "CF": "close-to-files", "CM": "cluster-min", "FCM": "flexible-min"}
 """Their names in the papers."""

@@ -14,17 +14,6 @@ from diana.policy.gang.soonest import GrowingRoom, Place, soonest, waits_s
 
 TURNAROUND = "turnaround"
 """Name of the placement."""
-
-
-def tried(request: GangRequest) -> tuple[str, ...]:
-    """Return the papers' policies that place such a request otherwise than each other."""
-    if divides := isinstance(request, FlexibleRequest):
-        reads = bool(request.files or request.own_files)
-    else:
-        reads = any(each.files for each in request)
-    return ("flexible-min" if divides else "cluster-min", "worst-fit", *(("close-to-files",) if reads else ()))
-
-
 MOST_TIMES = 16
 """Times at which room grows that are looked at, an even choice of more."""
 MOST_SPEEDS = 8
@@ -32,6 +21,15 @@ MOST_SPEEDS = 8
 MOST_WORK = 1_000_000
 """Components times sites of all placements that are tried beside the soonest ones: it bounds what one gang costs the
 engine."""
+
+
+def tried(request: GangRequest) -> tuple[str, ...]:
+    """Return the papers' policies that place such a request otherwise than each other."""
+    if isinstance(request, FlexibleRequest):
+        few_sites, reads = "flexible-min", bool(request.files or request.own_files)
+    else:
+        few_sites, reads = "cluster-min", any(each.files for each in request)
+    return (few_sites, "worst-fit", "close-to-files") if reads else (few_sites, "worst-fit")
 
 
 class GangEnd(NamedTuple):

@@ -8,6 +8,7 @@ from diana import gang_plug_ins
 from diana.model.job.components import request_of
 from diana.model.job.software import plain
 from diana.model.job.spec import GroupSpec
+from diana.policy.gang.policies import GRADS
 from diana.sim.specs.chains import before, together
 from diana.sim.specs.names import known
 from diana.sim.specs.resources_spec import RESOURCE_KEYS, check_resources
@@ -73,7 +74,7 @@ def _check_components(work: WorkSpec, at: str) -> None:
             if getattr(work, name):
                 raise ValueError(f"{at}: {name}: the jobs have no components; name them, or leave it out")
         return
-    if work.gang_placement == "grads":
+    if work.gang_placement == GRADS:
         raise ValueError(f"{at}: gang_placement: grads places by a model, and these jobs have none; choose another")
     gang_plug_ins.check(work.gang_placement, f"{at}: gang_placement")
     try:

@@ -14,6 +14,7 @@ from tests.engine.bench import Grid, Post
 from tests.engine.builders import BOB, spec
 from tests.engine.handover.test_full_sites import Busy
 from tests.engine.handover.test_gangs import begun, gang, held, submit
+from tests.engine.site.test_running_totals import check_gangs
 
 SETTINGS = {
     "gang_quota": 0.5,
@@ -128,12 +129,11 @@ def test_no_job_makes_way_for_a_claim_that_waits_for_the_quota() -> None:
     submit(grid, "1x2@beta")
     grid["beta"].submit(spec(2, sites=("beta",), preemptible=True), 2, 60, who=BOB)
     grid["alpha"].submit(gang("1x2@beta"), 1, 2)
-    grid.pass_time(30.0)
+    grid.pass_time(5.0)
+    waits = grid["beta"].engine.core.book(ClaimBook).lacks
+    assert waits == "gangs hold 2 of the 2 processors that they may here (gang_quota)"
+    grid.pass_time(25.0)
     assert not grid["beta"].records(r.RunsMakeWay)
-    assert grid["beta"].engine.core.book(ClaimBook).lacks in (
-        "",
-        "gangs hold 2 of the 2 processors that they may here (gang_quota)",
-    )
 
 
 @pytest.mark.parametrize("older", [False, True])
@@ -151,6 +151,7 @@ def test_gangs_on_full_sites_all_begin_and_never_pass_the_quota(components: str,
         busy.pass_time(1)
         assert of_gangs(grid, "beta") <= 2 and of_gangs(grid, "gamma") <= 2
         for site in grid.sites.values():
+            check_gangs(site.engine.core)
             for run in [one for one in site.gone if one in site.running]:
                 began.setdefault(run, grid.now)
                 if grid.now - began[run] >= 20.0:

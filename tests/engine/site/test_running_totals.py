@@ -38,6 +38,7 @@ def check_totals(core: Context) -> None:
     on = naive_on_slots(core)
     assert capacity.on_slots(core) == on
     assert capacity.running_jobs(core) == sum(on.values())
+    check_gangs(core)
     started = sum(len(c.running) for c in custodies.values())
     assert capacity.queued_jobs(core) == sum(waiting.values()) + started - sum(on.values())
     ahead = sum(
@@ -50,6 +51,12 @@ def check_totals(core: Context) -> None:
     assert core.totals.ahead_s() == pytest.approx(ahead, rel=0.06, abs=0.01)
     check_classes(core)
     check_parties(core)
+
+
+def check_gangs(core: Context) -> None:
+    of_gangs = [custody for _, custody in sorted(core.state.custodies.items()) if custody.spec.is_gang]
+    assert core.totals.gangs() == of_gangs
+    assert core.totals.gang_processors() == sum(len(c.running) * c.spec.resources.processors for c in of_gangs)
 
 
 def check_parties(core: Context) -> None:

@@ -166,13 +166,12 @@ def test_a_placement_by_a_model_never_takes_more_than_a_site_has(
 
 def test_a_component_asks_for_its_own_gpus_and_all_else_that_its_group_says() -> None:
     has = Resources(memory_bytes=7, gpus=9, licences=(("matlab", 2),), others=(("fpga", 1),))
-    group = GroupSpec(resources=has)
-    alike, other = ComponentSpec(count=2, processors=3), ComponentSpec(gpus=1)
+    both = ComponentSpec(count=2, processors=3), ComponentSpec(gpus=1)
     beside = (("fpga", 1), ("licence:matlab", 2), ("memory_bytes", 7))
-    one, two, three = request_for((alike, other), group)  # type: ignore[misc]
+    one, two, three = request_for(GroupSpec(resources=has, components=both))  # type: ignore[misc]
     assert one == two == Component(3, amounts=beside)
     assert three == Component(1, amounts=tuple(sorted((*beside, ("gpus", 1)))))
-    flexible = request_for(FlexibleSpec(processors=4), group)
+    flexible = request_for(GroupSpec(resources=has, flexible=FlexibleSpec(processors=4)))
     assert isinstance(flexible, FlexibleRequest)
     assert flexible.amounts == tuple(sorted((*beside, ("gpus", 9))))
 

@@ -3,14 +3,14 @@
 import pytest
 
 from diana.model.job.components import check_flexible, request_of
-from diana.model.job.spec import FlexibleSpec
+from diana.model.job.spec import FlexibleSpec, GroupSpec
 from diana.policy.gang.policies import POLICIES, request_for
 from diana.policy.gang.requests import GangPlacement, Unplaced
 from tests.policy.gang.grids import no_transfer, rooms
 
 
 def place(policy, flexible, idle):
-    return POLICIES[policy](request_for(flexible), rooms(idle), no_transfer, None)
+    return POLICIES[policy](request_for(GroupSpec(flexible=flexible)), rooms(idle), no_transfer, None)
 
 
 @pytest.mark.parametrize("policy", sorted(POLICIES))

@@ -53,6 +53,7 @@ FLEXIBLE = st.builds(
     FILES,
     st.lists(st.lists(st.integers(1, 5), min_size=1, max_size=3).map(tuple), max_size=2).map(tuple),
     AMOUNTS,
+    st.dictionaries(st.integers(0, 3), FILES, max_size=2),
 )
 REQUESTS = COMPONENTS | FLEXIBLE
 LATER = st.lists(st.integers(0, 6), min_size=6, max_size=6)
