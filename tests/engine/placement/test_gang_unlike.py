@@ -181,3 +181,15 @@ def test_a_part_brings_the_files_of_its_own_components_alone() -> None:
     ]
     specs = {str(one.indices): one.spec for one in made["alpha"].engine.state.custodies.values()}
     assert [file.path for file in specs["0"].inputs] == ["d"] and not specs["1"].inputs
+
+
+@pytest.mark.parametrize("others", [30, 80])
+@pytest.mark.parametrize(
+    "own",
+    [WIDE, ComponentSpec(others=(("fpga", 1),)), ComponentSpec(requirements=("site.memory_bytes >= 32e9",))],
+    ids=["memory", "board", "requirement"],
+)
+def test_in_a_large_grid_the_few_sites_that_can_run_a_component_are_asked(others: int, own: ComponentSpec) -> None:
+    made = grid(fpgas=1, alpha=4, **{f"s{n:02}": 4 for n in range(others)}, zulu=64)
+    made.pass_time(20.0)
+    assert sites(made, gang(ComponentSpec(count=3), own))[3] == "zulu"
