@@ -238,7 +238,7 @@ class Rooms:
             roomy = (self._most(known) if never else self._left[known.name]) >= component.processors
             why = self._short([known.name], component, never=never) if roomy else ""
             if not why and self._is_bound(known, never=never):
-                left = "" if never else f", and {self._left[known.name]} of these are left"
+                left = "" if never else f", {self._left[known.name]} left now"
                 why = f"{known.name} gives gangs {known.most} of its {known.total} at most (its gang_quota){left}"
             why = why or f"{component.site} has {self._left[component.site]} idle of {known.total}"
             return Unplaced(f"component {index + 1} wants {wanted}; {why}", index, never)

@@ -99,7 +99,7 @@ def test_a_refusal_names_the_quota_that_it_is_for(sizes, told, never):
     assert flexible.reason.endswith("all sites together have 9 idle and 21 in all, by their gang_quota")
     fixed = worst_fit([Component(4, site="A")], Rooms(sites), no_transfer)
     assert isinstance(fixed, Unplaced)
-    assert fixed.reason.endswith("A gives gangs 15 of its 20 at most (its gang_quota), and 3 of these are left")
+    assert fixed.reason.endswith("A gives gangs 15 of its 20 at most (its gang_quota), 3 left now")
 
 
 def test_a_component_that_fits_nowhere_is_told_with_the_nearest_there_is():
