@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 
-from diana.policy.gang.installed import broken, checked
+from diana.policy.gang.installed import broken, checked, said
 from diana.policy.gang.policies import OWN_NAMES, POLICIES, GangPolicy, unknown
 
 GROUP = "diana.gang_policies"
@@ -24,8 +24,8 @@ def policies() -> Mapping[str, GangPolicy]:
 def _loaded(point: EntryPoint) -> GangPolicy:
     try:
         found = point.load()
-    except Exception as fault:  # A plug-in's module may raise anything.
-        return broken(point.name, repr(fault))
+    except (Exception, SystemExit) as fault:  # A plug-in's module may raise anything.
+        return broken(point.name, said(fault))
     return checked(point.name, found) if callable(found) else broken(point.name, f"{point.value} is no function")
 
 

@@ -31,27 +31,10 @@ def components(raw: RawJob, others: Sequence[Counts] = ()) -> tuple[ComponentSpe
         return ()
     if raw.flexible is not None:
         raise ValueError("flexible: written beside components; keep one of them")
+    written = () if isinstance(raw.components, str) else _written(raw, raw.components, others)
     try:
-        if isinstance(raw.components, str):
-            found = components_of(raw.components)
-        else:
-            found = tuple(
-                ComponentSpec(
-                    name=each.name,
-                    count=each.count,
-                    processors=each.cpus,
-                    gpus=each.gpus,
-                    site=each.site,
-                    memory_bytes=_size(each.memory, f"components[{at}].memory"),
-                    scratch_bytes=_size(each.scratch, f"components[{at}].scratch"),
-                    licences=check_licences(each.licences, f"components[{at}].licences"),
-                    others=others[at] if at < len(others) else (),
-                    requirements=expressions(each.requirements),
-                    argv=_own_command(raw, at, each),
-                )
-                for at, each in enumerate(raw.components)
-            )
-            check_components(found)
+        found = components_of(raw.components) if isinstance(raw.components, str) else written
+        check_components(found)
         for each in found:
             if each.site:
                 site_id(each.site)
@@ -63,6 +46,25 @@ def components(raw: RawJob, others: Sequence[Counts] = ()) -> tuple[ComponentSpe
     _without_resources(raw, "components")
     _check_spares(raw, found)
     return _with_spares(found, raw.gang.spares)
+
+
+def _written(raw: RawJob, tables: Sequence[RawComponent], others: Sequence[Counts]) -> tuple[ComponentSpec, ...]:
+    return tuple(
+        ComponentSpec(
+            name=each.name,
+            count=each.count,
+            processors=each.cpus,
+            gpus=each.gpus,
+            site=each.site,
+            memory_bytes=_size(each.memory, f"components[{at}].memory"),
+            scratch_bytes=_size(each.scratch, f"components[{at}].scratch"),
+            licences=check_licences(each.licences, f"components[{at}].licences"),
+            others=others[at] if at < len(others) else (),
+            requirements=expressions(each.requirements),
+            argv=_own_command(raw, at, each),
+        )
+        for at, each in enumerate(tables)
+    )
 
 
 def _size(written: str | int, key: str) -> int:

@@ -126,8 +126,8 @@ SPLIT = '[[inputs]]\nurl = "a"\nsplit = true\n'
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("[[components]]\nmemory = -1\n", "components[0].memory: "),
-        ("[[components]]\nmemory = 'much'\n", "components[0].memory: "),
+        ("[[components]]\nmemory = -1\n", "job: components[0].memory: "),
+        ("[[components]]\nmemory = 'much'\n", "job: components[0].memory: "),
         (
             "[[components]]\nlicences = { matlab = 0 }\n",
             "components[0].licences.matlab: 0 is too small; want at least 1",

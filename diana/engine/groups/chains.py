@@ -15,7 +15,7 @@ from diana.engine.journal.effects import GroupAccepted, GroupsAccepted, Refusal,
 from diana.engine.journal.events import Member, SubmitChain, SubmitGroup
 from diana.engine.journal.state import Group
 from diana.engine.placement import quote_round
-from diana.engine.placement.accept import other_body, refusal, store_group, surely_placeable
+from diana.engine.placement.accept import beyond_limits, other_body, refusal, store_group, surely_placeable
 from diana.engine.placement.draft import Chain, Draft, Drafts, NewGroup, Probe
 from diana.engine.site import dependencies
 from diana.engine.site.context import Context
@@ -66,7 +66,7 @@ def _refused(core: Context, event: SubmitChain) -> Refusal | None:
         return _about(event, clash[0], Refusal(code="usage", text=clash[1]))
     # Limits apply to all the jobs of the submission together.
     jobs = sum(member.jobs for member in event.members)
-    return refusal(core, msgspec.structs.replace(_alone(event, event.members[0]), jobs=jobs))
+    return beyond_limits(core, event.principal.name, jobs)
 
 
 def _after_refused(core: Context, event: SubmitChain, member: Member) -> Refusal | None:

@@ -57,7 +57,7 @@ def for_components(
         # What it reads and runs does not matter here, and differs where uploads are divided.
         allowed = meeting(structs.replace(alike, inputs=(), argv=()))
         if allowed is not None and not allowed:
-            why = _nowhere(spec, alike, values) if alike.requirements else _no_machine(unfit(alike))
+            why = _nowhere(spec, alike, values, unfit(alike)) if alike.requirements else _no_machine(unfit(alike))
             return Unplaced(f"component {alike.name or index + 1}: {why}", index, never=True)
         out.append(component._replace(sites=allowed))
     return out
@@ -133,11 +133,13 @@ def _no_machine(unfit: Mapping[SiteId, str]) -> str:
     return f"no site has a machine for it ({'; '.join(rows)}{' and more' * (len(unfit) > 3)})"
 
 
-def _nowhere(spec: GroupSpec, alike: ComponentSpec, values: Values) -> str:
+def _nowhere(spec: GroupSpec, alike: ComponentSpec, values: Values, unfit: Mapping[SiteId, str]) -> str:
     wants = component_requirements(spec, alike)
+    if all(site in unfit and not wants.failed(told, home=True) for site, told in values.items()):
+        return _no_machine(unfit)
     rows = []
     for site in sorted(values)[:3]:
         failed = wants.failed(values[site], home=True)
-        rows.append(f"{site}: {failed[0].found or failed[0].text}" if failed else "")
+        rows.append(f"{site}: {failed[0].found or failed[0].text if failed else unfit.get(site, '')[:MOST_TEXT]}")
     more = " and more" * (len(values) > 3)
-    return f"no site meets {' && '.join(alike.requirements)[:200]} ({'; '.join(filter(None, rows))}{more})"
+    return f"no site meets {' && '.join(alike.requirements)[:200]} ({'; '.join(rows)}{more})"

@@ -75,18 +75,19 @@ def refusal(core: Context, event: SubmitGroup) -> Refusal | None:
         taken = output_datasets.taken(core, event.principal.name, event.spec.outputs.dataset)
         if taken:
             return Refusal(code="usage", text=taken)
-    if event.jobs + capacity.queued_jobs(core) > core.state.settings.max_queued_jobs:
+    return beyond_limits(core, event.principal.name, event.jobs)
+
+
+def beyond_limits(core: Context, user: str, jobs: int) -> Refusal | None:
+    """Return why this site takes no more jobs, or none of this user; None: it takes so many."""
+    if jobs + capacity.queued_jobs(core) > core.state.settings.max_queued_jobs:
         limit = core.state.settings.max_queued_jobs
-        if event.jobs > limit:
-            text = f"{counted(event.jobs, 'job')}: {core.site} takes {limit:,} at most; submit them in pieces"
+        if jobs > limit:
+            text = f"{counted(jobs, 'job')}: {core.site} takes {limit:,} at most; submit them in pieces"
             return Refusal(code="usage", text=text)
         return Refusal(
             code="retry", text=f"{core.site} holds its limit of {counted(limit, 'job')}; try later", retry_after_s=30.0
         )
-    return _user_refused(core, event.principal.name, event.jobs)
-
-
-def _user_refused(core: Context, user: str, jobs: int) -> Refusal | None:
     settings = core.state.settings
     if not settings.user_max_queued:
         return None

@@ -3,12 +3,14 @@ here."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import islice
 
 from diana.engine.dispatch import quote_answer
 from diana.engine.journal.events import LookedUp
 from diana.engine.journal.state import Group
-from diana.engine.matching.match import allowed
+from diana.engine.matching.match import Match, allowed
 from diana.engine.messages.messages import Quote, QuoteRequest
 from diana.engine.placement import baseline_shortlist, decide, gang_queues, recall
 from diana.engine.placement.draft import Draft, Drafts, Placement, parallel_left, quote_request
@@ -18,11 +20,15 @@ from diana.engine.site.timers import GroupTimer, RequestTimer
 from diana.model.data import dataset_of
 from diana.model.ids import SiteId
 from diana.model.indexset import IndexSet
+from diana.model.job.resources import of_job
+from diana.model.job.spec import ComponentSpec
 from diana.model.trust.principal import Principal
 from diana.policy.allocation.few import ToldRoom, few
 from diana.policy.gang.policies import request_for
-from diana.policy.gang.short_list import short_list
+from diana.policy.gang.requests import Component
+from diana.policy.gang.short_list import MOST_ASKED, short_list
 from diana.policy.membership import mark
+from diana.policy.requirements.group import alone
 from diana.policy.trust.authorise import Action, authorise
 
 SHORT_LIST = 16
@@ -31,6 +37,8 @@ MOST_HOLDERS = 64
 """Peers asked because they hold data."""
 SMALL_GRID = 64
 """Most peers with which all that may take the group are looked at."""
+MOST_KINDS = 16
+"""Kinds of components of a gang for which sites are looked for."""
 ROUNDS = 3
 """Times that a silent site is asked before a submission is refused."""
 
@@ -142,12 +150,29 @@ def _short_list(core: Context, draft: Draft) -> list[SiteId]:
     if not (names or draft.refs or draft.spec.is_gang or draft.spec.rank or match.requirements):
         best = _few(core, draft, best)
     if draft.spec.is_gang:
-        request = request_for(draft.spec)
-        best += short_list(core.roster.table(), request, lambda site: match.may_take(site) and answers(site))
+        best += _for_gang(core, draft, lambda site: match.may_take(site) and answers(site))
     fixed = (each.site for each in draft.spec.components if each.site)
     named = {SiteId(name) for name in (*draft.spec.sites[:SHORT_LIST], *fixed)}
     holding = sorted(site for site in core.roster.holders(names) if answers(site))[:MOST_HOLDERS]
     return sorted({*best, *holding, *(site for site in named if answers(site) and site != core.site)})
+
+
+def _for_gang(core: Context, draft: Draft, wanted: Callable[[SiteId], bool]) -> list[SiteId]:
+    """Return the sites that are asked about a gang: for each kind of components that not all sites may run those that
+    may, and for all of it together."""
+    table, request = core.roster.table(), request_for(draft.spec)
+    kinds: dict[tuple[object, ...], tuple[ComponentSpec, list[Component]]] = {}
+    if isinstance(request, Sequence):
+        least = of_job(draft.spec.least_of_site())
+        for own, component in zip(draft.spec.by_rank(), request, strict=True):
+            if component.amounts != least or own.requirements:
+                kinds.setdefault((component.amounts, own.requirements), (own, []))[1].append(component)
+    found: list[SiteId] = []
+    for own, some in islice(kinds.values(), MOST_KINDS):
+        may_take = Match(core, alone(draft.spec, own)).may_take
+        found += short_list(table, some, lambda site, may_take=may_take: may_take(site) and wanted(site))  # type: ignore[misc]
+    found += short_list(table, request, wanted)
+    return list(dict.fromkeys(found))[:MOST_ASKED]
 
 
 def _few(core: Context, draft: Draft, listed: list[SiteId]) -> list[SiteId]:

@@ -7,7 +7,7 @@ import os
 import pwd
 import re
 import secrets
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 
 import msgspec
 
@@ -53,8 +53,7 @@ async def submit(desk: Desk, caller: Principal, request: wire.SubmitRequest) -> 
         return wire.SubmitResponse(to_sign=permits.to_sign(desk, caller, request, parsed))
     signed = permits.checked(caller, desk.about.vo, request, len(parsed.groups))
     accepted = await _accepted(desk, caller, request, parsed, signed)
-    for one, group in zip(parsed.groups, accepted, strict=True):
-        blobs = blobs_in(one.spec, [ref for ref, _ in one.refs])
+    for group, blobs in zip(accepted, kept_blobs(parsed, request.files), strict=True):
         if blobs:
             await desk.stager.use_blobs(group.group, blobs)
     names = [group.group for group in accepted]
@@ -110,6 +109,14 @@ async def _accepted(
         ),
     )
     return every.groups
+
+
+def kept_blobs(parsed: ParsedFile, sent: Iterable[wire.UploadedFile]) -> list[list[str]]:
+    """Return the hashes of uploaded content that is kept as long as each group is. What was sent and is read by none as
+    it is, a script or a file that was divided, goes with the first."""
+    used = [blobs_in(one.spec, [ref for ref, _ in one.refs]) for one in parsed.groups]
+    rest = {file.sha256 for file in sent}.difference(*used)
+    return [sorted({*used[0], *rest}), *used[1:]]
 
 
 async def plan(desk: Desk, caller: Principal, request: wire.SubmitRequest) -> wire.PlanResponse:

@@ -31,11 +31,19 @@ def checked(name: str, policy: GangPolicy) -> GangPolicy:
         try:
             answer = policy(asked, rooms.copy(), transfer_time, history)
             return _checked(asked, answer, rooms, transfer_time, name)
-        except Exception as fault:  # Whatever a plug-in raises, its answer's own methods included.
-            told = one_line(f"{type(fault).__name__}: {fault}")[:MOST_TEXT]
-            return Unplaced(f"the plug-in {name} failed: {told}")
+        except (Exception, SystemExit) as fault:  # Whatever a plug-in raises, its answer's own methods included.
+            return Unplaced(f"the plug-in {name} failed: {said(fault)}")
 
     return place
+
+
+def said(fault: BaseException) -> str:
+    """Return in one line what a plug-in raised, whose own words may raise as well."""
+    try:
+        words = str(fault)
+    except Exception:
+        words = ""
+    return one_line(f"{type(fault).__name__}{': ' * bool(words)}{words}"[: 4 * MOST_TEXT])[:MOST_TEXT]
 
 
 def broken(name: str, why: str) -> GangPolicy:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
+from math import inf
 from typing import Protocol
 
 from diana.errors import one_line
@@ -88,13 +89,13 @@ def _policy(placing: _Placing, dividing: _Dividing | None = None) -> GangPolicy:
 def _picky_first(
     placing: _Placing, request: Sequence[Component], rooms: Rooms, time: TransferTime, history: History
 ) -> Answer:
-    """Place the components that only some sites can run before the others, which may take their room."""
+    """Place the components that few sites can run before those that more can, which may take their room; before all of
+    them those whose site is given."""
+    turns: dict[float, list[int]] = {}
+    for at, each in enumerate(request):
+        turns.setdefault(0 if each.site else inf if each.sites is None else len(each.sites), []).append(at)
     parts: list[PlacedComponent] = []
-    numbers = range(len(request))
-    for some in (
-        [at for at in numbers if request[at].sites is not None],
-        [at for at in numbers if request[at].sites is None],
-    ):
+    for _, some in sorted(turns.items()):
         answer = placing([request[at] for at in some], rooms, time, history)
         if isinstance(answer, Unplaced):
             return answer

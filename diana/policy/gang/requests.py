@@ -238,8 +238,8 @@ class Rooms:
             roomy = (self._most(known) if never else self._left[known.name]) >= component.processors
             why = self._short([known.name], component, never=never) if roomy else ""
             if not why and self._is_bound(known, never=never):
-                most = known.most if never else self._left[known.name]
-                why = f"{known.name} gives gangs {most} of its {known.total} at most (its gang_quota)"
+                left = "" if never else f", {self._left[known.name]} left now"
+                why = f"{known.name} gives gangs {known.most} of its {known.total} at most (its gang_quota){left}"
             why = why or f"{component.site} has {self._left[component.site]} idle of {known.total}"
             return Unplaced(f"component {index + 1} wants {wanted}; {why}", index, never)
         if not self._sites:

@@ -63,7 +63,12 @@ class GroupRequirements:
 
 def component_requirements(spec: GroupSpec, component: ComponentSpec) -> GroupRequirements:
     """Read what a component requires of its site beside its group. If this release cannot read it, no site meets it."""
-    alone = structs.replace(
+    return read_kept(alone(spec, component))
+
+
+def alone(spec: GroupSpec, component: ComponentSpec) -> GroupSpec:
+    """Return the spec of a job that asks what the component asks and requires itself."""
+    return structs.replace(
         spec,
         requirements=component.requirements,
         link_requirements=(),
@@ -72,7 +77,6 @@ def component_requirements(spec: GroupSpec, component: ComponentSpec) -> GroupRe
         resources=spec.of_component(component),
         components=(),
     )
-    return read_kept(alone)
 
 
 def read_kept(spec: GroupSpec) -> GroupRequirements:

@@ -18,6 +18,7 @@ from diana.model.trust.principal import Principal
 from diana.model.views.views import GroupView, Ok
 from tests.engine.bench import Grid, Site
 from tests.engine.builders import ALICE, BOB, OPERATOR, dataset, spec, whole
+from tests.engine.handover.test_gangs import gang
 
 Refs = tuple[tuple[str, IndexSet], ...]
 
@@ -98,6 +99,12 @@ def test_all_groups_of_a_submission_are_one_transaction() -> None:
         ("alpha-1", (), ("alpha-1", "alpha-2")),
         ("alpha-2", ("alpha-1",), ()),
     ]
+
+
+def test_groups_of_gangs_stand_beside_others_in_one_submission() -> None:
+    alpha = Grid(alpha=4)["alpha"]
+    gangs = ev.Member(spec=gang("3x1", 2), jobs=6, refs=())
+    assert names(submit(alpha, gangs, member("b", 0))) == ["alpha-1", "alpha-2"]
 
 
 def test_the_same_key_gives_the_same_groups_and_another_body_is_refused() -> None:

@@ -71,6 +71,16 @@ def test_each_component_goes_where_its_own_requirements_hold(policy: str) -> Non
     assert places(made, wanted) == ["gamma", "beta", "beta", "alpha"]
 
 
+@pytest.mark.parametrize("policy", ["worst-fit", "close-to-files", "cluster-min"])
+def test_a_component_that_fewer_sites_may_run_is_placed_before_one_that_more_may(policy: str) -> None:
+    made = grid(alpha=2, beta=4, gamma=8)
+    some = ComponentSpec(processors=8, requirements=("suffix(site.domain, ['beta.edu', 'gamma.edu'])",))
+    one = ComponentSpec(processors=8, requirements=("suffix(site.domain, ['beta.edu'])",))
+    fixed = ComponentSpec(processors=8, site="alpha")
+    wanted = msgspec.structs.replace(gang((some, one, fixed)), gang_placement=policy)
+    assert places(made, wanted) == ["gamma", "beta", "alpha"]
+
+
 def test_a_component_sees_its_own_processors() -> None:
     made = grid(alpha=2, beta=4)
     two = tuple(ComponentSpec(processors=n, requirements=("site.slots >= 2 * job.processors",)) for n in (4, 5))

@@ -109,5 +109,5 @@ def test_what_this_origins_gangs_have_yet_to_claim_counts_too() -> None:
     told = refused(grid, "1x2@beta")
     assert (
         told.text.startswith("no place for this gang now: ")
-        and "beta gives gangs 1 of its 8 at most (its gang_quota)" in told.text
+        and "beta gives gangs 4 of its 8 at most (its gang_quota), 1 left now" in told.text
     )

@@ -72,6 +72,22 @@ def test_a_component_that_no_machine_could_run_is_refused_with_what_each_site_ha
     assert "beta: has 32.0 GiB" in said.text and "\n" not in said.text
 
 
+@pytest.mark.parametrize(
+    ("wish", "told"),
+    [
+        ("site.slots >= 1", "no site has a machine for it (alpha: has 4.0 GiB of memory, a job needs 64.0 GiB; beta"),
+        ("site.memory_bytes >= 32e9", "(alpha: 4294967296 >= 32000000000 does not hold; beta: has 32.0 GiB of memory"),
+    ],
+)
+def test_a_component_whose_requirements_hold_where_no_machine_could_run_it_is_told_so(wish: str, told: str) -> None:
+    made = grid(alpha=4, beta=32)
+    wide = msgspec.structs.replace(WIDE, requirements=(wish,))
+    made["alpha"].submit(gang(ComponentSpec(), wide), 1, plan_only=True)
+    made.pass_time(1.0)
+    said = made["alpha"].replies[1]
+    assert isinstance(said, fx.Refusal) and told in said.text, said
+
+
 def test_all_that_a_component_asks_is_looked_for_on_one_machine() -> None:
     made = grid(fpgas=1, alpha=64, beta=64, gamma=4)
     # The site with the board has too little memory for both together.
@@ -181,3 +197,15 @@ def test_a_part_brings_the_files_of_its_own_components_alone() -> None:
     ]
     specs = {str(one.indices): one.spec for one in made["alpha"].engine.state.custodies.values()}
     assert [file.path for file in specs["0"].inputs] == ["d"] and not specs["1"].inputs
+
+
+@pytest.mark.parametrize("others", [30, 80])
+@pytest.mark.parametrize(
+    "own",
+    [WIDE, ComponentSpec(others=(("fpga", 1),)), ComponentSpec(requirements=("site.memory_bytes >= 32e9",))],
+    ids=["memory", "board", "requirement"],
+)
+def test_in_a_large_grid_the_few_sites_that_can_run_a_component_are_asked(others: int, own: ComponentSpec) -> None:
+    made = grid(fpgas=1, alpha=4, **{f"s{n:02}": 4 for n in range(others)}, zulu=64)
+    made.pass_time(20.0)
+    assert sites(made, gang(ComponentSpec(count=3), own))[3] == "zulu"

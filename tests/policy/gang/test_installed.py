@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,6 +44,15 @@ def raising(request: GangRequest, *_: object) -> GangPlacement:
     raise RuntimeError(f"{len(request)}\nlines")  # type: ignore[arg-type]
 
 
+class Mute(Exception):
+    def __str__(self) -> str:
+        raise self
+
+
+def mute(*_: object) -> GangPlacement:
+    raise Mute
+
+
 class Sly:
     """Not what it seems."""
 
@@ -57,6 +67,8 @@ class Sly:
     ("policy", "why"),
     [
         (raising, "failed: RuntimeError: 2 lines"),
+        (lambda *_: sys.exit("bye"), "failed: SystemExit: bye"),
+        (mute, "failed: Mute"),
         (lambda *_: None, "answered with NoneType, which is no placement"),
         (lambda *_: GangPlacement((("a", 4),)), "answered with GangPlacement, which is no placement"),  # type: ignore[arg-type]
         (lambda *_: GangPlacement(7), "failed: TypeError"),  # type: ignore[arg-type]
@@ -170,12 +182,18 @@ class Lab:
 def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
     """A package with policies, as an operator installs one."""
     (tmp_path / "lab_gangs.py").write_text(LAB)
+    (tmp_path / "lab_script.py").write_text("raise SystemExit(3)")
     (tmp_path / "lab_broken.py").write_text("raise OSError('no licence')")
     about = tmp_path / "lab_gangs-1.0.dist-info"
     about.mkdir()
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: lab-gangs\nVersion: 1.0\n")
     names = ("last", "constant", "missing")
-    lines = [*(f"{name} = lab_gangs:{name}" for name in names), "sick = lab_broken:x", "worst-fit = lab_gangs:last"]
+    lines = [
+        *(f"{name} = lab_gangs:{name}" for name in names),
+        "sick = lab_broken:x",
+        "quits = lab_script:x",
+        "worst-fit = lab_gangs:last",
+    ]
     (about / "entry_points.txt").write_text("\n".join([f"[{gang_plug_ins.GROUP}]", *lines]))
     monkeypatch.syspath_prepend(str(tmp_path))
     gang_plug_ins.policies.cache_clear()
@@ -193,7 +211,8 @@ def test_an_installed_policy_places_by_its_name(lab: Lab) -> None:
     [
         ("constant", "the plug-in constant does not load: lab_gangs:constant is no function"),
         ("missing", "the plug-in missing does not load: AttributeError"),
-        ("sick", "the plug-in sick does not load: OSError('no licence')"),
+        ("quits", "the plug-in quits does not load: SystemExit: 3"),
+        ("sick", "the plug-in sick does not load: OSError: no licence"),
     ],
 )
 def test_one_that_does_not_load_says_so_where_it_is_asked(lab: Lab, name: str, why: str) -> None:

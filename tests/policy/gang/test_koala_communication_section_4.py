@@ -98,7 +98,8 @@ def test_a_refusal_names_the_quota_that_it_is_for(sizes, told, never):
     assert isinstance(flexible, Unplaced) and flexible.never
     assert flexible.reason.endswith("all sites together have 9 idle and 21 in all, by their gang_quota")
     fixed = worst_fit([Component(4, site="A")], Rooms(sites), no_transfer)
-    assert isinstance(fixed, Unplaced) and fixed.reason.endswith("A gives gangs 3 of its 20 at most (its gang_quota)")
+    assert isinstance(fixed, Unplaced)
+    assert fixed.reason.endswith("A gives gangs 15 of its 20 at most (its gang_quota), 3 left now")
 
 
 def test_a_component_that_fits_nowhere_is_told_with_the_nearest_there_is():
