@@ -58,6 +58,8 @@ INPUT = "input"
 REQUIRE = "require"
 """Option that adds requirements to those of the file, one a line."""
 
+_FORMS = {"components": "COUNTxPROCESSORS, as 3x8", "flexible": "a number of processors"}
+
 _TABLES = {
     "resources.licences": ", such as resources.licences.NAME=1",
     "group.environment": ", such as group.environment.NAME=TEXT",
@@ -71,11 +73,14 @@ _LIST = inspect.ListType(inspect.StrType())
 def apply(data: dict[str, Any], options: Mapping[str, str]) -> dict[str, Any]:
     """`data` with the options put over it; UsageError for one that names no key. `data` itself stays as it is."""
     out = dict(data)
-    for name, text in options.items():
+    # What stands for a whole section comes before the keys within it.
+    for name, text in sorted(options.items(), key=lambda option: option[0] not in WHOLE):
         if name == REQUIRE:
             out["group"] = {**_table(out, "group"), "requirements": _required(out, text)}
             continue
         if name in WHOLE:
+            if not text.strip():
+                raise UsageError(f"option {name}: empty; write {_FORMS[name]}, or leave it out")
             out[name] = int(text) if name == "flexible" and text.isdecimal() and len(text) < 19 else text
             continue
         if name == INPUT:
@@ -147,12 +152,15 @@ def _mend(name: str) -> str:
 def _table(data: dict[str, Any], key: str) -> dict[str, Any]:
     """Return the table under `key`; a value that is none is left for the check of the whole, which names it better."""
     value = data.get(key, {})
+    if key == "flexible" and type(value) is int:
+        return {"cpus": value}
     return dict(value) if isinstance(value, dict) else {}
 
 
 def _fields(kind: inspect.Type) -> dict[str, inspect.Type]:
     kind = plain(kind)
-    return {f.encode_name: f.type for f in kind.fields} if isinstance(kind, inspect.StructType) else {}
+    some = map(plain, kind.types if isinstance(kind, inspect.UnionType) else (kind,))
+    return {f.encode_name: f.type for one in some if isinstance(one, inspect.StructType) for f in one.fields}
 
 
 def _full_names() -> list[str]:
@@ -179,13 +187,22 @@ def _value(text: str, kind: inspect.Type) -> Any:
     kinds = [plain(one) for one in kind.types] if isinstance(kind, inspect.UnionType) else [kind]
     if any(isinstance(one, inspect.StrType) for one in kinds):
         return text
-    if any(isinstance(one, inspect.ListType) for one in kinds):
-        return [part.strip() for part in text.split(",") if part.strip()]
+    if lists := [one for one in kinds if isinstance(one, inspect.ListType)]:
+        item = lists[0].item_type
+        return [_value(part.strip(), item) for part in text.split(",") if part.strip()]
+    if fixed := [one for one in kinds if isinstance(one, inspect.TupleType)]:
+        words, items = [part.strip() for part in text.split(",")], fixed[0].item_types
+        return list(map(_value, words, items)) if len(words) == len(items) else text
     if any(isinstance(one, inspect.BoolType) for one in kinds):
         return {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}.get(text.lower(), text)
     if any(isinstance(one, inspect.IntType) for one in kinds):
         try:
             return int(text)
+        except ValueError:
+            return text
+    if any(isinstance(one, inspect.FloatType) for one in kinds):
+        try:
+            return float(text)
         except ValueError:
             return text
     return text

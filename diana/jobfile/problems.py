@@ -43,6 +43,10 @@ def problem(value: Any, kind: inspect.Type = MODEL, path: str = "") -> str | Non
         if not isinstance(value, list):
             return _wrong(value, kind, path)
         return _first(problem(item, kind.item_type, f"{path}[{at}]") for at, item in enumerate(value))
+    if isinstance(kind, inspect.TupleType):
+        if not isinstance(value, list | tuple) or len(value) != len(kind.item_types):
+            return _wrong(value, kind, path)
+        return _first(problem(item, kind.item_types[at], f"{path}[{at}]") for at, item in enumerate(value))
     if isinstance(kind, inspect.LiteralType):
         return None if value in kind.values and isinstance(value, str) else _not_listed(value, kind, path)
     return _in_scalar(value, kind, path)
@@ -101,6 +105,11 @@ def _home(key: str) -> str:
             if isinstance(kind, inspect.StructType) and key in (field.encode_name for field in kind.fields):
                 homes.append(table.encode_name)
     return f"it belongs under [{homes[0]}]" if len(homes) == 1 else ""
+
+
+def _meant(key: str) -> str:
+    """Where a key of a table of components stands or what it is called there; empty: it is no such key."""
+    return "did you mean 'cpus'?" if key == "processors" else _home(key)
 
 
 def _in_dict(value: dict[Any, Any], kind: inspect.DictType, path: str) -> str | None:
@@ -162,6 +171,12 @@ def _not_listed(value: Any, kind: inspect.LiteralType, path: str) -> str:
 def _wrong(value: Any, kind: inspect.Type, path: str) -> str:
     where = path or "the file"
     want = wanted(kind)
+    if isinstance(value, str) and isinstance(kind, inspect.UnionType):
+        listed = [
+            str(one) for each in map(plain, kind.types) if isinstance(each, inspect.LiteralType) for one in each.values
+        ]
+        if near := get_close_matches(value, listed, 1):
+            return f"{where}: want {want}, got {got(value)}; did you mean {near[0]!r}?"
     hint = "; quote it" if isinstance(plain(kind), inspect.StrType) and isinstance(value, int | float) else ""
     if path.startswith("sweep.") and "[" not in path:
         hint = '; write a range "1-100" or a list [1, 2]'
@@ -180,6 +195,10 @@ def wanted(kind: inspect.Type) -> str:
             words = [word for word in words if word != "a whole number"]
         *most, last = dict.fromkeys(words)
         return f"{', '.join(most)} or {last}" if most else last
+    if isinstance(kind, inspect.LiteralType):
+        return " or ".join(repr(one) for one in kind.values if one)
+    if isinstance(kind, inspect.TupleType):
+        return f"a list of {', '.join(map(wanted, kind.item_types))}"
     names: tuple[tuple[type[inspect.Type], str], ...] = (
         (inspect.StrType, "text"),
         (inspect.IntType, "a whole number"),
@@ -234,6 +253,8 @@ def checked(data: Any) -> tuple[RawJob, DeclaredCounts]:
         if (home := _home(key)) and not declared.may_be(key):
             raise ValueError(f"resources.{key}: unknown key; {home}")
     for at, some in enumerate(of_components):
+        if key := next((key for key in some if not declared.may_be(key) and _meant(key)), ""):
+            raise ValueError(f"components[{at}].{key}: unknown key; {_meant(key)}")
         if key := next((key for key in some if get_close_matches(key, COMPONENT, 1, 0.8)), ""):
             raise ValueError(f"components[{at}].{key}: unknown key; {nearest(key, sorted(COMPONENT))}")
     others = (declared.check(some, f"components[{at}]", least=0) for at, some in enumerate(of_components))

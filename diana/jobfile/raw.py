@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta, field
 
-from diana.model.job.components import MOST_PROCESSORS
+from diana.model.job.components import MOST_COMPONENTS, MOST_PROCESSORS
 from diana.model.job.declared import MOST_AMOUNT
 from diana.model.job.licences import MOST_OF_ONE
 
@@ -250,7 +250,7 @@ class RawComponent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     with a whole number asks for a resource that sites declare by that name."""
 
     name: Annotated[str, Meta(description="For people and for other components.")] = ""
-    count: Annotated[Count, Meta(description="So many of them.")] = 1
+    count: Annotated[int, Meta(ge=1, le=MOST_COMPONENTS, description="So many of them.")] = 1
     cpus: Annotated[Count, Meta(description="Processors of each, at one site.")] = 1
     gpus: Annotated[int, Meta(ge=0, le=MOST_AMOUNT, description="GPUs of each.")] = 0
     memory: Annotated[Size, Meta(description="Memory of each; left out: as [resources] says.")] = 0
@@ -276,7 +276,7 @@ class RawFlexible(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     cpus: Annotated[Count, Meta(description="Processors in all.")]
     min_cpus: Annotated[Count, Meta(description="Least processors of a component.")] = 1
-    max_components: Annotated[int, Meta(ge=0, le=MOST_PROCESSORS, description="Most components; 0: 8.")] = 0
+    max_components: Annotated[int, Meta(ge=0, le=MOST_COMPONENTS, description="Most components; 0: 8.")] = 0
     splits: Annotated[
         list[list[int]], Meta(description="The only divisions allowed, the preferred ones first: [[48, 24], [36, 36]].")
     ] = []

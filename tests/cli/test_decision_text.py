@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sys
 
+import msgspec
 import pytest
 
 from diana.cli.groups.decisions import show_decision, show_outcomes
+from diana.cli.shared import output
 from diana.model.ids import SiteId
 from diana.model.views.decision import ComponentPlace, GangDecision, GangSite, SiteCount
 from diana.model.views.group import PartOutcome
@@ -156,6 +158,22 @@ def test_a_plan_of_a_gang_says_where_each_component_gets_its_files_how_long_that
     assert header.split() == ["COMPONENT", "SITE", "CPUS", "FILES", "FROM", "BYTES", "IN", "TRANSFER", "WHY"]
     assert first.endswith("has its files, 16 of 26 idle") and second.endswith("near its files, 10 of 28 idle")
     assert "delft" in second and "20.0 MB" in second and "2.9 s" in second
+
+
+def test_on_a_narrow_terminal_a_plan_of_a_gang_does_without_all_else_before_its_reasons(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(output, "on_terminal", lambda: True)
+    monkeypatch.setattr(output, "columns", lambda: 80)
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "80")
+    asks = tuple(msgspec.structs.replace(one, resources={"memory_bytes": 2**30}) for one in PLACES)
+    show_decision(Decision(gang=GangDecision(policy="close-to-files", components=asks)))
+    table = capsys.readouterr().out.partition("its components:\n")[2]
+    header, first, second, left_out = (line.rstrip() for line in table.splitlines()[:4])
+    assert header.split() == ["COMPONENT", "SITE", "CPUS", "FILES", "FROM", "TRANSFER", "WHY"]
+    assert first.endswith("has its files, 16 of 26 idle") and second.endswith("near its files, 10 of 28 idle")
+    assert left_out.startswith("(no room for ASKS ALSO, BYTES IN;") and len(second) <= 80
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,8 @@ def test_they_are_read_as_written_and_jobs_without_them_have_none() -> None:
         paths=("state-{index}",), restart=("solve", "--from", "state-{index}"), wait_s=120.0
     )
     assert spec.contract == ContractSpec(tolerance=(0.5, 2.0), window=7, move=False)
+    options = {"contract.tolerance": "0.5, 2", "contract.window": "7", "contract.move": "false"}
+    assert parse(COMMAND, options=options).spec.contract == spec.contract
     plain = parse(COMMAND).spec
     assert plain.checkpoint is None and plain.contract is None
 
@@ -46,7 +48,9 @@ def test_they_are_read_as_written_and_jobs_without_them_have_none() -> None:
         ('[checkpoint]\npaths = "{component}"\n[gang]\nrunner = "mpi"\n[[components]]\ncount = 2\n', "gang.runner"),
         ("[contract]\ntolerance = [1.2, 1.3]\n", "contract.tolerance: [1.2, 1.3]: want one below 1 and one above"),
         ("[contract]\ntolerance = [0.5, nan]\n", "contract.tolerance"),
-        ("[contract]\ntolerance = [0.5]\n", "contract.tolerance"),
+        ("[contract]\ntolerance = [0.5]\n", "contract.tolerance: want a list of a number, a number, got a list"),
+        ('[contract]\ntolerance = [0.5, "x"]\n', "contract.tolerance[1]: want a number, got the text 'x'"),
+        ("[contract]\ntolerance = [0.5, 2]\nwindow = 'x'\n", "contract.window: want a whole number, got the text 'x'"),
         ("[contract]\nwindow = 0\n", "contract.window"),
         ("[contract]\n[flexible]\ncpus = 9\n", "gangs report no progress yet"),
     ],

@@ -137,7 +137,7 @@ SPLIT = '[[inputs]]\nurl = "a"\nsplit = true\n'
         ("[[components]]\nfpga = 'two'\n", "components[0].fpga: "),
         ("[[components]]\ncuont = 2\n", "components[0].cuont: unknown key; did you mean 'count'?"),
         ("[[components]]\nmemroy = 2\n", "components[0].memroy: "),
-        ("[[components]]\nprocessors = 2\n", "components[0].processors: "),
+        ("[[components]]\nprocessors = 2\n", "components[0].processors: unknown key; did you mean 'cpus'?"),
         ("[[components]]\ninputs = ['dataset:x', 'dataset:y/x']\n", "components[0].inputs[1].path: 'x' is that of"),
         (
             "[[components]]\ninputs = ['dataset:a']\n[[inputs]]\nurl = 'dataset:a'\n",
@@ -151,7 +151,14 @@ SPLIT = '[[inputs]]\nurl = "a"\nsplit = true\n'
             "inputs[0].split: only an uploaded file is divided; register the chunks",
         ),
         ("[[components]]\ncount = 4\n" + SPLIT, "inputs[0].split: a: has too little"),
-        ('[[components]]\n[[inputs]]\nurl = "a"\nsplit = "words"\n', "inputs[0].split: "),
+        (
+            '[[components]]\n[[inputs]]\nurl = "a"\nsplit = "words"\n',
+            "want true or false or 'lines', got the text 'words'",
+        ),
+        (
+            '[[components]]\n[[inputs]]\nurl = "a"\nsplit = "line"\n',
+            "inputs[0].split: want true or false or 'lines', got the text 'line'; did you mean 'lines'?",
+        ),
         (
             '[[components]]\n[[inputs]]\nurl = "a"\npath = "{component}"\nsplit = true\n',
             "inputs[0].path: a divided input",

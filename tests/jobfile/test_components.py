@@ -79,7 +79,7 @@ def test_an_ordinary_job_is_no_gang() -> None:
     ("text", "told"),
     [
         ("[[components]]\ncpus = 0\n", "components"),
-        ("[[components]]\ncount = 5000\n", "count = 5000: want 1 to 1,000"),
+        ("[[components]]\ncount = 5000\n", "components[0].count: 5000 is too large; want at most 1000"),
         ("[[components]]\ncount = 600\n[[components]]\ncount = 600\n", "1,200 components: a gang has at most 1,000"),
         ('[[components]]\nname = "a"\n[[components]]\nname = "a"\n', "'a' is the name of two; give each its own"),
         ('[[components]]\nsite = "No Site"\n', "components: "),
@@ -92,6 +92,12 @@ def test_an_ordinary_job_is_no_gang() -> None:
         ("[[components]]\n[flexible]\ncpus = 2\n", "flexible: written beside components; keep one of them"),
         ("[flexible]\ncpus = 72\nsplits = [[48, 23]]\n", "48+23 is 71, and the request is for 72"),
         ("[flexible]\ncpus = 4\nmin_cpus = 5\n", "min_cpus = 5: want 1 to the 4 processors of the whole"),
+        (
+            "[flexible]\ncpus = 4\nmax_components = 5000\n",
+            "flexible.max_components: 5000 is too large; want at most 1000",
+        ),
+        ("[[components]]\ntime = 60\n", "components[0].time: unknown key; it belongs under [resources]"),
+        ("[[components]]\nretries = 1\n", "components[0].retries: unknown key; it belongs under [group]"),
         ('[gang]\nplacement = "worst-fit"\n', "gang.placement: the job has no components"),
         ("[[components]]\n[gang]\nslowdown = [1.1]\n", "gang.slowdown: begins with 1.1: want 1 first, for one site"),
         ("[[components]]\n[gang]\nslowdown = [1, 0.9]\n", "gang.slowdown: 0.9: want factors of 1 to 1,000,000"),
@@ -121,6 +127,31 @@ def test_what_cannot_be_is_told_by_its_key(text: str, told: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse(COMMAND + text)
     assert told in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_keys_of_the_whole_are_options_beside_it_and_lists_of_numbers_are_written_with_commas() -> None:
+    spec = parse(COMMAND, options={"flexible.min_cpus": "3", "flexible": "12", "gang.slowdown": "1, 1.5"}).spec
+    assert spec.flexible is not None and (spec.flexible.processors, spec.flexible.min_processors) == (12, 3)
+    assert spec.slowdown == (1.0, 1.5)
+    with pytest.raises(UsageError, match=r"gang.slowdown\[1\]: want a number, got the text 'x'"):
+        parse(COMMAND, options={"components": "2x1", "gang.slowdown": "1,x"})
+    with pytest.raises(UsageError, match=r"option flexible.min_cpu: unknown; did you mean 'flexible.min_cpus'\?"):
+        parse(COMMAND, options={"flexible": "12", "flexible.min_cpu": "3"})
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("components", " ", "option components: empty; write COUNTxPROCESSORS, as 3x8, or leave it out"),
+        ("flexible", "", "option flexible: empty; write a number of processors, or leave it out"),
+        ("components", "1000000000x1", "component 1: count = 1000000000: want 1 to 1,000"),
+        ("components", "1x10000000000", "component 1: 10000000000 processors: want 1 to 10,000,000"),
+    ],
+)
+def test_an_empty_or_boundless_option_is_told_as_such(name: str, text: str, told: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse(COMMAND, options={name: text})
+    assert told in str(caught.value)
 
 
 @pytest.mark.parametrize(("name", "text"), [("components", "3y8"), ("flexible", "many"), ("flexible", "0")])

@@ -20,6 +20,8 @@ _LEAST = (
     "BYTES OUT", "RUN TIME FROM", "NETWORK", "JOBS AHEAD", "AT MOST", "HEARD", "STAGE OUT", "BYTES IN", "RTT", "RANGE",
     "WHY",
 )  # fmt: skip
+_LEAST_OF_GANGS = ("BYTES IN", "ASKS ALSO", "GPUS", "TRANSFER", "FILES FROM", "FREE IN", "WHY")
+"""The same of components, of which each says in a few words why it goes where it goes."""
 WAVE_S = 10.0
 """Seconds between two moves to one site that count as one wave: a site is looked at every five."""
 HEARD_NOW_S = 1.0
@@ -94,6 +96,7 @@ def _show_gang(gang: GangDecision) -> None:
             )
             for place in gang.components
         ],
+        _LEAST_OF_GANGS,
     )
     if gang.run_s:
         _show_prediction(gang)
@@ -262,10 +265,10 @@ def _ranged(value_s: float, low_s: float, high_s: float) -> str:
     return f"{output.seconds(value_s)} ({spread})" if spread else output.seconds(value_s)
 
 
-def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+def _table(header: Sequence[str], rows: Sequence[Sequence[str]], least: Sequence[str] = _LEAST) -> None:
     """Columns that say nothing in any row are left out."""
     kept = [k for k in range(len(header)) if not k or any(row[k] not in _NOTHING for row in rows)]
-    output.print_table([header[k] for k in kept], [[row[k] for k in kept] for row in rows], least=_LEAST)
+    output.print_table([header[k] for k in kept], [[row[k] for k in kept] for row in rows], least=least)
 
 
 def show_moves(decisions: Sequence[Decision]) -> None:

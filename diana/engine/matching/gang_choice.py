@@ -20,6 +20,9 @@ def chosen(core: Context, spec: GroupSpec, reads: bool) -> str:
     default = core.state.settings.gang_placement
     if default == GRADS and (spec.rank or not spec.model):
         default = ""
+    if default in policies.UNDIVIDING and spec.flexible is not None and not spec.flexible.splits:
+        # What its site says of gangs is no wish of this one for one component.
+        default = ""
     name = spec.gang_placement or default or _suggested(spec, reads)
     # A learned model is none before some runs have taught it.
     return _suggested(spec, reads) if name == GRADS and spec.learned and not spec.model else name

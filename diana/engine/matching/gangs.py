@@ -14,6 +14,7 @@ from diana.engine.matching import facts
 from diana.engine.messages.messages import MOST_COMPONENT_KINDS, Quote
 from diana.model.ids import SiteId
 from diana.model.job.spec import ComponentSpec, GroupSpec
+from diana.model.words import with_rest
 from diana.policy.gang.requests import Component, GangPlacement, GangRequest, Rooms, Unplaced
 from diana.policy.requirements.choice import sets
 from diana.policy.requirements.group import GroupRequirements, component_requirements
@@ -130,7 +131,7 @@ def between(quotes: Mapping[SiteId, Quote], one: SiteId, other: SiteId) -> dict[
 
 def _no_machine(unfit: Mapping[SiteId, str]) -> str:
     rows = [f"{site}: {unfit[site][:MOST_TEXT]}" for site in sorted(unfit)[:3]]
-    return f"no site has a machine for it ({'; '.join(rows)}{' and more' * (len(unfit) > 3)})"
+    return f"no site has a machine for it ({with_rest(rows, len(unfit), 'site')})"
 
 
 def _nowhere(spec: GroupSpec, alike: ComponentSpec, values: Values, unfit: Mapping[SiteId, str]) -> str:
@@ -141,5 +142,5 @@ def _nowhere(spec: GroupSpec, alike: ComponentSpec, values: Values, unfit: Mappi
     for site in sorted(values)[:3]:
         failed = wants.failed(values[site], home=True)
         rows.append(f"{site}: {failed[0].found or failed[0].text if failed else unfit.get(site, '')[:MOST_TEXT]}")
-    more = " and more" * (len(values) > 3)
-    return f"no site meets {' && '.join(alike.requirements)[:200]} ({'; '.join(rows)}{more})"
+    told = with_rest(rows, len(values), "site")
+    return f"no site meets {' && '.join(alike.requirements)[:200]} ({told})"

@@ -191,12 +191,16 @@ def _decide_gang(
     answer = gang_planning.decide(core, draft, manifest)
     if isinstance(answer, Refusal) and (answer.code != "retry" or isinstance(purpose, PlanOnly)):
         if not ask_again():
-            code = "unplaceable" if answer.code == "retry" else answer.code
-            _refuse(core, purpose, msgspec.structs.replace(answer, code=code))
+            if answer.code == "retry":
+                text = f"{answer.text}; submitted, it waits"
+                answer = msgspec.structs.replace(answer, code="unplaceable", text=text)
+            _refuse(core, purpose, answer)
         return
     match purpose:
         case PlanOnly(event):
             assert not isinstance(answer, Refusal)
+            if (gangs := len(draft.indices) // draft.spec.gang_size) > 1:
+                answer = msgspec.structs.replace(answer, reason=f"{answer.reason}; the first of {gangs:,} gangs")
             core.reply(Reply(event.request, DecisionMade(answer)))
         case NewGroup():
             group = accept(core, purpose)

@@ -26,7 +26,8 @@ from diana.model.job.resources import GPUS, PROCESSORS, Amounts, amount, countab
 from diana.model.job.spec import ComponentSpec, GroupSpec
 from diana.model.sketch import Quantiles
 from diana.model.views.decision import ComponentPlace, Decision, GangDecision, GangSite
-from diana.model.words import counted
+from diana.model.words import counted, with_rest
+from diana.policy.gang import policies
 from diana.policy.gang.policies import GRADS, request_for
 from diana.policy.gang.reasons import reasons as reasons_of
 from diana.policy.gang.requests import (
@@ -76,7 +77,7 @@ def decide(
     ]
     request = gangs.for_components(spec, with_files(wanted, files, own_files), field.values, field.quotes)
     if isinstance(request, Unplaced):
-        return _refusal(core, request, rooms, sites, spec)
+        return _refusal(core, request, rooms, sites, spec, name)
     time, wants = _transfer_time(field.candidates), draft.match(core).requirements
     lacks = gangs.lacking(wants, field.values, field.quotes)
     seen = (
@@ -85,7 +86,7 @@ def decide(
         else None
     )
     if isinstance(seen, Unplaced):
-        return _refusal(core, seen, rooms, sites, spec)
+        return _refusal(core, seen, rooms, sites, spec, name)
     if name == GRADS and seen is None:
         return Refusal(code="usage", text=f"gang.placement: {GRADS} places by a model; write package.model")
     ranks = field.ranks if spec.rank else None
@@ -124,7 +125,7 @@ def decide(
     answer = found.answer
     if isinstance(answer, Unplaced):
         # What is not known yet is known soon.
-        return _refusal(core, replace(answer, never=answer.never and not any(untold)), rooms, sites, spec)
+        return _refusal(core, replace(answer, never=answer.never and not any(untold)), rooms, sites, spec, name)
     choice = choices.get(answer)
     if choice is None and seen is not None:
         choice = GangChoice(answer, seen.of(answer, Rooms([room.after(found.after_s) for room in rooms])))
@@ -146,7 +147,10 @@ def decide(
     told = GangDecision(
         policy=name,
         components=tuple(
-            structs.replace(place, speed=speeds[place.site], reason=grounds[place.component]) for place in places
+            structs.replace(
+                place, speed=speeds[place.site], reason=f"{grounds[place.component]}{' by then' * (place.wait_s > 0)}"
+            )
+            for place in places
         ),
         sites=tuple(sites[:MOST_SITES]),
         transfer_s=float(answer.transfer_s),
@@ -183,8 +187,13 @@ def _past(core: Context, draft: Draft, sites: Iterable[SiteId]) -> dict[SiteId, 
 def _expected(end: GangEnd | None, sites: int) -> str:
     if end is None:
         return ""
-    run = f"run {end.run_s:.0f} s x {end.factor:g} over {counted(sites, 'site')}"
-    return f"; expected to end in {end.seconds:.0f} s: claimed by {end.claimed_s:.0f} s, {run}"
+    run = f"run {_told_s(end.run_s)} x {end.factor:g} over {counted(sites, 'site')}"
+    return f"; expected to end in {_told_s(end.seconds)}: claimed by {_told_s(end.claimed_s)}, {run}"
+
+
+def _told_s(value_s: float) -> str:
+    """Whole seconds, so that they add up as they stand there; of less than ten, which they would hide, two digits."""
+    return f"{value_s:.0f} s" if value_s >= 10 else f"{value_s:.2g} s"
 
 
 def _foretold(choice: GangChoice | None) -> str:
@@ -352,7 +361,12 @@ def _places(
 
 
 def _refusal(
-    core: Context, answer: Unplaced, rooms: list[GrowingRoom], sites: list[GangSite], spec: GroupSpec
+    core: Context,
+    answer: Unplaced,
+    rooms: list[GrowingRoom],
+    sites: list[GangSite],
+    spec: GroupSpec,
+    name: str,
 ) -> Refusal:
     rejected = {site.site: site.rejected for site in sites if site.rejected}
     for each in spec.components:
@@ -360,11 +374,21 @@ def _refusal(
             return Refusal(code="unplaceable", text=f"component at {each.site}: {why}")
         if each.site and not site_names.is_known(core, each.site):
             return Refusal(code="usage", text=f"component at {site_names.unknown_site(core, each.site)}")
-    told = [f"{site}: {why}" for site, why in rejected.items()]
-    others = f" ({'; '.join(told[:3])}{' and more' * (len(told) > 3)})" if told else ""
+    by_rank = spec.by_rank()
+    # Of a component whose site the job names it says nothing why the others were left out.
+    elsewhere = not (0 <= answer.component < len(by_rank) and by_rank[answer.component].site)
+    told = [f"{site}: {why}" for site, why in rejected.items()] if elsewhere else []
+    others = f" ({with_rest(told[:3], len(told), 'site')})" if told else ""
     when = "these sites cannot take this gang, idle or not" if answer.never else "no place for this gang now"
-    more = _would_fit(spec, rooms) if answer.never else ""
+    more = (_not_divided(spec, name) or _would_fit(spec, rooms)) if answer.never else ""
     return Refusal(code="unplaceable" if answer.never else "retry", text=f"{when}: {answer.reason}{others}{more}")
+
+
+def _not_divided(spec: GroupSpec, name: str) -> str:
+    """Return that the policy takes the total for one component, as the end of a line; empty: it does not."""
+    if spec.flexible is None or spec.flexible.splits or name not in policies.UNDIVIDING:
+        return ""
+    return f"; {name} divides no total: leave gang.placement out, or list flexible.splits"
 
 
 def _would_fit(spec: GroupSpec, rooms: list[GrowingRoom]) -> str:

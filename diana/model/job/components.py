@@ -16,7 +16,7 @@ MOST_PROCESSORS = 10_000_000
 MOST_FACTORS, MOST_FACTOR = 64, 1_000_000
 """Factors of a slowdown, and the largest."""
 
-_ALIKE = re.compile(r"(?:(\d{1,9})\s*[xX]\s*)?(\d{1,9})(?:@([a-z][a-z0-9-]{0,39}))?")
+_ALIKE = re.compile(r"(?:(\d{1,18})\s*[xX]\s*)?(\d{1,18})(?:@([a-z][a-z0-9-]{0,39}))?")
 
 
 def components_of(text: str) -> tuple[ComponentSpec, ...]:

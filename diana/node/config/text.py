@@ -140,7 +140,7 @@ _SETTINGS = {
     "claim_wait_s": "How long a gang holds processors in its first try while components lack theirs, seconds; twice as "
     "long in each further try.",
     "gang_placement": "How gangs are placed whose job file does not say (gang.placement there); empty: as each job "
-    "suggests.",
+    "suggests, and so a flexible one beside a placement that divides nothing.",
     "claim_share": "Share of the processors that gangs of one other site may hold while they wait for components "
     "elsewhere; one gang may hold what it needs.",
     "gang_quota": "Share of the processors that components of gangs may hold at one time, all gangs together, so that "

@@ -125,7 +125,7 @@ def request_in(text: str) -> GangRequest:
 def unknown(name: str, known: Iterable[str]) -> str:
     """Return the words that refuse a policy's name, with the nearest of the known ones."""
     names = sorted(known)
-    near = get_close_matches(name[:60], names, 1, 0.5)
+    near = [SHORT[name.upper()]] if name.upper() in SHORT else get_close_matches(name[:60].lower(), names, 1, 0.5)
     hint = f"did you mean {near[0]}? Known" if near else "known"
     return f"{one_line(name)[:60]!r}: no such placement; {hint} here: {', '.join(names[:16])}"
 
@@ -141,6 +141,9 @@ POLICIES: dict[str, GangPolicy] = {
     "flexible-min": _policy(_cluster_min, flexible_minimisation),
 }
 """The policies of the papers."""
+
+UNDIVIDING = frozenset({"worst-fit", "close-to-files", "cluster-min"})
+"""Those that take a flexible request without splits for one component."""
 
 GRADS = "grads"
 """Placement by a model of the run, which it wants beside the rooms (`policy/grads/placing.py`)."""

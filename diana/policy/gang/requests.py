@@ -237,10 +237,12 @@ class Rooms:
             never = not self._ever(known, component)
             roomy = (self._most(known) if never else self._left[known.name]) >= component.processors
             why = self._short([known.name], component, never=never) if roomy else ""
+            left = self._left[known.name]
+            taken = not never and left < known.usable
             if not why and self._is_bound(known, never=never):
-                left = "" if never else f", {self._left[known.name]} left now"
-                why = f"{known.name} gives gangs {known.most} of its {known.total} at most (its gang_quota){left}"
-            why = why or f"{component.site} has {self._left[component.site]} idle of {known.total}"
+                rest = "" if never else f", {left} left now"
+                why = f"{known.name} gives gangs {known.most} of its {known.total} at most (its gang_quota){rest}"
+            why = why or f"{known.name} has {left} {'left' if taken else 'idle'} of {known.total}"
             return Unplaced(f"component {index + 1} wants {wanted}; {why}", index, never)
         if not self._sites:
             return Unplaced(f"component {index + 1} wants {wanted}; no site may run it", index, True)

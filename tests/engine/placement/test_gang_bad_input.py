@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from diana.engine.journal import effects as fx
-from diana.model.job.spec import Axis, FlexibleSpec, GroupSpec, Sweep
+from diana.model.job.spec import Axis, ComponentSpec, FlexibleSpec, GroupSpec, Sweep
 from tests.engine.bench import Grid
 from tests.engine.builders import spec
 from tests.engine.handover.test_gangs import COMPONENT, gang
@@ -27,11 +27,24 @@ def refused(wanted: GroupSpec, **slots: int) -> str:
         ("2x3+1x4", "component 1 wants 3 processors; the most that is idle is 0 at beta (alpha: has 2 of the 3"),
         ("1x5", "alpha: has 2 of the 5 processors a job needs; beta: has 4 of the 5 processors a job needs"),
         ("1x1@delta", "component at delta: no site known here; see diana sites"),
-        ("5x1@beta", "component 5 wants 1 processor; beta has 0 idle of 4"),
+        ("5x1@beta", "component 5 wants 1 processor; beta has 0 left of 4"),
     ],
 )
 def test_what_the_sites_can_never_give_is_refused_with_what_they_can(components: str, told: str) -> None:
     assert told in refused(gang(components))
+
+
+def test_a_component_whose_site_is_given_is_refused_by_that_site_alone() -> None:
+    assert refused(gang("2x3@beta")).endswith("component 2 wants 3 processors; beta has 1 left of 4")
+
+
+def test_a_refusal_by_many_sites_names_three_and_the_number_of_the_others() -> None:
+    many = {"alpha": 2, "beta": 4, "gamma": 2, "delta": 2, "epsilon": 2}
+    told = refused(gang("1x5"), **many)
+    assert told.endswith("; 2 more sites)") and told.count("of the 5 processors") == 3
+    fast = ComponentSpec(requirements=("site.speed > 3",))
+    told = refused(msgspec.structs.replace(gang("1x1"), components=(fast,)), **many)
+    assert "no site meets site.speed > 3 (" in told and told.endswith("; 2 more sites)")
 
 
 def test_a_flexible_job_of_more_than_all_sites_have_is_told_how_much_fits() -> None:

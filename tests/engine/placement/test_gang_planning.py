@@ -51,6 +51,16 @@ def test_each_policy_places_by_what_the_sites_say_is_idle() -> None:
     assert places(grid, gang(flexible=24)) == ["18@alpha", "6@beta"]
 
 
+def test_a_plan_of_several_gangs_says_that_it_shows_the_first() -> None:
+    grid = Grid(alpha=4, beta=4)
+    placed = "2 components at 2 sites by worst-fit: alpha, beta"
+    for jobs, told in ((6, f"{placed}; the first of 3 gangs"), (2, placed)):
+        grid["alpha"].submit(gang("2x2"), jobs, 7, plan_only=True)
+        grid.pass_time(60.0)
+        made = grid["alpha"].replies.pop(7)
+        assert isinstance(made, fx.DecisionMade) and made.decision.reason == told, made
+
+
 def why(grid: Grid, wanted: GroupSpec, refs: tuple[tuple[str, IndexSet], ...] = ()) -> dict[str, str]:
     grid["alpha"].submit(wanted, wanted.gang_size, 7, refs=refs, plan_only=True)
     grid.pass_time(60.0)

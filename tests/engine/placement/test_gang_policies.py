@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from diana.engine.journal import effects as fx
-from diana.model.job.spec import GroupSpec
+from diana.model.job.spec import FlexibleSpec, GroupSpec
 from diana.policy.gang.installed import checked
 from diana.policy.gang.policies import POLICIES, GangPolicy
 from diana.policy.gang.requests import GangPlacement, GangRequest, PlacedComponent, Rooms, Unplaced
@@ -70,8 +70,24 @@ def test_the_sites_default_places_gangs_whose_group_names_none() -> None:
     made = grid(reversed_fit, "cluster-min")
     assert policy_of(made, gang("2x2")) == "cluster-min"
     assert policy_of(made, gang("2x2", policy="worst-fit")) == "worst-fit"
-    # A policy that divides nothing takes a flexible gang for one component.
-    assert places(grid(reversed_fit, "worst-fit"), gang(flexible=4)) == ["4@alpha"]
+
+
+@pytest.mark.parametrize("default", ["worst-fit", "close-to-files", "cluster-min"])
+def test_a_default_that_divides_nothing_is_not_for_a_total_that_is_to_be_divided(default: str) -> None:
+    made = grid(reversed_fit, default)
+    assert places(made, gang(flexible=6)) == ["4@alpha", "2@beta"]
+    assert policy_of(made, gang(flexible=6)) == "flexible-min"
+    listed = msgspec.structs.replace(gang(), flexible=FlexibleSpec(processors=6, splits=((3, 3),)))
+    assert policy_of(made, listed) == default
+    told = answer(made, gang(flexible=6, policy=default))
+    assert isinstance(told, fx.Refusal)
+    assert told.text.endswith(f"; {default} divides no total: leave gang.placement out, or list flexible.splits")
+
+
+@pytest.mark.parametrize(("name", "near"), [("WF", "worst-fit"), ("fcm", "flexible-min"), ("Worst-Fit", "worst-fit")])
+def test_a_name_of_the_papers_or_in_capitals_is_known_for_what_is_meant(name: str, near: str) -> None:
+    told = answer(grid(reversed_fit), gang("2x2", policy=name))
+    assert isinstance(told, fx.Refusal) and f"no such placement; did you mean {near}? Known here: " in told.text
 
 
 def test_without_a_default_the_request_suggests_the_policy() -> None:

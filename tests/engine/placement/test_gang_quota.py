@@ -43,6 +43,11 @@ def test_gangs_are_placed_within_the_quotas_of_the_sites() -> None:
         ("7x1", 0, "; --components 6x1 is the most that fits"),
         ("1x4+1x3", 0, "component 2 wants 3 processors; the most that is left is 0 at beta, by its gang_quota"),
         ("1x3@alpha", 0, "alpha: gives gangs 2 of its 4 processors at most (its gang_quota), and 3 are wanted"),
+        (
+            "3x1@alpha",
+            0,
+            "wants 1 processor; alpha gives gangs 2 of its 4 at most (its gang_quota), and 0 of them are left",
+        ),
         ("1x5", 0, "beta: gives gangs 4 of its 8 processors at most (its gang_quota), and 5 are wanted"),
         ("", 7, "7 processors are wanted; all sites together have 6 idle and 6 in all, by their gang_quota"),
         ("", 7, "; --flexible 6 is the most that fits"),

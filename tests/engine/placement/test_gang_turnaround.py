@@ -72,6 +72,14 @@ def test_a_program_of_which_nothing_is_known_runs_as_long_as_sites_assume() -> N
     assert "expected to end in 30 s: claimed by 0 s, run 30 s" in plain.reason
 
 
+def test_a_plan_tells_a_short_run_in_digits_that_show_it_and_what_is_idle_by_the_time_it_waits_for() -> None:
+    short = planned(grid(), msgspec.structs.replace(wanted(), resources=Resources(work_s=0.25)))
+    assert "expected to end in 0.25 s: claimed by 0 s, run 0.25 s x 1 over 1 site" in short.reason
+    found = planned(grid(), wanted())
+    assert found.gang is not None
+    assert [one.reason for one in found.gang.components] == ["the emptiest, 2 of 4 idle by then", "2 of 2 idle by then"]
+
+
 def test_a_gang_that_waits_for_its_site_begins_there() -> None:
     made = grid()
     wish = msgspec.structs.replace(submitted("2x2", work_s=200.0), gang_placement="turnaround")

@@ -185,7 +185,7 @@ def test_a_gang_that_no_model_can_place_is_told_why(more: dict[str, object], tol
 def test_a_link_that_nobody_knows_yet_is_waited_for() -> None:
     made = Grid({"binding": "early"}, alpha=2, beta=2)
     found = answer(made, gang("2x2"))
-    told = "no place for this gang now: its model gives no time: alpha: link.rtt_s not told"
+    told = "no place for this gang now: its model gives no time: alpha: link.rtt_s not told; submitted, it waits"
     assert isinstance(found, fx.Refusal) and found.text == told
 
 
