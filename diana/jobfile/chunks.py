@@ -10,6 +10,10 @@ from diana.jobfile.gang import own_inputs
 from diana.jobfile.raw import RawInput, RawJob, raw_input
 from diana.model.job.spec import ComponentSpec, GroupSpec, InputFile
 
+MOST_CHUNKS = 256
+"""Components that a file is divided among: each is a part of its own, and its offer carries the spec with the chunks of
+all, so that messages grow with their square."""
+
 Cut = Callable[[str, int, bool], Sequence[tuple[str, int]]]
 """Cuts the content of this hash into so many chunks, by bytes or (True) by lines, keeps each, and returns their hashes
 and sizes. ValueError: it has fewer bytes or lines than that."""
@@ -68,6 +72,10 @@ def _with_chunks(alike: Sequence[ComponentSpec], divided: _Divided, key: str, cu
     """Return these components one by one, each with its chunks."""
     out = [structs.replace(each, count=1) for each in alike for _ in range(each.count)]
     for at, (file, by_lines) in divided.items():
+        if len(out) > MOST_CHUNKS:
+            raise ValueError(
+                f"{key}[{at}].split: {len(out):,} components; a file is divided among {MOST_CHUNKS} at most"
+            )
         try:
             chunks = cut(file.source.removeprefix("blob:"), len(out), by_lines)
         except ValueError as error:

@@ -151,6 +151,7 @@ SPLIT = '[[inputs]]\nurl = "a"\nsplit = true\n'
             "inputs[0].split: only an uploaded file is divided; register the chunks",
         ),
         ("[[components]]\ncount = 4\n" + SPLIT, "inputs[0].split: a: has too little"),
+        ("[[components]]\ncount = 257\n" + SPLIT, "inputs[0].split: 257 components; a file is divided among 256"),
         (
             '[[components]]\n[[inputs]]\nurl = "a"\nsplit = "words"\n',
             "want true or false or 'lines', got the text 'words'",

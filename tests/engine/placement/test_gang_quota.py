@@ -46,7 +46,7 @@ def test_gangs_are_placed_within_the_quotas_of_the_sites() -> None:
         (
             "3x1@alpha",
             0,
-            "wants 1 processor; alpha gives gangs 2 of its 4 at most (its gang_quota), and 0 of them are left",
+            "wants 1 processor; alpha gives gangs 2 of its 4 at most (its gang_quota), 0 left now",
         ),
         ("1x5", 0, "beta: gives gangs 4 of its 8 processors at most (its gang_quota), and 5 are wanted"),
         ("", 7, "7 processors are wanted; all sites together have 6 idle and 6 in all, by their gang_quota"),
