@@ -112,7 +112,7 @@ def waits(custody: Custody | None) -> bool:
 
 def rank(custody: Custody) -> Rank:
     first = custody.indices.bounds[0] if custody.indices else 0
-    return custody.submitted_s, group_of(custody.subgroup), first // custody.spec.gang_size
+    return custody.submitted_s, group_of(custody.subgroup), first // custody.gang_size
 
 
 def stands(custody: Custody) -> bool:

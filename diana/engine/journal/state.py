@@ -414,6 +414,11 @@ class Custody(Assignment, frozen=False, kw_only=True, dict=True, omit_defaults=F
         return of_part(decode_spec(self.spec_bytes).with_memory(self.memory_bytes), self.indices, self.processors)
 
     @cached_property
+    def gang_size(self) -> int:
+        """Indices of each gang of its group; all waiting claims are compared by it, again and again."""
+        return self.spec.gang_size
+
+    @cached_property
     def template(self) -> str:
         return template_key(self.spec)
 
