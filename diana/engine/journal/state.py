@@ -415,6 +415,7 @@ class Custody(Assignment, frozen=False, kw_only=True, dict=True, omit_defaults=F
 
     @cached_property
     def gang_size(self) -> int:
+        """Indices of each gang of its group; all waiting claims are compared by it, again and again."""
         return self.spec.gang_size
 
     @cached_property
