@@ -47,9 +47,11 @@ def wait_s(core: Context) -> float:
 
 
 def begin(core: Context) -> None:
-    """Wait for all sites that have such work, at start: nobody knows what was granted before."""
+    """Wait for all sites that have such work, at start: nobody knows what was granted before. Other sites are told what
+    is no longer theirs when they are up; this one is told now."""
     for site in sorted({subgroup.site for _, subgroup in _under_lease(core, None)}):
         _wait(core, site)
+    disown(core, core.site)
 
 
 def configured(core: Context) -> None:

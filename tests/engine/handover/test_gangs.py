@@ -275,7 +275,8 @@ def test_a_restart_after_the_gang_was_let_go_lets_the_others_go_all_the_same(sit
     assert grid["alpha"].group(name).state == "done" and set(grid.claims().values()) == {1}
 
 
-def test_a_gang_that_was_let_go_too_late_is_ended_and_placed_anew_when_all_of_it_is_over() -> None:
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_gang_that_was_let_go_too_late_is_ended_and_placed_anew_when_all_of_it_is_over(restarts: bool) -> None:
     grid = Grid({"claim_wait_s": 20.0}, alpha=1, beta=1, gamma=1)
     grid.fate = lambda g, _, post: "lose" if isinstance(post[2], ms.Commit) and post[1] == "beta" else "deliver"
     name = submit(grid, FIXED)
@@ -284,6 +285,9 @@ def test_a_gang_that_was_let_go_too_late_is_ended_and_placed_anew_when_all_of_it
     # Beta's claim lapsed: nothing is placed anew before the others have ended.
     assert grid["beta"].gone == {} and len(grid["alpha"].records(r.GangGo)) == 1
     grid.fate = None
+    if restarts:
+        # Its own component has not ended yet.
+        grid["alpha"].restart()
     for _ in range(3):
         for site in grid.sites.values():
             site.obey_kills()
