@@ -27,7 +27,6 @@ from diana.jobfile.gang import (
 from diana.jobfile.parsed import SentFile
 from diana.jobfile.problems import DeclaredCounts
 from diana.jobfile.raw import RawInput, RawJob, RawResources, Scalar, raw_input
-from diana.jobfile.software import modules, software_name
 from diana.jobfile.sweeps import text_of
 from diana.jobfile.units import duration_s, size_bytes, split_command
 from diana.jobfile.urls import check_output_url, default_path, url_input
@@ -38,6 +37,7 @@ from diana.model.job.grace import LEAST_GRACE_S, MOST_GRACE_S
 from diana.model.job.licences import check as check_licences
 from diana.model.job.output_names import OWN_NAMES
 from diana.model.job.patterns import is_found
+from diana.model.job.software import MOST_MODULES, MOST_TEXT, is_module
 from diana.model.job.spec import (
     CheckpointSpec,
     ComponentSpec,
@@ -108,8 +108,8 @@ def build_spec(
         argv=argv,
         script=script,
         environment=_environment(group.environment, extra_environment, names),
-        container=software_name(group.container, "group.container"),
-        modules=modules(group.modules),
+        container=_software_name(group.container, "group.container"),
+        modules=_modules(group.modules),
         mpi=group.mpi,
         own_directory=group.directory,
         stdout=_path(group.stdout, "group.stdout", names) if group.stdout else "",
@@ -501,3 +501,21 @@ def _sites(names: list[str], key: str) -> tuple[str, ...]:
         return tuple(sorted({site_id(name) for name in names}))
     except ValueError as error:
         raise ValueError(f"{key}: {error}") from None
+
+
+def _software_name(text: str, key: str) -> str:
+    """Check a name; ValueError for one that could be read as something else where it arrives."""
+    if len(text) > MOST_TEXT or not text.isprintable() or text.strip() != text or text.startswith("-"):
+        raise ValueError(f"{key}: {text[:60]!r}: want a name of at most {MOST_TEXT} printable characters")
+    return text
+
+
+def _modules(names: Sequence[str]) -> tuple[str, ...]:
+    if len(names) > MOST_MODULES:
+        raise ValueError(f"group.modules: names {len(names)}; want at most {MOST_MODULES}")
+    for at, name in enumerate(names):
+        if not is_module(name):
+            raise ValueError(f"group.modules[{at}]: {name[:60]!r} names none; write the name of a module")
+        if name in names[:at]:
+            raise ValueError(f"group.modules[{at}]: {name!r} stands there before; keep one")
+    return tuple(names)

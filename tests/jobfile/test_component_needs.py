@@ -1,4 +1,4 @@
-"""What components ask and read themselves, beside their group (SPEC K1, K3)."""
+"""Resources and inputs of components of their own, beside those of their group (SPEC K1, K3)."""
 
 from __future__ import annotations
 

@@ -311,7 +311,7 @@ class Quote(msgspec.Struct, frozen=True, kw_only=True):
     whole: dict[str, int] = {}
     """The same -> how much there is in all."""
     unfit: tuple[str, ...] = ()
-    """Of each asked kind of component, the reason why no machine could ever run one; empty text: one could."""
+    """Reasons why no machine could ever run a component, one for each asked kind; empty text: one could."""
     gang_most: int = 0
     """Processors that components of gangs may hold there at one time, all gangs together, by the site's quota. 0: all,
     or its release does not say."""

@@ -39,7 +39,7 @@ class GangEnd(NamedTuple):
     claimed_s: float
     """Until the processors of all components are expected to be free."""
     run_s: float
-    """Of its slowest site."""
+    """Run time at its slowest site."""
     factor: float
     """By the number of sites."""
 

@@ -22,7 +22,7 @@ CHUNKS = ["1" * 64, "2" * 64]
 
 
 def submitted(blob: Path, job: str) -> list[list[str]]:
-    """What is kept for each group."""
+    """Uploads kept for each group."""
     stager = SimpleNamespace(
         has_blob=lambda sha: True,
         blob_path=lambda sha: blob,
