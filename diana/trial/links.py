@@ -117,7 +117,7 @@ class ShapedLinks:
     async def _serve(self, site: str, address: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         far: asyncio.StreamWriter | None = None
         try:
-            caller = self._caller(writer.get_extra_info("peername")[1])
+            caller = self._caller(writer.get_extra_info("peername")[1], writer.get_extra_info("sockname")[1])
             if caller is None:
                 return
             out, home = self._lane(caller, site), self._lane(site, caller)
@@ -143,9 +143,10 @@ class ShapedLinks:
                 if end is not None:
                     end.close()
 
-    def _caller(self, port: int) -> str | None:
-        """The site whose node has the connected socket with this local port; None: it is gone, or no node's."""
-        inode = _inode(port)
+    def _caller(self, port: int, proxy: int) -> str | None:
+        """The site whose node's socket has this local port and is connected to this proxy's; None: it is gone, or no
+        node's."""
+        inode = _inode(port, proxy)
         for site, pid in self._nodes():
             if inode and f"socket:[{inode}]" in _open_files(pid):
                 return site
@@ -196,14 +197,18 @@ class ShapedLinks:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _inode(port: int) -> str:
-    """Inode of the socket on this machine that is bound to a local port and connected; clients may use IPv6 ones for
-    IPv4."""
-    for table in ("/proc/net/tcp6", "/proc/net/tcp"):
+def _inode(port: int, to: int) -> str:
+    """Inode of the socket on this machine that is bound to a local port and connected to another; "": there is none.
+
+    Both ports are asked for: the system gives one local port to connections with several ends, and one that is closed
+    but lingers has no inode. Clients may use IPv6 sockets for IPv4. The tables are no snapshot: a line may be missing
+    while others go.
+    """
+    for table in ("/proc/net/tcp6", "/proc/net/tcp") * 2:
         with suppress(FileNotFoundError), open(table) as lines:
             for line in lines:
                 fields = line.split()
-                if fields[1].endswith(f":{port:04X}") and not fields[2].endswith(":0000"):
+                if fields[1].endswith(f":{port:04X}") and fields[2].endswith(f":{to:04X}"):
                     return fields[9]
     return ""
 

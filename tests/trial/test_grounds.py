@@ -168,7 +168,9 @@ def round_trip_s(link: socket.socket, size: int) -> float:
     threading.Thread(target=link.sendall, args=(b"x" * size,), daemon=True).start()
     got = 0
     while got < size:
-        got += len(link.recv(1 << 20))
+        data = link.recv(1 << 20)
+        assert data, "the link was closed"
+        got += len(data)
     return time.monotonic() - began
 
 
@@ -195,6 +197,25 @@ def test_a_link_is_as_slow_as_it_is_told_and_lets_nothing_pass_while_it_is_cut()
         links.close()
         links.close()
     assert links.faults == []
+
+
+def test_a_node_is_known_by_both_ends_of_its_connection() -> None:
+    links = ShapedLinks(lambda a, b: Shape(1e9, 0.0), lambda: [("a", os.getpid())])
+    try:
+        with echo() as address, socket.socket() as earlier, socket.socket() as link:
+            host, _, elsewhere = address.rpartition(":")
+            for one in (earlier, link):
+                one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            earlier.connect((host, int(elsewhere)))
+            port = earlier.getsockname()[1]
+            earlier.shutdown(socket.SHUT_WR)
+            assert earlier.recv(1) == b"", "this end closed first: the connection lingers without a socket"
+            earlier.close()
+            link.bind((host, port))
+            link.connect((host, int(links.open("b", address).rpartition(":")[2])))
+            assert round_trip_s(link, 1) > 0.0
+    finally:
+        links.close()
 
 
 def test_a_connection_of_no_node_is_not_passed_on() -> None:
