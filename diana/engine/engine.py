@@ -61,9 +61,10 @@ from diana.engine.migration import inviting, metascheduling, moves, rescheduling
 from diana.engine.migration import origin as migration_origin
 from diana.engine.migration.stranded import Stranded
 from diana.engine.migration.table import MigrationBook
-from diana.engine.placement import control, gang_queues, late, pull_back, quote_round, recall, reservations
+from diana.engine.placement import control, late, pull_back, quote_round, recall, reservations
 from diana.engine.placement.draft import Drafts
-from diana.engine.placement.gang_queues import GangQueues
+from diana.engine.placement.gangs import queues as gang_queues
+from diana.engine.placement.gangs.queues import GangQueues
 from diana.engine.placement.pull_back import PullBack
 from diana.engine.placement.reservations import Reservations
 from diana.engine.queue.queues import Queues

@@ -20,9 +20,6 @@ from diana.engine.matching import site_names
 from diana.engine.placement import (
     candidates,
     foretelling,
-    gang_placing,
-    gang_planning,
-    gang_queues,
     late,
     parts,
     planning,
@@ -39,6 +36,9 @@ from diana.engine.placement.draft import (
     Probe,
     parallel_left,
 )
+from diana.engine.placement.gangs import placing as gang_placing
+from diana.engine.placement.gangs import planning as gang_planning
+from diana.engine.placement.gangs import queues as gang_queues
 from diana.engine.placement.manifest import Manifest
 from diana.engine.placement.planning import PlannedDraft
 from diana.engine.site.context import Context

@@ -12,8 +12,9 @@ from diana.engine.journal.events import LookedUp
 from diana.engine.journal.state import Group
 from diana.engine.matching.match import Match, allowed
 from diana.engine.messages.messages import Quote, QuoteRequest
-from diana.engine.placement import baseline_shortlist, decide, gang_queues, recall
+from diana.engine.placement import baseline_shortlist, decide, recall
 from diana.engine.placement.draft import Draft, Drafts, Placement, parallel_left, quote_request
+from diana.engine.placement.gangs import queues as gang_queues
 from diana.engine.site import dependencies, journal_doubt
 from diana.engine.site.context import Context
 from diana.engine.site.timers import GroupTimer, RequestTimer
@@ -167,10 +168,12 @@ def _for_gang(core: Context, draft: Draft, wanted: Callable[[SiteId], bool]) -> 
         for own, component in zip(draft.spec.by_rank(), request, strict=True):
             if component.amounts != least or own.requirements:
                 kinds.setdefault((component.amounts, own.requirements), (own, []))[1].append(component)
-    found: list[SiteId] = []
-    for own, some in islice(kinds.values(), MOST_KINDS):
+
+    def that_may(own: ComponentSpec, some: list[Component]) -> list[SiteId]:
         may_take = Match(core, alone(draft.spec, own)).may_take
-        found += short_list(table, some, lambda site, may_take=may_take: may_take(site) and wanted(site))  # type: ignore[misc]
+        return short_list(table, some, lambda site: may_take(site) and wanted(site))
+
+    found = [site for own, some in islice(kinds.values(), MOST_KINDS) for site in that_may(own, some)]
     found += short_list(table, request, wanted)
     return list(dict.fromkeys(found))[:MOST_ASKED]
 

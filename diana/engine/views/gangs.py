@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from diana.engine.handover.gang_book import GangAttempts, GangKey
 from diana.engine.journal.state import Group, Step
-from diana.engine.placement import gang_queues
+from diana.engine.placement.gangs import queues as gang_queues
 from diana.engine.site.context import Context
 from diana.model.indexset import IndexSet
 from diana.model.job import gang

@@ -8,9 +8,9 @@ import pytest
 from diana.engine.journal import effects as fx
 from diana.engine.journal import records as r
 from diana.engine.messages import messages as ms
-from diana.engine.placement import gang_queues
 from diana.engine.placement.draft import Drafts
-from diana.engine.placement.gang_queues import GangQueues
+from diana.engine.placement.gangs import queues as gang_queues
+from diana.engine.placement.gangs.queues import GangQueues
 from diana.model.ids import GroupId
 from diana.model.settings import Settings
 from diana.policy.gang.queues import GangLevel, ScanWeights

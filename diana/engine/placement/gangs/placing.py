@@ -9,8 +9,9 @@ from diana.engine.handover.gang_book import GangAttempts
 from diana.engine.journal.effects import Refusal
 from diana.engine.journal.records import GroupPlaced, JobsCancelled
 from diana.engine.journal.state import Group
-from diana.engine.placement import gang_planning, recall
+from diana.engine.placement import recall
 from diana.engine.placement.draft import Draft
+from diana.engine.placement.gangs import planning
 from diana.engine.placement.manifest import Manifest
 from diana.engine.placement.parts import part_of
 from diana.engine.site.context import Context
@@ -37,7 +38,7 @@ def place_next(core: Context, group: Group, draft: Draft, manifest: Manifest) ->
         return GangTry(False, "")
     draft.indices = gang.members(group.spec, number)
     failed = core.book(GangAttempts).failed.get((group.group, number), frozenset())
-    answer = gang_planning.decide(core, draft, manifest, failed)
+    answer = planning.decide(core, draft, manifest, failed)
     if isinstance(answer, Refusal):
         return GangTry(False, answer.text)
     place(core, group, number, answer, manifest)
