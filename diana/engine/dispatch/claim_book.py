@@ -11,6 +11,7 @@ from diana.model.indexset import IndexSet
 Rank = tuple[float, str, int]
 """(submission, group, number of the gang within it): the lesser is the better, and it is the same in all tries."""
 
+NO_SHARE = "other gangs of its origin hold all that they may here"
 _LEAST_S = 1e-3
 
 
@@ -100,8 +101,7 @@ class ClaimBook:
         if waiting:
             self.best = min(waiting)[1]
             best = state.custodies[self.best]
-            share = "" if within(best, lesser=True) else "other gangs of its origin hold all that they may here"
-            self.lacks = share or quota(best)
+            self.lacks = quota(best) if within(best, lesser=True) else NO_SHARE
         return {key for key in (before, self.best) if key is not None}
 
 

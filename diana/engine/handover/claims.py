@@ -11,7 +11,7 @@ from functools import partial
 
 from diana.engine.data.stage_book import StageBook
 from diana.engine.dispatch import claim_book, gang_quota
-from diana.engine.dispatch.claim_book import ClaimBook
+from diana.engine.dispatch.claim_book import NO_SHARE, ClaimBook
 from diana.engine.dispatch.predictions import Predictions
 from diana.engine.dispatch.way_book import WayBook
 from diana.engine.handover import saving
@@ -284,8 +284,13 @@ def _next_begins(core: Context) -> None:
 
 
 def quota_frees(core: Context) -> None:
-    """Look again at the best of the claims where it waited for what gangs hold here by the quota."""
-    if core.book(ClaimBook).lacks and gang_quota.most(core) is not None:
+    """Look again at the best of the claims where it waits by the quota and gangs hold more or less here than they
+    did."""
+    book = core.book(ClaimBook)
+    if book.best is None or book.lacks in ("", NO_SHARE):
+        return
+    best = core.state.custodies.get(book.best)
+    if best is None or gang_quota.waits_for(core, best) != book.lacks:
         _next_begins(core)
 
 
