@@ -202,20 +202,27 @@ def test_a_link_is_as_slow_as_it_is_told_and_lets_nothing_pass_while_it_is_cut()
 def test_a_node_is_known_by_both_ends_of_its_connection() -> None:
     links = ShapedLinks(lambda a, b: Shape(1e9, 0.0), lambda: [("a", os.getpid())])
     try:
-        with echo() as address, socket.socket() as earlier, socket.socket() as link:
-            host, _, elsewhere = address.rpartition(":")
-            for one in (earlier, link):
-                one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            earlier.connect((host, int(elsewhere)))
-            port = earlier.getsockname()[1]
-            earlier.shutdown(socket.SHUT_WR)
-            assert earlier.recv(1) == b"", "this end closed first: the connection lingers without a socket"
-            earlier.close()
-            link.bind((host, port))
-            link.connect((host, int(links.open("b", address).rpartition(":")[2])))
+        with echo() as address, from_port(0) as link:
+            # In which order the system shows them is chance: of so many one stands before the link.
+            for _ in range(30):
+                with socket.create_server(("127.0.0.1", 0)) as elsewhere, from_port(link.getsockname()[1]) as earlier:
+                    earlier.connect(elsewhere.getsockname())
+                    far, _ = elsewhere.accept()
+                    # This end closes first: the connection lingers, without a socket.
+                    earlier.close()
+                    far.close()
+            host, _, port = links.open("b", address).rpartition(":")
+            link.connect((host, int(port)))
             assert round_trip_s(link, 1) > 0.0
     finally:
         links.close()
+
+
+def from_port(port: int) -> socket.socket:
+    one = socket.socket()
+    one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    one.bind(("127.0.0.1", port))
+    return one
 
 
 def test_a_connection_of_no_node_is_not_passed_on() -> None:

@@ -139,8 +139,8 @@ _SETTINGS = {
     "offer_wait_s": "How long an offer may stay unanswered before it is taken back, seconds.",
     "claim_wait_s": "How long a gang holds processors in its first try while components lack theirs, seconds; twice as "
     "long in each further try.",
-    "gang_placement": "How gangs are placed whose job file does not say (gang.placement there); empty: as each job "
-    "suggests, and so a flexible one beside a placement that divides nothing.",
+    "gang_placement": "How gangs are placed whose job file does not say (gang.placement there); empty: by the kind of "
+    "each job. One that divides no total is not used for flexible jobs.",
     "claim_share": "Share of the processors that gangs of one other site may hold while they wait for components "
     "elsewhere; one gang may hold what it needs.",
     "gang_quota": "Share of the processors that components of gangs may hold at one time, all gangs together, so that "

@@ -85,6 +85,11 @@ def test_each_component_says_why_it_goes_where_it_goes_by_what_was_idle_at_its_t
         "2@alpha": emptiest.format("9 of 18"),
         "3@gamma": "the job names it, 6 of 12 idle",
     }
+    assert why(grid, gang("1x4+1x9+1x6@alpha")) == {
+        "1@alpha": emptiest.format("4 of 12"),
+        "2@beta": emptiest.format("9 of 15"),
+        "3@alpha": "the job names it, 6 of 18 idle",
+    }
     assert why(grid, gang(flexible=24)) == {
         "1@alpha": emptiest.format("18 of 18"),
         "2@beta": emptiest.format("6 of 15"),

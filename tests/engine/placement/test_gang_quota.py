@@ -36,6 +36,13 @@ def test_gangs_are_placed_within_the_quotas_of_the_sites() -> None:
     assert places(Grid({**SETTINGS, "gang_quota": 1.0}, alpha=4, beta=8), gang(flexible=10)) == ["8@beta", "2@alpha"]
 
 
+def test_the_widest_component_of_a_site_is_told_within_its_quota() -> None:
+    # An origin of an older release knows of no quota, and plans by this.
+    made = answer(half(), gang("1x2"))
+    assert isinstance(made, fx.DecisionMade) and made.decision.gang is not None, made
+    assert {one.site: (one.slots, one.widest) for one in made.decision.gang.sites} == {"alpha": (4, 2), "beta": (8, 4)}
+
+
 @pytest.mark.parametrize(
     ("components", "flexible", "told"),
     [
