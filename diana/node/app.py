@@ -8,15 +8,18 @@ import gc
 import logging
 import secrets
 import signal
+import sys
 import time
 import uuid
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from diana import __version__
 from diana.adapters.datadir import OpenDataDir
+from diana.adapters.grpc.pacing import Slack
 from diana.adapters.lrm.local import LocalLrm
 from diana.adapters.lrm.software import here
 from diana.adapters.tasks import end, keep_up
@@ -35,6 +38,7 @@ from diana.node.config.site_file import SiteConfig, limits_of, load_config, over
 from diana.node.disk_space import wait_for_room, watch_room
 from diana.node.ending import AGAIN, Stop, again, begins_anew, report, this_process
 from diana.node.loop.clock import SiteClock
+from diana.node.loop.leisure import NodeLoop, note_leisure
 from diana.node.node_log import log_to
 from diana.node.old_copies import is_newest, renamed
 from diana.node.pair.follower import Leadership, is_paired, serve_pair
@@ -50,6 +54,9 @@ if TYPE_CHECKING:
 BIND_S = 3.0
 """Most seconds that a stop waits until jobs that waited for their turn are bound to sites: less than half of the whole
 stop (`ending.py`)."""
+SWITCH_S = 0.0005
+"""Most seconds for which a thread keeps the interpreter from another that waits for it. A transaction of the store
+needs it some ten times; by Python's own 5 ms it took up to 90 ms beside a busy loop, and all answers wait for one."""
 _log = logging.getLogger("diana.node")
 
 
@@ -59,6 +66,7 @@ def run_node(data: Path, overrides: Mapping[str, Any] | None = None) -> int:
 
     UsageError and its kin for what an operator can mend; an internal error is logged to <data>/node.log and raised.
     """
+    sys.setswitchinterval(SWITCH_S)
     paths = DataDir(data)
     if not paths.config.exists():
         raise UsageError(f"{data}: no site here; make one with: diana init NAME --data {data}")
@@ -74,7 +82,8 @@ def run_node(data: Path, overrides: Mapping[str, Any] | None = None) -> int:
             from diana.node.member.member import serve_member
 
             return asyncio.run(serve_member(opened, config, overrides or {}))
-        code = asyncio.run(_serve_or_follow(opened, config, overrides or {}))
+        with asyncio.Runner(loop_factory=NodeLoop) as loops:
+            code = loops.run(_serve_or_follow(opened, config, overrides or {}))
     finally:
         opened.close()
     return again() if code == AGAIN else code
@@ -139,6 +148,7 @@ class _Node:
         self.overrides = overrides
         self.address = ""
         self._stop = Stop()
+        self.slack = Slack()
         self.runner: Runner
         self.electing: Electing | None = None
 
@@ -234,7 +244,7 @@ class _Node:
             begun=engine.state.begun,
             seal=engine.boot_seal,
         )
-        links = Links(paths=paths, config=config, port=port, hello=hello, emit=self.runner.emit_peer)
+        links = Links(paths=paths, config=config, port=port, hello=hello, emit=self.runner.emit_peer, slack=self.slack)
         links.transport.note_refused = self.refusals.note_peer
         links.transport.note_word = self.refusals.note_word
         traced = follow(stack, config, self.runner, clock)
@@ -262,6 +272,9 @@ class _Node:
             if self.electing is not None:
                 self.electing.begin(stack)
         await self._clients(stack, server, port)
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, NodeLoop)
+        stack.push_async_callback(end, keep_up(partial(note_leisure, loop, self.slack), "the pace of peers"))
         self.notices.begin(engine.state.groups.values())
         stack.push_async_callback(end, keep_up(self.notices.run, "notices"))
 
@@ -388,6 +401,7 @@ class _Node:
             holds_as=runner.holds_as,
             elsewhere=runner.elsewhere,
             paired=self.pair is not None,
+            slack=self.slack,
         )
         self.subgrid.attach(server)
         self.subgrid.lrm.note_word = self.refusals.note_machine
@@ -459,6 +473,7 @@ class _Node:
             metrics=self.metrics,
             notices=self.notices,
             keyring=self.keyring,
+            asked=self.slack.asked,
         )
         self.stager.show_past(api.teller(self.keyring, self.runner.settings).tell)
         trusts = self.keyring.distrust_user

@@ -8,6 +8,7 @@ from typing import Any
 
 import grpc
 
+from diana.adapters.grpc.pacing import Slack
 from diana.adapters.grpc_transport.transport import GrpcTransport
 from diana.adapters.relay.doors import Doors
 from diana.adapters.relay.offering import Offering
@@ -28,7 +29,9 @@ _ANYWHERE = "192.0.2.1"
 class Links:
     """`transport` is the port; the rest serves it."""
 
-    def __init__(self, *, paths: DataDir, config: SiteConfig, port: int, hello: Hello, emit: Emit) -> None:
+    def __init__(
+        self, *, paths: DataDir, config: SiteConfig, port: int, hello: Hello, emit: Emit, slack: Slack | None = None
+    ) -> None:
         """`port`: the one that was bound. UsageError for a bad address among `peers`."""
         site = config.site
         self._site = site
@@ -36,7 +39,7 @@ class Links:
         self.doors = Doors(paths.control, site, offers, relays=self._relays, channel_for=self.channel_for)
         try:
             self.transport = GrpcTransport(
-                hello=hello, keys=paths.keys, emit=emit, peers=config.peers, tunnel=self.doors.address
+                hello=hello, keys=paths.keys, emit=emit, peers=config.peers, tunnel=self.doors.address, slack=slack
             )
         except ValueError as error:
             raise UsageError(f"{paths.config}: peers: {error}") from None

@@ -17,7 +17,7 @@ import grpc
 import msgspec
 from google.protobuf.message import DecodeError
 
-from diana.adapters.grpc.pacing import PeerPace
+from diana.adapters.grpc.pacing import LOOK_S, PeerPace
 from diana.engine.messages.messages import Gossip, Hello, Message, Retry, Summary
 from diana.errors import Overloaded
 from diana.model.ids import SiteId
@@ -196,7 +196,9 @@ class PeerLink:
                 self._counters.slowed += 1
                 self._ask_later(wait_s)
                 # Reading on is what the peer waits for, once its window is full.
-                await asyncio.sleep(wait_s)
+                while wait_s > 0:
+                    await asyncio.sleep(min(wait_s, LOOK_S))
+                    wait_s = self._pace.owed_s(clock())
             try:
                 outer = open_outer(data, sender=self.peer.site, receiver=self._own.site)
                 if outer.HasField("kept"):

@@ -19,7 +19,7 @@ from typing import Any
 import grpc
 
 from diana.adapters.grpc.callers import host_of
-from diana.adapters.grpc.pacing import Paces
+from diana.adapters.grpc.pacing import Paces, Slack
 from diana.adapters.grpc_transport.book import DialTarget
 from diana.adapters.grpc_transport.dialling import Address, AddressDialler, RefusedPeer, SiteDialler, reachable
 from diana.adapters.grpc_transport.link import SMALL_TALK, Counters, PeerLink, Stream, envelope, read_hello
@@ -66,6 +66,7 @@ class GrpcTransport:
         rng: random.Random | None = None,
         tunnel: Callable[[SiteId], str] = lambda _: "",
         idle_s: float = IDLE_S,
+        slack: Slack | None = None,
     ) -> None:
         """`peers`: static addresses, `host:port` or `site@host:port`. ValueError for one that is neither. `tunnel`:
         the gRPC address by which a neighbour relays to a site, empty where none can."""
@@ -80,7 +81,7 @@ class GrpcTransport:
         """Callback for each peer that is turned away: where it is and why."""
         self.note_word: Callable[[SiteId, str], None] = lambda site, why: None
         """Callback for each word of a linked peer that cannot be true, before the engine hears it."""
-        self._paces: Paces[SiteId] = Paces()
+        self._paces: Paces[SiteId] = Paces(slack)
         self._telling = Telling(emit)
         self._rng = rng or random.Random()
         self._idle_s = idle_s

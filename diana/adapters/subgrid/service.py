@@ -15,7 +15,7 @@ import grpc
 import msgspec
 
 from diana.adapters.grpc.callers import host_of, is_loopback
-from diana.adapters.grpc.pacing import Paces
+from diana.adapters.grpc.pacing import LOOK_S, Paces, Slack
 from diana.adapters.staging.threads import in_thread
 from diana.adapters.subgrid import protocol
 from diana.adapters.subgrid.delivery import Delivery
@@ -46,11 +46,11 @@ MayAttach = Callable[[Context, str], str]
 
 
 class SubGridService(subgrid_pb2_grpc.SubGridServicer):
-    def __init__(self, lrm: SubGridLrm, may_attach: MayAttach) -> None:
+    def __init__(self, lrm: SubGridLrm, may_attach: MayAttach, slack: Slack | None = None) -> None:
         self._lrm = lrm
         self._may_attach = may_attach
         self._ticking: asyncio.Task[None] | None = None
-        self._paces: Paces[str] = Paces()
+        self._paces: Paces[str] = Paces(slack)
 
     def attach(self, server: grpc.aio.Server) -> None:
         subgrid_pb2_grpc.add_SubGridServicer_to_server(self, server)  # type: ignore[no-untyped-call]
@@ -129,11 +129,14 @@ class SubGridService(subgrid_pb2_grpc.SubGridServicer):
     async def _pause(self, link: MemberLink, size: int, messages: float) -> None:
         """Wait until the machine's next message may be read: one that lies or is broken keeps this node from nobody
         else's, and what it said and nobody has dealt with yet does not pile up."""
-        if (wait_s := self._paces.of(link.machine, monotonic()).charge(size, monotonic(), messages)) > 0:
-            if not link.slowed:
-                link.slowed = True
-                _log.warning("machine %s says more than a machine has to say; it is read more slowly", link.machine)
-            await asyncio.sleep(wait_s)
+        pace = self._paces.of(link.machine, monotonic())
+        wait_s = pace.charge(size, monotonic(), messages)
+        if wait_s > 0 and not link.slowed:
+            link.slowed = True
+            _log.warning("machine %s says more than a machine has to say; it is read more slowly", link.machine)
+        while wait_s > 0:
+            await asyncio.sleep(min(wait_s, LOOK_S))
+            wait_s = pace.owed_s(monotonic())
 
     def _take(
         self, link: MemberLink, message: protocol.FromMember, inventory: tuple[protocol.Ready, list[Run]] | None

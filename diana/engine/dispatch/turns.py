@@ -62,7 +62,8 @@ MISSES = 8
 TURN_ORIGINS, TURN_GROUPS = 2, 2
 """Origins, and groups of each, that are looked at beyond these bounds, in turn: no origin can hide the others."""
 MOST_JUDGED = 256
-"""Reservations looked at after one event because machines came, changed or went."""
+"""Reservations looked at in `SOON_S` because machines came, changed or went: one machine that changes again and again
+costs no more."""
 MOST_NEWS = 32
 """Words of one origin in `SOON_S` that are heeded at once; more wait for the next of these times."""
 SOON_S = 0.25
@@ -162,7 +163,9 @@ class Turns:
         self.offers = 0
         """Version of what the machines offer, with which `unfit` was found."""
         self.unjudged: dict[GroupId, None] = {}
-        """Groups that were not looked at with it yet."""
+        """Groups that were not looked at with it yet, in the order in which they will be."""
+        self.judged = (0, 0)
+        """Number of the time of `SOON_S` that is now, and the groups looked at with it in that time."""
         self.changed: set[GroupId] = set()
         """Groups whose entry in the queues is renewed when the event at hand is through: until then others may look at
         the order as it was settled."""
@@ -375,8 +378,16 @@ def _judge_again(core: Context) -> None:
     book = core.book(Turns)
     if book.offers != (offers := core.workers.offers.changes):
         book.offers = offers
-        book.unjudged = dict.fromkeys(book.reserved)
-    for group in list(islice(book.unjudged, MOST_JUDGED)):
+        # What is left from the time before comes first: else what stands behind it would never be looked at.
+        book.unjudged |= dict.fromkeys(book.reserved)
+    if not book.unjudged:
+        return
+    at, judged = int(core.now / SOON_S), 0
+    if book.judged[0] == at:
+        judged = book.judged[1]
+    some = list(islice(book.unjudged, MOST_JUDGED - judged))
+    book.judged = (at, judged + len(some))
+    for group in some:
         del book.unjudged[group]
         one = book.reserved.get(group)
         if one is not None and _is_unfit(core, one) != (group in book.unfit):

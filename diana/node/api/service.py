@@ -188,9 +188,11 @@ class Api:
         metrics: Metrics | None = None,
         notices: Notices | None = None,
         keyring: Keyring | None = None,
+        asked: Callable[[], None] = lambda: None,
     ) -> None:
-        """`clock`: seconds since some time, by which callers' rates are counted."""
+        """`clock`: seconds since some time, by which callers' rates are counted. `asked`: told of each call."""
         self._clock = clock
+        self._asked = asked
         self._desk = Desk(door=door, stager=stager, data=data, about=about, stop=stop, wall_s=wall_s, inviter=inviter)
         self._desk.keyring = keyring
         self._desk.insight = insight
@@ -265,6 +267,7 @@ class Api:
         """Let a call begin: one user's calls on many connections are spread, and a user who is over the limit and asks
         again is made to wait."""
         now_s, submits = self._clock(), method in ("Submit", "Plan")
+        self._asked()
         try:
             self._rates.take(caller, now_s)
             if submits:

@@ -13,6 +13,7 @@ import msgspec
 from diana.adapters.batch.cluster import ClusterLrm
 from diana.adapters.batch.systems import kinds
 from diana.adapters.batch.systems.system import BatchSystem
+from diana.adapters.grpc.pacing import Slack
 from diana.adapters.grpc.server import peer_identity
 from diana.adapters.lrm.local import LocalLrm
 from diana.adapters.lrm.software import Software
@@ -65,6 +66,7 @@ class SubGrid:
         holds_as: Callable[[str], str],
         elsewhere: Callable[[str, SubgroupId, int, Sequence[int]], bool],
         paired: bool = False,
+        slack: Slack | None = None,
     ) -> None:
         """`holds_as`: the identity of a worker that jobs are with; empty: none are. `paired`: this machine may come to
         be a member of the site that it leads now. StoreFailed for a damaged file of what a member must not forget."""
@@ -109,7 +111,7 @@ class SubGrid:
         for name, settings in sorted(config.clusters.items()):
             system = kinds.make(settings, f"{paths.config}:clusters.{name}")
             self.lrm.add_cluster(name, partial(self._cluster, paths, config, name, system, clock, term()))
-        self.service = SubGridService(self.lrm, of_this_site(config))
+        self.service = SubGridService(self.lrm, of_this_site(config), slack)
 
     def _cluster(
         self,
