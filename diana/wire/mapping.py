@@ -44,6 +44,11 @@ class Mapping:
                 arguments[field.name] = field.encode(item) if field.encode else item
         return self.proto(**arguments)
 
+    def rows_to_proto(self, name: str, rows: Any) -> Any:
+        """Return the message that has these rows of the table `name`, and nothing else."""
+        encode = next(field.encode for field in self._fields if field.name == name)
+        return self.proto(**{name: encode(rows) if encode else rows})
+
     def from_proto(self, message: Any) -> Any:
         arguments = {}
         for field in self._fields:

@@ -100,6 +100,15 @@ def to_proto(message: msgspec.Struct) -> Any:
         raise BadMessage(f"{type(message).__name__}: {error}") from None
 
 
+def rows_to_proto(cls: type[msgspec.Struct], name: str, rows: tuple[Any, ...]) -> Any:
+    """Return the protobuf twin of a client message that has these rows of one table alone. Written after `to_proto` of
+    the message with the rows before, it is read as one message with all of them."""
+    try:
+        return _client.mapping(cls).rows_to_proto(name, rows)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise BadMessage(f"{cls.__name__}.{name}: {error}") from None
+
+
 def from_proto(cls: type[_T], message: Any) -> _T:
     """Return the client message of class `cls` for a protobuf message. Zero and absent give the class's default."""
     return typing.cast(_T, _client.mapping(cls).from_proto(message))

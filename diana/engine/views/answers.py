@@ -147,8 +147,8 @@ def _job_place(core: Context, group: Group, index: int) -> views.JobPlace:
 
 
 def _groups(core: Context, event: Ask) -> views.Groups:
-    """Return the groups that were asked for. Others' groups and those beyond the limit cost a look each, no more:
-    nobody who asks pays for a flood of them."""
+    """Return the groups that were asked for, of a list the first `views.GROUPS_AT_ONCE`. Others' groups and those
+    beyond the limit cost a look each, no more: nobody who asks pays for a flood of them."""
     if event.named:
         some = (core.state.groups.get(name) for name in event.named)
         mine = [g for g in some if g is not None and not authorise(event.principal, Action.READ_GROUP, g.owner)]
@@ -164,7 +164,8 @@ def _groups(core: Context, event: Ask) -> views.Groups:
     found = going if event.active else going + ended
     kept = found[: event.limit] if event.limit else found
     kept.sort(key=_number)
-    return views.Groups(tuple(group_view(core, group) for group in kept), len(found) - len(kept))
+    told, more = kept[: views.GROUPS_AT_ONCE], tuple(group.group for group in kept[views.GROUPS_AT_ONCE :])
+    return views.Groups(tuple(group_view(core, group) for group in told), len(found) - len(kept), more)
 
 
 def _number(group: Group) -> int:

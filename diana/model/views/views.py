@@ -83,11 +83,17 @@ class SiteView(msgspec.Struct, frozen=True, kw_only=True):
     """Entries of the guard for that site, the latest first."""
 
 
+GROUPS_AT_ONCE = 32
+"""Groups of which one answer tells: more would take so long that others notice."""
+
+
 class Groups(msgspec.Struct, frozen=True):
     groups: tuple[GroupView, ...]
     """Groups in the order of their numbers."""
     left_out: int = 0
     """Number of groups asked for that are left out, beyond the limit."""
+    more: tuple[GroupId, ...] = ()
+    """The groups after these, which are to be asked for by name."""
 
 
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):

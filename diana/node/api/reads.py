@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from functools import partial
 
 import msgspec
 
@@ -66,8 +67,8 @@ async def _listed(desk: Desk, caller: Principal, request: wire.StatusRequest) ->
             request=number, principal=caller, what="groups", mine=request.mine, active=request.active, limit=limit
         ),
     )
-    groups = tuple(map(to_status, without_shares(list(found.groups))))
-    return wire.StatusResponse(groups=groups, left_out=found.left_out)
+    every = [*found.groups, *await _by_name(desk, caller, found.more)]
+    return wire.StatusResponse(groups=tuple(map(to_status, without_shares(every))), left_out=found.left_out)
 
 
 def without_shares(asked: list[views.GroupView]) -> list[views.GroupView]:
@@ -79,15 +80,25 @@ async def _named(desk: Desk, caller: Principal, names: tuple[str, ...]) -> list[
     """The groups of these names, in that order."""
     if len(names) > MOST_GROUPS:
         raise UsageError(f"status of {len(names):,} groups at once: ask for at most {MOST_GROUPS:,}")
-    named = tuple(checked_group(name) for name in names)
-    found = await desk.request(
-        views.Groups, lambda number: Ask(request=number, principal=caller, what="groups", named=named)
-    )
-    known = {view.group for view in found.groups}
+    found = await _by_name(desk, caller, tuple(map(checked_group, names)))
+    known = {view.group for view in found}
     missing = next((name for name in names if name not in known), None)
     if missing is not None:
         raise UsageError(f"group {missing!r}: not known here, or not yours; `diana status` lists yours")
-    return list(found.groups)
+    return found
+
+
+async def _by_name(desk: Desk, caller: Principal, names: tuple[GroupId, ...]) -> list[views.GroupView]:
+    """Those of the groups that the caller may see. They are asked for a few at a time: other calls come between."""
+    found: list[views.GroupView] = []
+    for first in range(0, len(names), views.GROUPS_AT_ONCE):
+        some = names[first : first + views.GROUPS_AT_ONCE]
+        found += (await desk.request(views.Groups, partial(_ask_for, caller, some))).groups
+    return found
+
+
+def _ask_for(caller: Principal, some: tuple[GroupId, ...], number: int) -> Ask:
+    return Ask(request=number, principal=caller, what="groups", named=some)
 
 
 async def explain(desk: Desk, caller: Principal, request: wire.GroupRequest) -> wire.ExplainResponse:

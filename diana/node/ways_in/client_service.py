@@ -34,6 +34,9 @@ _STATUS = {
     "timeout": grpc.StatusCode.DEADLINE_EXCEEDED,
 }
 
+ROWS_AT_ONCE = 32
+"""Rows of a table that are written at once."""
+
 Context = Any
 """grpc.aio.ServicerContext, generic in ways that help nobody here."""
 
@@ -55,20 +58,20 @@ class ClientService:
         if method.streams_out:
             return grpc.unary_stream_rpc_method_handler(self._streamed(name, method), read, _write)
         if method.streams_in:
-            return grpc.stream_unary_rpc_method_handler(self._unary(name, method), read, _write)
-        return grpc.unary_unary_rpc_method_handler(self._unary(name, method), read, _write)
+            return grpc.stream_unary_rpc_method_handler(self._unary(name, method), read)
+        return grpc.unary_unary_rpc_method_handler(self._unary(name, method), read)
 
     def _unary(self, name: str, method: Method) -> Callable[[Any, Context], Any]:
-        async def serve(request: Any, context: Context) -> msgspec.Struct | None:
+        async def serve(request: Any, context: Context) -> bytes | None:
             try:
                 caller = self.caller(context)
                 if method.streams_in:
-                    return await self._api.call(caller, name, _requests(method, request), context.peer())
+                    return _write(await self._api.call(caller, name, _requests(method, request), context.peer()))
                 # A client that gives up must not stop this half-way: the answer is optional, the commit is not.
                 asked = peer_codec.from_proto(method.request, request)
                 call = asyncio.ensure_future(self._api.call(caller, name, asked, context.peer()))
                 call.add_done_callback(_seen)
-                return await asyncio.shield(call)
+                return await _written(await asyncio.shield(call))
             except Exception as error:
                 await _abort(context, name, error)
                 return None
@@ -107,6 +110,21 @@ async def _requests(method: Method, stream: AsyncIterator[Any]) -> AsyncIterator
 def _write(message: msgspec.Struct) -> bytes:
     data: bytes = peer_codec.to_proto(message).SerializeToString()
     return data
+
+
+async def _written(message: msgspec.Struct) -> bytes:
+    """Return the message's bytes. A long table is written bit by bit, so that others' calls come between."""
+    tables = {name: getattr(message, name) for name in message.__struct_fields__}
+    name = max(tables, key=lambda name: len(tables[name]) if isinstance(tables[name], tuple) else 0, default="")
+    table = tables.get(name)
+    if not isinstance(table, tuple) or len(table) <= ROWS_AT_ONCE:
+        return _write(message)
+    written = [_write(msgspec.structs.replace(message, **{name: table[:ROWS_AT_ONCE]}))]
+    for first in range(ROWS_AT_ONCE, len(table), ROWS_AT_ONCE):
+        await asyncio.sleep(0)
+        rows = table[first : first + ROWS_AT_ONCE]
+        written.append(peer_codec.rows_to_proto(type(message), name, rows).SerializeToString())
+    return b"".join(written)
 
 
 def _seen(call: asyncio.Future[Any]) -> None:

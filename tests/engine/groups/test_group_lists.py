@@ -57,6 +57,18 @@ def test_only_open_ones_or_only_the_askers_own_are_counted_too() -> None:
     assert (names(own), own.left_out) == (["alpha-2", "alpha-6"], 1)
 
 
+def test_a_long_list_tells_of_a_few_groups_and_names_the_others_which_are_asked_for_by_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(views, "GROUPS_AT_ONCE", 3)
+    alpha = grid_of(8)
+    first = listed(alpha, limit=7)
+    assert (names(first), first.left_out) == (["alpha-1", "alpha-2", "alpha-4"], 1)
+    assert list(first.more) == [f"alpha-{n}" for n in (5, 6, 7, 8)]
+    assert names(listed(alpha, named=first.more)) == list(first.more)
+    assert names(listed(alpha, ALICE, named=first.more)) == ["alpha-6", "alpha-8"]
+
+
 def test_a_group_beyond_the_limit_costs_no_view() -> None:
     alpha = grid_of(40)
     core, before = alpha.engine.core, []
