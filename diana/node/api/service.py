@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from contextlib import aclosing, nullcontext
+from contextlib import aclosing
 from typing import Any
 
 import msgspec
@@ -51,7 +51,6 @@ from diana.node.ways_in.call_rates import (
     SUBMISSIONS_PER_S,
     ByteRates,
     CallRates,
-    CallsAtOnce,
     CallSpacing,
 )
 from diana.node.ways_in.door import About, ClientStager, EngineDoor, Insight, Inviter, Views
@@ -207,7 +206,6 @@ class Api:
         self._submissions = CallRates(SUBMISSIONS_PER_S, of="submissions")
         self._begin = CallSpacing(GAP_S, AT_ONCE)
         self._begin_submission = CallSpacing(SUBMISSION_GAP_S, AT_ONCE)
-        self._at_once = CallsAtOnce(clock)
         self._refuse = CallSpacing(REFUSED_GAP_S, most_s=MOST_REFUSED_AFTER_S)
 
     def show(self, views: Views) -> None:
@@ -241,9 +239,7 @@ class Api:
             await self._let_in(caller, method)
             if method == "Upload":
                 request = self._slowed(caller, request)
-            # What is uploaded has a pace of its own.
-            async with nullcontext() if method == "Upload" else self._at_once.turn(caller):
-                answer = told(await _UNARY[method](self._desk, caller, request), self._desk.pair, self._machine)
+            answer = told(await _UNARY[method](self._desk, caller, request), self._desk.pair, self._machine)
         except DianaError as error:
             self._note(caller, method, request, where, error)
             raise

@@ -3,12 +3,6 @@ steadily, in bounded memory."""
 
 from __future__ import annotations
 
-import asyncio
-from collections import deque
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from math import inf
-
 from diana.errors import Overloaded
 from diana.model.trust.principal import Principal, Role
 
@@ -27,13 +21,7 @@ REFUSED_AFTER_S = 0.2
 REFUSED_GAP_S = 0.025
 MOST_REFUSED_AFTER_S = 5.0
 """A call too many is refused after this time, the more of them the later: refusing costs work too."""
-MOST_AT_ONCE = 2
-"""Calls of one user under way at a time while another user calls."""
-HELD_S = 0.05
-"""Seconds after which one of them is not counted any more."""
-OTHERS_S = 1.0
-"""Seconds after a call for which its user is one who calls."""
-ROWS_PER_CALL = 20
+ROWS_PER_CALL = 8
 """An answer of more costs as much as several calls."""
 MOST_USERS = 10_000
 BYTES_PER_S = float(64 << 20)
@@ -114,76 +102,6 @@ class CallRates:
         if len(self._left) >= MOST_USERS:
             newest = sorted(self._left.items(), key=lambda item: (-item[1][0], item[0]))[: MOST_USERS // 2]
             self._left = dict(newest)
-
-
-class CallsAtOnce:
-    """Calls of each user that are under way at a time while another user calls: the others of a user who calls on many
-    connections wait for these, so that whoever calls once waits for a few of them, and not for all. A call that began
-    `HELD_S` ago waits for something itself, and is not counted any more. Alone a user is not held up."""
-
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock = clock
-        self._under_way: dict[str, list[float]] = {}
-        """User -> times at which the calls began that are under way."""
-        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
-        self._last = ("", -inf)
-        """The user who called last, and when."""
-        self._other = ("", -inf)
-        """The last before who is another."""
-
-    @asynccontextmanager
-    async def turn(self, caller: Principal) -> AsyncIterator[None]:
-        """Wait until the call may begin; it is under way within the block. Operators do not wait."""
-        name = caller.name
-        if caller.role is not Role.OPERATOR:
-            self._note(name)
-            while self._must_wait(name):
-                await self._next(name)
-        began_s = self._clock()
-        self._under_way.setdefault(name, []).append(began_s)
-        try:
-            yield
-        finally:
-            self._under_way[name].remove(began_s)
-            if not self._under_way[name]:
-                del self._under_way[name]
-            self._wake(name)
-
-    def _note(self, name: str) -> None:
-        if self._last[0] != name:
-            self._other = self._last
-        self._last = (name, self._clock())
-
-    def _must_wait(self, name: str) -> bool:
-        now_s = self._clock()
-        other = self._other if self._last[0] == name else self._last
-        if now_s - other[1] > OTHERS_S:
-            return False
-        return sum(now_s - began_s < HELD_S for began_s in self._under_way.get(name, ())) >= MOST_AT_ONCE
-
-    async def _next(self, name: str) -> None:
-        """Wait until one of the user's calls is over, or `HELD_S` have passed."""
-        waiting = self._waiting.setdefault(name, deque())
-        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        waiting.append(turn)
-        timer = asyncio.get_running_loop().call_later(HELD_S, _done, turn)
-        try:
-            await turn
-        finally:
-            timer.cancel()
-            waiting.remove(turn)
-            if not waiting:
-                self._waiting.pop(name, None)
-
-    def _wake(self, name: str) -> None:
-        turn = next((turn for turn in self._waiting.get(name, ()) if not turn.done()), None)
-        if turn is not None:
-            turn.set_result(None)
-
-
-def _done(turn: asyncio.Future[None]) -> None:
-    if not turn.done():
-        turn.set_result(None)
 
 
 class CallSpacing:
