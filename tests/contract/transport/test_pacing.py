@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from diana.adapters.grpc import pacing
-from diana.adapters.grpc.pacing import Paces, PeerPace
+from diana.adapters.grpc.pacing import Paces, PeerPace, Slack
 from diana.model.ids import SiteId
 
 BETA = SiteId("beta")
@@ -38,3 +38,41 @@ def test_a_message_that_costs_as_much_as_many_is_charged_as_many() -> None:
     pace = PeerPace(0.0)
     assert pace.charge(10, 0.0, pacing.BURST_MESSAGES) == 0.0
     assert pace.charge(10, 0.0, pacing.MESSAGES_PER_S) == 1.0
+
+
+def busy(slack: Slack, notes: int, idle: float = 0.0) -> None:
+    for _ in range(notes):
+        slack.asked()
+        slack.note(idle)
+
+
+def test_while_users_call_a_busy_node_the_pace_is_halved_down_to_a_part_that_stays() -> None:
+    slack = Slack()
+    busy(slack, 1)
+    assert slack.part == 0.5
+    busy(slack, 100)
+    assert slack.part == pacing.LEAST_PART
+
+
+def test_the_pace_grows_again_once_the_node_waits_or_nobody_calls_and_is_kept_in_between() -> None:
+    slack = Slack()
+    busy(slack, 100)
+    busy(slack, 1, idle=(pacing.BUSY + pacing.EASY) / 2)
+    assert slack.part == pacing.LEAST_PART
+    busy(slack, 1, idle=0.9)
+    assert slack.part == pacing.LEAST_PART * pacing.GROWTH
+    for _ in range(100):
+        slack.note(0.0)
+    assert slack.part == 1.0
+
+
+def test_what_is_beyond_the_burst_is_read_by_the_part_of_the_pace_and_a_burst_is_not() -> None:
+    slack = Slack()
+    paces: Paces[SiteId] = Paces(slack)
+    busy(slack, 2)
+    pace = paces.of(BETA, 0.0)
+    assert pace.charge(pacing.BURST_BYTES, 0.0) == 0.0
+    assert pace.charge(pacing.BYTES_PER_S, 0.0) == 4.0
+    assert pace.owed_s(1.0) == 3.0
+    slack.part = 1.0
+    assert pace.owed_s(1.0) == 0.75

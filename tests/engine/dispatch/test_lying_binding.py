@@ -85,6 +85,32 @@ def test_a_reservation_that_no_machine_could_run_stands_in_no_queue_until_one_ca
     assert one.last_call
 
 
+def test_a_machine_that_changes_again_and_again_has_few_reservations_looked_at_anew_and_each_in_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(turns, "MOST_JUDGED", 8)
+    made = honest(memory_bytes=2**33)
+    beta, book = made["beta"], made["beta"].engine.core.book(Turns)
+    crowd(made, 64, memory_bytes=NEVER)
+    made.pass_time(30.0)
+    looked_at: list[str] = []
+    unfit = turns._is_unfit
+    monkeypatch.setattr(turns, "_is_unfit", lambda core, one: looked_at.append(one.told.group) or unfit(core, one))
+    for number in range(40):
+        beta.handle(ev.LrmReady(worker="m1", session=1, slots=3 + number % 2, known=()))
+    assert len(looked_at) <= 8
+    for _ in range(16):
+        made.pass_time(turns.SOON_S)
+        beta.handle(ev.LrmReady(worker="m1", session=1, slots=3 + len(looked_at) % 2, known=()))
+    every = {f"gamma-{number}" for number in range(1, 65)}
+    assert set(looked_at) == every and len(book.unfit) == 64
+    # As soon as may be, though nothing else happens.
+    looked_at.clear()
+    beta.handle(ev.LrmReady(worker="m1", session=1, slots=6, known=()))
+    made.pass_time(9 * turns.SOON_S)
+    assert set(looked_at) == every
+
+
 @pytest.mark.parametrize("groups", [1, MISSES, turns.LOOKS + 1])
 def test_wide_jobs_said_to_wait_since_long_ago_keep_no_processor_from_others(groups: int) -> None:
     """They stand first, and there is room for one when both slots are free."""
