@@ -13,8 +13,8 @@ BYTES_PER_S = 4 << 20
 BURST_BYTES = 16 << 20
 MESSAGES_PER_S = 2_000.0
 BURST_MESSAGES = 10_000.0
-LEAST_PART = 1 / 32
-"""Part of its pace that each has left at least: 128 KiB and 62 messages a second."""
+LEAST_PART = 1 / 16
+"""Part of its pace that each has left at least: 256 KiB and 125 messages a second."""
 BUSY, EASY = 0.25, 0.4
 """Part of the time in which the node waits for something to do, below which the pace is halved, and above which it
 grows."""

@@ -43,6 +43,7 @@ from diana.node.ways_in.audit import Audit
 from diana.node.ways_in.call_rates import (
     AT_ONCE,
     GAP_S,
+    GROUPS_PER_CALL,
     MOST_REFUSED_AFTER_S,
     REFUSED_AFTER_S,
     REFUSED_GAP_S,
@@ -55,6 +56,7 @@ from diana.node.ways_in.call_rates import (
 )
 from diana.node.ways_in.door import About, ClientStager, EngineDoor, Insight, Inviter, Views
 from diana.policy.trust.authorise import Action, authorise
+from diana.wire.client.messages import StatusResponse
 
 ACTIONS: dict[str, Action] = {
     "Submit": Action.SUBMIT,
@@ -244,7 +246,7 @@ class Api:
             self._note(caller, method, request, where, error)
             raise
         self._note(caller, method, answer if method == "Submit" else request, where, None)
-        self._rates.charge(caller, _rows(answer) / ROWS_PER_CALL)
+        self._rates.charge(caller, _calls(answer))
         return answer
 
     async def stream(
@@ -257,7 +259,7 @@ class Api:
                 async for answer in answers:
                     yield told(answer, self._desk.pair, self._machine)
                     if method in _TABLES:
-                        self._rates.charge(caller, _rows(answer) / ROWS_PER_CALL)
+                        self._rates.charge(caller, _calls(answer))
         except DianaError as error:
             self._note(caller, method, request, where, error)
             raise
@@ -308,10 +310,12 @@ class Api:
         )
 
 
-def _rows(answer: msgspec.Struct) -> int:
-    """Number of rows in the answer's longest table."""
+def _calls(answer: msgspec.Struct) -> float:
+    """Return the number of calls that the rows of the answer's longest table cost."""
+    if isinstance(answer, StatusResponse):
+        return len(answer.groups) / GROUPS_PER_CALL
     values = (getattr(answer, name) for name in answer.__struct_fields__)
-    return max((len(value) for value in values if isinstance(value, tuple)), default=0)
+    return max((len(value) for value in values if isinstance(value, tuple)), default=0) / ROWS_PER_CALL
 
 
 def check(caller: Principal, method: str) -> None:

@@ -5,9 +5,15 @@ from __future__ import annotations
 import pytest
 
 from diana.errors import Overloaded
+from diana.model.ids import GroupId
 from diana.model.trust.principal import Principal, Role
+from diana.model.views.datasets import Dataset
+from diana.model.views.group import GroupStatus
+from diana.node.api import service
 from diana.node.ways_in import call_rates
 from diana.node.ways_in.call_rates import ByteRates, CallRates, CallSpacing
+from diana.wire.client.datasets import DatasetsResponse
+from diana.wire.client.messages import StatusResponse
 
 ANN = Principal(Role.USER, "ann@vo")
 BOB = Principal(Role.USER, "bob@vo")
@@ -86,3 +92,9 @@ def test_a_call_with_a_long_answer_costs_as_much_as_several_and_is_paid_back_bef
     rates.take(ANN, 2.2)
     rates.charge(BOB, 100.0)
     rates.take(BOB, 0.0)
+
+
+def test_a_long_table_costs_as_several_calls_and_groups_more_than_other_rows() -> None:
+    groups = StatusResponse(groups=tuple(GroupStatus(group=GroupId(f"alpha-{n}")) for n in range(16)))
+    datasets = DatasetsResponse(datasets=(Dataset(name="tracks"),) * 40)
+    assert service._calls(groups) == 2.0 == service._calls(datasets)
