@@ -364,8 +364,12 @@ def _take_over(
     """`most`: group -> the last epoch and the next number of a part when the report began."""
     name = group_of(row.subgroup)
     group = core.state.groups.get(name)
-    if origin_of(name) != core.site or not (row.open or row.told or row.revoked or row.dropped or row.over):
+    if origin_of(name) != core.site:
         return
+    inert = not (row.open or row.told or row.revoked or row.dropped or row.over)
+    if inert and (group is None or row.subgroup in group.subgroups or row.subgroup in group.past):
+        return
+    # An inert copy that the journal lost will be aborted, and its epoch is not given a second time.
     if group is None:
         if row.open:
             core.warn(f"{sender} has jobs of {name}, which this site's database does not know any more")

@@ -145,6 +145,22 @@ def test_a_new_offer_has_an_epoch_and_a_name_above_all_that_were_told_of() -> No
     assert group.next_number > max(int(part.rpartition("/")[2]) for part, _ in used)
 
 
+def test_an_offer_that_went_with_the_database_gives_its_epoch_to_no_other_also_after_a_crash() -> None:
+    """epoch_above_reported: beta has it, and no word that it may run it."""
+    grid = offered()
+    alpha = grid["alpha"]
+    copy = alpha.stored[: [type(r) for r in alpha.records()].index(records.GroupPlaced)]
+    grid.deliver_one()
+    ((part, epoch),) = grid["beta"].engine.core.state.custodies
+    grid.post_box.clear()
+    put_origin_back(grid, copy)
+    grid.heal("alpha")
+    alpha.restart()
+    group = alpha.group("alpha-1")
+    assert group.epoch >= epoch and group.next_number > int(part.rpartition("/")[2])
+    assert not group.subgroups and len(group.unplaced) == 4
+
+
 @pytest.mark.parametrize("when", [records.GroupPlaced, records.ControlIssued], ids=["placed since", "ordered since"])
 def test_an_order_given_since_the_copy_was_made_stands_and_the_next_one_is_obeyed(when: type) -> None:
     """Its number counts on: an older one would be acknowledged there and not obeyed."""
