@@ -126,6 +126,12 @@ def _waits(core: Context, group: Group) -> bool:
     return fold_recovery.in_the_copy(core.state, group) and bool(group.on_hold or group.state)
 
 
+def told_before(core: Context, machine: str) -> set[Run]:
+    """Return the runs that the machine told of in this boot and that are to end, or may be taken over."""
+    book = core.book(UnknownRuns)
+    return book.runs.get(machine, set[Run]()) | book.lost.get(machine, set[Run]())
+
+
 def tells_anew(core: Context, machine: str) -> None:
     """The machine's inventory takes the place of what it told before."""
     core.book(UnknownRuns).runs.pop(machine, None)
