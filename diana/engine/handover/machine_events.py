@@ -122,17 +122,18 @@ def on_ready(core: Context, event: LrmReady) -> None:
 
 def _news(core: Context, name: str, known: tuple[Run, ...]) -> tuple[Run, ...]:
     """Return the runs there that the journal may lack. What a machine was given since it first told this boot, and what
-    another one has that told it, the journal has: the word of one that says otherwise is its own invention."""
+    another one has that told it, the journal has: the word of one that says otherwise is its own invention. This holds
+    for machines of their own, and of no journal that was put back: such a one has yet to learn what runs."""
     doubt = core.book(JournalDoubt)
     odd = {run for run in known if not _runs(core, run)}
-    if not odd or doubt.fallen:
+    if not odd or name == core.workers.own or doubt.fallen or core.state.recovering:
         return known
     if name in doubt.inventoried:
         lies = odd - own_runs.told_before(core, name)
     else:
         theirs: dict[GroupId, set[int]] = {group_of(run.subgroup): set() for run in odd}
         for key, custody in core.state.custodies.items():
-            if (indices := theirs.get(group_of(key[0]))) is not None:
+            if (indices := theirs.get(group_of(key[0]))) is not None and key not in doubt.adopted:
                 indices.update(_with_others(core, name, custody))
         lies = {run for run in odd if run.index in theirs[group_of(run.subgroup)]}
     if lies and (_unheard_of(core, tuple(lies)) or own_runs.without_custody(core, lies)):
@@ -273,6 +274,7 @@ def _adopt(core: Context, name: str, found: dict[CustodyKey, dict[int, list[int]
     """Record the found attempts as started: a machine's claims outrank the journal."""
     for key in sorted(found):
         core.warn(f"{name} runs jobs of {key[0]} that the journal does not know of: it is an older copy")
+        core.book(JournalDoubt).adopted.add(key)
         custody = core.state.custodies[key]
         if custody.spec.is_gang and not custody.runnable:
             # It may stand at its barrier still, without its origin's word; how long it does is not known.

@@ -37,6 +37,19 @@ def test_a_job_that_another_machine_was_given_meanwhile_is_not_given_again() -> 
     assert len(site.group("alpha-1").done) == 4
 
 
+def test_of_two_machines_that_tell_of_a_job_whose_records_are_lost_the_one_with_the_later_attempt_has_it() -> None:
+    site, machines = site_of(0, m1=2, m2=2, m3=2)
+    site.term = site.engine.core.term = 3
+    machines.submit(spec(4, work_s=50.0), 4)
+    run = next(iter(machines.held["m2"]))
+    site.engine.core.book(JournalDoubt).inventoried.clear()
+    for attempt, name in ((2, "m1"), (3, "m3")):
+        again = ev.Run(run.subgroup, run.epoch, run.index, attempt)
+        machines.handle(ev.LrmReady(worker=name, session=2, slots=2, known=(*machines.held[name], again)))
+        custody = next(iter(site.engine.core.state.custodies.values()))
+        assert custody.running[run.index] == attempt and run.index in custody.given[name]
+
+
 def test_a_machine_that_lies_about_anothers_job_ends_no_node() -> None:
     site, machines = site_of(0, m1=2, m2=2)
     site.term = site.engine.core.term = 3
