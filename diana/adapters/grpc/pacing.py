@@ -13,8 +13,9 @@ BYTES_PER_S = 4 << 20
 BURST_BYTES = 16 << 20
 MESSAGES_PER_S = 2_000.0
 BURST_MESSAGES = 10_000.0
-LEAST_PART = 1 / 16
-"""Part of its pace that each has left at least: 256 KiB and 125 messages a second."""
+LEAST_PART, LEAST_BYTES_PART = 1 / 16, 1 / 4
+"""Part of its pace that each has left at least: 125 messages and 1 MiB a second. After the longest message nothing is
+read for four seconds: whoever said it is not taken for silent meanwhile."""
 BUSY, EASY = 0.25, 0.4
 """Part of the time in which the node waits for something to do, below which the pace is halved, and above which it
 grows."""
@@ -68,6 +69,10 @@ class PeerPace:
         self._messages -= messages
         return self._left_s()
 
+    def expect(self, messages: float) -> None:
+        """Make room for messages that the peer is asked for."""
+        self._messages = min(BURST_MESSAGES, self._messages + messages)
+
     def owed_s(self, now_s: float) -> float:
         """Return the seconds that are still to wait."""
         self._refill(now_s)
@@ -79,12 +84,18 @@ class PeerPace:
         return self._bytes >= BURST_BYTES and self._messages >= BURST_MESSAGES
 
     def _left_s(self) -> float:
-        return max(0.0, -self._bytes / BYTES_PER_S, -self._messages / MESSAGES_PER_S) / self._slack.part
+        bytes_per_s, messages_per_s = self._per_s()
+        return max(0.0, -self._bytes / bytes_per_s, -self._messages / messages_per_s)
 
     def _refill(self, now_s: float) -> None:
-        passed_s, self._at_s = max(0.0, now_s - self._at_s) * self._slack.part, now_s
-        self._bytes = min(float(BURST_BYTES), self._bytes + passed_s * BYTES_PER_S)
-        self._messages = min(BURST_MESSAGES, self._messages + passed_s * MESSAGES_PER_S)
+        passed_s, self._at_s = max(0.0, now_s - self._at_s), now_s
+        bytes_per_s, messages_per_s = self._per_s()
+        self._bytes = min(float(BURST_BYTES), self._bytes + passed_s * bytes_per_s)
+        self._messages = min(BURST_MESSAGES, self._messages + passed_s * messages_per_s)
+
+    def _per_s(self) -> tuple[float, float]:
+        part = self._slack.part
+        return BYTES_PER_S * max(part, LEAST_BYTES_PART), MESSAGES_PER_S * part
 
 
 class Paces(Generic[Name]):

@@ -18,7 +18,17 @@ import msgspec
 from google.protobuf.message import DecodeError
 
 from diana.adapters.grpc.pacing import LOOK_S, PeerPace
-from diana.engine.messages.messages import Gossip, Hello, Message, Retry, Summary
+from diana.engine.messages.messages import (
+    Gossip,
+    Hello,
+    Message,
+    Prepare,
+    QueueRequest,
+    QuoteRequest,
+    Retry,
+    Summary,
+)
+from diana.engine.messages.migration import RoomRequest
 from diana.errors import Overloaded
 from diana.model.ids import SiteId
 from diana.wire import BadMessage, peer_codec
@@ -34,6 +44,16 @@ MAX_PAUSE_S = 10.0
 
 SMALL_TALK = (Summary, Gossip)
 """Messages told on every stream that stands, and no reason to keep one."""
+
+ANSWERS: dict[type, float] = {
+    QuoteRequest: 1,
+    RoomRequest: 1,
+    QueueRequest: 1,
+    # From the call for it to the word of its end.
+    Prepare: 8,
+}
+"""Messages by which a peer answers what it is asked: they are no part of its pace, or whoever has a site ask much would
+have all answers wait. A peer has none of these said to it as often as it likes; what answers it gives it no room."""
 
 _ENDINGS = (grpc.RpcError, grpc.aio.BaseError, OSError, asyncio.InvalidStateError)
 """Errors by which streams end when the other side or the network ends them."""
@@ -139,6 +159,11 @@ class PeerLink:
         self._queued_bytes += len(payload)
         self._wake.set()
         return True
+
+    def say(self, message: Message, payload: bytes) -> None:
+        """Queue the payload of a message, and expect what answers it."""
+        if self.offer(payload, small_talk=isinstance(message, SMALL_TALK)):
+            self._pace.expect(ANSWERS.get(type(message), 0))
 
     def drain(self) -> Iterable[bytes]:
         """Take what waits, for the link that replaces this one."""

@@ -112,7 +112,7 @@ class GrpcTransport:
             _log.error("a message to %s cannot be sent: %s", to, error)
             return
         if link is not None:
-            link.offer(payload, small_talk=isinstance(message, SMALL_TALK))
+            link.say(message, payload)
         elif isinstance(message, SMALL_TALK) or not self._send_later(to, payload):
             self.counters.dropped_unlinked += 1
 

@@ -25,7 +25,7 @@ from diana.engine.site import journal_doubt
 from diana.engine.site.context import Context
 from diana.engine.site.journal_doubt import JournalDoubt
 from diana.engine.site.timers import MachineTimer
-from diana.model.ids import GroupId
+from diana.model.ids import GroupId, group_of
 from diana.model.indexset import IndexSet
 from diana.model.job import declared
 from diana.model.settings import MOST_SLOTS
@@ -90,8 +90,9 @@ def on_ready(core: Context, event: LrmReady) -> None:
     core.totals.runs.looks(name, event.looks)
     core.timers.cancel(MachineTimer("machine", name))
     availability.came(core, name, event.cluster)
+    news = _news(core, name, event.known)
     core.book(JournalDoubt).inventoried.add(name)
-    found, lost = _unheard_of(core, event.known), own_runs.without_custody(core, event.known)
+    found, lost = _unheard_of(core, news), own_runs.without_custody(core, news)
     older = own_runs.prove_older(core, lost) or not all(core.state.custodies[key].on_hold for key in found)
     # A pair that was taken over by force lacks the end of its journal, and goes on under its name.
     if older and not core.term:
@@ -103,7 +104,7 @@ def on_ready(core: Context, event: LrmReady) -> None:
     _reconcile(core, name, event.known, forgot=bool(log_before) and known.claim_log != log_before)
     own_runs.tells_anew(core, name)
     own_runs.take_over(core, name, lost)
-    _adopt(core, name, _unheard_of(core, event.known) if lost else found)
+    _adopt(core, name, _unheard_of(core, news) if lost else found)
     stray = [run for run in event.known if not _runs(core, run)]
     if before is not None and before.gone:
         _end_what_was_given_up(core, name, stray)
@@ -117,6 +118,33 @@ def on_ready(core: Context, event: LrmReady) -> None:
     outputs.machine_back(core, name)
     _told_queues(core)
     inputs.platforms_changed(core)
+
+
+def _news(core: Context, name: str, known: tuple[Run, ...]) -> tuple[Run, ...]:
+    """Return the runs there that the journal may lack. What a machine was given since it first told this boot, and what
+    another one has that told it, the journal has: the word of one that says otherwise is its own invention. This holds
+    for machines of their own, and of no journal that was put back: such a one has yet to learn what runs."""
+    doubt = core.book(JournalDoubt)
+    odd = {run for run in known if not _runs(core, run)}
+    if not odd or name == core.workers.own or doubt.fallen or core.state.recovering:
+        return known
+    if name in doubt.inventoried:
+        lies = odd - own_runs.told_before(core, name)
+    else:
+        theirs: dict[GroupId, set[int]] = {group_of(run.subgroup): set() for run in odd}
+        for key, custody in core.state.custodies.items():
+            if (indices := theirs.get(group_of(key[0]))) is not None and key not in doubt.adopted:
+                indices.update(_with_others(core, name, custody))
+        lies = {run for run in odd if run.index in theirs[group_of(run.subgroup)]}
+    if lies and (_unheard_of(core, tuple(lies)) or own_runs.without_custody(core, lies)):
+        core.warn(f"machine {name} says that it has {len(lies)} runs that nobody gave it", name)
+    return tuple(run for run in known if run not in lies)
+
+
+def _with_others(core: Context, name: str, custody: Custody) -> IndexSet:
+    """Return its running jobs that are with other machines than this one, which have told this boot what they have."""
+    told, running = core.book(JournalDoubt).inventoried, custody.by_machine(IndexSet.of(custody.running))
+    return IndexSet.union(IndexSet.of(some) for other, some in running.items() if other != name and other in told)
 
 
 def groups_came_back(core: Context, groups: Collection[GroupId]) -> None:
@@ -246,6 +274,7 @@ def _adopt(core: Context, name: str, found: dict[CustodyKey, dict[int, list[int]
     """Record the found attempts as started: a machine's claims outrank the journal."""
     for key in sorted(found):
         core.warn(f"{name} runs jobs of {key[0]} that the journal does not know of: it is an older copy")
+        core.book(JournalDoubt).adopted.add(key)
         custody = core.state.custodies[key]
         if custody.spec.is_gang and not custody.runnable:
             # It may stand at its barrier still, without its origin's word; how long it does is not known.

@@ -20,6 +20,7 @@ from diana.engine.journal.records import ControlTaken, CustodyTaken, JobsRetried
 from diana.engine.journal.state import CustodyKey, Group
 from diana.engine.site import journal_doubt
 from diana.engine.site.context import Context
+from diana.engine.site.journal_doubt import JournalDoubt
 from diana.model.ids import GroupId, group_of, origin_of, subgroup_id
 from diana.model.indexset import IndexSet
 from diana.model.job.spec import encode_spec
@@ -126,6 +127,12 @@ def _waits(core: Context, group: Group) -> bool:
     return fold_recovery.in_the_copy(core.state, group) and bool(group.on_hold or group.state)
 
 
+def told_before(core: Context, machine: str) -> set[Run]:
+    """Return the runs that the machine told of in this boot and that are to end, or may be taken over."""
+    book = core.book(UnknownRuns)
+    return book.runs.get(machine, set[Run]()) | book.lost.get(machine, set[Run]())
+
+
 def tells_anew(core: Context, machine: str) -> None:
     """The machine's inventory takes the place of what it told before."""
     core.book(UnknownRuns).runs.pop(machine, None)
@@ -195,6 +202,7 @@ def _give_custody(core: Context, group: Group, key: CustodyKey, jobs: IndexSet, 
     # anew; those that are interrupted are held, whatever their group says.
     reads = _reads(group)
     seq, back = (1, jobs) if reads else (0, IndexSet())
+    core.book(JournalDoubt).adopted.add(key)
     core.persist(
         PartReported(
             subgroup=key[0],

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from diana.engine.journal.effects import Confirmed, StartAnew
 from diana.engine.journal.fold import SKIPPED_GROUPS
 from diana.engine.journal.records import PeerSeen
-from diana.engine.journal.state import Custody
+from diana.engine.journal.state import Custody, CustodyKey
 from diana.engine.messages.messages import Hello
 from diana.engine.messages.recovery import Evidence, Met
 from diana.engine.site.context import Context
@@ -81,6 +81,8 @@ class JournalDoubt:
         """The longest journals that peers told of, under their latest names."""
         self.inventoried: set[str] = set()
         """Machines that have told this boot what they claimed."""
+        self.adopted: set[CustodyKey] = set()
+        """Work that runs by the word of a machine alone: another may know a later attempt of it."""
 
 
 def first_group(core: Context, db_uuid: str) -> int:

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+from pathlib import Path
+
 from diana.adapters.grpc import pacing
 from diana.adapters.grpc.pacing import Paces, PeerPace, Slack
+from diana.adapters.subgrid.lrm import SILENT_S
+from diana.engine.messages.messages import QueueReport, QueueRequest
 from diana.model.ids import SiteId
+from diana.model.settings import Settings
+from diana.wire.maxima import MAX_MESSAGE_BYTES
+from tests.contract.transport_builders import GrpcNetwork
 
 BETA = SiteId("beta")
 
@@ -76,3 +84,43 @@ def test_what_is_beyond_the_burst_is_read_by_the_part_of_the_pace_and_a_burst_is
     assert pace.owed_s(1.0) == 3.0
     slack.part = 1.0
     assert pace.owed_s(1.0) == 0.75
+
+
+def at_least() -> Slack:
+    slack = Slack()
+    busy(slack, 100)
+    return slack
+
+
+def test_nobody_is_taken_for_silent_because_of_the_longest_message_there_is() -> None:
+    pace = PeerPace(0.0, at_least())
+    pace.charge(pacing.BURST_BYTES, 0.0)
+    assert pace.charge(MAX_MESSAGE_BYTES, 0.0) < min(Settings().suspect_after_s, SILENT_S)
+
+
+def test_what_is_asked_for_makes_room_up_to_the_burst() -> None:
+    pace = PeerPace(0.0, at_least())
+    pace.expect(5)
+    assert pace.charge(10, 0.0, pacing.BURST_MESSAGES) == 0.0
+    pace.expect(2)
+    assert pace.charge(10, 0.0) == pace.charge(10, 0.0) == 0.0 < pace.charge(10, 0.0)
+
+
+async def test_answers_to_what_users_have_asked_are_read_at_once_however_busy_the_node_is(tmp_path: Path) -> None:
+    network, questions = GrpcNetwork(tmp_path), 400
+    alpha = await network.add("alpha")
+    beta = await network.add("beta", peers=("alpha",))
+    await network.until(lambda: alpha.inbox.up() == ["beta"] and beta.inbox.up() == ["alpha"])
+    pace = alpha.transport._paces.of(BETA, asyncio.get_running_loop().time())
+    pace._slack, pace._messages = at_least(), 0.0
+    for number in range(questions):
+        alpha.transport.send(BETA, QueueRequest(query=number, whole=False, parts=()))
+    await network.until(lambda: len(beta.inbox.received()) == questions)
+    for number in range(questions):
+        beta.transport.send(SiteId("alpha"), QueueReport(query=number, parts=()))
+    await network.until(lambda: len(alpha.inbox.received()) == questions)
+    assert alpha.transport.counters.slowed == 0
+    for number in range(questions):
+        beta.transport.send(SiteId("alpha"), QueueReport(query=number, parts=()))
+    await network.until(lambda: alpha.transport.counters.slowed > 0)
+    await network.close()

@@ -127,3 +127,43 @@ def test_an_inventory_that_names_the_jobs_of_another_machine_takes_none_of_them(
         machines.end(name, 9)
     machines.pass_time(5.0)
     assert len(site.group("alpha-1").done) == 4
+
+
+@pytest.mark.parametrize("term", [0, 3], ids=["alone", "pair"])
+@pytest.mark.parametrize("part", ["alpha-1/0", "alpha-1/7"])
+@pytest.mark.parametrize("before", [True, False], ids=["told-before", "first-word"])
+def test_an_inventory_of_later_attempts_of_anothers_jobs_takes_none_and_starts_nothing_anew(
+    before: bool, part: str, term: int
+) -> None:
+    """The liar would have a machine alone hold all it has, and be given the runs of others in a pair, for which its
+    ends count then. The machine that has them has told this boot: the journal lacks nothing of them."""
+    site, machines = site_of(0, **({"m1": 2} if before else {}), m2=4)
+    site.term = site.engine.core.term = term
+    machines.submit(spec(4, work_s=50.0), 4)
+    theirs = dict(machines.held["m2"])
+    assert theirs
+    lies = [ev.Run(SubgroupId(part), 1 + (part != run.subgroup), run.index, 2) for run in theirs]
+    ready = ev.LrmReady(worker="m1", session=2, slots=0, known=(*machines.held.get("m1", ()), *lies))
+    effects = site.engine.handle(ready, site.grid.now)
+    assert not [effect for effect in effects if isinstance(effect, fx.StartAnew)]
+    (said,) = [effect for effect in effects if isinstance(effect, fx.Warn)]
+    assert said.machine == "m1" and f"{len(lies)} runs that nobody gave it" in said.text
+    facts = facts_of(site.name, lies, Outcome.DONE, site.grid.now)
+    site.engine.handle(ev.JobsEnded(subgroup=lies[0].subgroup, epoch=lies[0].epoch, facts=facts, worker="m1"), 0.0)
+    machines.pass_time(10.0)
+    assert machines.held["m2"] == theirs and not len(site.group("alpha-1").done)
+    machines.end("m2", 9)
+    machines.pass_time(10.0)
+    assert {run.index for run in theirs} <= set(site.group("alpha-1").done)
+
+
+def test_a_machine_that_told_this_boot_what_it_has_invents_no_parts_and_attempts_of_jobs_that_wait() -> None:
+    site, machines = site_of(0, m1=1)
+    site.term = site.engine.core.term = 3
+    machines.submit(spec(40, work_s=50.0), 40)
+    custody = next(iter(site.engine.core.state.custodies.values()))
+    waits = max(custody.pending)
+    lies = (ev.Run(SubgroupId("alpha-1/0"), 1, waits, 1), ev.Run(SubgroupId("alpha-1/9"), 5, waits, 1))
+    machines.handle(ev.LrmReady(worker="m1", session=2, slots=1, known=(*machines.held["m1"], *lies)))
+    assert waits in custody.pending and not site.anew
+    assert list(site.engine.core.state.custodies.values()) == [custody]

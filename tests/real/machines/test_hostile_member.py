@@ -33,6 +33,7 @@ pytestmark = pytest.mark.e2e
 
 JOBS, PART = 4, "alpha-1/0"
 RUNS = [Runs(PART, 1, list(range(JOBS)), [1] * JOBS)]
+LATER = [Runs(PART, 1, list(range(JOBS)), [2] * JOBS), Runs("alpha-1/7", 5, list(range(JOBS)), [1] * JOBS)]
 
 
 class Lie(NamedTuple):
@@ -73,6 +74,9 @@ LIES: dict[str, dict[str, Lie]] = {
     "Ready": {"slots beyond all": Lie(ready(slots=2**62, memory_bytes=2**62, gpus=2**40))},
     "Known": {
         "the jobs of another": Lie([protocol.Ready(1, 1, 1), protocol.Known(1, RUNS, True)]),
+        "later attempts of the jobs of another": Lie(
+            [protocol.Ready(1, 1, 1), protocol.Known(1, LATER, True)], "runs that nobody gave it"
+        ),
         "an inventory that nothing began": Lie([protocol.Known(7, RUNS, True)], "an inventory that nothing began"),
     },
     "SpawnerLost": {"its own": Lie([*ready(), protocol.SpawnerLost()])},
