@@ -7,15 +7,19 @@ While users call a node that has no time to spare, peers and machines get a part
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from typing import Generic, TypeVar
 
 BYTES_PER_S = 4 << 20
 BURST_BYTES = 16 << 20
 MESSAGES_PER_S = 2_000.0
 BURST_MESSAGES = 10_000.0
-LEAST_PART, LEAST_BYTES_PART = 1 / 16, 1 / 4
-"""Part of its pace that each has left at least: 125 messages and 1 MiB a second. After the longest message nothing is
-read for four seconds: whoever said it is not taken for silent meanwhile."""
+LEAST_PART = 1 / 16
+"""Part of its pace that each has left at least: 256 KiB and 125 messages a second."""
+LONGEST_S = 4.0
+"""Most seconds that one message keeps the next from being read because the pace is a part: whoever said a long one is
+not taken for silent meanwhile."""
 BUSY, EASY = 0.25, 0.4
 """Part of the time in which the node waits for something to do, below which the pace is halved, and above which it
 grows."""
@@ -84,18 +88,20 @@ class PeerPace:
         return self._bytes >= BURST_BYTES and self._messages >= BURST_MESSAGES
 
     def _left_s(self) -> float:
-        bytes_per_s, messages_per_s = self._per_s()
-        return max(0.0, -self._bytes / bytes_per_s, -self._messages / messages_per_s)
+        whole_s = max(0.0, -self._bytes / BYTES_PER_S, -self._messages / MESSAGES_PER_S)
+        return max(whole_s, min(whole_s / self._slack.part, LONGEST_S))
 
     def _refill(self, now_s: float) -> None:
-        passed_s, self._at_s = max(0.0, now_s - self._at_s), now_s
-        bytes_per_s, messages_per_s = self._per_s()
-        self._bytes = min(float(BURST_BYTES), self._bytes + passed_s * bytes_per_s)
-        self._messages = min(BURST_MESSAGES, self._messages + passed_s * messages_per_s)
+        passed_s, self._at_s = max(0.0, now_s - self._at_s) * self._slack.part, now_s
+        self._bytes = min(float(BURST_BYTES), self._bytes + passed_s * BYTES_PER_S)
+        self._messages = min(BURST_MESSAGES, self._messages + passed_s * MESSAGES_PER_S)
 
-    def _per_s(self) -> tuple[float, float]:
-        part = self._slack.part
-        return BYTES_PER_S * max(part, LEAST_BYTES_PART), MESSAGES_PER_S * part
+
+async def wait(pace: PeerPace, wait_s: float, clock: Callable[[], float]) -> None:
+    """Wait for what `charge` said, or until nothing is owed any more."""
+    until_s = clock() + wait_s
+    while (left_s := min(until_s - clock(), pace.owed_s(clock()))) > 0:
+        await asyncio.sleep(min(left_s, LOOK_S))
 
 
 class Paces(Generic[Name]):

@@ -17,7 +17,8 @@ import grpc
 import msgspec
 from google.protobuf.message import DecodeError
 
-from diana.adapters.grpc.pacing import LOOK_S, PeerPace
+from diana.adapters.grpc import pacing
+from diana.adapters.grpc.pacing import PeerPace
 from diana.engine.messages.messages import (
     Gossip,
     Hello,
@@ -221,9 +222,7 @@ class PeerLink:
                 self._counters.slowed += 1
                 self._ask_later(wait_s)
                 # Reading on is what the peer waits for, once its window is full.
-                while wait_s > 0:
-                    await asyncio.sleep(min(wait_s, LOOK_S))
-                    wait_s = self._pace.owed_s(clock())
+                await pacing.wait(self._pace, wait_s, clock)
             try:
                 outer = open_outer(data, sender=self.peer.site, receiver=self._own.site)
                 if outer.HasField("kept"):

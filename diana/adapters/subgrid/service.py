@@ -14,8 +14,9 @@ from typing import Any
 import grpc
 import msgspec
 
+from diana.adapters.grpc import pacing
 from diana.adapters.grpc.callers import host_of, is_loopback
-from diana.adapters.grpc.pacing import LOOK_S, Paces, Slack
+from diana.adapters.grpc.pacing import Paces, Slack
 from diana.adapters.staging.threads import in_thread
 from diana.adapters.subgrid import protocol
 from diana.adapters.subgrid.delivery import Delivery
@@ -134,9 +135,7 @@ class SubGridService(subgrid_pb2_grpc.SubGridServicer):
         if wait_s > 0 and not link.slowed:
             link.slowed = True
             _log.warning("machine %s says more than a machine has to say; it is read more slowly", link.machine)
-        while wait_s > 0:
-            await asyncio.sleep(min(wait_s, LOOK_S))
-            wait_s = pace.owed_s(monotonic())
+        await pacing.wait(pace, wait_s, monotonic)
 
     def _take(
         self, link: MemberLink, message: protocol.FromMember, inventory: tuple[protocol.Ready, list[Run]] | None

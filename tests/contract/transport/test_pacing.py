@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from diana.adapters.grpc import pacing
 from diana.adapters.grpc.pacing import Paces, PeerPace, Slack
 from diana.adapters.subgrid.lrm import SILENT_S
@@ -96,6 +98,24 @@ def test_nobody_is_taken_for_silent_because_of_the_longest_message_there_is() ->
     pace = PeerPace(0.0, at_least())
     pace.charge(pacing.BURST_BYTES, 0.0)
     assert pace.charge(MAX_MESSAGE_BYTES, 0.0) < min(Settings().suspect_after_s, SILENT_S)
+    # At the whole pace all of it is waited for.
+    pace._slack.part = 1.0
+    assert pace.charge(64 << 20, 0.0) > 10.0
+
+
+async def test_one_message_is_waited_for_as_long_as_was_said_though_more_is_owed() -> None:
+    now_s = 0.0
+
+    async def passes(seconds: float) -> None:
+        nonlocal now_s
+        now_s += seconds
+
+    pace = PeerPace(0.0, at_least())
+    pace.charge(pacing.BURST_BYTES, 0.0)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(pacing.asyncio, "sleep", passes)
+        await pacing.wait(pace, pace.charge(MAX_MESSAGE_BYTES, 0.0), lambda: now_s)
+    assert now_s == pytest.approx(pacing.LONGEST_S) and pace.owed_s(now_s) > 0
 
 
 def test_what_is_asked_for_makes_room_up_to_the_burst() -> None:
