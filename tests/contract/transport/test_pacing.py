@@ -113,7 +113,7 @@ async def test_one_message_is_waited_for_as_long_as_was_said_though_more_is_owed
     pace = PeerPace(0.0, at_least())
     pace.charge(pacing.BURST_BYTES, 0.0)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(pacing.asyncio, "sleep", passes)
+        patched.setattr("diana.adapters.grpc.pacing.asyncio.sleep", passes)
         await pacing.wait(pace, pace.charge(MAX_MESSAGE_BYTES, 0.0), lambda: now_s)
     assert now_s == pytest.approx(pacing.LONGEST_S) and pace.owed_s(now_s) > 0
 
