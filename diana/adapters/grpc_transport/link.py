@@ -46,15 +46,16 @@ MAX_PAUSE_S = 10.0
 SMALL_TALK = (Summary, Gossip)
 """Messages told on every stream that stands, and no reason to keep one."""
 
-ANSWERS: dict[type, float] = {
+ANSWERS_TO: dict[type, float] = {
     QuoteRequest: 1,
     RoomRequest: 1,
     QueueRequest: 1,
     # From the call for it to the word of its end.
     Prepare: 8,
 }
-"""Messages by which a peer answers what it is asked: they are no part of its pace, or whoever has a site ask much would
-have all answers wait. A peer has none of these said to it as often as it likes; what answers it gives it no room."""
+"""Message to a peer -> number of messages by which the peer answers it. These are no part of its pace: else whoever has
+this site ask much would have all answers wait. Only what no peer can have repeated at will stands here, for each of
+them makes room."""
 
 _ENDINGS = (grpc.RpcError, grpc.aio.BaseError, OSError, asyncio.InvalidStateError)
 """Errors by which streams end when the other side or the network ends them."""
@@ -164,7 +165,7 @@ class PeerLink:
     def say(self, message: Message, payload: bytes) -> None:
         """Queue the payload of a message, and expect what answers it."""
         if self.offer(payload, small_talk=isinstance(message, SMALL_TALK)):
-            self._pace.expect(ANSWERS.get(type(message), 0))
+            self._pace.expect(ANSWERS_TO.get(type(message), 0))
 
     def drain(self) -> Iterable[bytes]:
         """Take what waits, for the link that replaces this one."""

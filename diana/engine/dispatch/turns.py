@@ -392,8 +392,6 @@ def _judge_again(core: Context) -> None:
         one = book.reserved.get(group)
         if one is not None and _is_unfit(core, one) != (group in book.unfit):
             book.changed.add(group)
-    if book.unjudged:
-        core.after(SiteTimer("turns"), SOON_S)
 
 
 def _in_turn(core: Context, without: Collection[SiteId], seen: Collection[CustodyKey]) -> list[QueueEntry]:

@@ -121,9 +121,9 @@ def on_ready(core: Context, event: LrmReady) -> None:
 
 
 def _news(core: Context, name: str, known: tuple[Run, ...]) -> tuple[Run, ...]:
-    """Return the runs there that the journal may lack. What a machine was given since it first told this boot, and what
-    another one has that told it, the journal has: the word of one that says otherwise is its own invention. This holds
-    for machines of their own, and of no journal that was put back: such a one has yet to learn what runs."""
+    """Return the machine's runs without those it invents. Once it has told this boot what it has, the journal knows all
+    that it was given later; the journal also knows what other machines have that told. The site's own machine is
+    believed, and so are all where the journal was put back: it has yet to learn what runs."""
     doubt = core.book(JournalDoubt)
     odd = {run for run in known if not _runs(core, run)}
     if not odd or name == core.workers.own or doubt.fallen or core.state.recovering:

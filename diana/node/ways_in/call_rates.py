@@ -23,7 +23,7 @@ MOST_REFUSED_AFTER_S = 5.0
 """A call too many is refused after this time, the more of them the later: refusing costs work too."""
 ROWS_PER_CALL = 20
 GROUPS_PER_CALL = 8
-"""An answer of more rows costs as much as several calls; of groups, which are looked at one by one, of more groups."""
+"""Rows, and groups, of an answer that cost as much as one call: each group is looked at by itself."""
 MOST_USERS = 10_000
 BYTES_PER_S = float(64 << 20)
 BURST_BYTES = float(256 << 20)

@@ -66,9 +66,10 @@ class ClientService:
             try:
                 caller = self.caller(context)
                 if method.streams_in:
-                    return _write(await self._api.call(caller, name, _requests(method, request), context.peer()))
+                    requests = _requests(name, method, request)
+                    return _write(await self._api.call(caller, name, requests, context.peer()))
                 # A client that gives up must not stop this half-way: the answer is optional, the commit is not.
-                asked = peer_codec.from_proto(method.request, request)
+                asked = _asked(name, method, request)
                 call = asyncio.ensure_future(self._api.call(caller, name, asked, context.peer()))
                 call.add_done_callback(_seen)
                 return await _written(await asyncio.shield(call))
@@ -81,7 +82,7 @@ class ClientService:
     def _streamed(self, name: str, method: Method) -> Callable[[Any, Context], AsyncIterator[msgspec.Struct]]:
         async def serve(request: Any, context: Context) -> AsyncIterator[msgspec.Struct]:
             try:
-                asked = peer_codec.from_proto(method.request, request)
+                asked = _asked(name, method, request)
                 stream = self._api.stream(self.caller(context), name, asked, context.peer())
                 async with aclosing(stream) as responses:
                     async for response in responses:
@@ -102,9 +103,17 @@ class ClientService:
         return self._users.of_certificate(identity.name, identity.vo)
 
 
-async def _requests(method: Method, stream: AsyncIterator[Any]) -> AsyncIterator[Any]:
+async def _requests(name: str, method: Method, stream: AsyncIterator[Any]) -> AsyncIterator[Any]:
     async for request in stream:
-        yield peer_codec.from_proto(method.request, request)
+        yield _asked(name, method, request)
+
+
+def _asked(name: str, method: Method, request: Any) -> msgspec.Struct:
+    """Return the request; UsageError where it is none. An answer that fits no message is a fault of this node's."""
+    try:
+        return peer_codec.from_proto(method.request, request)
+    except BadMessage as error:
+        raise UsageError(f"{name}: {error}") from None
 
 
 def _write(message: msgspec.Struct) -> bytes:
@@ -137,8 +146,6 @@ async def _abort(context: Context, name: str, error: Exception) -> None:
     """End the call with a status and the Failure behind it. Raises grpc's own AbortError."""
     if isinstance(error, grpc.aio.AbortError):
         raise error
-    if isinstance(error, BadMessage):
-        error = UsageError(f"{name}: {error}")
     if isinstance(error, DianaError):
         failure = failure_of(error)
     else:

@@ -1,9 +1,9 @@
-"""How long the node's loop waited, and that peers' pace follows it."""
+"""The time for which the node's loop waited, and the pace of peers that follows it."""
 
 from __future__ import annotations
 
 import asyncio
-import time
+import selectors
 
 import pytest
 
@@ -13,36 +13,65 @@ from diana.node.loop.leisure import NodeLoop, note_leisure
 
 
 class Noting(Slack):
-    def __init__(self, enough: int) -> None:
+    def __init__(self) -> None:
         super().__init__()
         self.heard: list[float] = []
-        self.enough = asyncio.Event()
-        self._most = enough
 
     def note(self, idle: float) -> None:
         self.heard.append(idle)
-        if len(self.heard) >= self._most:
-            self.enough.set()
 
 
-def notes(works: bool) -> list[float]:
-    """What is noted of a loop that works all the time, or waits all the time."""
+class Told(NodeLoop):
+    """A loop whose time and waiting a test says."""
 
-    async def all_of_it() -> list[float]:
-        loop, slack = asyncio.get_running_loop(), Noting(5)
-        assert isinstance(loop, NodeLoop)
-        noting = asyncio.create_task(note_leisure(loop, slack))
-        while works and not slack.enough.is_set():
-            time.sleep(0.001)
-            await asyncio.sleep(0)
-        await slack.enough.wait()
-        noting.cancel()
-        return slack.heard
+    now_s = waits_s = 0.0
 
+    def time(self) -> float:
+        return self.now_s
+
+    @property
+    def waited_s(self) -> float:
+        return self.waits_s
+
+
+def test_a_loop_adds_up_the_time_for_which_it_waited(monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s = 0.0
+
+    def waits(self: object, timeout: float | None = None) -> list[object]:
+        nonlocal now_s
+        now_s += timeout or 0.0
+        return []
+
+    monkeypatch.setattr(selectors.DefaultSelector, "select", waits)
+    monkeypatch.setattr(leisure, "perf_counter", lambda: now_s)
+    selector = leisure._Selector()
+    selector.select(3.0)
+    now_s += 5.0
+    selector.select(4.0)
+    selector.close()
+    assert selector.waited_s == 7.0
+
+
+def test_a_loop_of_a_node_knows_how_long_it_waited() -> None:
     with asyncio.Runner(loop_factory=NodeLoop) as loops:
-        return loops.run(all_of_it())
+        loops.run(asyncio.sleep(0.01))
+        loop = loops.get_loop()
+        assert isinstance(loop, NodeLoop) and loop.waited_s > 0.0
 
 
-def test_a_loop_that_works_is_told_from_one_that_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(leisure, "NOTE_S", 0.02)
-    assert max(notes(works=True)) < min(notes(works=False))
+async def test_the_pace_is_told_the_part_of_each_time_in_which_the_loop_waited(monkeypatch: pytest.MonkeyPatch) -> None:
+    loop, slack, spans = Told(), Noting(), iter([(2.0, 0.5), (4.0, 4.0), (1.0, 0.0)])
+
+    async def passes(seconds: float) -> None:
+        assert seconds == leisure.NOTE_S
+        passed_s, waited_s = next(spans, (0.0, 0.0))
+        if not passed_s:
+            raise asyncio.CancelledError
+        loop.now_s += passed_s
+        loop.waits_s += waited_s
+
+    monkeypatch.setattr("diana.node.loop.leisure.asyncio.sleep", passes)
+    with pytest.raises(asyncio.CancelledError):
+        await note_leisure(loop, slack)
+    loop.close()
+    assert slack.heard == [0.25, 1.0, 0.0]

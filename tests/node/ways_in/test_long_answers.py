@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from diana.errors import UsageError
 from diana.model.views.group import GroupStatus
 from diana.node.ways_in import client_service
 from diana.wire import BadMessage, peer_codec
@@ -49,3 +50,14 @@ async def test_a_value_that_fits_no_field_is_told_wherever_it_stands(monkeypatch
     bad = wire.StatusResponse(groups=(*rows[:7], GroupStatus(group="alpha-9", name="", state="", jobs=1 << 80)))
     with pytest.raises(BadMessage, match=r"StatusResponse\.groups"):
         await client_service._written(bad)
+
+
+def test_a_request_that_fits_no_message_is_its_senders_mistake() -> None:
+    method = wire.METHODS["Explain"]
+
+    class Bad:
+        def __getattr__(self, name: str) -> str:
+            raise BadMessage("no text")
+
+    with pytest.raises(UsageError, match="Explain: no text"):
+        client_service._asked("Explain", method, Bad())

@@ -37,9 +37,9 @@ class GangQuestion(NamedTuple):
     request: GangRequest
     sites: list[GangSite]
     rooms: list[GrowingRoom]
-    """Of the sites that are not rejected."""
+    """Rooms of the sites that are not rejected."""
     foresight: Foresight | None = None
-    """What is known of its model; None: its group has none."""
+    """Knowledge of its model; None: its group has none."""
 
 
 class GangFound(NamedTuple):
@@ -51,7 +51,7 @@ class GangFound(NamedTuple):
     end: GangEnd | None = None
     """None: its policy looks at no end."""
     choice: GangChoice | None = None
-    """What the model says of it; None: its group has none."""
+    """Word of the model on it; None: its group has none."""
 
 
 def decision(core: Context, asked: GangQuestion, found: GangFound, speeds: dict[SiteId, float]) -> Decision:

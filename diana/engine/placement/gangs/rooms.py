@@ -1,4 +1,4 @@
-"""What sites say of themselves and of their links, as rooms in which the components of a gang are placed (SPEC
+"""Words of sites on themselves and on their links, as rooms in which the components of a gang are placed (SPEC
 K1-K3)."""
 
 from __future__ import annotations
