@@ -25,15 +25,12 @@ from diana.engine.guard.guard import Guard
 from diana.engine.guard.machine_guard import MachineGuard
 from diana.engine.handover import (
     availability,
-    claims,
     destination,
     drain,
     execution,
-    gang_attempts,
     inputs,
     leases,
     machine_events,
-    making_way,
     own_runs,
     rosters,
     saving,
@@ -41,7 +38,8 @@ from diana.engine.handover import (
 )
 from diana.engine.handover import origin as handover_origin
 from diana.engine.handover.availability import Attendance
-from diana.engine.handover.gang_book import GangAttempts
+from diana.engine.handover.gangs import attempts, claims, making_way
+from diana.engine.handover.gangs.attempt_book import GangAttempts
 from diana.engine.handover.own_runs import UnknownRuns
 from diana.engine.journal import codec, fold, records
 from diana.engine.journal import effects as fx
@@ -231,7 +229,7 @@ class Engine:
                 inputs.begin(core, held)
         leases.begin(core)
         renewals.begin(core)
-        gang_attempts.begin(core)
+        attempts.begin(core)
         saving.begin(core)
         handover_origin.resend_all(core)
         destination.say_again(core)
@@ -625,9 +623,9 @@ class Engine:
                 # A site on probation may try one more: the look at what to start, which ends each event, does that.
                 core.workers.look_again()
             case PartTimer("claim", part):
-                gang_attempts.claim_again(core, part)
+                attempts.claim_again(core, part)
             case GangTimer("claims-over", group, gang):
-                gang_attempts.over(core, group, gang)
+                attempts.over(core, group, gang)
             case GangTimer("save-over", group, gang):
                 gang_closing.save_over(core, group, gang)
             case CustodyTimer("claim", part, epoch):

@@ -81,6 +81,8 @@ class Site:
         self.anew = ""
         """The name under which it is to start again."""
         self.stage_at_once = self.gather_at_once = self.register_at_once = self.look_at_once = True
+        self.barrier_told = True
+        """False: its machine does not say what stands at its barrier."""
         self.boot()
 
     # --- life --------------------------------------------------------------------------------------
@@ -244,7 +246,7 @@ class Site:
                 self.reached.append(run)
 
     def _tell_reached(self) -> None:
-        while self.reached:
+        while self.barrier_told and self.reached:
             run = self.reached.pop(0)
             if run in self.held:
                 where = {"subgroup": run.subgroup, "epoch": run.epoch, "host": self.host.format(run.index), "port": 7}

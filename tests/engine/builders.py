@@ -102,11 +102,18 @@ def no_facts(site: SiteId) -> Facts:
 
 
 def result(
-    site: str, subgroup: str, indices: Sequence[int], *, epoch: int = 1, batch: int = 0, cancelled: Sequence[int] = ()
+    site: str,
+    subgroup: str,
+    indices: Sequence[int],
+    *,
+    epoch: int = 1,
+    batch: int = 0,
+    cancelled: Sequence[int] = (),
+    outcome: Outcome = Outcome.DONE,
 ) -> ms.Result:
     """As an executing site would send it; also what a forger would."""
     runs = [ev.Run(SubgroupId(subgroup), epoch, i, 1) for i in indices]
-    facts = facts_of(SiteId(site), runs, Outcome.DONE, 1000.0)
+    facts = facts_of(SiteId(site), runs, outcome, 1000.0)
     cut = IndexSet.of(cancelled)
     return ms.Result(subgroup=SubgroupId(subgroup), epoch=epoch, batch=batch, facts=facts, cancelled=cut)
 

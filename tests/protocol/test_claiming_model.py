@@ -2,7 +2,7 @@
 overlaps the last, no processor is held twice, and where nothing fails all components start, without endless tries.
 
 A lying site is searched too: `claiming.py` begins with what the engine must check. `make test` searches the smaller
-worlds; `make soak PARTS=wide` the others. A failure prints the shortest story. The node does not run gangs yet.
+worlds; `make soak PARTS=wide` the others. A failure prints the shortest story.
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from diana.engine.data import output_datasets
 from diana.engine.groups import retry
-from diana.engine.handover import gang_book, inputs
+from diana.engine.handover import inputs
+from diana.engine.handover.gangs import attempt_book
 from diana.engine.journal.events import OutputsInCatalogue
 from diana.engine.journal.records import GroupClosed, MergeStarted, Part
 from diana.engine.journal.state import Group
@@ -53,7 +54,7 @@ def _close(core: Context, group: Group, state: str, note: str) -> None:
     core.book(MigrationBook).kept.pop(group.group, None)
     core.view.refused.pop(group.group, None)
     if group.spec.is_gang:
-        gang_book.closed(core, group)
+        attempt_book.closed(core, group)
     core.notify(group.group)
     dependencies.changed(core, group)
 

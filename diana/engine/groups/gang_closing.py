@@ -3,8 +3,8 @@ once all of them have, unless one of them has a result (SPEC K7)."""
 
 from __future__ import annotations
 
-from diana.engine.handover import leases
-from diana.engine.handover.gang_book import GangAttempts, GangKey, broke
+from diana.engine.handover import leases, results
+from diana.engine.handover.gangs.attempt_book import GangAttempts, GangKey, broke
 from diana.engine.journal.state import Step
 from diana.engine.placement import control
 from diana.engine.site.context import Context
@@ -35,7 +35,9 @@ def _end(core: Context, key: GangKey, why: str) -> None:
         return
     parts = [group.subgroups[part] for part in book.parts.get(key, ()) if part in group.subgroups]
     running = [one for one in parts if one.step is Step.COMMITTED and one.open_jobs()]
-    if group.settled(gang.members(group.spec, key[1])):
+    members = gang.members(group.spec, key[1])
+    if group.settled(members):
+        results.cancel_unplaced(core, group, members)
         for one in running:
             control.cancel_part(core, one, one.indices)
     else:

@@ -25,10 +25,6 @@ ORIGIN
     Result, ControlAck
   OFFERED
     Prepared                                       COMMITTED    TransferCommitted            Commit
-    Prepared                       of a gang       =                                         GangClaim
-    GangClaimed                    last of a gang  COMMITTED    GangGo                       Commit
-    (claim)                        of a gang       =                                         GangClaim
-    GangYield, (claims-over)       of a gang       PAST         TakenBack                    Abort
     Refused, Aborted, Lost                         PAST         TakenBack
     GangClaimed, GangYield,                        =
     Committed, Progress, Result,
@@ -119,13 +115,6 @@ DESTINATION
     Commit                         needs a lease   RUNNABLE     CustodyRunnable              Renew, Committed
     Commit                         other database  =                                         Lost
     GangClaim                                      =
-    GangClaim                      of a gang       =            RunsStarted
-    AtBarrier                      of a gang       =                                         GangClaimed
-    Commit                         of a gang       STARTING     CustodyRunnable              Committed
-    Commit                         not claimed     DROPPED      CustodyDropped               Aborted
-    JobsEnded                      all unbegun     DROPPED      RunsReturned, CustodyDropped Aborted
-    (claim)                        no room         DROPPED      CustodyDropped               Aborted
-    (claim-waits)                  behind lesser   =                                         GangYield
     Abort                                          DROPPED      CustodyDropped               Aborted
     Control                                        =            ControlTaken                 ControlAck
     ResultAck                                      =
@@ -153,7 +142,6 @@ DESTINATION
     JobsEnded                      unbegun         =            RunsReturned, RunsStarted
     JobsEnded                      unknown, rerun  =            RunsRepeated, RunsStarted
     LrmReady                       not claimed     =            RunsVoided, RunsStarted
-    JobsEnded                      gang not begun  ENDED        RunsReturned, RunsEnded      Result
   ENDED
     Prepare                                        =                                         Prepared
     Commit                                         =                                         Committed

@@ -10,7 +10,8 @@ from diana.engine.data.stage_book import StageBook
 from diana.engine.dispatch import capacity, forecast, gang_quota, maintenance, promised_capacity, renewals, turns
 from diana.engine.dispatch.claim_book import ClaimBook
 from diana.engine.guard import guard
-from diana.engine.handover import claims, execution, inputs, machine_events, saving, steps
+from diana.engine.handover import execution, inputs, machine_events, saving, steps
+from diana.engine.handover.gangs import claims
 from diana.engine.journal import columns
 from diana.engine.journal.effects import DropOutputs
 from diana.engine.journal.records import (

@@ -9,7 +9,8 @@ from diana.engine.data.stage_book import StageBook
 from diana.engine.dispatch import way_book
 from diana.engine.dispatch.predictions import Predictions
 from diana.engine.guard import guard
-from diana.engine.handover import claims, results
+from diana.engine.handover import results
+from diana.engine.handover.gangs import claims
 from diana.engine.journal import columns
 from diana.engine.journal.effects import (
     CancelStage,

@@ -15,7 +15,8 @@ import msgspec
 from diana.engine.data import datasets, outputs
 from diana.engine.dispatch import renewals
 from diana.engine.dispatch.claim_book import ClaimBook
-from diana.engine.handover import availability, execution, inputs, making_way, own_runs, saving
+from diana.engine.handover import availability, execution, inputs, own_runs, saving
+from diana.engine.handover.gangs import making_way
 from diana.engine.journal.effects import ForgetRuns, KillRuns, Refusal, Reply
 from diana.engine.journal.events import LrmLost, LrmReady, LrmSized, MachineRemoved, Run, ScratchSeen
 from diana.engine.journal.records import CustodyRunnable, MachineGone, MachineKnown, RunsStarted, RunsVoided

@@ -3,7 +3,8 @@ side's copy is inert until `TransferCommitted` is durable here."""
 
 from __future__ import annotations
 
-from diana.engine.handover import gang_attempts, gang_book, leases, receipts, results
+from diana.engine.handover import leases, receipts, results
+from diana.engine.handover.gangs import attempt_book, attempts
 from diana.engine.journal.records import (
     CommitAcked,
     ControlAcked,
@@ -79,7 +80,7 @@ def _send_prepare(core: Context, group: Group, subgroup: Subgroup) -> None:
 
 def _send_commit(core: Context, subgroup: Subgroup) -> None:
     core.back_off(PartTimer("commit", subgroup.subgroup))
-    core.send(subgroup.site, gang_attempts.commit(subgroup))
+    core.send(subgroup.site, attempts.commit(subgroup))
 
 
 def find(core: Context, part: SubgroupId) -> tuple[Group, Subgroup] | None:
@@ -109,10 +110,10 @@ def on_report(core: Context, sender: SiteId, message: Report) -> None:
             _prepared(core, group, subgroup, message)
         case GangClaimed():
             if group.spec.is_gang and not subgroup.unreachable:
-                gang_attempts.claimed(core, group, subgroup, message)
+                attempts.claimed(core, group, subgroup, message)
         case GangYield():
             if group.spec.is_gang:
-                gang_attempts.yielded(core, group, subgroup)
+                attempts.yielded(core, group, subgroup)
         case Refused():
             if subgroup.step is Step.OFFERED:
                 core.view.refused.setdefault(group.group, {})[sender] = core.now + REFUSED_S
@@ -124,7 +125,7 @@ def on_report(core: Context, sender: SiteId, message: Report) -> None:
             elif subgroup.acked:
                 core.warn(f"{sender} says it dropped {message.subgroup}, which it has taken")
             elif message.unrestored and group.spec.is_gang and subgroup.step is Step.OFFERED:
-                gang_attempts.unrestored(core, group, subgroup, shown(message.reason))
+                attempts.unrestored(core, group, subgroup, shown(message.reason))
             else:
                 take_back(core, group, subgroup, shown(message.reason) or f"{sender} dropped the offer")
         case Committed():
@@ -187,7 +188,7 @@ def _prepared(core: Context, group: Group, subgroup: Subgroup, message: Prepared
             # This store was put back: first its destination tells what it holds.
             return
         if group.spec.is_gang:
-            gang_attempts.prepared(core, group, subgroup, message)
+            attempts.prepared(core, group, subgroup, message)
             return
         core.persist(TransferCommitted(subgroup=subgroup.subgroup, epoch=subgroup.epoch, db_uuid=message.db_uuid))
         _rests_on(core, subgroup.site, message)
@@ -228,15 +229,22 @@ def take_back(core: Context, group: Group, subgroup: Subgroup, reason: str) -> N
     tombstone. Of a gang that was not let go it takes back all parts."""
     if group.spec.is_gang:
         if subgroup.step is Step.OFFERED:
-            gang_attempts.give_up(core, group, subgroup, reason)
+            attempts.give_up(core, group, subgroup, reason)
             return
-        gang_book.broke(core, gang_book.key_of(group, subgroup), reason)
+        attempt_book.broke(core, attempt_book.key_of(group, subgroup), reason)
     core.persist(TakenBack(subgroup=subgroup.subgroup, epoch=subgroup.epoch, reason=reason))
     for timer in part_timers(subgroup.subgroup):
         core.settle(timer)
     core.waiting_notes[group.group] = reason
     results.cancel_unplaced(core, group, subgroup.cancelling)
     core.to_place.add(group.group)
+
+
+def withdraw(core: Context, group: Group, subgroup: Subgroup, reason: str) -> None:
+    """Take an offer back that its site may have by now, and tell it so."""
+    if not group.spec.is_gang:
+        core.send(subgroup.site, Abort(subgroup=subgroup.subgroup, epoch=subgroup.epoch))
+    take_back(core, group, subgroup, reason)
 
 
 def shown(reason: str) -> str:
@@ -276,8 +284,7 @@ def offer_over(core: Context, part: SubgroupId) -> None:
     if found and found[1].step is Step.OFFERED and not found[1].unreachable:
         group, subgroup = found
         core.view.refused.setdefault(group.group, {})[subgroup.site] = core.now + REFUSED_S
-        core.send(subgroup.site, Abort(subgroup=part, epoch=subgroup.epoch))
-        take_back(core, group, subgroup, f"{subgroup.site} did not answer the offer")
+        withdraw(core, group, subgroup, f"{subgroup.site} did not answer the offer")
 
 
 def resend(core: Context, part: SubgroupId) -> None:
@@ -298,7 +305,7 @@ def resend(core: Context, part: SubgroupId) -> None:
 
 def resend_all(core: Context, site: SiteId | None = None) -> None:
     """Say again what is open (with that peer): at start, or when a peer is back."""
-    at_home = gang_attempts.at_home(core) if site is None else []
+    at_home = attempts.at_home(core) if site is None else []
     for _, subgroup in (*core.parties.handed_to(site), *at_home):
         if subgroup.step is Step.OFFERED and PartTimer("offer-over", subgroup.subgroup) not in core.timers:
             core.after(PartTimer("offer-over", subgroup.subgroup), core.state.settings.offer_wait_s)

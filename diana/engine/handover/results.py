@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from diana.engine.data import checkpoints, outputs
 from diana.engine.guard import guard
-from diana.engine.handover import gang_book
+from diana.engine.handover.gangs import attempt_book
 from diana.engine.journal.effects import KeepFacts, SendResult
 from diana.engine.journal.records import JobsCancelled, ResultAccepted, ResultStale, facts_key
 from diana.engine.journal.state import Group, Subgroup
@@ -148,11 +148,11 @@ def accept(
         has_outputs = True
     timed_out, out_of_memory = _kinds(facts)
     key = facts_key(subgroup.subgroup, subgroup.epoch, batch)
-    gang_key = gang_book.key_of(group, subgroup) if group.spec.is_gang and subgroup.indices else None
+    gang_key = attempt_book.key_of(group, subgroup) if group.spec.is_gang and subgroup.indices else None
     if gang_key is not None and (ends.revoked or ends.cancelled or len(done) + len(saved) < len(facts.indices)):
         why = f"{subgroup.site} could not start it with the others" if ends.revoked else _first_error(group, facts)
         why = why or f"its component at {subgroup.site} did not end well"
-        gang_book.broke(core, gang_key, why)
+        attempt_book.broke(core, gang_key, why)
     if keep and facts.indices:
         core.emit(KeepFacts(key, facts))
     started = [t for t, a in zip(facts.started_s, facts.attempts, strict=True) if a]
@@ -200,8 +200,8 @@ def accept(
         core.to_place.add(group.group)
     if gang_key is not None:
         if saved:
-            gang_book.stopping(core, group, gang_key)
-        gang_book.over(core, group, gang_key)
+            attempt_book.stopping(core, group, gang_key)
+        attempt_book.over(core, group, gang_key)
     if not subgroup.open_jobs():
         core.settle(PartTimer("control", subgroup.subgroup))
         core.view.progress.pop(subgroup.subgroup, None)

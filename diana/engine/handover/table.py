@@ -8,13 +8,13 @@ each state of the destination; user orders, timers and events of machines stand 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 from itertools import groupby, zip_longest
 from textwrap import wrap
 from typing import NamedTuple
 
 from diana.engine.journal.events import (
-    AtBarrier,
     CancelJobs,
     HoldJobs,
     JobsEnded,
@@ -35,7 +35,6 @@ from diana.engine.journal.records import (
     CustodyDropped,
     CustodyRunnable,
     CustodyTaken,
-    GangGo,
     GroupPlaced,
     HoldingChanged,
     JobsCancelled,
@@ -137,19 +136,19 @@ STEPS: dict[Origin, Step | None] = {
 
 
 class Row(NamedTuple):
-    state: Origin | Destination
+    state: StrEnum
     on: tuple[type | str, ...]
     """Messages and events that come in, each alone; a text is the name of a timer."""
     when: str
     """Condition that tells rows of one state and message apart; empty: there is none."""
-    to: Origin | Destination
+    to: StrEnum
     records: tuple[type, ...] = ()
-    """Records of the transfer and its jobs, in order."""
+    """Records of the transfers and their jobs, in order."""
     replies: tuple[type, ...] = ()
     """Messages to the other side, in order."""
 
     @property
-    def side(self) -> type[Origin | Destination]:
+    def side(self) -> type[StrEnum]:
         return type(self.state)
 
 
@@ -167,10 +166,6 @@ TABLE: tuple[Row, ...] = (
         _O.LOCAL,
     ),
     Row(_O.OFFERED, (Prepared,), "", _O.COMMITTED, (TransferCommitted,), (Commit,)),
-    Row(_O.OFFERED, (Prepared,), "of a gang", _O.OFFERED, (), (GangClaim,)),
-    Row(_O.OFFERED, (GangClaimed,), "last of a gang", _O.COMMITTED, (GangGo,), (Commit,)),
-    Row(_O.OFFERED, ("claim",), "of a gang", _O.OFFERED, (), (GangClaim,)),
-    Row(_O.OFFERED, (GangYield, "claims-over"), "of a gang", _O.PAST, (TakenBack,), (Abort,)),
     Row(_O.OFFERED, (Refused, Aborted, Lost), "", _O.PAST, (TakenBack,)),
     Row(_O.OFFERED, (GangClaimed, GangYield, Committed, Progress, Result, ControlAck), "", _O.OFFERED),
     Row(_O.OFFERED, ("offer", PeerUp), "", _O.OFFERED, (), (Prepare,)),
@@ -242,13 +237,6 @@ TABLE: tuple[Row, ...] = (
     Row(_D.PREPARED, (Commit,), "needs a lease", _D.RUNNABLE, (CustodyRunnable,), (Renew, Committed)),
     Row(_D.PREPARED, (Commit,), "other database", _D.PREPARED, (), (Lost,)),
     Row(_D.PREPARED, (GangClaim,), "", _D.PREPARED),
-    Row(_D.PREPARED, (GangClaim,), "of a gang", _D.PREPARED, (RunsStarted,)),
-    Row(_D.PREPARED, (AtBarrier,), "of a gang", _D.PREPARED, (), (GangClaimed,)),
-    Row(_D.PREPARED, (Commit,), "of a gang", _D.STARTING, (CustodyRunnable,), (Committed,)),
-    Row(_D.PREPARED, (Commit,), "not claimed", _D.DROPPED, (CustodyDropped,), (Aborted,)),
-    Row(_D.PREPARED, (JobsEnded,), "all unbegun", _D.DROPPED, (RunsReturned, CustodyDropped), (Aborted,)),
-    Row(_D.PREPARED, ("claim",), "no room", _D.DROPPED, (CustodyDropped,), (Aborted,)),
-    Row(_D.PREPARED, ("claim-waits",), "behind lesser", _D.PREPARED, (), (GangYield,)),
     Row(_D.PREPARED, (Abort,), "", _D.DROPPED, (CustodyDropped,), (Aborted,)),
     Row(_D.PREPARED, (Control,), "", _D.PREPARED, (ControlTaken,), (ControlAck,)),
     Row(_D.PREPARED, (ResultAck,), "", _D.PREPARED),
@@ -272,7 +260,6 @@ TABLE: tuple[Row, ...] = (
     Row(_D.STARTING, (JobsEnded,), "unbegun", _D.STARTING, (RunsReturned, RunsStarted)),
     Row(_D.STARTING, (JobsEnded,), "unknown, rerun", _D.STARTING, (RunsRepeated, RunsStarted)),
     Row(_D.STARTING, (LrmReady,), "not claimed", _D.STARTING, (RunsVoided, RunsStarted)),
-    Row(_D.STARTING, (JobsEnded,), "gang not begun", _D.ENDED, (RunsReturned, RunsEnded), (Result,)),
     Row(_D.ENDED, (Prepare,), "", _D.ENDED, (), (Prepared,)),
     Row(_D.ENDED, (Commit,), "", _D.ENDED, (), (Committed,)),
     Row(_D.ENDED, (GangClaim, Abort), "", _D.ENDED),
@@ -294,11 +281,11 @@ _HEAD = ("message", "when", "next state", "records", "replies")
 _WIDTHS = (31, 16, 13, 29, 21)
 
 
-def text() -> str:
-    """Return the table as aligned text: one block per state, with the message, its condition, the next state (`=`: the
+def text(table: Sequence[Row]) -> str:
+    """Return a table as aligned text: one block per state, with the message, its condition, the next state (`=`: the
     same), records and replies. A timer's name stands in parentheses."""
     lines: list[str] = []
-    for side, rows in groupby(TABLE, key=lambda row: row.side):
+    for side, rows in groupby(table, key=lambda row: row.side):
         lines += ["", f"{side.__name__.upper()}", *_cells(_HEAD)]
         for state, some in groupby(rows, key=lambda row: row.state):
             lines.append(f"  {state}")

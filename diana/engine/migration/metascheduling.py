@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from diana.engine.handover.gang_book import GangAttempts
+from diana.engine.handover.gangs.attempt_book import GangAttempts
 from diana.engine.journal.state import Group
 from diana.engine.migration import rescheduling
 from diana.engine.migration.rescheduling import JobKey, Running

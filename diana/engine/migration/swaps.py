@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from diana.engine.handover.gang_book import GangKey
+from diana.engine.handover.gangs.attempt_book import GangKey
 from diana.engine.journal.records import ProcessExchanged
 from diana.engine.journal.state import ActiveRanks, Group, Subgroup
 from diana.engine.messages.exchange import GangRoster

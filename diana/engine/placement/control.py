@@ -13,7 +13,6 @@ from diana.engine.journal.effects import Refusal, Reply
 from diana.engine.journal.events import CancelJobs, HoldJobs, MoveJobs, ReleaseJobs, RetryJobs
 from diana.engine.journal.records import ControlIssued, HoldingChanged, JobsCancelled
 from diana.engine.journal.state import Group, Step, Subgroup
-from diana.engine.messages.messages import Abort
 from diana.engine.recovery import stocktaking
 from diana.engine.site import dependencies
 from diana.engine.site.context import Context
@@ -164,8 +163,7 @@ def _withdraw(core: Context, group: Group, subgroup: Subgroup, reason: str) -> N
     if subgroup.subgroup not in group.subgroups:
         # It went with another part of its gang.
         return
-    core.send(subgroup.site, Abort(subgroup=subgroup.subgroup, epoch=subgroup.epoch))
-    origin.take_back(core, group, subgroup, reason)
+    origin.withdraw(core, group, subgroup, reason)
 
 
 def recall(

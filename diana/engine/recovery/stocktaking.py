@@ -12,8 +12,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
-from diana.engine.handover import execution, gang_attempts, leases, machine_events, own_runs, receipts, results
+from diana.engine.handover import execution, leases, machine_events, own_runs, receipts, results
 from diana.engine.handover import origin as handover_origin
+from diana.engine.handover.gangs import attempts
 from diana.engine.journal import fold_recovery
 from diana.engine.journal.effects import Refusal, Reply
 from diana.engine.journal.events import GoOn
@@ -495,7 +496,7 @@ def lift(core: Context, group: Group) -> None:
     here = [each for each in own if group_of(each.subgroup) == group.group]
     core.requeue.update(custody.key for custody in here)
     if group.spec.is_gang:
-        gang_attempts.restored(core, group, f"{core.site} was restored from a backup")
+        attempts.restored(core, group, f"{core.site} was restored from a backup")
         for custody in here:
             execution.released(core, custody)
     for part in sorted(group.subgroups):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from diana.engine.handover.gang_book import GangAttempts, GangKey
+from diana.engine.handover.gangs.attempt_book import GangAttempts, GangKey
 from diana.engine.journal.state import Group, Step
 from diana.engine.placement.gangs import queues as gang_queues
 from diana.engine.site.context import Context

@@ -10,8 +10,8 @@ import pytest
 from diana.engine.dispatch import forecast
 from diana.engine.dispatch.capacity import PromisedCapacity
 from diana.engine.dispatch.forecast import MOST_STEPS
-from diana.engine.handover.gang_attempts import LAST_WORD_S, RENEWALS
-from diana.engine.handover.gang_book import GangAttempts
+from diana.engine.handover.gangs.attempt_book import GangAttempts
+from diana.engine.handover.gangs.attempts import LAST_WORD_S, RENEWALS
 from diana.engine.journal import effects as fx
 from diana.engine.journal import events as ev
 from diana.engine.journal import records as r

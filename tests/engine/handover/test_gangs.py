@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from diana.engine.handover.gang_book import GangAttempts
+from diana.engine.handover.gangs.attempt_book import GangAttempts
 from diana.engine.journal import effects as fx
 from diana.engine.journal import events as ev
 from diana.engine.journal import records as r

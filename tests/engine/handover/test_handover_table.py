@@ -13,28 +13,23 @@ import pytest
 
 from diana.engine import handover
 from diana.engine.engine import Engine
-from diana.engine.handover import origin as at_origin
-from diana.engine.handover import table
-from diana.engine.handover.gang_book import GangAttempts
-from diana.engine.handover.table import STEPS, TABLE, Destination, Origin, Row
+from diana.engine.handover.gangs import table as gangs
+from diana.engine.handover.table import STEPS, TABLE, Destination, Origin, Row, text
 from diana.engine.journal import effects as fx
 from diana.engine.journal import events as ev
 from diana.engine.journal import records as r
 from diana.engine.journal.state import SiteState
 from diana.engine.messages import leases as lm
 from diana.engine.messages import messages as ms
-from diana.engine.messages.orders import OriginOrder
 from diana.engine.placement.draft import Drafts
 from diana.engine.site.surroundings import Journal
 from diana.model.facts import Facts, Outcome
-from diana.model.ids import MAIN_MACHINE, GroupId, SiteId
+from diana.model.ids import GroupId, SiteId
 from diana.model.indexset import IndexSet
-from diana.model.job.components import components_of
-from diana.model.job.gang import COMPONENT
-from diana.model.job.spec import Axis, GroupSpec, Sweep
 from tests.engine.bench import Grid, Site
 from tests.engine.builders import ALICE, OPERATOR, dataset, facts_of, result, spec, whole
 from tests.engine.handing import PART, receive
+from tests.engine.handover.rows import MESSAGES, ORDERS, REPORTS, named, told_messages, told_records
 
 JOBS = 4
 ALL = whole(JOBS)
@@ -46,20 +41,10 @@ THERE = "db-beta"
 LEASE_S = 20.0
 FILE = "dataset:d/f"
 
-ORDERS: tuple[type, ...] = (ms.Prepare, *OriginOrder.__subclasses__())
-REPORTS: tuple[type, ...] = get_args(at_origin.Report)
-LEASES: tuple[type, ...] = (lm.Renew, lm.Renewed)
-MESSAGES = frozenset((*ORDERS, *REPORTS, *LEASES))
 NAMED_RECORDS = frozenset(kind for row in TABLE for kind in row.records)
 
 Case = tuple[Row, type | str]
 CASES: list[Case] = [(row, on) for row in TABLE for on in row.on]
-
-
-def named(value: object) -> str:
-    if isinstance(value, Row):
-        return f"{value.side.__name__}-{value.state}-{value.when or 'always'}".replace(" ", "_")
-    return value.__name__ if isinstance(value, type) else str(value)
 
 
 # --- the states ------------------------------------------------------------------------------------------
@@ -286,19 +271,6 @@ SCENES: dict[Origin | Destination, Callable[[], Scene]] = {
 }
 
 SPECIAL: dict[tuple[Origin | Destination, type | str, str], Callable[[], Scene]] = {
-    (Origin.OFFERED, ms.Prepared, "of a gang"): lambda: gang().until(ms.Prepare),
-    (Origin.OFFERED, ms.GangClaimed, "last of a gang"): lambda: gang_asked(),
-    (Origin.OFFERED, "claim", "of a gang"): lambda: gang_asked(),
-    (Origin.OFFERED, "claims-over", "of a gang"): lambda: gang_asked(),
-    (Origin.OFFERED, ms.GangYield, "of a gang"): lambda: gang_asked(),
-    (Destination.PREPARED, ms.GangClaim, "of a gang"): lambda: gang().after(ms.Prepare),
-    (Destination.PREPARED, ev.AtBarrier, "of a gang"): lambda: gang_claimed(),
-    (Destination.PREPARED, ms.Commit, "of a gang"): lambda: gang_claimed(),
-    (Destination.PREPARED, ms.Commit, "not claimed"): lambda: gang().after(ms.Prepare),
-    (Destination.PREPARED, ev.JobsEnded, "all unbegun"): lambda: gang_claimed(),
-    (Destination.PREPARED, "claim", "no room"): lambda: gang_behind(),
-    (Destination.PREPARED, "claim-waits", "behind lesser"): lambda: gang_behind(),
-    (Destination.STARTING, ev.JobsEnded, "gang not begun"): lambda: settled(gang()),
     (Origin.UNPLACED, ev.SubmitGroup, "home only"): lambda: Scene(Grid({"migration": "off"}, alpha=JOBS, beta=0)),
     (Origin.TAKEN, ms.Result, "told before"): lambda: in_part(taken()),
     (Origin.TAKEN, "lease", "site is silent"): silent,
@@ -353,41 +325,6 @@ def obeyed(scene: Scene) -> Scene:
     return scene
 
 
-def gang() -> Scene:
-    """alpha's gang of four components, all of them at beta, which is asked next."""
-    grid = Grid({"migration": "off"}, alpha=0, beta=JOBS)
-    grid.pass_time(2.0)
-    grid["alpha"].submit(of_gang(), JOBS, settle=False)
-    return Scene(grid).until(ms.Prepare)
-
-
-def of_gang() -> GroupSpec:
-    sweep = Sweep(axes=(Axis(name=COMPONENT, start=0, stop=JOBS),))
-    return msgspec.structs.replace(spec(JOBS, work_s=100.0), sweep=sweep, components=components_of(f"{JOBS}x1@beta"))
-
-
-def gang_asked() -> Scene:
-    return gang().after(ms.Prepared)
-
-
-def gang_claimed() -> Scene:
-    """beta holds all components, and its word is under way."""
-    return gang_asked().after(ms.GangClaim)
-
-
-def gang_behind() -> Scene:
-    """A later gang has what this one's claim, lost at first, waits for."""
-    scene = gang().after(ms.Prepared)
-    scene.grid.post_box.clear()
-    # Else their origin itself would keep them apart.
-    scene.alpha.engine.core.book(GangAttempts).parts.clear()
-    scene.alpha.submit(of_gang(), JOBS, 2, settle=False)
-    scene.after(ms.GangClaim)
-    scene.grid.post_box.clear()
-    receive(scene.beta, "alpha", order(ms.GangClaim, "", scene))
-    return scene
-
-
 # --- what comes in -----------------------------------------------------------------------------------------
 
 
@@ -438,11 +375,10 @@ def order(kind: type, when: str, scene: Scene) -> ms.Message:
         assert scene.prepare is not None
         return msgspec.structs.replace(scene.prepare, indices=SOME) if when == "other work" else scene.prepare
     orders = {"cancels all": control(cancel=ALL), "recalls all": control(recall=ALL)}
-    hosts = ("beta",) * JOBS if when in ("of a gang", "not claimed") else ()
     there = "db-other" if when == "other database" else THERE
     made: dict[type, ms.Message] = {
         ms.GangClaim: ms.GangClaim(subgroup=PART, epoch=1, db_uuid=THERE, wait_s=60.0),
-        ms.Commit: ms.Commit(subgroup=PART, epoch=1, db_uuid=there, hosts=hosts, token="0"),
+        ms.Commit: ms.Commit(subgroup=PART, epoch=1, db_uuid=there, token="0"),
         ms.Abort: ms.Abort(subgroup=PART, epoch=1),
         ms.Control: orders.get(when, control(hold=SOME)),
         ms.ResultAck: ms.ResultAck(subgroup=PART, epoch=1, batch=0, outputs_taken=when != "without outputs"),
@@ -456,10 +392,7 @@ def from_machine(kind: type, when: str, site: Site) -> ev.Event:
         return ev.StageDone(ticket=site.staging[0].ticket, bytes_moved=1)
     if kind is ev.LrmReady:
         return ev.LrmReady(session=site.session + 1, slots=JOBS, known=())
-    if kind is ev.AtBarrier:
-        return ev.AtBarrier(worker=MAIN_MACHINE, subgroup=PART, epoch=1, runs=tuple(site.running), port=7)
-    never = dict.fromkeys(("all unbegun", "gang not begun"), Outcome.UNBEGUN)
-    outcomes = {**never, "unbegun": Outcome.UNBEGUN, "unknown, rerun": Outcome.UNKNOWN}
+    outcomes = {"unbegun": Outcome.UNBEGUN, "unknown, rerun": Outcome.UNKNOWN}
     runs = list(site.running)[: 1 if when.startswith(("some", "un")) else JOBS]
     facts: Facts = facts_of(site.name, runs, outcomes.get(when, Outcome.DONE), site.grid.now)
     return ev.JobsEnded(subgroup=PART, epoch=1, facts=facts)
@@ -498,24 +431,6 @@ def event(row: Row, on: type, scene: Scene) -> ev.Event:
 # --- the rows ------------------------------------------------------------------------------------------------
 
 
-def told_records(effects: list[fx.Effect]) -> tuple[type, ...]:
-    """Records of a transfer or its jobs; those of the group and of peers are left out."""
-    kinds = [(type(e.record), hasattr(e.record, "subgroup")) for e in effects if isinstance(e, fx.Persist)]
-    return tuple(kind for kind, of_transfer in kinds if of_transfer or kind in NAMED_RECORDS)
-
-
-def told_messages(effects: list[fx.Effect], to: SiteId) -> tuple[type, ...]:
-    """Messages of the hand-over to the other side."""
-    found: list[type] = []
-    for effect in effects:
-        if isinstance(effect, fx.SendResult) and effect.to == to:
-            found.append(ms.Result)
-        elif isinstance(effect, fx.Send) and type(effect.message) in MESSAGES:
-            assert effect.to == to
-            found.append(type(effect.message))
-    return tuple(found)
-
-
 @pytest.mark.parametrize(("row", "on"), CASES, ids=named)
 def test_an_engine_does_as_the_row_says(row: Row, on: type | str) -> None:
     scene = SPECIAL.get((row.state, on, row.when), SCENES[row.state])()
@@ -527,8 +442,9 @@ def test_an_engine_does_as_the_row_says(row: Row, on: type | str) -> None:
         # The bench would release the effects, and more would follow from them.
         effects = site.engine.handle(event(row, on, scene), scene.grid.now)
         site.keep(effects)
-    assert told_records(effects) == row.records
-    assert told_messages(effects, other) == row.replies
+    assert told_records(effects, NAMED_RECORDS) == row.records
+    told = told_messages(effects)
+    assert {to for to, _ in told} <= {other} and tuple(kind for _, kind in told) == row.replies
     assert state_of(site, row.side, site.engine.core.state) is row.to
     assert state_of(site, row.side, restored(site)) is row.to
 
@@ -540,14 +456,15 @@ def test_no_two_rows_answer_one_message() -> None:
 
 def test_every_message_of_the_hand_over_comes_in_and_goes_out() -> None:
     assert {on for _, on in CASES} >= MESSAGES
-    assert {kind for row in TABLE for kind in row.replies} == MESSAGES
+    assert {kind for row in (*TABLE, *gangs.TABLE) for kind in row.replies} == MESSAGES
 
 
 def test_every_record_of_a_transfer_is_written_by_some_row() -> None:
     every = {kind for kind in get_args(r.Record) if "subgroup" in kind.__struct_fields__}
     # Outputs come home by `data/outputs.py`, a report of what a peer holds is `recovery`'s, and jobs make way for the
     # claim of another transfer (`making_way.py`).
-    assert {kind.__name__ for kind in every - NAMED_RECORDS} == {"OutputsGathered", "PartReported", "RunsMakeWay"}
+    by_rows = {kind for row in (*TABLE, *gangs.TABLE) for kind in row.records}
+    assert {kind.__name__ for kind in every - by_rows} == {"OutputsGathered", "PartReported", "RunsMakeWay"}
 
 
 def test_each_side_answers_each_message_in_each_state() -> None:
@@ -564,4 +481,4 @@ def test_every_state_is_reached() -> None:
 
 def test_the_docstring_shows_the_table() -> None:
     said = ast.get_docstring(ast.parse(Path(handover.__file__).read_text()), clean=False)
-    assert said is not None and table.text() in said, f"handover/__init__.py should show:\n{table.text()}"
+    assert said is not None and text(TABLE) in said, f"handover/__init__.py should show:\n{text(TABLE)}"

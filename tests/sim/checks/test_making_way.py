@@ -12,7 +12,8 @@ import msgspec
 import pytest
 
 from diana.engine.dispatch import way_book
-from diana.engine.handover import execution, making_way
+from diana.engine.handover import execution
+from diana.engine.handover.gangs import making_way
 from diana.engine.journal import columns
 from diana.engine.journal import records as r
 from diana.engine.journal.state import Custody

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from diana.engine.handover import gang_attempts, origin
-from diana.engine.handover.gang_book import GangAttempts
+from diana.engine.handover import origin
+from diana.engine.handover.gangs import attempts
+from diana.engine.handover.gangs.attempt_book import GangAttempts
 from diana.engine.journal.effects import Refusal
 from diana.engine.journal.records import GroupPlaced, JobsCancelled
 from diana.engine.journal.state import Group
@@ -63,7 +64,7 @@ def place(core: Context, group: Group, number: int, decision: Decision, manifest
     told = recall.told(group, gang.members(spec, number), decision)
     core.persist(GroupPlaced(group=group.group, decision=told, parts=tuple(parts)))
     expected_s = {one.site: one.wait_s for one in decision.gang.components}
-    gang_attempts.placed(core, group, [part.subgroup for part in parts], expected_s)
+    attempts.placed(core, group, [part.subgroup for part in parts], expected_s)
     for part in parts:
         origin.offer(core, group, group.subgroups[part.subgroup])
     if group.unplaced:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from math import inf
 
-from diana.engine.handover import gang_attempts
+from diana.engine.handover.gangs import attempts
 from diana.engine.journal.effects import Refusal
 from diana.engine.matching import gang_choice, gangs
 from diana.engine.matching.foreseeing import foresight
@@ -40,7 +40,7 @@ def decide(
     policy = gang_choice.chosen(core, spec, bool(files or own_files))
     if why := gang_choice.unknown(core, policy):
         return Refusal(code="usage", text=why)
-    request, claiming = request_for(spec), gang_attempts.outstanding(core)
+    request, claiming = request_for(spec), attempts.outstanding(core)
     names = names_of(request)
     sites = [site_of(each, field.quotes.get(each.site), claiming.get(each.site, NONE)) for each in field.candidates]
     rooms = [

@@ -1,4 +1,4 @@
-"""Attempts to start gangs, as their origin follows them (`gang_attempts.py`)."""
+"""Attempts to start gangs, as their origin follows them (`attempts.py`)."""
 
 from __future__ import annotations
 

@@ -11,8 +11,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from diana.engine.data import checkpoints
-from diana.engine.handover import gang_book, leases, results
-from diana.engine.handover.gang_book import GangAttempts, GangKey, key_of
+from diana.engine.handover import leases, results
+from diana.engine.handover.gangs import attempt_book
+from diana.engine.handover.gangs.attempt_book import GangAttempts, GangKey, key_of
 from diana.engine.journal.records import ClaimedPart, GangGo, TakenBack
 from diana.engine.journal.state import Group, Step, Subgroup
 from diana.engine.messages.messages import Abort, Commit, GangClaim, GangClaimed, Prepared
@@ -40,7 +41,7 @@ def begin(core: Context) -> None:
         if not group.state and group.spec.is_gang:
             for key in sorted(_find(core, group)):
                 if not group.unplaced.isdisjoint(gang.members(group.spec, key[1])):
-                    gang_book.stopping(core, group, key)
+                    attempt_book.stopping(core, group, key)
 
 
 def _find(core: Context, group: Group) -> set[GangKey]:
@@ -364,7 +365,7 @@ def restored(core: Context, group: Group, why: str) -> None:
             book.parts[key] = tuple(name for name in names if name in group.subgroups)
         members = gang.members(group.spec, key[1])
         if not (group.unplaced.isdisjoint(members) or group.settled(members)):
-            gang_book.broke(core, key, why)
+            attempt_book.broke(core, key, why)
 
 
 def yielded(core: Context, group: Group, subgroup: Subgroup) -> None:
