@@ -9,7 +9,7 @@ machines. Read `attempts.py` first.
 
 The table shows what each message does in each state of a gang, as the table of the hand-over does for a transfer; the
 messages are those of one site, at which two of three components are. `table.py` holds it as data, and says what each
-state means and in which one a node finds a gang that starts anew.
+state means and what a node that starts anew takes it for.
 
 ATTEMPT
     message                        when            next state   records                      replies
