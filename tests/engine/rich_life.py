@@ -56,6 +56,7 @@ def rich_life() -> Grid:
     _put_back(grid)
     _let_go_together(grid)
     _made_way(grid)
+    _ended_with_its_lease(grid)
     return grid
 
 
@@ -89,6 +90,16 @@ def _made_way(grid: Grid) -> None:
     for _ in range(2):
         alpha.obey_kills()
         grid.pass_time(3.0)
+
+
+def _ended_with_its_lease(grid: Grid) -> None:
+    """Beta, which has a gang's component, is silent for longer than its lease."""
+    sweep = Sweep(axes=(Axis(name=COMPONENT, start=0, stop=1),))
+    wanted = spec(1, work_s=500.0, on_site_lost="rerun")
+    grid["alpha"].submit(msgspec.structs.replace(wanted, sweep=sweep, components=components_of("1x1@beta")), 1, 9)
+    grid.pass_time(5.0)
+    grid.part("beta")
+    grid.pass_time(120.0)
 
 
 def _far() -> ms.Summary:

@@ -8,8 +8,9 @@ from diana.engine.handover.gangs.attempt_book import GangAttempts, GangKey, brok
 from diana.engine.journal.state import Step
 from diana.engine.placement import control
 from diana.engine.site.context import Context
-from diana.model.ids import GroupId
+from diana.model.ids import GroupId, SiteId
 from diana.model.job import gang
+from diana.policy.gang import holding
 
 
 def settle(core: Context) -> None:
@@ -17,7 +18,7 @@ def settle(core: Context) -> None:
     broken = core.book(GangAttempts).broken
     while broken:
         key = min(broken)
-        _end(core, key, broken.pop(key))
+        _end(core, key, *broken.pop(key))
 
 
 def save_over(core: Context, name: GroupId, number: int) -> None:
@@ -26,10 +27,15 @@ def save_over(core: Context, name: GroupId, number: int) -> None:
     parts = [group.subgroups.get(part) for part in book.parts.get((name, number), ())] if group is not None else []
     running = sorted({one.site for one in parts if one is not None and one.open_jobs()})
     if running:
-        broke(core, (name, number), f"its components at {', '.join(running)} did not save their state with the others")
+        broke(
+            core,
+            (name, number),
+            f"its components at {', '.join(running)} did not save their state with the others",
+            *running,
+        )
 
 
-def _end(core: Context, key: GangKey, why: str) -> None:
+def _end(core: Context, key: GangKey, why: str, failed: frozenset[SiteId]) -> None:
     group, book = core.state.groups.get(key[0]), core.book(GangAttempts)
     if group is None:
         return
@@ -42,9 +48,10 @@ def _end(core: Context, key: GangKey, why: str) -> None:
             control.cancel_part(core, one, one.indices)
     else:
         for one in running:
-            leases.place_anew(core, group, one, f"its gang did not start whole: {why}")
+            leases.place_anew(core, group, one, f"its gang begins anew: {why}", avoids=False)
             leases.disown(core, one.site)
         book.forget(key)
+        book.again(key, failed, core.now + holding.pause_s(0, 0.0))
     core.waiting_notes[group.group] = why
     core.to_place.add(group.group)
     core.notify(group.group)

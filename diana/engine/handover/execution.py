@@ -40,6 +40,8 @@ _BATCH_BYTES = 3 << 20
 """Of results that go to their origin together: they fit into one message."""
 _RAN = frozenset({Outcome.DONE, Outcome.FAILED, Outcome.TIMED_OUT, Outcome.CHECKPOINTED})
 _LEASE_OVER = frozenset({Outcome.LEASE_OVER})
+_UNBEGUN = frozenset({Outcome.UNBEGUN})
+_NOT_WHOLE = _UNBEGUN | _LEASE_OVER
 _UNSURE = _LEASE_OVER | {Outcome.UNKNOWN, Outcome.INTERRUPTED}
 
 
@@ -211,8 +213,10 @@ def _learn(core: Context, custody: Custody, facts: Facts, rows: list[int]) -> No
 
 
 def _take_back(core: Context, custody: Custody, facts: Facts, fresh: list[int]) -> list[int]:
-    """Take back jobs given back unbegun: they wait again, or go on to where they are wanted. Return the other rows."""
-    back = [at for at in fresh if facts.outcomes[at] == Outcome.UNBEGUN]
+    """Take back jobs given back unbegun: they wait again, or go on to where they are wanted. So are components that
+    ended with their lease: they begin with the others, or not at all. Return the other rows."""
+    kinds = _NOT_WHOLE if custody.spec.is_gang else _UNBEGUN
+    back = [at for at in fresh if facts.outcomes[at] in kinds]
     if not back:
         return fresh
     picked = columns.pick(facts, back)

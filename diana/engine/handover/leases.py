@@ -3,15 +3,17 @@ long that it has surely ended it itself (PROMISES 1.7 and section 2, "Leases"; t
 
 One renewal speaks for all such work of a pair of sites. The wait for a site stands in memory alone: an origin that
 boots waits the whole time again. Work that was placed anew is remembered until its old site has said that it starts
-none of it; that site is granted nothing before.
+none of it; that site is granted nothing before. A gang that had a component there is ended everywhere, and begins anew
+when all of it is over: by the word of each site, or since its lease is.
 """
 
 from __future__ import annotations
 
 from diana.engine.dispatch.lease_book import LeaseBook
 from diana.engine.handover import results
-from diana.engine.journal.records import ControlIssued, JobsMoved, PartDisowned, PartDropped
-from diana.engine.journal.state import Group, Step, Subgroup
+from diana.engine.handover.gangs import attempt_book
+from diana.engine.journal.records import ControlIssued, JobsMoved, PartClosed, PartDisowned, PartDropped
+from diana.engine.journal.state import Disowned, Group, Step, Subgroup
 from diana.engine.messages.leases import Renew, Renewed
 from diana.engine.messages.messages import (
     Aborted,
@@ -28,7 +30,7 @@ from diana.engine.messages.messages import (
 )
 from diana.engine.site.context import Context
 from diana.engine.site.timers import PeerTimer, part_timers
-from diana.model.ids import SiteId, group_of
+from diana.model.ids import SiteId, SubgroupId, group_of
 from diana.model.indexset import IndexSet
 
 LONGER = 1.1
@@ -49,7 +51,8 @@ def wait_s(core: Context) -> float:
 def begin(core: Context) -> None:
     """Wait for all sites that have such work, at start: nobody knows what was granted before. Other sites are told what
     is no longer theirs when they are up; this one is told now."""
-    for site in sorted({subgroup.site for _, subgroup in _under_lease(core, None)}):
+    closing = {site for site in core.state.disowned if _closing(core, site)}
+    for site in sorted({subgroup.site for _, subgroup in _under_lease(core, None)} | closing):
         _wait(core, site)
     disown(core, core.site)
 
@@ -101,13 +104,29 @@ def over(core: Context, site: SiteId) -> None:
             # A store that was put back: their site knows better what became of these since.
             _wait(core, site)
         else:
+            if group.spec.is_gang:
+                attempt_book.broke(core, attempt_book.key_of(group, subgroup), why, site)
             place_anew(core, group, subgroup, why)
+    for part, old in _closing(core, site):
+        core.persist(PartClosed(subgroup=part, epoch=old.epoch, site=site))
+        core.to_place.add(group_of(part))
     disown(core, site)
 
 
-def place_anew(core: Context, group: Group, subgroup: Subgroup, why: str) -> int:
+def _closing(core: Context, site: SiteId) -> list[tuple[SubgroupId, Disowned]]:
+    """Return the components under a lease at that site which their gangs wait for before they begin anew."""
+    parts, groups = core.state.disowned.get(site, {}), core.state.groups
+    return [
+        (part, old)
+        for part, old in sorted(parts.items())
+        if not old.closed and (group := groups.get(group_of(part))) is not None
+        if group.spec.is_gang and group.spec.on_site_lost == "rerun" and site != core.site
+    ]
+
+
+def place_anew(core: Context, group: Group, subgroup: Subgroup, why: str, *, avoids: bool = True) -> int:
     """Take the part's jobs that have no result from its site; return how many. Their results from there are put aside
-    from now on."""
+    from now on. `avoids`: the site is no candidate for the group for a while."""
     lost, cancelled = group.open_of(subgroup.indices), subgroup.cancelling
     if not lost:
         return 0
@@ -124,7 +143,8 @@ def place_anew(core: Context, group: Group, subgroup: Subgroup, why: str) -> int
     for timer in part_timers(subgroup.subgroup):
         core.settle(timer)
     core.view.progress.pop(subgroup.subgroup, None)
-    core.view.refused.setdefault(group.group, {})[subgroup.site] = core.now + AVOID_S
+    if avoids:
+        core.view.refused.setdefault(group.group, {})[subgroup.site] = core.now + AVOID_S
     results.cancel_unplaced(core, group, cancelled & lost)
     again = lost & group.unplaced
     if again:

@@ -231,7 +231,7 @@ def take_back(core: Context, group: Group, subgroup: Subgroup, reason: str) -> N
         if subgroup.step is Step.OFFERED:
             attempts.give_up(core, group, subgroup, reason)
             return
-        attempt_book.broke(core, attempt_book.key_of(group, subgroup), reason)
+        attempt_book.broke(core, attempt_book.key_of(group, subgroup), reason, subgroup.site)
     core.persist(TakenBack(subgroup=subgroup.subgroup, epoch=subgroup.epoch, reason=reason))
     for timer in part_timers(subgroup.subgroup):
         core.settle(timer)

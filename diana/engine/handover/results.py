@@ -150,9 +150,9 @@ def accept(
     key = facts_key(subgroup.subgroup, subgroup.epoch, batch)
     gang_key = attempt_book.key_of(group, subgroup) if group.spec.is_gang and subgroup.indices else None
     if gang_key is not None and (ends.revoked or ends.cancelled or len(done) + len(saved) < len(facts.indices)):
-        why = f"{subgroup.site} could not start it with the others" if ends.revoked else _first_error(group, facts)
+        why = f"{subgroup.site} gave its component back" if ends.revoked else _first_error(group, facts)
         why = why or f"its component at {subgroup.site} did not end well"
-        attempt_book.broke(core, gang_key, why)
+        attempt_book.broke(core, gang_key, why, subgroup.site)
     if keep and facts.indices:
         core.emit(KeepFacts(key, facts))
     started = [t for t, a in zip(facts.started_s, facts.attempts, strict=True) if a]

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from diana.engine.journal import fold_checkpoints, fold_destination, fold_recovery
 from diana.engine.journal import records as r
 from diana.engine.journal.past import remember
-from diana.engine.journal.records import HoldLifted, PartDisowned, PartDropped, PartReported, PeerReported
+from diana.engine.journal.records import HoldLifted, PartClosed, PartDisowned, PartDropped, PartReported, PeerReported
 from diana.engine.journal.state import (
     MOST_REASONS,
     ActiveRanks,
@@ -168,6 +168,9 @@ def apply(state: SiteState, record: r.Record, home: SiteId) -> None:
             group.state, group.closed_s = record.state, record.at_s
             _compare(state, group)
             group.note = record.note or group.note
+        case PartClosed():
+            parts = state.disowned[record.site]
+            parts[record.subgroup] = replace(parts[record.subgroup], closed=True)
         case PartDropped():
             dropped = state.disowned[record.site]
             del dropped[record.subgroup]

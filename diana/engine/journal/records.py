@@ -550,6 +550,13 @@ class PartDisowned(_OfTransfer, frozen=True, kw_only=True):
     """The disowned jobs that are not to start until released."""
 
 
+class PartClosed(_OfTransfer, frozen=True, kw_only=True):
+    """O: the lease under which the site ran the part's disowned components is surely over: their gang may begin anew
+    before the site has said anything."""
+
+    site: SiteId
+
+
 class PartDropped(_OfTransfer, frozen=True, kw_only=True):
     """O: the site has said that it starts none of the part's disowned jobs."""
 
@@ -605,6 +612,7 @@ Record = (
     | TakenBack
     | PartUnreachable
     | PartDisowned
+    | PartClosed
     | PartDropped
     | ResultAccepted
     | ResultStale

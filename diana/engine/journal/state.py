@@ -145,6 +145,8 @@ class Disowned(msgspec.Struct, frozen=True):
     """Number of the standing order that says so."""
     cancel: IndexSet
     recall: IndexSet = IndexSet()
+    closed: bool = False
+    """True if nothing of it can run there any more, whatever the site says: its lease is over."""
 
 
 class Moving(msgspec.Struct, frozen=True):

@@ -27,9 +27,6 @@ MANY_PEERS = 64
 """With more known peers than this, the roster's table is asked instead of each peer's summary."""
 
 
-_NO_RERUN = "group.on_site_lost: gangs wait for a site that is lost; leave it out beside components"
-
-
 def _no_gangs(core: Context, event: SubmitGroup) -> str:
     """Return why its jobs are no gangs; empty: they are, or need not be."""
     if not event.spec.is_gang:
@@ -58,8 +55,6 @@ def refusal(core: Context, event: SubmitGroup) -> Refusal | None:
         return Refusal(code="retry", text=f"{core.site} {why}", retry_after_s=60.0 if by_hand else 5.0)
     if why := _permit_refused(core, event):
         return Refusal(code="denied", text=why)
-    if event.spec.is_gang and event.spec.on_site_lost == "rerun":
-        return Refusal(code="usage", text=_NO_RERUN)
     if why := _no_gangs(core, event):
         return Refusal(code="usage", text=why)
     if event.jobs < 1:

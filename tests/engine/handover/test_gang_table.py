@@ -21,6 +21,7 @@ from diana.engine.journal import effects as fx
 from diana.engine.journal import events as ev
 from diana.engine.journal import records as r
 from diana.engine.journal.state import Step
+from diana.engine.messages import leases as lm
 from diana.engine.messages import messages as ms
 from diana.engine.placement.draft import Drafts
 from diana.model.facts import Outcome
@@ -37,6 +38,7 @@ OTHERS = "alpha-1/1"
 """gamma's component; the two of beta are `PART`."""
 BOTH = IndexSet.span(0, 2)
 THERE = "db-beta"
+LEASE_S = 20.0
 
 NAMED_RECORDS = frozenset(kind for row in TABLE for kind in row.records)
 
@@ -53,7 +55,7 @@ def attempt(origin: Site) -> Attempt:
     group = state.groups[NAME]
     parts = [one for one in group.subgroups.values() if one.open_jobs()]
     offered = [one for one in parts if one.step is Step.OFFERED]
-    if any(state.disowned.values()):
+    if any(not old.closed for some in state.disowned.values() for old in some.values()):
         return Attempt.CLOSING
     if offered:
         assert offered == parts, "no component is let go alone"
@@ -103,14 +105,15 @@ def of(kind: type, *, by: str = "", to: str = "", **fields: object) -> Losing:
     )
 
 
-def begun(losing: Losing | None = None, *, looks: bool = False) -> Grid:
+def begun(losing: Losing | None = None, *, looks: bool = False, leased: bool = False) -> Grid:
     """alpha's gang: two components at beta, one at gamma. `losing`: messages that are lost. `looks`: the sites know
-    their addresses, and so look whether they reach each other."""
-    grid = Grid({"claim_wait_s": 20.0, "migration": "off"}, alpha=0, beta=2, gamma=1)
+    their addresses, and so look whether they reach each other. `leased`: the components run under leases."""
+    grid = Grid({"claim_wait_s": 90.0, "lease_s": LEASE_S, "migration": "off"}, alpha=0, beta=2, gamma=1)
     for name, site in grid.sites.items():
         site.engine.core.book(ClaimBook).host = f"{name}.example" if looks else ""
     grid.fate = (lambda _, __, post: "lose" if losing(post) else "deliver") if losing is not None else None
-    grid["alpha"].submit(gang("2x1@beta+1x1@gamma", work_s=100.0), 3, settle=False)
+    wanted = gang("2x1@beta+1x1@gamma", work_s=100.0, on_site_lost="rerun" if leased else "hold")
+    grid["alpha"].submit(wanted, 3, settle=False)
     return grid
 
 
@@ -121,8 +124,8 @@ def until(grid: Grid, kind: type) -> Grid:
     return grid
 
 
-def settled(losing: Losing | None = None, *, looks: bool = False) -> Grid:
-    grid = begun(losing, looks=looks)
+def settled(losing: Losing | None = None, *, looks: bool = False, leased: bool = False) -> Grid:
+    grid = begun(losing, looks=looks, leased=leased)
     grid.settle()
     return grid
 
@@ -164,9 +167,17 @@ def others_end(outcome: Outcome, losing: Losing | None = None) -> Grid:
     return grid
 
 
-def closing() -> Grid:
+def silent() -> Grid:
+    """The components of beta, which cannot be reached, run under its lease."""
+    grid = settled(leased=True)
+    grid.part("beta")
+    return grid
+
+
+def closing(*, leased: bool = False) -> Grid:
     """gamma came too late; beta has not heard that its own are to end."""
-    grid = settled(lambda post: isinstance(post[2], ms.Control) or of(ms.Committed, by="gamma")(post))
+    losing = [of(ms.Control), of(ms.Committed, by="gamma")]
+    grid = settled(lambda post: any(lost(post) for lost in losing), leased=leased)
     receive(grid["alpha"], "gamma", ms.Aborted(subgroup=OTHERS, epoch=2, db_uuid="db-gamma"))  # type: ignore[arg-type]
     grid.settle()
     return grid
@@ -180,8 +191,8 @@ def over() -> Grid:
     return grid
 
 
-def inert() -> Grid:
-    return settled(of(ms.GangClaim, to="beta"))
+def inert(*, leased: bool = False) -> Grid:
+    return settled(of(ms.GangClaim, to="beta"), leased=leased)
 
 
 def without_machine(*, asked: bool = True) -> Grid:
@@ -189,6 +200,18 @@ def without_machine(*, asked: bool = True) -> Grid:
     grid["beta"].handle(ev.LrmLost())
     if asked:
         receive(grid["beta"], "alpha", order(ms.GangClaim, ""))
+    return grid
+
+
+def without_lease() -> Grid:
+    return settled(of(lm.Renewed), leased=True)
+
+
+def lease_over() -> Grid:
+    """beta's components stand at the barrier, and the lease under which they would run is over."""
+    grid = settled(of(ms.GangClaimed), leased=True)
+    grid.part("beta")
+    grid.pass_time(LEASE_S + 1.0)
     return grid
 
 
@@ -271,14 +294,19 @@ SPECIAL: dict[tuple[Attempt | SiteClaim, type | str, str], Callable[[], Grid]] =
     (Attempt.STARTED, ms.Aborted, "taken"): settled,
     (Attempt.STARTED, ms.Aborted, "other has ended"): partial(others_end, Outcome.DONE, of(ms.Committed, by="beta")),
     (Attempt.STARTED, ms.Result, "of the last"): partial(others_end, Outcome.DONE),
+    (Attempt.STARTED, "lease", "site is silent"): silent,
+    (Attempt.CLOSING, "lease", "site is silent"): partial(closing, leased=True),
     (Attempt.ENDING, ms.Aborted, "not taken"): partial(
         others_end,
         Outcome.FAILED,
         lambda post: of(ms.Control)(post) or of(ms.Committed, by="beta")(post),
     ),
     (SiteClaim.INERT, ms.GangClaim, "no machine"): partial(without_machine, asked=False),
+    (SiteClaim.INERT, ms.GangClaim, "needs a lease"): partial(inert, leased=True),
+    (SiteClaim.ASKED, lm.Renewed, ""): without_lease,
     (SiteClaim.ASKED, "claim-waits", "behind lesser"): behind_lesser,
     (SiteClaim.TAKING, ev.AtBarrier, "not the last"): at_machine,
+    (SiteClaim.STANDING, ms.Commit, "lease is over"): lease_over,
     (SiteClaim.STANDING, ms.GangClaim, "to meet"): partial(standing, looks=True),
     (SiteClaim.STANDING, ev.HostsMet, ""): looking,
 }
@@ -348,6 +376,10 @@ def event(row: Row, on: type, grid: Grid) -> ev.Event:
         return ev.Received(SiteId("alpha"), message)
     if on in ORDERS:
         return ev.Received(SiteId("alpha"), order(on, row.when))
+    if on is lm.Renewed:
+        site = grid["beta"]
+        renewed = lm.Renewed(generation=site.engine.generation, sent_s=grid.now, lease_s=LEASE_S)
+        return ev.Received(SiteId("alpha"), renewed)
     if on is ms.Quote:
         sender, _, quote = grid.post_box[0]
         return ev.Received(sender, quote)
@@ -374,7 +406,7 @@ def fire(site: Site, name: str) -> list[fx.Effect]:
     """Let the timer of that name run out, and no other; of those of several parts, that of beta's."""
     timers = site.engine.core.timers
     found = [key for key in timers._due if key[0] == name]
-    (key,) = [key for key in found if len(found) == 1 or PART in key]
+    (key,) = [key for key in found if len(found) == 1 or PART in key or "beta" in key]
     due_s = timers._due[key]
     for other in [other for other in timers._due if other != key]:
         timers.cancel(other)

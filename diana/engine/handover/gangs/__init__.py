@@ -84,6 +84,10 @@ ATTEMPT
     Aborted                        other has ended OVER         TakenBack, JobsCancelled
     Lost                                           =            PartUnreachable
     PeerUp                         other database  =            PartUnreachable
+    (lease)                        site is silent  CLOSING      ControlIssued, PartDisowned, Control
+                                                                JobsMoved, PartClosed,
+                                                                ControlIssued, PartDisowned,
+                                                                JobsMoved
     Result                         not the last    =            ResultAccepted               ResultAck
     Result                         of the last     OVER         ResultAccepted               ResultAck
     Result                         fails           ENDING       ResultAccepted,              ResultAck, Control
@@ -108,6 +112,7 @@ ATTEMPT
     Aborted, Progress
   CLOSING
     ControlAck, Aborted, Lost                      WAITING      PartDropped
+    (lease)                        site is silent  WAITING      PartClosed                   Control
     (disown), PeerUp                               =                                         Control
     Prepared, GangClaimed                          =                                         Abort
     Result                                         =            ResultStale                  ResultAck
@@ -132,11 +137,13 @@ SITECLAIM
     Prepare, (prepared), PeerUp                    =                                         Prepared
     GangClaim                                      TAKING       RunsStarted
     GangClaim                      no machine      ASKED
+    GangClaim                      needs a lease   ASKED                                     Renew
     Commit, Abort                                  DROPPED      CustodyDropped               Aborted
     Control                        cancels         DROPPED      ControlTaken, CustodyDropped Aborted
     ResultAck                                      =
   ASKED
     Prepare, (prepared), PeerUp                    =                                         Prepared
+    Renewed                                        TAKING       RunsStarted
     LrmReady                                       TAKING       RunsStarted
     Commit, Abort, (claim)                         DROPPED      CustodyDropped               Aborted
     Control                        cancels         DROPPED      ControlTaken, CustodyDropped Aborted
@@ -159,6 +166,7 @@ SITECLAIM
     GangClaim                      to meet         =
     Commit                                         LET GO       CustodyRunnable              Committed
     Commit                         other hosts     =
+    Commit                         lease is over   =
     Commit                         other database  =                                         Lost
     Abort                                          LAPSING
     Control                        cancels         LAPSING      ControlTaken

@@ -78,8 +78,8 @@ class GangAttempts:
         self.not_before_s: dict[GangKey, float] = {}
         self.unmet: dict[GangKey, dict[SiteId, int]] = {}
         """How often each site was one of two that do not reach each other."""
-        self.broken: dict[GangKey, str] = {}
-        """Gangs that were let go and of which a component came to nothing: why."""
+        self.broken: dict[GangKey, tuple[str, frozenset[SiteId]]] = {}
+        """Gangs that were let go and of which a component came to nothing: why, and at which sites."""
 
     def claim(self, part: SubgroupId) -> ComponentClaim:
         return self.claims.setdefault(part, ComponentClaim())
@@ -90,6 +90,10 @@ class GangAttempts:
         self.claiming.discard(key)
         for book in (self.over_s, self.placed_s, self.begun_s, self.holds_s):
             book.pop(key, None)
+
+    def again(self, key: GangKey, failed: frozenset[SiteId], at_s: float) -> None:
+        """Note that the gang is tried anew from then on, at other sites than those where it can."""
+        self.failed[key], self.not_before_s[key] = failed, at_s
 
     def forget_tries(self, key: GangKey) -> None:
         for book in (self.tries, self.in_vain, self.not_before_s, self.failed, self.unmet):
@@ -127,6 +131,6 @@ def closed(core: Context, group: Group) -> None:
         book.forget_tries(key)
 
 
-def broke(core: Context, key: GangKey, why: str) -> None:
-    """Note that a component of a gang that was let go came to nothing."""
-    core.book(GangAttempts).broken.setdefault(key, why)
+def broke(core: Context, key: GangKey, why: str, *sites: SiteId) -> None:
+    """Note that a gang that was let go came to nothing, at these sites: the next attempt prefers others."""
+    core.book(GangAttempts).broken.setdefault(key, (why, frozenset(sites)))

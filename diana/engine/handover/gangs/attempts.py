@@ -82,12 +82,15 @@ def placed(core: Context, group: Group, parts: Iterable[SubgroupId], expected_s:
 
 
 def outstanding(core: Context) -> dict[SiteId, Counter[str]]:
-    """Return site -> resource, processors among them -> how much gangs placed there have yet to claim or to be let go
-    on."""
+    """Return site -> resource, processors among them -> how much gangs placed there have yet to claim. What they hold
+    the site itself counts as taken."""
     out: dict[SiteId, Counter[str]] = {}
-    for key in core.book(GangAttempts).claiming:
+    book = core.book(GangAttempts)
+    for key in book.claiming:
         group = core.state.groups[key[0]]
         for one in _offered(core, group, key):
+            if book.claim(one.subgroup).host:
+                continue
             each = gang.of_part(group.spec, one.indices, one.processors).resources
             asked = ((PROCESSORS, each.processors), *countable(of_job(each)))
             some = out.setdefault(one.site, Counter())

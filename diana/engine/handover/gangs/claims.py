@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import partial
 
 from diana.engine.data.stage_book import StageBook
-from diana.engine.dispatch import claim_book, gang_quota
+from diana.engine.dispatch import claim_book, gang_quota, renewals
 from diana.engine.dispatch.claim_book import NO_SHARE, ClaimBook
 from diana.engine.dispatch.predictions import Predictions
 from diana.engine.dispatch.way_book import WayBook
@@ -58,6 +58,8 @@ def on_claim(core: Context, sender: SiteId, message: GangClaim, custody: Custody
     _next_begins(core)
     if not asked_before:
         core.after(CustodyTimer("claim-waits", *key), YIELD_AFTER_S)
+        # What is let go runs under a lease from its first moment on.
+        renewals.committed(core, custody)
     if not _look(core, custody, message):
         _tell(core, custody)
 
@@ -152,6 +154,9 @@ def let_go(core: Context, sender: SiteId, message: Commit, custody: Custody) -> 
         return
     if custody.pending or not custody.running:
         end(core, custody, f"{core.site} did not hold all of its processors any more")
+        return
+    if renewals.lapsed(core, custody):
+        # Its origin says it again; a lease is asked for.
         return
     environment = gang.met(message.hosts, message.port, message.token, message.items)
     core.persist(CustodyRunnable(subgroup=message.subgroup, epoch=message.epoch, environment=environment))

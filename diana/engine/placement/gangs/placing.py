@@ -99,7 +99,7 @@ def _closing(core: Context, group: Group) -> IndexSet:
         old.cancel
         for parts in core.state.disowned.values()
         for part, old in parts.items()
-        if group_of(part) == group.group
+        if group_of(part) == group.group and not old.closed
     )
     return IndexSet.union(some)
 
