@@ -16,6 +16,7 @@ _STATES = {
     "staging": "has fetched inputs for {them}",
     "later": "is asked for {them} later",
     "waits": "has waited for {them}",
+    "silent": "does not answer, and has been asked for {them}",
     "holds": "has held {them}",
 }
 
@@ -28,7 +29,11 @@ def gang_lines(gangs: Sequence[GangWait]) -> list[str]:
 def _line(one: GangWait) -> str:
     tried = f", try {one.tries + 1}" if one.tries else ""
     if not one.components:
-        when = f"tried again in {output.seconds(one.again_s)}" if one.again_s > 0 else "tried at the next scan"
+        when = (
+            f"tried again in {output.seconds(one.again_s)} at the latest"
+            if one.again_s > 0
+            else "tried at the next scan"
+        )
         return f"gang {one.gang}{tried}: no place yet, {when} (queue {one.level})"
     told = "; ".join(map(_at, one.components))
     until = f"; given up in {output.seconds(one.gives_up_s)} if it has not begun" if one.gives_up_s > 0 else ""
@@ -38,7 +43,9 @@ def _line(one: GangWait) -> str:
 def _at(at: ComponentsAt) -> str:
     does = _STATES.get(at.state, at.state).format(them=output.counted(at.processors, "processor"))
     since = f" for {output.seconds(at.since_s)}" if at.since_s > 0 and at.state != "later" else ""
-    expected = f", expected after {output.seconds(at.expected_s)}" if at.state == "waits" and at.expected_s > 0 else ""
+    late = at.since_s > at.expected_s
+    expected = ", longer than expected" if late else f", expected after {output.seconds(at.expected_s)}"
+    expected = expected if at.state == "waits" and at.expected_s > 0 else ""
     return f"{at.site} {does}{since}{expected}"
 
 

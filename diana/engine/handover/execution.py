@@ -40,8 +40,6 @@ _BATCH_BYTES = 3 << 20
 """Of results that go to their origin together: they fit into one message."""
 _RAN = frozenset({Outcome.DONE, Outcome.FAILED, Outcome.TIMED_OUT, Outcome.CHECKPOINTED})
 _LEASE_OVER = frozenset({Outcome.LEASE_OVER})
-_UNBEGUN = frozenset({Outcome.UNBEGUN})
-_NOT_WHOLE = _UNBEGUN | _LEASE_OVER
 _UNSURE = _LEASE_OVER | {Outcome.UNKNOWN, Outcome.INTERRUPTED}
 
 
@@ -213,10 +211,8 @@ def _learn(core: Context, custody: Custody, facts: Facts, rows: list[int]) -> No
 
 
 def _take_back(core: Context, custody: Custody, facts: Facts, fresh: list[int]) -> list[int]:
-    """Take back jobs given back unbegun: they wait again, or go on to where they are wanted. So are components that
-    ended with their lease: they begin with the others, or not at all. Return the other rows."""
-    kinds = _NOT_WHOLE if custody.spec.is_gang else _UNBEGUN
-    back = [at for at in fresh if facts.outcomes[at] in kinds]
+    """Take back jobs given back unbegun: they wait again, or go on to where they are wanted. Return the other rows."""
+    back = [at for at in fresh if facts.outcomes[at] == Outcome.UNBEGUN]
     if not back:
         return fresh
     picked = columns.pick(facts, back)
@@ -241,10 +237,10 @@ def _take_back(core: Context, custody: Custody, facts: Facts, fresh: list[int]) 
 
 def _repeat_unsure(core: Context, custody: Custody, facts: Facts, fresh: list[int]) -> list[int]:
     """Try jobs whose outcome nobody knows again as a new attempt if on_crash = rerun, and those that ended with their
-    lease in any case. Return the other rows."""
-    if custody.spec.on_crash == custody.spec.on_site_lost == "hold" or custody.spec.is_gang:
+    lease in any case; components begin with the others, or not at all, and are given back. Return the other rows."""
+    if custody.spec.on_crash == custody.spec.on_site_lost == "hold":
         return fresh
-    kinds = _UNSURE if custody.spec.on_crash == "rerun" else _LEASE_OVER
+    kinds = _UNSURE if custody.spec.on_crash == "rerun" and not custody.spec.is_gang else _LEASE_OVER
     again = [at for at in fresh if facts.outcomes[at] in kinds and facts.indices[at] not in custody.cancelled]
     if not again:
         return fresh
@@ -253,6 +249,8 @@ def _repeat_unsure(core: Context, custody: Custody, facts: Facts, fresh: list[in
     guard.counted(core, custody)
     core.emit(ForgetRuns(_runs(custody.key, picked)))
     core.requeue.add(custody.key)
+    if custody.spec.is_gang:
+        _give_back(core, custody, IndexSet.of(picked.indices))
     repeated = set(again)
     return [at for at in fresh if at not in repeated]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from diana.engine.handover.gangs import attempts
 from diana.engine.handover.gangs.attempt_book import GangAttempts, GangKey
 from diana.engine.journal.state import Group, Step
 from diana.engine.placement.gangs import queues as gang_queues
@@ -58,7 +59,7 @@ def _placed(core: Context, group: Group, key: GangKey) -> GangWait:
                 site=one.site,
                 components=len(one.indices),
                 processors=each * len(one.indices),
-                state=claim.state,
+                state="silent" if claim.state == "waits" and attempts.silent(core, one.site) else claim.state,
                 since_s=max(0.0, core.now - claim.since_s),
                 expected_s=claim.expected_s,
             )

@@ -14,7 +14,8 @@ class ComponentsAt(Shown, frozen=True):
     processors: int = 0
     """Sum over the components."""
     state: str = ""
-    """offered; staging: their inputs come; later: their claim is asked for later; waits: for processors; holds them."""
+    """offered; staging: their inputs come; later: their claim is asked for later; waits: for processors; silent:
+    waits, and does not answer; holds them."""
     since_s: float = 0.0
     """Seconds for which it has been so."""
     expected_s: float = 0.0

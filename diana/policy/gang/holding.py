@@ -4,7 +4,8 @@
 On sites that are always full the components get their processors at different times, and those that have theirs hold
 them idle. So each try may hold twice as long as the one before: a try that may hold for as long as the longest job runs
 gets all of its processors, whatever else the sites do. Between two tries a gang leaves the processors alone for as long
-as it held them, so that it keeps them idle for half of the time at most.
+as it held them, so that it keeps them idle for half of the time at most. Where all of its processors are idle meanwhile
+it is tried early; such a try holds for seconds, and seldom.
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ MOST_S = 86_400.0
 """Longest that a claim is waited for or holds processors."""
 AGAIN_FIRST_S, AGAIN_MOST_S = 5.0, 60.0
 """Seconds until a gang that was given up is placed again, twice as long after each try, where it held nothing."""
+EARLY_EVERY_S, EARLY_HOLD_S = 20.0, 10.0
+"""Seconds between two looks whether a gang that pauses has room at once, and for how long such a try waits and holds:
+half of the time at most, too."""
 _MOST_DOUBLED = 30
 
 

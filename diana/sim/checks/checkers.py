@@ -393,7 +393,10 @@ class Checkers(Findings):
         transfer.ended.update(record.ended)
         transfer.revoked = transfer.revoked | record.revoked
         for index in record.revoked:
-            if index in transfer.attempts and index not in transfer.unbegun:
+            run = Run(record.subgroup, record.epoch, index, transfer.attempts.get(index, 0))
+            # A component that ended with its lease begins anew with the others, and never at the site alone.
+            over = run in self._lease_over and self._group(site, group_of(record.subgroup)).gang_size > 0
+            if index in transfer.attempts and index not in transfer.unbegun and not over:
                 self._fail("I4", site, group_of(record.subgroup), index, "given back after it was given to a machine")
 
     def _machine_gone(self, site: SiteId, record: r.MachineGone) -> None:

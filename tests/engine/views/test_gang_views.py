@@ -42,7 +42,7 @@ def test_who_holds_who_is_waited_for_and_since_when() -> None:
         "gang 0: beta has waited for 1 processor, expected after 39.0 s; gamma is asked for 2 processors later; "
         "given up in 2m58s if it has not begun"
     ]
-    assert status(grid)[0].note == "its components wait for processors at beta, gamma"
+    assert status(grid)[0].note == "its components wait for processors at beta"
     grid.pass_time(35.0)
     # Gamma was asked after three quarters of the time to the expected start.
     assert explained(grid, name) == [
@@ -55,6 +55,17 @@ def test_who_holds_who_is_waited_for_and_since_when() -> None:
     assert explained(grid, name) == []
 
 
+def test_a_site_that_is_waited_for_and_does_not_answer_is_named() -> None:
+    grid = Grid(SETTINGS, alpha=0, beta=1, gamma=1)
+    grid.fate = lambda g, _, post: "lose" if isinstance(post[2], ms.GangClaim) and post[1] == "beta" else "deliver"
+    name = submit(grid, "1x1@gamma+1x1@beta")
+    grid.part("beta")
+    grid.pass_time(20.0)
+    assert status(grid)[0].note == "its components hold processors and wait for beta, which does not answer"
+    told = explained(grid, name)[0]
+    assert "beta does not answer, and has been asked for 1 processor for 20.0 s" in told
+
+
 def test_a_gang_that_was_given_up_says_when_it_is_tried_again_and_in_which_queue() -> None:
     grid = Grid(SETTINGS, alpha=0, beta=1)
     grid.fate = lambda g, _, post: "lose" if isinstance(post[2], ms.GangClaim) else "deliver"
@@ -62,7 +73,9 @@ def test_a_gang_that_was_given_up_says_when_it_is_tried_again_and_in_which_queue
     assert explained(grid, name)[0].startswith("gang 0: beta has waited for 1 processor")
     assert explained(grid, name)[1] == "gang 1: no place yet, tried at the next scan (queue low)"
     grid.pass_time(101.0)
-    assert explained(grid, name)[-1].startswith("gang 0, try 2: no place yet, tried again in 4.0 s (queue low)")
+    assert explained(grid, name)[-1].startswith(
+        "gang 0, try 2: no place yet, tried again in 4.0 s at the latest (queue low)"
+    )
 
 
 def test_an_offer_and_inputs_on_their_way_are_told_apart() -> None:

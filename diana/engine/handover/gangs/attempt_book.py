@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 from diana.engine.journal.state import Group, Subgroup
 from diana.engine.site.context import Context
 from diana.engine.site.timers import GangTimer
@@ -76,6 +78,11 @@ class GangAttempts:
         self.in_vain: dict[GangKey, int] = {}
         """Those of them that had waited for processors, and did not just make way for another gang."""
         self.not_before_s: dict[GangKey, float] = {}
+        """When each gang that was given up may be tried again."""
+        self.look_s: dict[GangKey, float] = {}
+        """When it is looked whether one that pauses has room for all of it at once."""
+        self.early: set[GangKey] = set()
+        """Attempts that were begun in a pause."""
         self.unmet: dict[GangKey, dict[SiteId, int]] = {}
         """How often each site was one of two that do not reach each other."""
         self.broken: dict[GangKey, tuple[str, frozenset[SiteId]]] = {}
@@ -88,15 +95,20 @@ class GangAttempts:
         for part in self.parts.pop(key, ()):
             self.claims.pop(part, None)
         self.claiming.discard(key)
+        self.early.discard(key)
         for book in (self.over_s, self.placed_s, self.begun_s, self.holds_s):
             book.pop(key, None)
+
+    def looked_at_s(self, key: GangKey) -> float:
+        """Return when the gang is looked at again."""
+        return min(self.not_before_s.get(key, 0.0), self.look_s.get(key, inf))
 
     def again(self, key: GangKey, failed: frozenset[SiteId], at_s: float) -> None:
         """Note that the gang is tried anew from then on, at other sites than those where it can."""
         self.failed[key], self.not_before_s[key] = failed, at_s
 
     def forget_tries(self, key: GangKey) -> None:
-        for book in (self.tries, self.in_vain, self.not_before_s, self.failed, self.unmet):
+        for book in (self.tries, self.in_vain, self.not_before_s, self.look_s, self.failed, self.unmet):
             book.pop(key, None)
 
 

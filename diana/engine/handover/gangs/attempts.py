@@ -137,20 +137,23 @@ def _begin_claims(core: Context, key: GangKey, parts: list[Subgroup]) -> None:
     tries = book.in_vain.get(key, 0)
     last_s = max(book.claim(one.subgroup).expected_s for one in parts)
     book.begun_s[key] = core.now
-    _over_at(core, key, core.now + holding.patience_s(first_s, tries, last_s))
+    patience_s = holding.EARLY_HOLD_S if key in book.early else holding.patience_s(first_s, tries, last_s)
+    _over_at(core, key, core.now + patience_s)
     placed_s = book.placed_s.get(key, core.now)
-    waits = f"its components wait for processors at {_lacking(core, parts)}"
-    core.waiting_notes[key[0]] = waits
     for one in parts:
         at_s = holding.asked_at_s(placed_s, last_s - book.claim(one.subgroup).expected_s, tries)
         if at_s > core.now:
             core.timers.set(PartTimer("claim", one.subgroup), at_s)
         else:
             _ask(core, key, one)
+    _note_waits(core, key, parts)
 
 
 def _hold_s(core: Context, key: GangKey) -> float:
-    return holding.hold_s(core.state.settings.claim_wait_s, core.book(GangAttempts).in_vain.get(key, 0))
+    book = core.book(GangAttempts)
+    if key in book.early:
+        return holding.EARLY_HOLD_S
+    return holding.hold_s(core.state.settings.claim_wait_s, book.in_vain.get(key, 0))
 
 
 def _over_at(core: Context, key: GangKey, at_s: float) -> None:
@@ -190,6 +193,7 @@ def claim_again(core: Context, part: SubgroupId) -> None:
     book, claim = core.book(GangAttempts), core.book(GangAttempts).claim(part)
     if key in book.over_s and (not claim.host or (claim.meets and not claim.met)):
         _ask(core, key, subgroup)
+        _note_waits(core, key, _offered(core, group, key))
 
 
 def claimed(core: Context, group: Group, subgroup: Subgroup, message: GangClaimed) -> None:
@@ -229,7 +233,7 @@ def claimed(core: Context, group: Group, subgroup: Subgroup, message: GangClaime
     for one in parts:
         if not book.claim(one.subgroup).asked_s:
             _ask(core, key, one)
-    core.waiting_notes[group.group] = f"its components hold processors and wait for {_lacking(core, parts)}"
+    _note_waits(core, key, parts)
     core.notify(group.group)
 
 
@@ -278,10 +282,28 @@ def _do_not_meet(core: Context, group: Group, subgroup: Subgroup, parts: list[Su
     give_up(core, group, subgroup, why, failed=frozenset({worst}))
 
 
-def _lacking(core: Context, parts: list[Subgroup]) -> str:
+def _note_waits(core: Context, key: GangKey, parts: list[Subgroup]) -> None:
+    """Note for the group's user which sites its components wait for, and which of these do not answer."""
+    book = core.book(GangAttempts)
+    asked = [one for one in parts if book.claim(one.subgroup).asked_s]
+    holds = any(book.claim(one.subgroup).host for one in asked)
+    if not (lacking := _lacking(core, asked)):
+        return
+    told = ", ".join(f"{site}, which does not answer" if silent(core, site) else site for site in lacking)
+    waits = "hold processors and wait for" if holds else "wait for processors at"
+    core.waiting_notes[key[0]] = f"its components {waits} {told}"
+
+
+def silent(core: Context, site: SiteId) -> bool:
+    """True for a site with which no stream stands."""
+    peer = core.view.peers.get(site)
+    return site != core.site and (peer is None or not peer.up)
+
+
+def _lacking(core: Context, parts: list[Subgroup]) -> list[SiteId]:
     """Return the sites, the first of them, at which components have no processors yet."""
     book = core.book(GangAttempts)
-    return ", ".join(sorted({one.site for one in parts if not book.claim(one.subgroup).host})[:4])
+    return sorted({one.site for one in parts if not book.claim(one.subgroup).host})[:4]
 
 
 def _let_go(core: Context, group: Group, key: GangKey, parts: list[Subgroup]) -> None:
@@ -393,7 +415,7 @@ def over(core: Context, name: GroupId, number: int) -> None:
     if group is not None and parts:
         failed = frozenset(one.site for one in parts if not book.claim(one.subgroup).host)
         waited_s = core.now - book.begun_s.get((name, number), core.now)
-        why = f"{_lacking(core, parts)} had no processors for it within {waited_s:.0f} s"
+        why = f"{', '.join(_lacking(core, parts))} had no processors for it within {waited_s:.0f} s"
         give_up(core, group, parts[0], why, failed=failed)
 
 
@@ -421,13 +443,14 @@ def give_up(
         results.cancel_unplaced(core, group, one.cancelling)
     core.timers.cancel(GangTimer("claims-over", *key))
     held_s, tries = core.now - book.holds_s.get(key, core.now), book.tries.get(key, 0)
-    book.failed[key] = frozenset((subgroup.site,)) if failed is None else failed
-    if key in book.begun_s and book.failed[key]:
-        book.in_vain[key] = book.in_vain.get(key, 0) + 1
+    book.look_s[key] = core.now + holding.EARLY_EVERY_S
+    if key not in book.early:
+        book.failed[key] = frozenset((subgroup.site,)) if failed is None else failed
+        if key in book.begun_s and book.failed[key]:
+            book.in_vain[key] = book.in_vain.get(key, 0) + 1
+        book.tries[key] = tries + 1
+        book.not_before_s[key] = core.now + holding.pause_s(tries, held_s)
+        core.waiting_notes[group.group] = why
     book.forget(key)
-    book.tries[key] = tries + 1
-    pause_s = holding.pause_s(tries, held_s)
-    book.not_before_s[key] = core.now + pause_s
-    core.waiting_notes[group.group] = why
-    core.after(GroupTimer("place", group.group), pause_s)
+    core.after(GroupTimer("place", group.group), max(0.0, book.looked_at_s(key) - core.now))
     core.notify(group.group)

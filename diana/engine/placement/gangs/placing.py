@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from math import inf
 from typing import NamedTuple
 
 from diana.engine.handover import origin
 from diana.engine.handover.gangs import attempts
-from diana.engine.handover.gangs.attempt_book import GangAttempts
+from diana.engine.handover.gangs.attempt_book import GangAttempts, GangKey
 from diana.engine.journal.effects import Refusal
 from diana.engine.journal.records import GroupPlaced, JobsCancelled
 from diana.engine.journal.state import Group
@@ -22,6 +24,7 @@ from diana.model.indexset import IndexSet
 from diana.model.job import gang
 from diana.model.job.spec import ComponentSpec
 from diana.model.views.decision import Decision
+from diana.policy.gang import holding
 
 
 class GangTry(NamedTuple):
@@ -33,17 +36,29 @@ class GangTry(NamedTuple):
 def place_next(core: Context, group: Group, draft: Draft, manifest: Manifest) -> GangTry:
     """Place the next gang of the group."""
     _cancel_torn(core, group)
-    number = _next(core, group)
-    if number is None:
+    book, key = core.book(GangAttempts), _next(core, group)
+    if key is None:
         _look_again(core, group)
         return GangTry(False, "")
-    draft.indices = gang.members(group.spec, number)
-    failed = core.book(GangAttempts).failed.get((group.group, number), frozenset())
-    answer = planning.decide(core, draft, manifest, failed)
+    draft.indices = gang.members(group.spec, key[1])
+    answer = planning.decide(core, draft, manifest, book.failed.get(key, frozenset()))
+    early = book.not_before_s.get(key, 0.0) > core.now
+    if early:
+        book.look_s[key] = core.now + holding.EARLY_EVERY_S
+        if isinstance(answer, Refusal) or not _at_once(answer):
+            _look_again(core, group)
+            return GangTry(False, "")
     if isinstance(answer, Refusal):
         return GangTry(False, answer.text)
-    place(core, group, number, answer, manifest)
+    place(core, group, key[1], answer, manifest)
+    if early:
+        book.early.add(key)
     return GangTry(True, "")
+
+
+def _at_once(decision: Decision) -> bool:
+    """True if all components have room now."""
+    return decision.gang is not None and all(one.wait_s <= 0 for one in decision.gang.components)
 
 
 def place(core: Context, group: Group, number: int, decision: Decision, manifest: Manifest) -> None:
@@ -72,23 +87,28 @@ def place(core: Context, group: Group, number: int, decision: Decision, manifest
     core.notify(group.group)
 
 
-def _next(core: Context, group: Group) -> int | None:
-    """Return the first gang that waits whole, of which nothing runs any more, and that was not tried just now."""
-    book, closing = core.book(GangAttempts), _closing(core, group)
+def _waiting(core: Context, group: Group) -> Iterator[GangKey]:
+    """Yield the gangs that wait whole, and of which nothing runs any more."""
+    closing = _closing(core, group)
     for number in gang.gangs_in(group.spec, group.placeable()):
-        if not closing.isdisjoint(gang.members(group.spec, number)):
-            continue
-        if book.not_before_s.get((group.group, number), 0.0) > core.now:
-            continue
-        return number
-    return None
+        if closing.isdisjoint(gang.members(group.spec, number)):
+            yield group.group, number
+
+
+def _next(core: Context, group: Group) -> GangKey | None:
+    """Return the first gang that was not tried just now, else one that pauses and is looked at."""
+    book, early = core.book(GangAttempts), None
+    for key in _waiting(core, group):
+        if book.not_before_s.get(key, 0.0) <= core.now:
+            return key
+        if early is None and book.look_s.get(key, inf) <= core.now:
+            early = key
+    return early
 
 
 def _look_again(core: Context, group: Group) -> None:
-    """Look again when the first of the gangs that were given up may be tried anew."""
-    known = core.book(GangAttempts).not_before_s
-    waiting = gang.gangs_in(group.spec, group.placeable())
-    due = [at_s for number in waiting if (at_s := known.get((group.group, number), 0.0)) > core.now]
+    """Look again when the first of the gangs that were given up may be tried anew, or has room by chance."""
+    due = [core.book(GangAttempts).looked_at_s(key) for key in _waiting(core, group)]
     if due:
         core.timers.set(GroupTimer("place", group.group), min(due))
 

@@ -1,0 +1,74 @@
+"""When a gang that was given up is tried again, and what its tries leave to others."""
+
+from __future__ import annotations
+
+from diana.engine.messages import messages as ms
+from diana.policy.gang import holding
+from tests.engine.bench import Grid
+from tests.engine.builders import spec
+from tests.engine.handover.test_gangs import begun, gang, held, kill, submit
+from tests.engine.views.test_gang_views import explained
+
+CLAIM_WAIT_S = 120.0
+
+
+def given_up() -> Grid:
+    """A gang whose component at beta waited in vain for an ordinary job, while that at alpha held its processor."""
+    grid = Grid({"claim_wait_s": CLAIM_WAIT_S, "migration": "off"}, alpha=1, beta=1)
+    grid["beta"].submit(spec(1, sites=("beta",), work_s=1.0), 1, 9)
+    submit(grid, "1x1@alpha+1x1@beta")
+    grid.pass_time(2.0)
+    assert held(grid) == [("alpha", 0)]
+    grid.pass_time(CLAIM_WAIT_S)
+    kill(grid)
+    assert not held(grid) and not begun(grid)
+    return grid
+
+
+def test_a_gang_that_pauses_is_tried_early_when_all_of_its_processors_are_idle() -> None:
+    grid = given_up()
+    grid["beta"].end()
+    grid.pass_time(holding.EARLY_EVERY_S + 2.0)
+    assert begun(grid) == [("alpha", 0), ("beta", 1)]
+    grid.finish()
+
+
+def test_while_a_gang_pauses_it_holds_nothing_of_sites_one_of_which_is_busy() -> None:
+    grid = given_up()
+    for _ in range(5):
+        grid.pass_time(holding.EARLY_EVERY_S)
+        assert not held(grid)
+    assert len([run for run in grid["alpha"].started if run.subgroup.startswith("alpha-1/")]) == 1
+
+
+def test_an_early_try_that_finds_less_than_it_was_told_holds_for_seconds_and_costs_no_patience() -> None:
+    grid = given_up()
+    grid["beta"].end()
+    grid.fate = lambda _, __, post: "lose" if isinstance(post[2], ms.GangClaim) and post[1] == "beta" else "deliver"
+    grid.pass_time(holding.EARLY_EVERY_S + 1.0)
+    assert held(grid) == [("alpha", 0)]
+    grid.pass_time(holding.EARLY_HOLD_S)
+    kill(grid)
+    assert not held(grid)
+    assert explained(grid, "alpha-1")[-1].startswith("gang 0, try 2: no place yet")
+
+
+def test_a_gang_that_was_held_by_its_user_is_tried_at_once_when_it_is_released() -> None:
+    grid = Grid({"claim_wait_s": CLAIM_WAIT_S, "migration": "off"}, alpha=1, beta=1)
+    grid.fate = lambda _, __, post: "lose" if isinstance(post[2], ms.GangClaim) else "deliver"
+    name = submit(grid, "1x1@alpha+1x1@beta")
+    grid["alpha"].hold(name)
+    kill(grid)
+    grid.fate = None
+    grid["alpha"].release_jobs(name)
+    assert begun(grid) == [("alpha", 0), ("beta", 1)]
+
+
+def test_processors_that_a_gang_holds_are_counted_once_in_the_plans_of_others() -> None:
+    grid = Grid({"claim_wait_s": CLAIM_WAIT_S, "migration": "off"}, alpha=4, beta=1)
+    grid["beta"].submit(spec(1, sites=("beta",), work_s=1.0), 1, 9)
+    submit(grid, "1x2@alpha+1x1@beta")
+    grid.pass_time(2.0)
+    assert held(grid) == [("alpha", 0)]
+    grid["alpha"].submit(gang("1x2@alpha"), 1, 2)
+    assert ("alpha", 0) in begun(grid), "alpha has two processors left"
