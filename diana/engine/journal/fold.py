@@ -524,6 +524,10 @@ def _result_accepted(group: Group, subgroup: Subgroup, record: r.ResultAccepted)
         subgroup.holding = subgroup.holding - record.revoked
         subgroup.recalled = subgroup.recalled - record.revoked
         subgroup.saving = subgroup.saving - record.revoked
+        if group.spec.is_gang and group.spec.on_site_lost == "rerun":
+            # They may have run until their lease was over: the next attempt has another number.
+            group.retried = group.retried | record.revoked
+            group.attempts = max(group.attempts, subgroup.attempt_base + 1)
         if not subgroup.indices and not subgroup.superseded:
             # Nothing of it is left to tell; jobs may move often.
             remember(group, subgroup)

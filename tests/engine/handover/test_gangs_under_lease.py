@@ -128,6 +128,7 @@ def test_components_that_ended_with_their_lease_are_given_back_and_all_begin_ane
         kill(grid)
         grid.pass_time(10.0)
     assert times_let_go(grid) == 2 and len(run_now(grid)) == 3
+    assert {run.attempt for site in grid.sites.values() for run in site.running} == {2}, "their logs are told apart"
     grid.finish()
     group = grid["alpha"].group("alpha-1")
     assert group.state == "done" and not group.cancelled
