@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from diana.cli.groups import look
+from diana.cli.groups import look, work
 from diana.cli.shared import output, parsing
 from diana.model.views.group import GroupStatus
-from diana.wire.client.messages import StatusResponse
+from diana.wire.client.messages import StatusResponse, SubmitResponse, SubmittedGroup
 
 
 class FakeNode:
@@ -140,3 +140,15 @@ def test_no_group_that_is_not_over_is_no_word_about_those_that_are(capsys: pytes
     assert capsys.readouterr().out == "no groups that are not over\n"
     groups.show(StatusResponse())
     assert capsys.readouterr().out == "no groups; submit one with: diana submit FILE\n"
+
+
+def test_a_flexible_group_that_has_no_place_yet_has_at_most_so_many_jobs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    waits = GroupStatus(group="a-1", state="placing", jobs=8, unplaced=8, gangs=1, gangs_waiting=1)
+    lines = said(monkeypatch, capsys, FakeNode(waits)).splitlines()
+    assert " placing  up to 8  1 divided gang: 1 wait " in lines[1] and " 0  up to 8  " in lines[1]
+    placed = GroupStatus(group="a-1", state="queued", jobs=3, queued=3, gangs=1, gangs_waiting=1)
+    assert "up to" not in said(monkeypatch, capsys, FakeNode(placed))
+    work._show_accepted(SubmitResponse(groups=(SubmittedGroup(group="a-1", jobs=8, at_most=True),)), parsable=False)
+    assert capsys.readouterr().out == "a-1: up to 8 jobs accepted\n"

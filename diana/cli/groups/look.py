@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from diana.cli.groups.gangs import progress
+from diana.cli.groups.gangs import progress, up_to
 from diana.cli.shared import output
 from diana.cli.shared.parsing import Command, add_json, add_node, at_least, client, duration_s
 from diana.cli.shared.patience import NodePatience, insisting
@@ -164,14 +164,14 @@ def _status_row(group: GroupStatus, *, gangs: bool) -> tuple[object, ...]:
         group.group,
         name,
         group.state,
-        f"{group.jobs:,}",
+        f"{up_to(group)}{group.jobs:,}",
         *([progress(group) or "-"] if gangs else []),
         _level(group),
         drawn,
         f"{group.done:,}",
         f"{group.failed:,}",
         f"{group.running:,}",
-        f"{waiting:,}",
+        f"{up_to(group)}{waiting:,}",
         output.seconds(group.age_s),
     )
 

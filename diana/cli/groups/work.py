@@ -372,7 +372,7 @@ def _show_accepted(accepted: SubmitResponse, parsable: bool) -> None:
         if parsable:
             output.say(one.group, flush=True)
             continue
-        jobs = f"{output.counted(one.jobs, 'job')} accepted"
+        jobs = f"{'up to ' if one.at_most else ''}{output.counted(one.jobs, 'job')} accepted"
         after = f", waits for {', '.join(one.after)}" if one.after else ""
         name = f" {one.name}:" if len(accepted.groups) > 1 else ""
         output.say(f"{one.group}:{name} {jobs}{after}", flush=True)

@@ -143,9 +143,10 @@ def _explanation(core: Context, group: Group, query: Query) -> views.Explanation
     held = len(group.holding)
     if held:
         rows.append(unranked(SiteId(""), "", group.owner, held, "held until they are released"))
-    if len(group.unplaced) > held:
+    rest = len(group.unplaced) - held - len(gangs.spare(group))
+    if rest > 0:
         note = core.waiting_notes.get(group.group) or group.on_hold or "not placed yet"
-        rows.append(unranked(SiteId(""), "", group.owner, len(group.unplaced) - held, note))
+        rows.append(unranked(SiteId(""), "", group.owner, rest, note))
     achieved = group.ended_s() if group.state else -1.0
     said = predicted(group)
     return views.Explanation(

@@ -126,8 +126,8 @@ async def explain(desk: Desk, caller: Principal, request: wire.GroupRequest) -> 
 
 async def _explain_job(desk: Desk, caller: Principal, found: views.Explanation, index: int) -> wire.ExplainResponse:
     view = await desk.group(caller, found.group)
-    if index >= view.jobs:
-        raise UsageError(f"{found.group} has jobs 0 to {view.jobs - 1}, no {index}")
+    if index >= view.indices:
+        raise UsageError(f"{found.group} has jobs 0 to {view.indices - 1}, no {index}")
     place = await where_is(desk, caller, found.group, index)
     story = await _ended_story(desk, caller, found.group, index)
     if story is None:
