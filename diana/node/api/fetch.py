@@ -42,7 +42,9 @@ async def fetch(desk: Desk, caller: Principal, request: wire.FetchRequest) -> As
             if matches(name, request.pattern):
                 named.setdefault(name, "")
         if other is not None:
-            merged = all(named.values()) and await asyncio.to_thread(_merged, desk.door.store.facts(group), view.indices)
+            merged = all(named.values()) and await asyncio.to_thread(
+                _merged, desk.door.store.facts(group), view.indices
+            )
             for name in await other.names(merged):
                 if matches(name, request.pattern):
                     named.setdefault(name, "")
