@@ -137,6 +137,9 @@ def _explanation(core: Context, group: Group, query: Query) -> views.Explanation
         if report is not None:
             rows += [row for row in report.parts if row.part == part]
             continue
+        if subgroup.step is Step.OFFERED and group.spec.is_gang:
+            # Told with its gang.
+            continue
         note = "offered, not taken yet" if subgroup.step is Step.OFFERED else subgroup.unreachable
         note = note or f"{subgroup.site} does not answer just now"
         rows.append(unranked(subgroup.site, part, group.owner, subgroup.open_jobs(), note))
