@@ -12,6 +12,7 @@ from diana.jobfile import package
 from diana.jobfile.chunks import check_split
 from diana.jobfile.collect import as_kept, clash, meets_found
 from diana.jobfile.gang import (
+    check_component_sites,
     check_gang_saves,
     components,
     expressions,
@@ -160,6 +161,7 @@ def build_spec(
             _check_component(spec, each, f"components[{at}]")
     if spec.sites and not set(spec.sites) - set(spec.not_sites):
         raise ValueError("group.not_sites: leaves out every site of group.sites; keep at least one")
+    check_component_sites(spec)
     check_gang_saves(spec)
     return spec
 

@@ -238,6 +238,18 @@ def _without_resources(raw: RawJob, key: str) -> None:
         raise ValueError(f"group.max_parallel: it counts ordinary jobs; leave it out beside {key}")
 
 
+def check_component_sites(spec: GroupSpec) -> None:
+    """Hold the sites that components name to those that the group may use."""
+    for number, each in enumerate(spec.components, 1):
+        key = "group.sites" if spec.sites and each.site not in spec.sites else ""
+        key = "group.not_sites" if each.site in spec.not_sites else key
+        if each.site and key:
+            which = each.name or f"component {number}"
+            raise ValueError(
+                f"components: {which} has to run at {each.site}, which {key} leaves out; change one of them"
+            )
+
+
 def check_gang_saves(spec: GroupSpec) -> None:
     """Hold a gang's checkpoint to what its components can write side by side, and read all of."""
     if spec.checkpoint is None or not spec.is_gang:

@@ -38,6 +38,17 @@ def template_key(spec: GroupSpec) -> str:
     return sha256(msgspec.msgpack.encode(what)).hexdigest()[:16]
 
 
+def group_key(spec: GroupSpec) -> str:
+    """Return the key by which the run times of a group's jobs are asked for: their `template_key`. Components that are
+    alike have theirs, so that what sites learned of them serves the next such gang; of unlike ones, or such as read
+    files alone, it is that of the group, under which nothing is learned where they ran."""
+    alike = {msgspec.structs.replace(each, name="", count=1, site="", requirements=()) for each in spec.components}
+    if len(alike) != 1 or any(each.inputs for each in alike):
+        return template_key(spec)
+    (own,) = alike
+    return template_key(msgspec.structs.replace(spec, resources=spec.of_component(own), argv=own.argv or spec.argv))
+
+
 def program_key(spec: GroupSpec) -> str:
     """Return the key shared by groups that run the same program with the same things of a site: as `template_key`,
     without inputs, expected run time and memory."""

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 
 import msgspec
 import pytest
 
+from diana.cli.groups import work
 from diana.cli.groups.decisions import show_decision, show_outcomes
-from diana.cli.shared import output
+from diana.cli.shared import output, parsing
+from diana.errors import UsageError
 from diana.model.ids import SiteId
 from diana.model.views.decision import ComponentPlace, GangDecision, GangSite, SiteCount
 from diana.model.views.group import PartOutcome
+from diana.model.views.site import Site
 from diana.wire.client.decisions import CostWeight, Decision, PlannedPart, SiteCost
-from diana.wire.client.messages import ExplainResponse
+from diana.wire.client.messages import ExplainResponse, PlanResponse
 from tests.cli.terminal import CONTROL, Terminal
 from tests.e2e.grid import REPO
 
@@ -231,3 +235,22 @@ def test_a_decision_with_every_column_fits_120_characters(capsys: pytest.Capture
     shown = capsys.readouterr().out.splitlines()
     assert max(map(len, shown)) <= 120
     assert len(shown) >= 15
+
+
+def test_what_cannot_be_looked_ahead_at_is_refused_before_the_plan_is_printed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gang = Decision(gang=GangDecision(policy="worst-fit"))
+
+    class Node:
+        def planned(self, **job: object) -> PlanResponse:
+            return PlanResponse(decision=gang)
+
+        def sites(self) -> list[Site]:
+            return []
+
+    monkeypatch.setattr(work, "client", lambda args: nullcontext(Node()))
+    args = parsing.parse("plan", "plan", work.COMMANDS["plan"], ["--look-ahead", "--components", "2x1", "--", "true"])
+    with pytest.raises(UsageError, match="gangs are not played"):
+        work.COMMANDS["plan"].run(args)
+    assert not capsys.readouterr().out

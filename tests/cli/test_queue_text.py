@@ -35,7 +35,7 @@ def changed(**values: object) -> list[str]:
 def test_the_queue_is_shown_level_by_level(capsys: pytest.CaptureFixture[str]) -> None:
     show_queue(QUEUE)
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "alpha, paper mode: 10 jobs queued, 4 running in 4 slots, 2 claimed ahead"
+    assert lines[0] == "alpha, paper mode: 10 jobs queued, 4 running in 4 slots, 2 claimed"
     assert lines[1] == "what is queued wants T = 10 processors; the quotas of its users make Q = 1"
     levels = [line for line in lines if line.startswith("Q")]
     assert levels == [
@@ -52,7 +52,7 @@ def test_the_queue_is_shown_level_by_level(capsys: pytest.CaptureFixture[str]) -
 def test_plainly_told_the_queue_has_no_numbers_of_the_paper(capsys: pytest.CaptureFixture[str]) -> None:
     show_plainly(QUEUE)
     said = capsys.readouterr().out
-    assert said.splitlines()[0] == "alpha: 4 running in 4 slots, 10 jobs wait"
+    assert said.splitlines()[0] == "alpha: 4 running in 4 slots, 2 claimed, 10 jobs wait"
     row = next(line for line in said.splitlines() if "alpha-3" in line)
     assert row.split() == [
         "later",

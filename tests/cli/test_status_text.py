@@ -5,15 +5,18 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import pytest
 
-from diana.cli.groups import look
+from diana.cli.groups import look, work
 from diana.cli.shared import output, parsing
+from diana.model.views.decision import GangDecision
+from diana.model.views.gang import GangWait
 from diana.model.views.group import GroupStatus
-from diana.wire.client.messages import StatusResponse
+from diana.wire.client.decisions import Decision
+from diana.wire.client.messages import ExplainResponse, JobStory, StatusResponse, SubmitResponse, SubmittedGroup
 
 
 class FakeNode:
@@ -114,7 +117,6 @@ def test_a_job_that_waits_is_explained_without_empty_lines_in_a_row(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from diana.model.views.queue import Waiting
-    from diana.wire.client.messages import ExplainResponse, JobStory
 
     waits = Waiting(site="", jobs=176, note="wait for their turn at alpha")
     answer = ExplainResponse(job=JobStory(job="alpha-10.150", state="waiting"), waiting=(waits,))
@@ -133,6 +135,35 @@ def test_a_job_that_waits_is_explained_without_empty_lines_in_a_row(
     assert capsys.readouterr().out == "alpha-10.150 waits for a site\n\n176 jobs wait for their turn at alpha\n"
 
 
+def test_of_many_gangs_the_latest_plan_is_shown_whole_with_the_way_to_the_others(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plans = tuple(Decision(reason=f"plan {at}", gang=GangDecision(policy="worst-fit")) for at in range(3))
+    gangs = tuple(GangWait(gang=at, level="low") for at in range(20))
+
+    class Explains(FakeNode):
+        answer = ExplainResponse(decisions=plans, gangs=gangs)
+
+        def explain(self, group: str) -> ExplainResponse:
+            return self.answer
+
+    node = Explains(GroupStatus(group="a-1", gangs=25, gangs_waiting=22))
+    monkeypatch.setattr(look, "client", lambda args: nullcontext(node))
+    command = look.COMMANDS["explain"]
+    assert command.run(parsing.parse("explain", "explain", command, ["a-1"])) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "plan 2" and lines[lines.index("plan 0") :][:3] == [
+        "plan 0",
+        "plan 1",
+        "the latest plan is shown whole; diana explain a-1.N: that of the gang of job N",
+    ]
+    assert lines[lines.index("its gangs that have not begun:") + 21] == "and 2 more gangs"
+    node.answer = ExplainResponse(decisions=plans[:1], gangs=gangs[:1], job=JobStory(job="a-1.0", state="waiting"))
+    assert command.run(parsing.parse("explain", "explain", command, ["a-1.0"])) == 0
+    said = capsys.readouterr().out
+    assert "its gang has not begun:\ngang 0: no place yet" in said and "more" not in said and "latest" not in said
+
+
 def test_no_group_that_is_not_over_is_no_word_about_those_that_are(capsys: pytest.CaptureFixture[str]) -> None:
     from diana.cli.groups import groups
 
@@ -140,3 +171,15 @@ def test_no_group_that_is_not_over_is_no_word_about_those_that_are(capsys: pytes
     assert capsys.readouterr().out == "no groups that are not over\n"
     groups.show(StatusResponse())
     assert capsys.readouterr().out == "no groups; submit one with: diana submit FILE\n"
+
+
+def test_a_flexible_group_that_has_no_place_yet_has_at_most_so_many_jobs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    waits = GroupStatus(group="a-1", state="placing", jobs=8, unplaced=8, gangs=1, gangs_waiting=1)
+    lines = said(monkeypatch, capsys, FakeNode(waits)).splitlines()
+    assert " placing  up to 8  1 divided gang: 1 wait " in lines[1] and " 0  up to 8  " in lines[1]
+    placed = GroupStatus(group="a-1", state="queued", jobs=3, queued=3, gangs=1, gangs_waiting=1)
+    assert "up to" not in said(monkeypatch, capsys, FakeNode(placed))
+    work._show_accepted(SubmitResponse(groups=(SubmittedGroup(group="a-1", jobs=8, at_most=True),)), parsable=False)
+    assert capsys.readouterr().out == "a-1: up to 8 jobs accepted\n"

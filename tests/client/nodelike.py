@@ -55,7 +55,7 @@ ROOT = Principal(Role.OPERATOR, "root@lab")
 def view(group: str, owner: str, jobs: int, **changes: object) -> views.GroupView:
     base = views.GroupView(
         group=GroupId(group), name="", owner=owner, state="running", jobs=jobs, unplaced=0, staging=0, queued=jobs,
-        running=0, done=0, failed=0, cancelled=0, held=0, unreachable=0, gathering=0, final=False,
+        running=0, done=0, failed=0, cancelled=0, held=0, unreachable=0, gathering=0, final=False, indices=jobs,
         submitted_wall_s=1.0, age_s=0.0, first_start_s=-1.0, last_end_s=-1.0, bytes_moved=0, shares=(), note="",
         expected_end_s=-1.0, durability=1,
     )  # fmt: skip

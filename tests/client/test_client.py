@@ -277,6 +277,22 @@ def test_logs_are_stretches_of_segments_newest_attempt_first(client: Client, nod
         log_text(client, "alpha-1.4")
 
 
+def test_gangs_that_leave_indices_without_a_job_hide_no_result_and_no_log(client: Client, node: InThread) -> None:
+    """Two flexible gangs of eight indices each, the first of which had two components."""
+    node.book.groups["alpha-1"] = view("alpha-1", "x@lab", 4, indices=16)
+    for batch, index in enumerate((0, 1, 8, 9)):
+        segment, offset = node.node.write_log("alpha-1", "s0", b"%d" % index)
+        where = {"log_segments": [segment], "log_offsets": [offset], "log_lengths": [len(str(index))]}
+        node.book.keep("alpha-1", batch, facts("alpha", [index], **where))
+    node.book.keep("alpha-1", 4, facts("alpha", [16]))
+    node.book.finish("alpha-1")
+    every = {f"alpha-1.{index}": b"%d" % index for index in (0, 1, 8, 9)}
+    assert [row.job for row in client.results("alpha-1")] == list(every)
+    assert log_text(client, "alpha-1") == every
+    assert log_text(client, "alpha-1", follow=True) == {**every, "alpha-1": b""}
+    assert log_text(client, "alpha-1.9") == {"alpha-1.9": b"9"}
+
+
 def test_a_log_position_that_leads_elsewhere_is_not_followed(client: Client, node: InThread) -> None:
     node.book.groups["alpha-1"] = view("alpha-1", "x@lab", 5)
     node.node.write_log("alpha-2", "s", b"of another group")

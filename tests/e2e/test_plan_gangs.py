@@ -7,7 +7,7 @@ import json
 import pytest
 
 from diana.model.ids import GroupId
-from tests.e2e.grid import Grid
+from tests.e2e.grid import Grid, until
 
 pytestmark = pytest.mark.e2e
 
@@ -55,3 +55,29 @@ def test_plan_shows_where_each_component_goes_and_a_gang_runs_from_submission_to
     shown = json.loads(grid.run(alpha, "status", "--data", str(alpha.data), "alpha-2", "--json").stdout)
     (shown,) = shown["groups"]
     assert (shown["state"], shown["jobs"], shown["done"]) == ("done", 3, 3), shown
+
+
+def test_who_asks_about_one_component_is_told_of_its_gang_alone(grid: Grid) -> None:
+    for name in ("alpha", "beta"):
+        grid.add(name, 2)
+    grid.join()
+    grid.start()
+    alpha = grid.sites["alpha"]
+
+    def said(verb: str, *options: str) -> str:
+        done = grid.run(alpha, verb, "--data", str(alpha.data), *options)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    with alpha.client() as client:
+        said("submit", "--sites", "beta", "--cpus", "2", "--", "sleep", "1000")
+        until(lambda: client.status(["alpha-1"])[0].running, "beta is busy")
+        said("submit", "--components", "1x1@alpha+1x1@beta", "--", "sleep", "{x}", ":::", "1", "2")
+        until(lambda: said("explain", "alpha-2").count("alpha has held 1 processor") == 2, "both hold alpha")
+        told, whole, status = said("explain", "alpha-2.2"), said("explain", "alpha-2"), client.status(["alpha-2"])[0]
+        client.cancel("alpha-1")
+        client.cancel("alpha-2")
+    assert "its gang has not begun:\ngang 1: alpha has held" in told and "gang 0" not in told, told
+    assert "2 components at 2 sites by worst-fit: alpha, beta" in told, told
+    assert "diana explain alpha-2.N: that of the gang of job N" in whole and "not taken yet" not in whole, whole
+    assert (status.state, status.running, status.queued) == ("queued", 0, 4), status

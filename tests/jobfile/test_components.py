@@ -83,6 +83,14 @@ def test_an_ordinary_job_is_no_gang() -> None:
         ("[[components]]\ncount = 600\n[[components]]\ncount = 600\n", "1,200 components: a gang has at most 1,000"),
         ('[[components]]\nname = "a"\n[[components]]\nname = "a"\n', "'a' is the name of two; give each its own"),
         ('[[components]]\nsite = "No Site"\n', "components: "),
+        (
+            'sites = ["vu", "uva"]\n[[components]]\n[[components]]\nsite = "delft"\n',
+            "components: component 2 has to run at delft, which group.sites leaves out; change one of them",
+        ),
+        (
+            'not_sites = ["delft"]\n[[components]]\nname = "sim"\nsite = "delft"\n',
+            "components: sim has to run at delft, which group.not_sites leaves out; change one of them",
+        ),
         ("[[components]]\n[resources]\ncpus = 2\n", "resources.cpus: each component says its own"),
         ("[[components]]\n[resources]\ngpus = 2\n", "resources.gpus: each component says its own"),
         (

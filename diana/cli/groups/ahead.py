@@ -21,9 +21,8 @@ SHARE = 0.5
 NICE = 10
 
 
-def show_outlook(decision: Decision, home: str, rolls: int) -> None:
-    """Play each way and print what came out. UsageError: the group cannot be looked at, or has one way only."""
-    lookout = lookout_of(decision, home)
+def show_outlook(lookout: Lookout, rolls: int) -> None:
+    """Play each way and print what came out. UsageError: a single roll is too long."""
     began_s = time.monotonic()
     outlook = _looked(lookout, rolls)
     took_s = time.monotonic() - began_s
@@ -52,7 +51,7 @@ def show_outlook(decision: Decision, home: str, rolls: int) -> None:
 
 
 def lookout_of(decision: Decision, home: str) -> Lookout:
-    """The snapshot of a plan. UsageError: it tells of nothing that could be played."""
+    """The snapshot of a plan. UsageError: it tells of nothing that could be played, or of one way only."""
     if decision.gang is not None:
         raise UsageError("--look-ahead: gangs are not played; leave it out")
     jobs, processors = sum(part.jobs for part in decision.parts), decision.processors

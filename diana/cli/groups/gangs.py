@@ -59,6 +59,13 @@ def progress(group: GroupStatus) -> str:
     return f"{size(group) or output.counted(group.gangs, 'divided gang')}: {does}"
 
 
+def up_to(group: GroupStatus) -> str:
+    """Return the words before the number of jobs: empty where it is known, as it is not while flexible gangs have no
+    place."""
+    divided = group.gangs and not group.components
+    return "up to " if divided and group.gangs_waiting and group.unplaced + group.held else ""
+
+
 def size(group: GroupStatus) -> str:
     """Return the number of gangs, where jobs are components: `2 gangs of 3`. Empty for ordinary jobs."""
     if not group.components:

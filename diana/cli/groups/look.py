@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from diana.cli.groups.gangs import progress
+from diana.cli.groups.gangs import progress, up_to
 from diana.cli.shared import output
 from diana.cli.shared.parsing import Command, add_json, add_node, at_least, client, duration_s
 from diana.cli.shared.patience import NodePatience, insisting
@@ -164,14 +164,14 @@ def _status_row(group: GroupStatus, *, gangs: bool) -> tuple[object, ...]:
         group.group,
         name,
         group.state,
-        f"{group.jobs:,}",
+        f"{up_to(group)}{group.jobs:,}",
         *([progress(group) or "-"] if gangs else []),
         _level(group),
         drawn,
         f"{group.done:,}",
         f"{group.failed:,}",
         f"{group.running:,}",
-        f"{waiting:,}",
+        f"{up_to(group)}{waiting:,}",
         output.seconds(group.age_s),
     )
 
@@ -283,20 +283,23 @@ def _explain(args: argparse.Namespace) -> int:
 
     with client(args) as node:
         explained = node.explain(args.group)
-        note = "" if explained.decisions or explained.job or args.json else node.status([args.group])[0].note
-    if args.json:
-        output.print_json(explained)
-        return 0
+        if args.json:
+            output.print_json(explained)
+            return 0
+        whole = explained.job is None
+        status = node.status([args.group])[0] if whole and (explained.gangs or not explained.decisions) else None
     if explained.job is not None:
         show_job(explained.job)
         if explained.decisions:
             print()
-    elif not explained.decisions:
-        output.say(f"{args.group}: not placed yet; {note or f'diana status {args.group} says how far it is'}")
+    elif status is not None and not explained.decisions:
+        why = status.note or f"diana status {args.group} says how far it is"
+        output.say(f"{args.group}: not placed yet; {why}")
     moves = [decision for decision in explained.decisions if decision.moved]
     others = [decision for decision in explained.decisions if not decision.moved]
     # Of gangs the latest is shown whole, as all of a group ask for the same.
-    latest = next((decision for decision in reversed(others) if decision.gang is not None), None)
+    of_gangs = [decision for decision in others if decision.gang is not None]
+    latest = of_gangs[-1] if of_gangs else None
     planned = [decision for decision in others if decision.candidates or decision is latest]
     for number, decision in enumerate(planned):
         if number:
@@ -304,10 +307,14 @@ def _explain(args: argparse.Namespace) -> int:
         show_decision(decision)
     show_called([decision for decision in others if decision not in planned])
     show_moves(moves)
+    if len(of_gangs) > 1:
+        output.say(f"the latest plan is shown whole; diana explain {args.group}.N: that of the gang of job N")
     if explained.gangs:
-        print("\nits gangs that have not begun:")
+        print(f"\nits gang{'s that have' if whole else ' has'} not begun:")
         for line in gang_lines(explained.gangs):
             output.say(line)
+        if status is not None and (more := status.gangs_waiting - len(explained.gangs)) > 0:
+            output.say(f"and {output.counted(more, 'more gang')}")
     if explained.contracts:
         print("\nits running jobs that report their steps:")
         for line in contract_lines(args.group, explained.contracts):

@@ -40,7 +40,7 @@ def _queue(args: argparse.Namespace) -> int:
 
 def show_plainly(queue: QueueView) -> None:
     """Who waits, in which turn, and for how long."""
-    busy = f"{queue.running:,} running in {output.counted(queue.slots, 'slot')}"
+    busy = _busy(queue)
     waiting = f"{_jobs(queue.queued)} {'waits' if queue.queued == 1 else 'wait'}" if queue.queued else "nothing waits"
     output.heading(f"{queue.site}: {busy}, {waiting}")
     if not queue.queued:
@@ -85,10 +85,7 @@ def _groups(parts: tuple[str, ...]) -> str:
 
 
 def show_queue(queue: QueueView) -> None:
-    output.heading(
-        f"{queue.site}, {queue.mode} mode: {_jobs(queue.queued)} queued, {queue.running:,} running in"
-        f" {output.counted(queue.slots, 'slot')}, {queue.claimed:,} claimed ahead"
-    )
+    output.heading(f"{queue.site}, {queue.mode} mode: {_jobs(queue.queued)} queued, {_busy(queue)}")
     if queue.note:
         print(f"{queue.site} {queue.note}")
     wanted = output.counted(queue.total_processors, "processor")
@@ -107,6 +104,11 @@ def show_queue(queue: QueueView) -> None:
     print()
     print(littles_line(queue.littles))
     print(predictions_line(queue))
+
+
+def _busy(queue: QueueView) -> str:
+    claimed = f", {queue.claimed:,} claimed" if queue.claimed else ""
+    return f"{queue.running:,} running in {output.counted(queue.slots, 'slot')}{claimed}"
 
 
 def _jobs(count: int) -> str:

@@ -372,7 +372,7 @@ def _show_accepted(accepted: SubmitResponse, parsable: bool) -> None:
         if parsable:
             output.say(one.group, flush=True)
             continue
-        jobs = f"{output.counted(one.jobs, 'job')} accepted"
+        jobs = f"{'up to ' if one.at_most else ''}{output.counted(one.jobs, 'job')} accepted"
         after = f", waits for {', '.join(one.after)}" if one.after else ""
         name = f" {one.name}:" if len(accepted.groups) > 1 else ""
         output.say(f"{one.group}:{name} {jobs}{after}", flush=True)
@@ -413,6 +413,12 @@ def _plan(args: argparse.Namespace) -> int:
         return 0
     from diana.cli.groups.decisions import show_decision
 
+    lookout = None
+    if args.look_ahead and groups[0].decision is not None:
+        from diana.cli.groups.ahead import lookout_of, show_outlook
+
+        # What cannot be played is refused before anything is said.
+        lookout = lookout_of(groups[0].decision, home)
     for at, one in enumerate(groups):
         if at:
             print()
@@ -422,10 +428,8 @@ def _plan(args: argparse.Namespace) -> int:
             if one.name:
                 output.say(f"{one.name}: {output.counted(one.jobs, 'job')}")
             show_decision(one.decision)
-            if args.look_ahead:
-                from diana.cli.groups.ahead import show_outlook
-
-                show_outlook(one.decision, home, args.rolls)
+            if lookout is not None:
+                show_outlook(lookout, args.rolls)
     return 0
 
 

@@ -201,8 +201,14 @@ def running_jobs(core: Context) -> int:
 
 
 def running_here(core: Context, custody: Custody) -> int:
-    """Return the custody's part of `running_jobs`."""
-    return core.totals.runs.running_of(custody.key)
+    """Return the custody's part of `running_jobs`; 0 for components that hold their processors until their gang may
+    start."""
+    return core.totals.runs.running_of(custody.key) if custody.runnable else 0
+
+
+def holding_jobs(core: Context) -> int:
+    """Return the part of `running_jobs` that are components at the barrier: they hold processors and have not begun."""
+    return sum(core.totals.runs.running_of(one.key) for one in core.totals.gangs() if not one.runnable)
 
 
 def claimed_jobs(core: Context) -> int:

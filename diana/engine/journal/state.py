@@ -15,7 +15,7 @@ from diana.model.assignment import Assignment
 from diana.model.bygone import GroupOrder, SiteMoment
 from diana.model.data import DataFile, RegisteredDataset
 from diana.model.facts import FactsKey
-from diana.model.history import OutputSizes, RunTimes, outputs_key, template_key
+from diana.model.history import OutputSizes, RunTimes, group_key, outputs_key, template_key
 from diana.model.ids import MAIN_MACHINE, GroupId, SiteId, SubgroupId
 from diana.model.indexset import FinishedSet, IndexSet
 from diana.model.job.checkpoint import SavedJob
@@ -306,7 +306,7 @@ class Group(msgspec.Struct, kw_only=True, dict=True):
 
     @cached_property
     def template(self) -> str:
-        return template_key(self.spec)
+        return group_key(self.spec)
 
     @cached_property
     def outputs_key(self) -> str:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from diana.model.history import program_key, template_key
+from diana.model.history import group_key, program_key
 from diana.model.job import declared, resources, software
 from diana.model.job.licences import among
 from diana.model.job.resources import GPUS, LICENCE, MEMORY, SCRATCH, ResourceRequest
@@ -42,7 +42,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     group: str = ""
     """Id of their group; empty: it has none yet."""
     template: str = ""
-    """Key that they share with jobs that run alike (`model/history.py`, `template_key`)."""
+    """Key that they share with jobs that run alike (`model/history.py`, `group_key`)."""
     program: str = ""
     """Key that they share with jobs that run the same program (`model/history.py`, `program_key`), as the guard counts
     them."""
@@ -102,7 +102,7 @@ def wanted_of(
         begins_before_s=begins_before_s,
         owner=owner,
         group=group,
-        template=template_key(spec),
+        template=group_key(spec),
         program=program_key(spec),
         work_s=least.work_s,
         group_work_s=group_work_s,

@@ -79,6 +79,9 @@ def _answer(core: Context, event: Ask) -> views.Answer | Refusal | None:
         if event.what == "ended":
             return ended.page(group, event.outcome, event.first, event.limit)
         if event.what == "job":
+            if event.first in group.unused:
+                text = f"{group.group} has no job {event.first}: its gang was divided into fewer components"
+                return Refusal(code="usage", text=text)
             return _job_place(core, group, event.first)
         queries.explain(core, event, group)
         return None
@@ -188,14 +191,15 @@ def group_view(core: Context, group: Group) -> views.GroupView:
         waits += len(group.unplaced) - len(group.holding)
     expected = outcomes.expected(group, core.book(Reservations).foretold.get(group.group))
     every, waiting, going = gangs.counted(group)
+    spare = len(gangs.spare(group))
     best = max((s for s in counted if s.level), key=lambda s: s.priority, default=None)
     return views.GroupView(
         group=group.group,
         name=group.spec.name,
         owner=group.owner,
         state=_state(core, group, running, unreachable, waits),
-        jobs=group.jobs - len(group.unused),
-        unplaced=0 if blocked else len(group.unplaced) - len(group.holding),
+        jobs=group.jobs - len(group.unused) - spare,
+        unplaced=0 if blocked else len(group.unplaced) - len(group.holding) - spare,
         staging=sum(s.staging for s in counted),
         queued=sum(s.queued for s in counted),
         running=running,
@@ -233,6 +237,7 @@ def group_view(core: Context, group: Group) -> views.GroupView:
         expected_low_s=expected.low_s,
         expected_high_s=expected.high_s,
         durability=1,
+        indices=group.jobs,
         outputs_to=group.spec.outputs.to,
         leaves=bool(group.spec.outputs.collect or group.spec.stdout or group.spec.stderr),
         superseded=tuple((part, s.superseded) for part, s in sorted(group.subgroups.items()) if s.superseded),

@@ -46,6 +46,15 @@ def counted(group: Group) -> tuple[int, int, int]:
     return group.jobs // size, len(wait) // size, running
 
 
+def spare(group: Group) -> IndexSet:
+    """Return the unplaced indices of flexible gangs that have a place: they are divided into fewer components than they
+    may have."""
+    if group.spec.flexible is None or not group.unplaced:
+        return IndexSet()
+    offered = [one.indices for one in group.subgroups.values() if one.step is Step.OFFERED]
+    return group.unplaced & gang.whole_gangs(group.spec, IndexSet.union(offered))
+
+
 def _placed(core: Context, group: Group, key: GangKey) -> GangWait:
     book, some = core.book(GangAttempts), []
     for part in book.parts.get(key, ()):

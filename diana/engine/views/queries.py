@@ -137,15 +137,19 @@ def _explanation(core: Context, group: Group, query: Query) -> views.Explanation
         if report is not None:
             rows += [row for row in report.parts if row.part == part]
             continue
+        if subgroup.step is Step.OFFERED and group.spec.is_gang:
+            # Told with its gang.
+            continue
         note = "offered, not taken yet" if subgroup.step is Step.OFFERED else subgroup.unreachable
         note = note or f"{subgroup.site} does not answer just now"
         rows.append(unranked(subgroup.site, part, group.owner, subgroup.open_jobs(), note))
     held = len(group.holding)
     if held:
         rows.append(unranked(SiteId(""), "", group.owner, held, "held until they are released"))
-    if len(group.unplaced) > held:
+    rest = len(group.unplaced) - held - len(gangs.spare(group))
+    if rest > 0:
         note = core.waiting_notes.get(group.group) or group.on_hold or "not placed yet"
-        rows.append(unranked(SiteId(""), "", group.owner, len(group.unplaced) - held, note))
+        rows.append(unranked(SiteId(""), "", group.owner, rest, note))
     achieved = group.ended_s() if group.state else -1.0
     said = predicted(group)
     return views.Explanation(

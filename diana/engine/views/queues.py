@@ -54,13 +54,13 @@ def view(core: Context) -> QueueView:
     rows = [_class(core, members, starts, spread) for members in classes.values()]
     rows.sort(key=lambda row: (-row.priority, row.queue != "local", row.user, row.processors))
     sizes = core.queues.classes.sizes
-    running = capacity.running_jobs(core)
+    holding = capacity.holding_jobs(core)
     return QueueView(
         site=core.site,
         mode=settings.priority_mode,
         slots=core.workers.slots(),
-        running=running,
-        claimed=capacity.claimed_jobs(core),
+        running=capacity.running_jobs(core) - holding,
+        claimed=capacity.claimed_jobs(core) + holding,
         queued=core.line.flow.queued,
         total_processors=round(sizes.total_processors),
         total_quota=sizes.total_quota(),
@@ -120,9 +120,9 @@ def _users(core: Context, standing: Iterable[QueuePlace]) -> tuple[QueueUser, ..
     for one in standing:
         wanted[one.entry.user] = wanted.get(one.entry.user, 0) + one.jobs * one.entry.processors
     running: dict[str, int] = {}
-    for key, jobs in capacity.on_slots(core).items():
-        owner = core.state.custodies[key].owner
-        running[owner] = running.get(owner, 0) + jobs
+    for key in capacity.on_slots(core):
+        custody = core.state.custodies[key]
+        running[custody.owner] = running.get(custody.owner, 0) + capacity.running_here(core, custody)
     names = sorted({*wanted, *running}, key=lambda user: (-wanted.get(user, 0), user))[:MOST_USERS]
     settings, service = core.state.settings, core.state.service
     quotas = sum(settings.quota_of(user) for user in {*wanted, *running})

@@ -35,6 +35,7 @@ class GroupStatus(Shown, frozen=True):
     """waiting (for other groups), placing, queued, running, merging or registering; then done, failed, cancelled or
     held."""
     jobs: int = 0
+    """A flexible gang without a place counts with as many components as it may have at most."""
     unplaced: int = 0
     staging: int = 0
     queued: int = 0

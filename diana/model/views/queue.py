@@ -76,7 +76,8 @@ class QueueView(Shown, frozen=True):
     slots: int = 0
     running: int = 0
     claimed: int = 0
-    """Jobs given to the LRM ahead of free slots: they wait for a slot, not for their turn."""
+    """Jobs given to the LRM that do not run yet: they wait for a slot, not for their turn; or they are components, and
+    hold processors until all of their gang do."""
     queued: int = 0
     total_processors: int = 0
     """T: processors of all queued jobs."""

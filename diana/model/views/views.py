@@ -26,6 +26,8 @@ from diana.model.views.site import Guarded, Site
 class GroupView(GroupStatus, frozen=True):
     """Status of a group, with what the node itself wants to know."""
 
+    indices: int = 0
+    """Its jobs have indices below this one; flexible gangs leave some without a job."""
     outputs_to: str = ""
     """`Outputs.to` of the spec; empty: the group's own folder."""
     leaves: bool = False

@@ -50,7 +50,7 @@ def spots_of(desk: Desk, view: GroupView, window: range) -> dict[int, Spot]:
     """Find the logs' places. One job's log in a group of a million costs the chunk it is told in. Blocks on the
     disk."""
     store, group = desk.door.store, view.group
-    numbers = desk.places.of(store, group, view.jobs, IndexSet.span(window.start, window.stop))
+    numbers = desk.places.of(store, group, view.indices, IndexSet.span(window.start, window.stop))
     source = (chunk for number in numbers if (chunk := store.numbered_chunk(group, number)) is not None)
     return find_spots(source, window, dict(view.superseded))
 

@@ -42,7 +42,9 @@ async def fetch(desk: Desk, caller: Principal, request: wire.FetchRequest) -> As
             if matches(name, request.pattern):
                 named.setdefault(name, "")
         if other is not None:
-            merged = all(named.values()) and await asyncio.to_thread(_merged, desk.door.store.facts(group), view.jobs)
+            merged = all(named.values()) and await asyncio.to_thread(
+                _merged, desk.door.store.facts(group), view.indices
+            )
             for name in await other.names(merged):
                 if matches(name, request.pattern):
                     named.setdefault(name, "")
@@ -100,9 +102,9 @@ def wanted_outputs(source: Iterator[tuple[FactsKey, Facts]], pattern: str) -> di
     return {o.name: o.sha256 for _, facts in source for o in facts.outputs if matches(o.name, pattern)}
 
 
-def _merged(source: Iterator[tuple[FactsKey, Facts]], jobs: int) -> bool:
-    """True if a merge command ran: its results are those of the job after the last. Blocks."""
-    return any(facts.indices == [jobs] for _, facts in source)
+def _merged(source: Iterator[tuple[FactsKey, Facts]], indices: int) -> bool:
+    """True if a merge command ran: its results are those of the index after the last. Blocks."""
+    return any(facts.indices == [indices] for _, facts in source)
 
 
 def _or_at_the_other(desk: Desk) -> str:

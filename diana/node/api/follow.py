@@ -101,7 +101,7 @@ async def results(
             while page := await asyncio.to_thread(read_page, source):
                 for facts in page:
                     after += 1
-                    if not facts.indices or facts.indices[0] >= view.jobs:
+                    if not facts.indices or facts.indices[0] >= view.indices:
                         # The merge is no job of the user's.
                         continue
                     for part in split(facts):

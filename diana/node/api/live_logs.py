@@ -219,7 +219,7 @@ async def of_group(
             source = current(itertools.islice(desk.door.store.facts(group), after, None), view)
             while (page := await asyncio.to_thread(next, source, None)) is not None:
                 key, facts = page
-                spots = find_spots(iter([(key, facts)]), range(view.jobs), {})
+                spots = find_spots(iter([(key, facts)]), range(view.indices), {})
                 for index in sorted(spots):
                     if request.failed and spots[index].outcome == Outcome.DONE:
                         continue

@@ -28,9 +28,9 @@ async def logs(desk: Desk, caller: Principal, request: wire.LogsRequest) -> Asyn
     if min(request.tail, request.start, request.attempt) < 0:
         raise UsageError(f"the last {request.tail} lines of a log: want 1 or more")
     view = await desk.group(caller, group)
-    if index is not None and index >= view.jobs:
-        raise UsageError(f"job {request.job}: {group} has jobs 0 to {view.jobs - 1}")
-    if view.jobs == 1 and not request.failed:
+    if index is not None and index >= view.indices:
+        raise UsageError(f"job {request.job}: {group} has jobs 0 to {view.indices - 1}")
+    if view.indices == 1 and not request.failed:
         index = 0
     if index is not None:
         chunks = of_job(desk, caller, view, index, request)
@@ -45,8 +45,8 @@ async def logs(desk: Desk, caller: Principal, request: wire.LogsRequest) -> Asyn
 
 async def _of_ended(desk: Desk, view: GroupView, request: wire.LogsRequest) -> AsyncGenerator[wire.LogsChunk, None]:
     ended = 0
-    for start in range(0, view.jobs, WINDOW_JOBS):
-        window = range(start, min(start + WINDOW_JOBS, view.jobs))
+    for start in range(0, view.indices, WINDOW_JOBS):
+        window = range(start, min(start + WINDOW_JOBS, view.indices))
         spots = await asyncio.to_thread(spots_of, desk, view, window)
         ended += len(spots)
         for at in sorted(spots):

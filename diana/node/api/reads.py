@@ -126,20 +126,22 @@ async def explain(desk: Desk, caller: Principal, request: wire.GroupRequest) -> 
 
 async def _explain_job(desk: Desk, caller: Principal, found: views.Explanation, index: int) -> wire.ExplainResponse:
     view = await desk.group(caller, found.group)
-    if index >= view.jobs:
-        raise UsageError(f"{found.group} has jobs 0 to {view.jobs - 1}, no {index}")
+    if index >= view.indices:
+        raise UsageError(f"{found.group} has jobs 0 to {view.indices - 1}, no {index}")
     place = await where_is(desk, caller, found.group, index)
     story = await _ended_story(desk, caller, found.group, index)
     if story is None:
         story = await stand_of(desk, caller, view, index)
     # What is known of a whole part, of the one that the job is in.
     waits = story.state in ("waiting", "held", "queued")
+    gang = index * view.gangs // view.indices if view.gangs else -1
     parts = ("", place.subgroup) if place.site is None else (place.subgroup,)
     return wire.ExplainResponse(
         group=found.group,
         decisions=tuple(map(to_decision, found.decisions[place.decision :][:1])) if place.decision >= 0 else (),
         waiting=tuple(row for row in found.waiting if row.part in parts)[:MOST_WAITING] if waits else (),
         job=story,
+        gangs=tuple(one for one in found.gangs if one.gang == gang),
         ways=tuple(one.line for one in found.ways if index in one.jobs),
     )
 

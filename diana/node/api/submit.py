@@ -67,6 +67,7 @@ async def submit(desk: Desk, caller: Principal, request: wire.SubmitRequest) -> 
                 name=one.spec.name,
                 jobs=group.jobs,
                 after=(*(names[at] for at in waits.members), *waits.groups),
+                at_most=one.spec.flexible is not None,
             )
             for one, waits, group in zip(parsed.groups, parsed.waits, accepted, strict=True)
         ),

@@ -164,6 +164,10 @@ class Unplaced:
     never: bool = False
     """True if idle sites would not do either."""
 
+    def told(self, name: str) -> str:
+        """Return the line with the component called by its name; empty: it has none."""
+        return self.reason.replace(f"component {self.component + 1}", f"component {name}", 1) if name else self.reason
+
 
 class Rooms:
     """The rooms of the sites while one gang is placed: each component that finds a place leaves less. Sites stand in

@@ -93,6 +93,8 @@ class SubmittedGroup(Message, frozen=True):
     jobs: int = 0
     after: tuple[str, ...] = ()
     """Groups it waits for."""
+    at_most: bool = False
+    """True if its jobs are components of flexible gangs: `jobs` is the most that they may be divided into."""
 
 
 class SubmitResponse(Message, frozen=True):

@@ -80,16 +80,18 @@ class ToSign(_message.Message):
     def __init__(self, spec: _Optional[bytes] = ..., submission: _Optional[str] = ..., owner: _Optional[str] = ..., audience: _Optional[str] = ...) -> None: ...
 
 class SubmittedGroup(_message.Message):
-    __slots__ = ("group", "name", "jobs", "after")
+    __slots__ = ("group", "name", "jobs", "after", "at_most")
     GROUP_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     JOBS_FIELD_NUMBER: _ClassVar[int]
     AFTER_FIELD_NUMBER: _ClassVar[int]
+    AT_MOST_FIELD_NUMBER: _ClassVar[int]
     group: str
     name: str
     jobs: int
     after: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, group: _Optional[str] = ..., name: _Optional[str] = ..., jobs: _Optional[int] = ..., after: _Optional[_Iterable[str]] = ...) -> None: ...
+    at_most: bool
+    def __init__(self, group: _Optional[str] = ..., name: _Optional[str] = ..., jobs: _Optional[int] = ..., after: _Optional[_Iterable[str]] = ..., at_most: _Optional[bool] = ...) -> None: ...
 
 class SubmitResponse(_message.Message):
     __slots__ = ("group", "jobs", "needs_files", "groups", "to_sign", "notes")

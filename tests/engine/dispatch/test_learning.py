@@ -9,6 +9,7 @@ import pytest
 from diana.engine.dispatch import quote_answer
 from diana.engine.journal import effects as fx
 from diana.engine.messages import messages as ms
+from diana.engine.messages.wanted import carried, wanted_of
 from diana.engine.placement.candidates import unusable
 from diana.engine.placement.outcomes import expected, outcomes, predicted
 from diana.model.facts import Outcome
@@ -18,6 +19,7 @@ from diana.model.settings import Settings
 from diana.model.views.decision import Decision
 from tests.engine.bench import Grid, Site
 from tests.engine.builders import ALICE, BOB, spec
+from tests.engine.handover.test_gangs import gang
 
 
 def asked(wanted: GroupSpec, jobs: int = 1, owner: str = ALICE.name) -> ms.QuoteRequest:
@@ -62,6 +64,17 @@ def test_a_site_learns_run_times_from_jobs_that_were_done_and_keeps_them_over_a_
         assert (quote.run_low_s, quote.run_s, quote.run_high_s, quote.run_mean_s) == pytest.approx((20.0,) * 4)
         alpha.restart()
     assert quote_answer.quote(alpha.engine.core, asked(wanted, owner=BOB.name)).runs_seen == 0
+
+
+def test_what_a_site_learns_of_alike_components_serves_the_next_quote_for_such_a_gang() -> None:
+    grid = Grid(alpha=2, beta=2)
+    grid["alpha"].submit(gang("1x2@alpha+1x2@beta", work_s=10.0), 2)
+    grid.pass_time(20.0)
+    grid.finish()
+    for components, seen in (("3x2", 1), ("2x1", 0), ("1x2+1x1", 0)):
+        wanted = gang(components, work_s=10.0)
+        request = carried(ms.QuoteRequest, wanted_of(wanted, jobs=1, owner=ALICE.name), quote=1, refs=())
+        assert quote_answer.quote(grid["beta"].engine.core, request).runs_seen == seen, components
 
 
 def test_how_long_jobs_take_to_fail_is_not_learned() -> None:

@@ -8,16 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from diana.cli.groups.gangs import up_to
 from diana.engine.journal import effects as fx
+from diana.engine.journal import events as ev
 from diana.engine.journal import records as r
 from diana.engine.messages import messages as ms
 from diana.model.facts import Outcome
-from diana.model.ids import SiteId
+from diana.model.ids import GroupId, SiteId
 from diana.model.job.gang import COMPONENT
 from diana.model.job.spec import Axis, FlexibleSpec, GroupSpec, Sweep
-from diana.model.views.views import GroupView
+from diana.model.views.views import Explanation, GroupView
+from diana.node.api.convert import to_status
 from tests.engine.bench import Grid, Post
-from tests.engine.builders import spec
+from tests.engine.builders import OPERATOR, spec
 from tests.engine.handover.test_gangs import begun, kill
 
 
@@ -56,6 +59,30 @@ def test_a_flexible_gang_is_divided_among_the_sites_that_are_idle_and_ends() -> 
     assert group.state == "done" and len(group.done) == 3 and len(group.unused) == 5
     view = grid["alpha"].ask("group", name)
     assert isinstance(view, GroupView) and (view.jobs, view.done) == (3, 3)
+
+
+def test_a_flexible_gang_counts_its_components_from_when_it_has_a_place() -> None:
+    grid = Grid(alpha=6, beta=5, gamma=4)
+    grid.fate = lambda g, _, post: "lose" if isinstance(post[2], ms.GangClaim) else "deliver"
+    name = submit(grid, flexible(14))
+    second = submit(grid, flexible(14))
+
+    def told(group: str) -> tuple[int, int, str]:
+        found = grid["alpha"].ask("group", group)
+        assert isinstance(found, GroupView)
+        return found.jobs, found.unplaced, up_to(to_status(found))
+
+    assert (told(name), told(second)) == ((3, 0, ""), (8, 8, "up to "))
+    grid["alpha"].handle(ev.Ask(request=998, principal=OPERATOR, what="explain", group=GroupId(name)))
+    grid.settle()
+    explained = grid["alpha"].replies.pop(998)
+    assert isinstance(explained, Explanation) and not [row for row in explained.waiting if row.note == "not placed yet"]
+    grid.fate = None
+    grid.pass_time(30.0)
+    assert told(name) == (3, 0, "")
+    grid["alpha"].handle(ev.Ask(request=998, principal=OPERATOR, what="job", group=GroupId(name), first=5))
+    of_none = grid["alpha"].replies.pop(998)
+    assert isinstance(of_none, fx.Refusal) and "divided into fewer components" in of_none.text
 
 
 def test_a_division_that_came_to_nothing_is_made_anew() -> None:

@@ -38,6 +38,21 @@ def test_a_component_whose_site_is_given_is_refused_by_that_site_alone() -> None
     assert refused(gang("2x3@beta")).endswith("component 2 wants 3 processors; beta has 1 left of 4")
 
 
+@pytest.mark.parametrize(
+    ("odd", "told"),
+    [
+        ({"count": 8}, "component sim wants 1 processor; the most that is left is 0"),
+        ({"count": 5, "site": "beta"}, "component sim wants 1 processor; beta has 0 left of 4"),
+        ({"site": "delta"}, "component sim at delta: no site known here"),
+        ({"requirements": ("site.speed > 3",)}, "component sim: no site meets site.speed > 3"),
+    ],
+)
+def test_a_component_that_has_a_name_is_called_by_it(odd: dict[str, object], told: str) -> None:
+    sim = msgspec.structs.replace(ComponentSpec(name="sim"), **odd)
+    said = refused(msgspec.structs.replace(gang("2x1"), components=(ComponentSpec(), sim)))
+    assert told in said
+
+
 def test_a_refusal_by_many_sites_names_three_and_the_number_of_the_others() -> None:
     many = {"alpha": 2, "beta": 4, "gamma": 2, "delta": 2, "epsilon": 2}
     told = refused(gang("1x5"), **many)

@@ -8,6 +8,7 @@ from diana.cli.top import tables
 from diana.engine.journal import events as ev
 from diana.engine.messages import messages as ms
 from diana.model.ids import GroupId
+from diana.model.views.queue import QueueView
 from diana.model.views.views import Explanation, Groups, GroupView
 from diana.node.api.convert import to_status
 from diana.wire.client.messages import StatusResponse
@@ -64,6 +65,28 @@ def test_a_site_that_is_waited_for_and_does_not_answer_is_named() -> None:
     assert status(grid)[0].note == "its components hold processors and wait for beta, which does not answer"
     told = explained(grid, name)[0]
     assert "beta does not answer, and has been asked for 1 processor for 20.0 s" in told
+
+
+def test_a_component_that_holds_its_processors_does_not_count_as_running() -> None:
+    grid = Grid(SETTINGS, alpha=2, beta=1)
+    grid.fate = lambda g, _, post: "lose" if isinstance(post[2], ms.GangClaim) and post[1] == "beta" else "deliver"
+    submit(grid, "2x1@alpha+1x1@beta")
+    (one,) = status(grid)
+    assert (one.state, one.running, one.queued) == ("queued", 0, 3)
+    assert sorted((share.site, share.running, share.queued) for share in one.shares) == [
+        ("alpha", 0, 2),
+        ("beta", 0, 1),
+    ]
+    queue = grid["alpha"].ask("queue")
+    assert isinstance(queue, QueueView)
+    assert (queue.running, queue.claimed, [user.running for user in queue.users]) == (0, 2, [0])
+    grid.fate = None
+    grid.pass_time(30.0)
+    (one,) = status(grid)
+    assert (one.state, one.running, one.queued) == ("running", 3, 0)
+    queue = grid["alpha"].ask("queue")
+    assert isinstance(queue, QueueView)
+    assert (queue.running, queue.claimed, [user.running for user in queue.users]) == (2, 0, [2])
 
 
 def test_a_gang_that_was_given_up_says_when_it_is_tried_again_and_in_which_queue() -> None:

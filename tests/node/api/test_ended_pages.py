@@ -130,7 +130,7 @@ def test_one_log_of_a_large_group_is_found_in_one_chunk(store: Counted) -> None:
     for batch in range(10):
         chunk(store, batch, list(range(batch * CHUNK, (batch + 1) * CHUNK)), "alpha", Outcome.FAILED)
     desk: Any = SimpleNamespace(door=SimpleNamespace(store=store), places=chunks.Places())
-    view: Any = SimpleNamespace(group=GROUP, jobs=10 * CHUNK, superseded=())
+    view: Any = SimpleNamespace(group=GROUP, indices=10 * CHUNK, superseded=())
     assert list(ended_logs.spots_of(desk, view, range(4711, 4712))) == [4711]
     assert store.read == 1
     assert len(ended_logs.spots_of(desk, view, range(2 * CHUNK, 4 * CHUNK))) == 2 * CHUNK

@@ -197,18 +197,22 @@ def refusal(core: Context, asked: GangQuestion, answer: Unplaced) -> Refusal:
     spec = asked.spec
     rejected = {site.site: site.rejected for site in asked.sites if site.rejected}
     for each in spec.components:
+        which = f"component {each.name} at" if each.name else "component at"
         if each.site and (why := rejected.get(SiteId(each.site))):
-            return Refusal(code="unplaceable", text=f"component at {each.site}: {why}")
+            return Refusal(code="unplaceable", text=f"{which} {each.site}: {why}")
         if each.site and not site_names.is_known(core, each.site):
-            return Refusal(code="usage", text=f"component at {site_names.unknown_site(core, each.site)}")
+            return Refusal(code="usage", text=f"{which} {site_names.unknown_site(core, each.site)}")
     by_rank = spec.by_rank()
+    lacks = by_rank[answer.component] if 0 <= answer.component < len(by_rank) else ComponentSpec()
     # Of a component whose site the job names it says nothing why the others were left out.
-    elsewhere = not (0 <= answer.component < len(by_rank) and by_rank[answer.component].site)
+    elsewhere = not lacks.site
     told = [f"{site}: {why}" for site, why in rejected.items()] if elsewhere else []
     others = f" ({with_rest(told[:3], len(told), 'site')})" if told else ""
     when = "these sites cannot take this gang, idle or not" if answer.never else "no place for this gang now"
     more = (_not_divided(spec, asked.policy) or _would_fit(spec, asked.rooms)) if answer.never else ""
-    return Refusal(code="unplaceable" if answer.never else "retry", text=f"{when}: {answer.reason}{others}{more}")
+    return Refusal(
+        code="unplaceable" if answer.never else "retry", text=f"{when}: {answer.told(lacks.name)}{others}{more}"
+    )
 
 
 def _not_divided(spec: GroupSpec, name: str) -> str:
