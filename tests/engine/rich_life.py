@@ -56,6 +56,7 @@ def rich_life() -> Grid:
     _put_back(grid)
     _let_go_together(grid)
     _made_way(grid)
+    _unable_to_begin(grid)
     _ended_with_its_lease(grid)
     return grid
 
@@ -90,6 +91,22 @@ def _made_way(grid: Grid) -> None:
     for _ in range(2):
         alpha.obey_kills()
         grid.pass_time(3.0)
+
+
+def _unable_to_begin(grid: Grid) -> None:
+    """Beta does not have the command of a gang's component."""
+    sweep = Sweep(axes=(Axis(name=COMPONENT, start=0, stop=1),))
+    beta = grid["beta"]
+    beta.barrier_told = False
+    grid["alpha"].submit(msgspec.structs.replace(spec(1), sweep=sweep, components=components_of("1x1@beta")), 1, 10)
+    for _ in range(3):
+        grid.pass_time(15.0)
+        for run in list(beta.held):
+            del beta.held[run]
+            beta._ends(run, Outcome.NOT_STARTED)
+        grid.settle()
+    beta.reached.clear()
+    beta.barrier_told = True
 
 
 def _ended_with_its_lease(grid: Grid) -> None:

@@ -45,6 +45,8 @@ class ClaimBook:
         """Claims that come to nothing once the last of their runs has ended: why."""
         self.unrestored: set[CustodyKey] = set()
         """Those of them whose checkpoint is not as it was saved."""
+        self.unable: set[CustodyKey] = set()
+        """Those of them that a machine could not begin."""
 
     def forget(self, key: CustodyKey) -> None:
         for book in (
@@ -54,6 +56,7 @@ class ClaimBook:
             book.pop(key, None)
         self.older.discard(key)
         self.unrestored.discard(key)
+        self.unable.discard(key)
 
     def begins(self, custody: Custody) -> bool:
         """True if runs of this claim may be given to machines now."""

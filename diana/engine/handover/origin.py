@@ -126,6 +126,8 @@ def on_report(core: Context, sender: SiteId, message: Report) -> None:
                 core.warn(f"{sender} says it dropped {message.subgroup}, which it has taken")
             elif message.unrestored and group.spec.is_gang and subgroup.step is Step.OFFERED:
                 attempts.unrestored(core, group, subgroup, shown(message.reason))
+            elif message.unable and group.spec.is_gang and subgroup.step is Step.OFFERED:
+                attempts.unable(core, group, subgroup, shown(message.reason))
             else:
                 take_back(core, group, subgroup, shown(message.reason) or f"{sender} dropped the offer")
         case Committed():

@@ -131,6 +131,11 @@ def apply(state: SiteState, record: r.Record, home: SiteId) -> None:
             reasons = known.reasons if known is not None and known.epoch == record.epoch else ()
             reasons = (*reasons, record.reason)[-MOST_REASONS:]
             group.rosters[record.gang] = ActiveRanks(record.epoch, record.number, record.active, reasons)
+        case r.JobsFailed():
+            group = state.groups[record.group]
+            group.unplaced, group.holding = group.unplaced - record.indices, group.holding - record.indices
+            group.failed.add_set(record.indices)
+            group.note = group.note or record.note
         case r.JobsCancelled():
             group = state.groups[record.group]
             group.unplaced = group.unplaced - record.indices

@@ -235,6 +235,13 @@ class OutputsGathered(_OfTransfer, frozen=True, kw_only=True):
     """Time of it, in seconds after submission."""
 
 
+class JobsFailed(_OfGroup, frozen=True, kw_only=True):
+    """O: components cannot begin where their gang may have them, and no site has them any more."""
+
+    indices: IndexSet
+    note: str
+
+
 class JobsCancelled(_OfGroup, frozen=True, kw_only=True):
     """O: jobs were cancelled while no site had them."""
 
@@ -617,6 +624,7 @@ Record = (
     | ResultAccepted
     | ResultStale
     | OutputsGathered
+    | JobsFailed
     | JobsCancelled
     | HoldingChanged
     | JobsMoved

@@ -82,6 +82,7 @@ class Checkers(Findings):
             PartDisowned: self._part_disowned,
             r.ResultAccepted: self._result_accepted,
             r.ResultStale: self._result_stale,
+            r.JobsFailed: self._jobs_cancelled,
             r.JobsCancelled: self._jobs_cancelled,
             r.JobsRetried: self._jobs_retried,
             r.GroupClosed: self._group_closed,
@@ -300,7 +301,7 @@ class Checkers(Findings):
         if transfer is not None:
             transfer.batches.add(record.batch)
 
-    def _jobs_cancelled(self, site: SiteId, record: r.JobsCancelled) -> None:
+    def _jobs_cancelled(self, site: SiteId, record: r.JobsCancelled | r.JobsFailed) -> None:
         group = self._group(site, record.group)
         group.unplaced = group.unplaced - record.indices
         self._accept(site, record.group, record.indices)

@@ -79,6 +79,7 @@ RECORD_OPERATION: Mapping[type, tuple[str, ...]] = {
     r.CommitAcked: ("commit",),
     r.TakenBack: ("abort",),
     r.CustodyDropped: ("abort",),
+    r.JobsFailed: ("abort",),
     r.JobsCancelled: ("cancel",),
     r.JobsRetried: ("retry",),
     r.RunsStarted: ("start",),

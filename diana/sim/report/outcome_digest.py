@@ -124,6 +124,7 @@ class OutcomeDigest(Watcher):
             r.MergeStarted: self._merge_started,
             r.CustodyTaken: self._taken,
             r.RunsEnded: self._ended,
+            r.JobsFailed: self._jobs_cancelled,
             r.JobsCancelled: self._jobs_cancelled,
             r.ResultAccepted: self._accepted,
         }
@@ -189,7 +190,7 @@ class OutcomeDigest(Watcher):
         self._jobs("end", site, group, record.cancelled, KNOWN_TO_NOBODY, WITHDRAWN)
         self._jobs("move", site, group, record.revoked, KNOWN_TO_NOBODY, RETURNED)
 
-    def _jobs_cancelled(self, site: SiteId, record: r.JobsCancelled) -> None:
+    def _jobs_cancelled(self, site: SiteId, record: r.JobsCancelled | r.JobsFailed) -> None:
         self._jobs("end", site, record.group, record.indices, KNOWN_TO_NOBODY, WITHDRAWN)
 
     def _accepted(self, site: SiteId, record: r.ResultAccepted) -> None:

@@ -918,7 +918,7 @@ class Abort(_message.Message):
     def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., origin_db_uuid: _Optional[str] = ..., origin_seq: _Optional[int] = ..., seal: _Optional[bytes] = ...) -> None: ...
 
 class Aborted(_message.Message):
-    __slots__ = ("subgroup", "epoch", "db_uuid", "seq", "seal", "reason", "unrestored")
+    __slots__ = ("subgroup", "epoch", "db_uuid", "seq", "seal", "reason", "unrestored", "unable")
     SUBGROUP_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     DB_UUID_FIELD_NUMBER: _ClassVar[int]
@@ -926,6 +926,7 @@ class Aborted(_message.Message):
     SEAL_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
     UNRESTORED_FIELD_NUMBER: _ClassVar[int]
+    UNABLE_FIELD_NUMBER: _ClassVar[int]
     subgroup: str
     epoch: int
     db_uuid: str
@@ -933,7 +934,8 @@ class Aborted(_message.Message):
     seal: bytes
     reason: str
     unrestored: bool
-    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., db_uuid: _Optional[str] = ..., seq: _Optional[int] = ..., seal: _Optional[bytes] = ..., reason: _Optional[str] = ..., unrestored: _Optional[bool] = ...) -> None: ...
+    unable: bool
+    def __init__(self, subgroup: _Optional[str] = ..., epoch: _Optional[int] = ..., db_uuid: _Optional[str] = ..., seq: _Optional[int] = ..., seal: _Optional[bytes] = ..., reason: _Optional[str] = ..., unrestored: _Optional[bool] = ..., unable: _Optional[bool] = ...) -> None: ...
 
 class Lost(_message.Message):
     __slots__ = ("subgroup", "epoch", "db_uuid")

@@ -134,6 +134,13 @@ def offered() -> Grid:
     return until(begun(), ms.Prepare)
 
 
+def unable_twice() -> Grid:
+    """beta could not begin its components in two attempts before this one."""
+    grid = offered()
+    grid["alpha"].engine.core.book(GangAttempts).unable[NAME, 0] = (SiteId("beta"), SiteId("beta"))
+    return grid
+
+
 def waiting() -> Grid:
     grid = settled(of(ms.GangClaimed, by="beta"))
     receive(grid["alpha"], "beta", ms.GangYield(subgroup=PART, epoch=1))
@@ -289,6 +296,7 @@ SCENES: dict[Attempt | SiteClaim, Callable[[], Grid]] = {
 SPECIAL: dict[tuple[Attempt | SiteClaim, type | str, str], Callable[[], Grid]] = {
     (Attempt.WAITING, ms.Quote, "the last one"): quoted,
     (Attempt.OFFERED, ms.Prepared, "the last"): partial(settled, of(ms.Prepared, by="beta")),
+    (Attempt.OFFERED, ms.Aborted, "unable, thrice"): unable_twice,
     (Attempt.HOLDING, ms.GangClaimed, "all look"): partial(settled, of(ms.GangClaimed, by="beta"), looks=True),
     (Attempt.MEETING, ms.GangClaimed, "not all meet"): partial(settled, of(ms.GangClaimed, met=True), looks=True),
     (Attempt.STARTED, ms.Aborted, "taken"): settled,
@@ -332,7 +340,7 @@ def report(kind: type, when: str) -> ms.Message:
         ),
         ms.GangYield: ms.GangYield(subgroup=PART, epoch=1),
         ms.Committed: ms.Committed(subgroup=PART, epoch=1),
-        ms.Aborted: ms.Aborted(subgroup=PART, epoch=1, db_uuid=THERE),
+        ms.Aborted: ms.Aborted(subgroup=PART, epoch=1, db_uuid=THERE, reason="no", unable=when == "unable, thrice"),
         ms.Lost: ms.Lost(subgroup=PART, epoch=1, db_uuid="db-other"),
         ms.Progress: ms.Progress(subgroup=PART, epoch=1, counter=1, staging=0, queued=0, running=2, held=IndexSet()),
         ms.ControlAck: ms.ControlAck(subgroup=PART, epoch=1, control_seq=1),

@@ -29,6 +29,8 @@ ATTEMPT
     (offer), PeerUp                                =                                         Prepare
     GangYield, Refused, Aborted,                   WAITING      TakenBack, TakenBack         Abort, Abort
     Lost, (offer-over)
+    Aborted                        unable, thrice  OVER         TakenBack, TakenBack,        Abort, Abort
+                                                                JobsFailed, JobsCancelled
     HoldJobs                                       WAITING      TakenBack, TakenBack,        Abort, Abort
                                                                 HoldingChanged
     CancelJobs                                     OVER         TakenBack, TakenBack,        Abort, Abort

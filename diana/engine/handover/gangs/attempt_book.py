@@ -83,6 +83,8 @@ class GangAttempts:
         """When it is looked whether one that pauses has room for all of it at once."""
         self.early: set[GangKey] = set()
         """Attempts that were begun in a pause."""
+        self.unable: dict[GangKey, tuple[SiteId, ...]] = {}
+        """Sites at which a component could not begin, one for each attempt."""
         self.unmet: dict[GangKey, dict[SiteId, int]] = {}
         """How often each site was one of two that do not reach each other."""
         self.broken: dict[GangKey, tuple[str, frozenset[SiteId]]] = {}
@@ -108,7 +110,7 @@ class GangAttempts:
         self.failed[key], self.not_before_s[key] = failed, at_s
 
     def forget_tries(self, key: GangKey) -> None:
-        for book in (self.tries, self.in_vain, self.not_before_s, self.look_s, self.failed, self.unmet):
+        for book in (self.tries, self.in_vain, self.not_before_s, self.look_s, self.failed, self.unable, self.unmet):
             book.pop(key, None)
 
 

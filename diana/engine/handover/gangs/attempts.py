@@ -14,11 +14,14 @@ from diana.engine.data import checkpoints
 from diana.engine.handover import leases, results
 from diana.engine.handover.gangs import attempt_book
 from diana.engine.handover.gangs.attempt_book import GangAttempts, GangKey, key_of
-from diana.engine.journal.records import ClaimedPart, GangGo, TakenBack
+from diana.engine.journal import columns
+from diana.engine.journal.effects import KeepFacts
+from diana.engine.journal.records import ClaimedPart, GangGo, JobsFailed, TakenBack, facts_key
 from diana.engine.journal.state import Group, Step, Subgroup
 from diana.engine.messages.messages import Abort, Commit, GangClaim, GangClaimed, Prepared
 from diana.engine.site.context import Context
 from diana.engine.site.timers import GangTimer, GroupTimer, PartTimer, part_timers
+from diana.model.facts import JobError, Outcome
 from diana.model.ids import GroupId, SiteId, SubgroupId, group_of
 from diana.model.indexset import IndexSet
 from diana.model.job import gang
@@ -29,6 +32,10 @@ from diana.policy.trust import seals
 LAST_WORD_S = 20.0
 """Seconds by which a claim outlasts the time that its origin waits for the others: a Commit that is on its way finds
 it."""
+UNABLE_TRIES = 3
+"""Attempts in which a component could not begin, after which its gang has failed."""
+NOT_FOUND_EXIT = 127
+"""Exit code of such a component, as a shell has it."""
 MOST_WORDS = 300
 """Characters kept of a site's words."""
 RENEWALS = 8
@@ -406,6 +413,27 @@ def unrestored(core: Context, group: Group, subgroup: Subgroup, why: str) -> Non
     number = key_of(group, subgroup)[1]
     text = checkpoints.not_used(group, gang.members(group.spec, number), why)
     give_up(core, group, subgroup, text, failed=frozenset(), without=subgroup.subgroup)
+
+
+def unable(core: Context, group: Group, subgroup: Subgroup, why: str) -> None:
+    """Give the attempt up of which a component cannot begin at its site: its command is not there, say. Other sites are
+    tried where there are some; after a few attempts the component has failed, and its gang with it."""
+    book, key, indices = core.book(GangAttempts), key_of(group, subgroup), subgroup.indices
+    sites = (*book.unable.get(key, ()), subgroup.site)
+    give_up(core, group, subgroup, why, failed=frozenset(sites))
+    book.unable[key] = sites
+    if len(sites) < UNABLE_TRIES:
+        return
+    count = len(indices)
+    errors = [JobError(index, why) for index in indices]
+    ends = [0] * count, [int(Outcome.NOT_STARTED)] * count
+    facts = columns.never_ran(subgroup.site, list(indices), *ends, NOT_FOUND_EXIT, errors, core.now)
+    core.emit(KeepFacts(facts_key(subgroup.subgroup, subgroup.epoch, 0), facts))
+    core.persist(JobsFailed(group=group.group, indices=indices, note=why))
+    core.count("jobs_failed", count)
+    results.cancel_unplaced(core, group, gang.members(group.spec, key[1]))
+    book.forget_tries(key)
+    core.to_check.add(group.group)
 
 
 def over(core: Context, name: GroupId, number: int) -> None:

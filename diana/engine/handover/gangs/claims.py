@@ -219,6 +219,8 @@ def ended(core: Context, custody: Custody, facts: Facts, rows: list[int]) -> Non
     core.emit(ForgetRuns(tuple(Run(*custody.key, index, attempt) for index, attempt in some)))
     error = next((each.text for each in facts.errors if each.index in indices), "")
     unrestored = any(facts.outcomes[at] == Outcome.UNRESTORED for at in rows)
+    if any(facts.outcomes[at] == Outcome.NOT_STARTED for at in rows):
+        core.book(ClaimBook).unable.add(custody.key)
     end(core, custody, error or f"{core.site}: its claim lapsed", unrestored=unrestored)
 
 
@@ -251,7 +253,7 @@ def end(core: Context, custody: Custody, why: str, *, unrestored: bool = False) 
     core.run_book.forget(key)
     core.moved.discard(key)
     core.emit(DropSubgroup(custody.subgroup))
-    unrestored = key in book.unrestored
+    unrestored, unable = key in book.unrestored, key in book.unable
     _settle(core, key)
     state = core.state
     core.send(
@@ -264,6 +266,7 @@ def end(core: Context, custody: Custody, why: str, *, unrestored: bool = False) 
             seal=core.seal(),
             reason=why[:300],
             unrestored=unrestored,
+            unable=unable,
         ),
     )
 
