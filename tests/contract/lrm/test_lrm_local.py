@@ -46,6 +46,7 @@ async def test_a_command_that_is_not_there_is_named_with_the_path_searched(site:
     (end,) = await site.ended(1)
     assert (end.outcome, end.exit_code) == (Outcome.NOT_STARTED, 127)
     assert "alpha-1.7" in end.error and "'no-such-command'" in end.error and os.environ["PATH"] in end.error
+    assert end.error.index("give its path") < end.error.index(os.environ["PATH"]), "what is cut off is the path"
     assert "\n" not in end.error
 
 

@@ -239,8 +239,8 @@ class Launcher:
         if not os.path.isdir(folder):
             return NotStarted(f"{where}: working folder {folder} is not there")
         if fault.errno == errno.ENOENT and not os.path.exists(name):
-            looked = "" if "/" in name else f" (PATH {path})"
-            return NotStarted(f"{where}: command {name!r} not found{looked}; install it there or give its path")
+            looked = "" if "/" in name else f" (PATH there: {path})"
+            return NotStarted(f"{where}: command {name!r} not found; install it there or give its path{looked}")
         if fault.errno == errno.ENOENT:
             return NotStarted(f"{where}: the interpreter in the first line of {name!r} was not found; correct it")
         if fault.errno == errno.ENOEXEC:
