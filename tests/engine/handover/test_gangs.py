@@ -297,6 +297,8 @@ def test_a_gang_that_was_let_go_too_late_is_ended_and_placed_anew_when_all_of_it
     assert sorted(run.index for run in again) == [0, 1, 2]
     grid.finish()
     assert grid["alpha"].group(name).state == "done"
+    told = [index for facts in grid["alpha"].facts.values() for index in facts.indices]
+    assert sorted(told) == [0, 1, 2], "what became of the attempt before is no result, at home neither"
 
 
 def test_a_component_that_fails_ends_the_others_and_a_retry_starts_all_of_them() -> None:
