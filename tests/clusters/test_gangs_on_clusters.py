@@ -12,7 +12,7 @@ from tests.clusters.conftest import Clustered
 from tests.clusters.gridengine_site import GridEngineSite
 from tests.clusters.slurm_site import SlurmSite
 from tests.e2e.grid import Grid, Site, outcomes, until
-from tests.real.grid.test_gangs import SITES, begins, by_gang, job_file, whole
+from tests.real.gangs import SITES, begins, by_gang, job_file, whole
 
 OTHERS_S = 12
 
@@ -97,7 +97,7 @@ def test_components_begin_together_though_others_hold_one_cluster_and_nodes_are_
             assert set(outcomes(client, group).values()) == {"DONE"}
     finally:
         other.end()
-    (found,) = by_gang(path).values()
+    ((found,),) = by_gang(path).values()
     moments = [begin.at_s for begin in found]
     print(f"apart {max(moments) - min(moments):.3f} s, {min(moments) - freed_s:.1f} s after others ended")
     assert whole(found), found

@@ -96,7 +96,7 @@ def test_a_kind_of_record_it_cannot_know_has_a_version_it_refuses() -> None:
     known = {one["<tag>"] for one in told("records.json")}
     now = {kind.__struct_config__.tag for kind in typing.get_args(records.Record)}
     assert known <= now
-    assert now - known == {"GangGo", "ProcessExchanged", "RunsMakeWay"}, (
+    assert now - known == {"GangGo", "JobsFailed", "PartClosed", "ProcessExchanged", "RunsMakeWay"}, (
         f"give these a version in codec.py: {now - known} came since {RELEASE}"
     )
     go = records.GangGo(group=GroupId("a-1"), parts=(), environment=())
@@ -106,7 +106,10 @@ def test_a_kind_of_record_it_cannot_know_has_a_version_it_refuses() -> None:
     exchanged = records.ProcessExchanged(
         group=GroupId("a-1"), gang=0, epoch=1, number=1, active=(1,), slow=0, spare=1, reason="slow", at_s=0.0
     )
-    assert {codec.encode(one)[0] for one in (go, way, exchanged)} == {codec.VERSION} and codec.VERSION > 1
+    closed = records.PartClosed(subgroup=SubgroupId("a-1/0"), epoch=1, site=SiteId("b"))
+    failed = records.JobsFailed(group=GroupId("a-1"), indices=IndexSet.of([0]), note="no such command")
+    later = (go, way, exchanged, closed, failed)
+    assert {codec.encode(one)[0] for one in later} == {codec.VERSION} and codec.VERSION > 1
 
 
 def test_a_record_of_what_it_would_run_wrongly_has_a_version_it_refuses_and_all_else_has_its_own() -> None:

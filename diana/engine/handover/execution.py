@@ -23,7 +23,7 @@ from diana.engine.journal.effects import (
 )
 from diana.engine.journal.events import JobsEnded, Run
 from diana.engine.journal.records import CustodyClosed, RunsEnded, RunsRepeated, RunsReturned, RunsVoided, facts_key
-from diana.engine.journal.state import Custody, CustodyKey
+from diana.engine.journal.state import Custody, CustodyKey, Group, Subgroup
 from diana.engine.machines.running import Lane
 from diana.engine.site import journal_doubt, links, run_times
 from diana.engine.site.context import Context
@@ -356,12 +356,15 @@ def cancel(core: Context, custody: Custody, indices: IndexSet) -> None:
 
 
 def _ended(core: Context, custody: Custody, ends: results.Ends) -> None:
-    """Make one batch of ends durable here and tell it to the origin."""
+    """Make one batch of ends durable here and tell it to the origin. At home there is nobody to tell of jobs that were
+    placed anew since: what became of them here is not kept."""
     facts = ends.facts
     batch = custody.next_batch
     staged = core.book(StageBook).moved_bytes.pop(custody.key, 0)
     key = facts_key(custody.subgroup, custody.epoch, batch)
-    if facts.indices:
+    home = custody.origin == core.site
+    placed = _placed_at_home(core, custody, ends) if home else None
+    if facts.indices and not (home and placed is None):
         core.emit(KeepFacts(key, facts))
     core.persist(
         RunsEnded(
@@ -379,17 +382,23 @@ def _ended(core: Context, custody: Custody, ends: results.Ends) -> None:
     core.count("jobs_ended", len(facts.indices))
     core.count("bytes_staged", staged)
     run_times.note(core, custody)
-    if custody.origin == core.site:
-        group = core.state.groups[group_of(custody.subgroup)]
-        subgroup = group.subgroups.get(custody.subgroup)
-        if subgroup is not None and subgroup.epoch == custody.epoch:
-            results.accept(core, group, subgroup, batch, ends, staged, keep=False)
-        else:
-            # Components at home whose gang was placed anew.
-            core.count("stale_results")
-    else:
+    if not home:
         core.moved.add(custody.key)
         send_result(core, custody, batch)
+    elif placed is None:
+        core.count("stale_results")
+    else:
+        results.accept(core, *placed, batch, ends, staged, keep=False)
+
+
+def _placed_at_home(core: Context, custody: Custody, ends: results.Ends) -> tuple[Group, Subgroup] | None:
+    """Return the placement at home that these ends are of; None: all its jobs that they name were placed anew since,
+    as those of a gang that did not start whole."""
+    group = core.state.groups[group_of(custody.subgroup)]
+    subgroup = group.subgroups.get(custody.subgroup)
+    if subgroup is None or subgroup.epoch != custody.epoch or results.disowned(subgroup, ends):
+        return None
+    return group, subgroup
 
 
 def send_result(core: Context, custody: Custody, batch: int) -> None:

@@ -60,7 +60,7 @@ def told(order: SendResult, facts: Facts) -> Result:
 def on_result(core: Context, group: Group, subgroup: Subgroup, message: Result) -> None:
     """Accept a batch of results from another site, which tells it again until it is acknowledged."""
     batch = message.batch
-    if batch not in subgroup.batches and _disowned(subgroup, message):
+    if batch not in subgroup.batches and disowned(subgroup, Ends(message.facts, message.cancelled, message.revoked)):
         jobs = len(message.facts.indices) + len(message.cancelled)
         core.persist(ResultStale(subgroup=subgroup.subgroup, epoch=subgroup.epoch, batch=batch, jobs=jobs))
         core.count("stale_results")
@@ -80,9 +80,9 @@ def on_result(core: Context, group: Group, subgroup: Subgroup, message: Result) 
     )
 
 
-def _disowned(subgroup: Subgroup, message: Result) -> bool:
-    """True if all jobs that it names were placed anew since."""
-    named = IndexSet.of(message.facts.indices) | message.cancelled | message.revoked
+def disowned(subgroup: Subgroup, ends: Ends) -> bool:
+    """True if all jobs that they name were placed anew since."""
+    named = IndexSet.of(ends.facts.indices) | ends.cancelled | ends.revoked
     return bool(named) and named.issubset(subgroup.disowned)
 
 

@@ -7,7 +7,16 @@ from typing import Any
 import msgspec
 
 from diana import __version__
-from diana.engine.journal.records import CustodyTaken, GangGo, GroupSubmitted, ProcessExchanged, Record, RunsMakeWay
+from diana.engine.journal.records import (
+    CustodyTaken,
+    GangGo,
+    GroupSubmitted,
+    JobsFailed,
+    PartClosed,
+    ProcessExchanged,
+    Record,
+    RunsMakeWay,
+)
 from diana.errors import StoreNewer, newer, of_newer
 from diana.model.job.spec import is_newer, may_require
 
@@ -29,7 +38,7 @@ def encode(record: Record) -> bytes:
 def _version(record: Record) -> int:
     """Return the lowest version whose readers understand the record."""
     match record:
-        case GangGo() | RunsMakeWay() | ProcessExchanged():
+        case GangGo() | PartClosed() | JobsFailed() | RunsMakeWay() | ProcessExchanged():
             return VERSION
         case GroupSubmitted():
             return VERSION if is_newer(record.spec) or may_require(record.spec) else 1

@@ -329,7 +329,6 @@ def _unhold(core: Context, group: Group, wanted: IndexSet) -> None:
             _order(core, subgroup, hold=subgroup.holding - wanted)
     if group.holding & wanted:
         core.persist(HoldingChanged(group=group.group, holding=group.holding - wanted))
-        core.waiting_notes.pop(group.group, None)
         core.to_place.add(group.group)
 
 

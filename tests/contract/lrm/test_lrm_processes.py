@@ -159,6 +159,16 @@ async def test_a_command_that_is_not_there_is_found_out_before_others_rely_on_it
     assert all("not found" in end.error for end in ends)
 
 
+async def test_a_file_that_is_no_program_is_found_out_before_others_rely_on_it(site: Site, tmp_path: Path) -> None:
+    (tmp_path / "notes").write_text("#!/bin/sh\n")
+    at = await site()
+    at.start(GroupSpec(argv=(f"{tmp_path}/notes",)), 0, barrier_s=at.now_s() + 600.0)
+    at.start(GroupSpec(argv=(str(tmp_path),)), 1, barrier_s=at.now_s() + 600.0)
+    await at.until(lambda: len(at.ends()) == 2 or bool(at.at_barrier()))
+    assert {end.outcome for end in at.ends()} == {Outcome.NOT_STARTED} and not at.at_barrier()
+    assert all("may not be executed" in end.error for end in at.ends())
+
+
 async def test_a_spawner_that_was_stopped_beyond_the_barrier_lets_nothing_go(site: Site, tmp_path: Path) -> None:
     at = await site()
     marks = tmp_path / "marks"

@@ -297,6 +297,8 @@ def test_a_gang_that_was_let_go_too_late_is_ended_and_placed_anew_when_all_of_it
     assert sorted(run.index for run in again) == [0, 1, 2]
     grid.finish()
     assert grid["alpha"].group(name).state == "done"
+    told = [index for facts in grid["alpha"].facts.values() for index in facts.indices]
+    assert sorted(told) == [0, 1, 2], "what became of the attempt before is no result, at home neither"
 
 
 def test_a_component_that_fails_ends_the_others_and_a_retry_starts_all_of_them() -> None:
@@ -428,6 +430,35 @@ def test_a_claim_of_anothers_component_is_not_believed_and_a_site_speaks_for_its
     hear(grid, "alpha", "beta", ms.GangClaimed(subgroup=gammas.subgroup, epoch=gammas.epoch, host="b", port=1))
     hear(grid, "alpha", "beta", ms.GangYield(subgroup=gammas.subgroup, epoch=gammas.epoch))
     assert begun(grid) == [] and len(held(grid)) == 3
+
+
+def test_an_order_to_begin_what_does_not_stand_whole_at_the_barrier_begins_nothing() -> None:
+    grid = Grid(alpha=1, beta=2)
+    # One of the two at beta waits for a processor.
+    grid["beta"].submit(spec(1, sites=("beta",)), 1, 9)
+    submit(grid, "1x1@alpha+2x1@beta")
+    (custody,) = (one for one in grid["beta"].engine.state.custodies.values() if one.spec.is_gang)
+    assert held(grid) == [("beta", 1)] and custody.pending
+    commit = ms.Commit(
+        subgroup=custody.subgroup, epoch=custody.epoch, db_uuid="db-beta", hosts=("a", "b", "c"), token="0"
+    )
+    hear(grid, "beta", "alpha", commit)
+    kill(grid)
+    assert begun(grid) == [] and (custody.subgroup, custody.epoch) in grid["beta"].engine.state.tombstones
+
+
+def test_a_gang_that_was_let_go_does_not_make_way_for_another() -> None:
+    grid = Grid(alpha=1, beta=1, gamma=1)
+    name = submit(grid, FIXED)
+    (part,) = (part for part in grid["alpha"].group(name).subgroups.values() if part.site == "beta")
+    hear(grid, "alpha", "beta", ms.GangYield(subgroup=part.subgroup, epoch=part.epoch))
+    assert not grid["alpha"].engine.core.waiting_notes and not grid["alpha"].records(r.TakenBack)
+    # It is followed as before: the end of one is that of all.
+    grid["beta"].end(outcome=Outcome.FAILED)
+    grid.settle()
+    kill(grid)
+    group = grid["alpha"].group(name)
+    assert (len(group.failed), len(group.cancelled), group.state) == (1, 2, "failed")
 
 
 def test_a_claim_of_a_part_that_has_no_jobs_any_more_is_passed_over() -> None:

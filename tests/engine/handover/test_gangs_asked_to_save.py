@@ -3,8 +3,11 @@ none without the part of each."""
 
 from __future__ import annotations
 
+from diana.engine.handover.gangs.attempt_book import SAVE_S
+from diana.engine.handover.leases import AVOID_S
 from diana.engine.journal import effects as fx
 from diana.engine.messages import messages as ms
+from diana.model.facts import Outcome
 from diana.model.job.spec import CheckpointSpec
 from diana.model.views.views import Ok
 from tests.engine.bench import Grid, Post, Site
@@ -71,3 +74,24 @@ def test_a_component_that_began_when_its_site_was_down_is_asked_once_its_machine
     beta.restart()
     grid.settle()
     assert asked(beta)[-2:] == [fx.Go, fx.SaveRuns]
+
+
+def test_the_end_at_home_of_a_component_that_did_not_save_with_the_others_is_no_result() -> None:
+    grid = Grid(alpha=2, beta=1)
+    name = submit(grid, "2x1@alpha+1x1@beta", checkpoint=SAVES)
+    alpha, beta = grid["alpha"], grid["beta"]
+    alpha.move(name, "")
+    for site, index in ((alpha, 0), (beta, 2)):
+        (run,) = (run for run in site.running if run.index == index)
+        site._ends(run, Outcome.CHECKPOINTED)
+        grid.settle()
+    grid.pass_time(SAVE_S + SAVES.wait_s + 1.0)
+    # The other is ended, and is its attempt's alone: the gang begins anew.
+    for _ in range(2):
+        for site in grid.sites.values():
+            site.obey_kills()
+        grid.pass_time(AVOID_S)
+    group = alpha.group(name)
+    assert not len(group.cancelled) and sorted(run.index for run in (*alpha.running, *beta.running)) == [0, 1, 2]
+    grid.finish()
+    assert (group.state, len(group.done)) == ("done", 3)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from diana.engine.handover.gangs.attempts import LAST_WORD_S
+from diana.engine.journal import records as r
 from diana.engine.messages import messages as ms
+from diana.model.facts import Outcome
 from diana.policy.gang import holding
 from tests.engine.bench import Grid
 from tests.engine.builders import spec
@@ -38,7 +41,8 @@ def test_while_a_gang_pauses_it_holds_nothing_of_sites_one_of_which_is_busy() ->
     for _ in range(5):
         grid.pass_time(holding.EARLY_EVERY_S)
         assert not held(grid)
-    assert len([run for run in grid["alpha"].started if run.subgroup.startswith("alpha-1/")]) == 1
+    offers = grid["alpha"].records(r.GroupPlaced)
+    assert len([one for one in offers if isinstance(one, r.GroupPlaced) and one.group == "alpha-1"]) == 1
 
 
 def test_an_early_try_that_finds_less_than_it_was_told_holds_for_seconds_and_costs_no_patience() -> None:
@@ -47,9 +51,13 @@ def test_an_early_try_that_finds_less_than_it_was_told_holds_for_seconds_and_cos
     grid.fate = lambda _, __, post: "lose" if isinstance(post[2], ms.GangClaim) and post[1] == "beta" else "deliver"
     grid.pass_time(holding.EARLY_EVERY_S + 1.0)
     assert held(grid) == [("alpha", 0)]
+    (until_s,) = grid["alpha"].held.values()
+    assert until_s <= grid.now + holding.EARLY_HOLD_S + LAST_WORD_S, "by its machine's own clock"
     grid.pass_time(holding.EARLY_HOLD_S)
     kill(grid)
     assert not held(grid)
+    grid.pass_time(holding.EARLY_EVERY_S - holding.EARLY_HOLD_S - 2.0)
+    assert not held(grid), "half of the time at most"
     assert explained(grid, "alpha-1")[-1].startswith("gang 0, try 2: no place yet")
 
 
@@ -70,5 +78,24 @@ def test_processors_that_a_gang_holds_are_counted_once_in_the_plans_of_others() 
     submit(grid, "1x2@alpha+1x1@beta")
     grid.pass_time(2.0)
     assert held(grid) == [("alpha", 0)]
-    grid["alpha"].submit(gang("1x2@alpha"), 1, 2)
+    grid["alpha"].submit(gang("1x2@alpha"), 1, 2, settle=False)
+    grid.settle()
     assert ("alpha", 0) in begun(grid), "alpha has two processors left"
+    decided = grid["alpha"].group("alpha-2").decisions[0].gang
+    assert decided is not None and [one.wait_s for one in decided.components] == [0.0]
+
+
+def test_a_gang_that_broke_begins_again_soon_and_at_its_sites_where_they_are_given() -> None:
+    grid = Grid({"claim_wait_s": CLAIM_WAIT_S, "migration": "off"}, alpha=1, beta=1)
+    submit(grid, "1x1@alpha+1x1@beta")
+    # Its machine could not begin what was let go.
+    for run in list(grid["beta"].gone):
+        grid["beta"]._ends(run, Outcome.UNBEGUN)
+    grid.settle()
+    kill(grid)
+    grid.pass_time(holding.AGAIN_FIRST_S - 1.0)
+    assert len(grid["alpha"].records(r.GangGo)) == 1
+    grid.pass_time(3.0)
+    assert len(grid["alpha"].records(r.GangGo)) == 2
+    grid.finish()
+    assert grid["alpha"].group("alpha-1").state == "done"

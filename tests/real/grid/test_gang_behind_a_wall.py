@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.e2e.grid import Grid, outcomes, until
-from tests.real.grid.test_gangs import begins, by_gang, job_file, whole
+from tests.real.gangs import begins, by_gang, job_file, whole
 from tests.real.hosts import rule, site_on
 from tests.real.machines.test_three_machines import Lan
 
@@ -44,6 +44,6 @@ def test_a_pair_of_hosts_that_do_not_reach_each_other_is_named_and_nothing_start
         rule(lan, 2, "-D", *drop)
         assert client.wait(group, timeout_s=90).state == "done"
         assert set(outcomes(client, group).values()) == {"DONE"}
-    (found,) = by_gang(path).values()
+    ((found,),) = by_gang(path).values()
     assert whole(found), found
     assert {begin.hosts for begin in found} == {",".join(lan.ip(at) for at in (1, 2, 3))}

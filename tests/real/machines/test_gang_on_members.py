@@ -6,7 +6,7 @@ import os
 import signal
 
 from tests.e2e.grid import Grid, outcomes, until
-from tests.real.grid.test_gangs import APART_S, SITES, begins, job_file
+from tests.real.gangs import APART_S, SITES, begins, job_file
 from tests.real.members import add_member
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import signal
+import stat
 from contextlib import suppress
 from pathlib import Path
 
@@ -155,13 +156,15 @@ class Launcher:
         return {self._processors[slot % len(self._processors)] for slot in job.slots}
 
     def find(self, job: Job) -> None:
-        """Look for the command of a run that is to begin later. NotStarted: it is not there."""
+        """Look for the command of a run that is to begin later. NotStarted: it is not there, or may not be executed."""
         path = job.claim.base[b"PATH"].decode()
         path = next((value for name, value in job.environment if name == "PATH"), path)
+        record, name = job.claim.record, job.argv[0]
         try:
-            self._program(job.argv[0], path)
-            if "/" in job.argv[0] and not job.claim.record.own_directory:
-                os.stat(job.argv[0])
+            self._program(name, path)
+            # What lies in the job's own directory is found out at its start.
+            if "/" in name and (os.path.isabs(name) or not record.own_directory):
+                _executable(name, for_others=bool(record.account))
         except OSError as fault:
             why = self._explained(fault, job, "/", path)
             raise (why if isinstance(why, NotStarted) else NotStarted(str(why))) from None
@@ -252,6 +255,19 @@ class Launcher:
 
 def _name(job: Job) -> str:
     return f"{job.claim.record.group}.{job.index}"
+
+
+def _executable(name: str, *, for_others: bool) -> None:
+    """FileNotFoundError or PermissionError where a file cannot be executed. What this account cannot see of a job
+    `for_others` is not held against it."""
+    try:
+        mode = os.stat(name).st_mode
+    except PermissionError:
+        if for_others:
+            return
+        raise
+    if not (stat.S_ISREG(mode) and mode & 0o111 and (for_others or os.access(name, os.X_OK))):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), name)
 
 
 def _which(name: str, path: str) -> str:
