@@ -15,13 +15,13 @@ from tests.engine.views.test_gang_views import explained
 CLAIM_WAIT_S = 120.0
 
 
-def given_up() -> Grid:
-    """A gang whose component at beta waited in vain for an ordinary job, while that at alpha held its processor."""
-    grid = Grid({"claim_wait_s": CLAIM_WAIT_S, "migration": "off"}, alpha=1, beta=1)
+def given_up(other: str = "alpha") -> Grid:
+    """A gang whose component at beta waited in vain for an ordinary job, while another one held its processor."""
+    grid = Grid({"claim_wait_s": CLAIM_WAIT_S, "migration": "off"}, alpha=1, beta=1, gamma=1)
     grid["beta"].submit(spec(1, sites=("beta",), work_s=1.0), 1, 9)
-    submit(grid, "1x1@alpha+1x1@beta")
+    submit(grid, f"1x1@{other}+1x1@beta")
     grid.pass_time(2.0)
-    assert held(grid) == [("alpha", 0)]
+    assert held(grid) == [(other, 0)]
     grid.pass_time(CLAIM_WAIT_S)
     kill(grid)
     assert not held(grid) and not begun(grid)
@@ -58,6 +58,16 @@ def test_an_early_try_that_finds_less_than_it_was_told_holds_for_seconds_and_cos
     assert not held(grid)
     grid.pass_time(holding.EARLY_EVERY_S - holding.EARLY_HOLD_S - 2.0)
     assert not held(grid), "half of the time at most"
+    assert explained(grid, "alpha-1")[-1].startswith("gang 0, try 2: no place yet")
+
+
+def test_an_early_try_that_nobody_answers_is_over_in_seconds() -> None:
+    grid = given_up("gamma")
+    grid["beta"].end()
+    grid.fate = lambda _, __, post: "lose" if isinstance(post[2], ms.GangClaim) else "deliver"
+    grid.pass_time(holding.EARLY_EVERY_S + 1.0)
+    assert explained(grid, "alpha-1")[-1].startswith("gang 0, try 2: beta has waited for 1 processor")
+    grid.pass_time(holding.EARLY_HOLD_S)
     assert explained(grid, "alpha-1")[-1].startswith("gang 0, try 2: no place yet")
 
 
