@@ -52,7 +52,7 @@ def _close(core: Context, group: Group, state: str, note: str) -> None:
     core.count(f"groups_{state}")
     core.waiting_notes.pop(group.group, None)
     core.book(MigrationBook).kept.pop(group.group, None)
-    core.view.refused.pop(group.group, None)
+    core.view.avoided.pop(group.group, None)
     if group.spec.is_gang:
         attempt_book.closed(core, group)
     core.notify(group.group)

@@ -177,7 +177,7 @@ def _no_memory(group: Group, event: RetryJobs, wanted: IndexSet) -> str:
 
 def _begin_again(core: Context, group: Group, again: IndexSet) -> None:
     core.waiting_notes.pop(group.group, None)
-    core.view.refused.pop(group.group, None)
+    core.view.avoided.pop(group.group, None)
     outputs.begin_again(core, group)
     core.to_place.add(group.group)
     core.to_check.add(group.group)

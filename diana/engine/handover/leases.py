@@ -144,7 +144,7 @@ def place_anew(core: Context, group: Group, subgroup: Subgroup, why: str, *, avo
         core.settle(timer)
     core.view.progress.pop(subgroup.subgroup, None)
     if avoids:
-        core.view.refused.setdefault(group.group, {})[subgroup.site] = core.now + AVOID_S
+        core.view.avoid(group.group, subgroup.site, core.now + AVOID_S, "lost part of this group just now")
     results.cancel_unplaced(core, group, cancelled & lost)
     again = lost & group.unplaced
     if again:

@@ -116,8 +116,10 @@ def on_report(core: Context, sender: SiteId, message: Report) -> None:
                 attempts.yielded(core, group, subgroup)
         case Refused():
             if subgroup.step is Step.OFFERED:
-                core.view.refused.setdefault(group.group, {})[sender] = core.now + REFUSED_S
-                take_back(core, group, subgroup, f"{sender} refused: {message.reason}")
+                reason = shown(message.reason)
+                why = f"refused part of this group just now: {reason}"
+                core.view.avoid(group.group, sender, core.now + REFUSED_S, why)
+                take_back(core, group, subgroup, f"{sender} refused: {reason}")
         case Aborted():
             journal_doubt.heard(core, sender, message.db_uuid, message.seq, message.seal)
             if subgroup.step is Step.COMMITTED and message.db_uuid not in ("", subgroup.db_uuid):
@@ -285,7 +287,8 @@ def offer_over(core: Context, part: SubgroupId) -> None:
     found = find(core, part)
     if found and found[1].step is Step.OFFERED and not found[1].unreachable:
         group, subgroup = found
-        core.view.refused.setdefault(group.group, {})[subgroup.site] = core.now + REFUSED_S
+        why = "did not answer an offer of this group just now"
+        core.view.avoid(group.group, subgroup.site, core.now + REFUSED_S, why)
         withdraw(core, group, subgroup, f"{subgroup.site} did not answer the offer")
 
 

@@ -222,10 +222,9 @@ def _candidate(
             why = f"no answer for {core.now - peer.last_heard_s:.0f} s"
         return Candidate(site=site, rejected=why, alive=not silent)
     quote, at_s = heard
-    refused_until = core.view.refused.get(draft.group, {}).get(site, 0.0) if draft.group else 0.0
     rejected = quote.rejected[:MOST_TEXT] or unusable(quote, draft.spec)
-    if refused_until > core.now:
-        rejected = rejected or "refused part of this group just now"
+    if draft.group:
+        rejected = rejected or core.view.why_avoided(draft.group, site, core.now)
     if not (draft.unguarded or draft.to == site):
         rejected = rejected or guard.why_not(core, draft.group, site)
     default = core.state.settings.default_bytes_per_s

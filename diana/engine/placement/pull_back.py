@@ -160,7 +160,8 @@ def _look_at_callers(core: Context) -> None:
         late = looks >= MOST_LOOKS and _another_for(core, group, one.site)
         if (other or late) and _is_due(core, one.group, one.site):
             pause_s = book.unfit[one.group][one.site][1]
-            core.view.refused.setdefault(one.group, {})[one.site] = core.now + pause_s
+            why = "called for jobs of this group just now and began none"
+            core.view.avoid(one.group, one.site, core.now + pause_s, why)
             waited, could = f"{one.patience_s * looks:.0f} s", f", and {other} could" if other else ""
             core.to_pull[(one.group, one.site)] = f"{one.site} called for them and began none in {waited}{could}"
         heapq.heappush(
@@ -203,7 +204,7 @@ def _idle_for(core: Context, group: Group, site: SiteId) -> SiteId | None:
         idle = summary.free_slots if summary is not None else 0
         if other == core.site:
             idle = capacity.free_slots(core)
-        if idle >= processors and core.view.refused.get(group.group, {}).get(other, 0.0) <= core.now:
+        if idle >= processors and not core.view.why_avoided(group.group, other, core.now):
             return other
     return None
 

@@ -159,10 +159,19 @@ class View:
         """Sites that the VO's ledger bans."""
         self.detours: dict[SiteId, float] = {}
         """Sites others hear and this one cannot reach -> until when it does not try."""
-        self.refused: dict[GroupId, dict[SiteId, float]] = {}
-        """Group -> sites that refused part of it, and until when they are no candidates for it."""
+        self.avoided: dict[GroupId, dict[SiteId, tuple[float, str]]] = {}
+        """Group -> sites that are no candidates for it: until when, and why."""
         self.progress: dict[SubgroupId, Progress] = {}
         """Subgroup -> how far it is, by its destination's latest word."""
+
+    def avoid(self, group: GroupId, site: SiteId, until_s: float, why: str) -> None:
+        """Have the site be no candidate for the group until then. `why`: one line for the group's user."""
+        self.avoided.setdefault(group, {})[site] = (until_s, why)
+
+    def why_avoided(self, group: GroupId, site: SiteId, now: float) -> str:
+        """Return why the site is no candidate for the group now; empty: it is one."""
+        until_s, why = self.avoided.get(group, {}).get(site, (0.0, ""))
+        return why if until_s > now else ""
 
     def met(self, hello: Hello) -> PeerView:
         """Return the peer of this Hello, made at its first Hello or the first word of it."""

@@ -371,7 +371,7 @@ def test_a_site_that_refused_is_not_asked_to_call_again_at_once() -> None:
     """Else both would talk without end."""
     made = long_group(jobs=40)
     alpha = made["alpha"]
-    alpha.engine.core.view.refused.setdefault(NAME, {})[SiteId("beta")] = made.now + 1000.0
+    alpha.engine.core.view.avoid(NAME, SiteId("beta"), made.now + 1000.0, "no")
     waiting = unbound(made)
     receive(alpha, "beta", TurnCall(group=NAME, call=1 << 60, jobs=1))
     made.settle()

@@ -6,9 +6,11 @@ from diana.engine.handover.gangs.attempts import LAST_WORD_S
 from diana.engine.journal import records as r
 from diana.engine.messages import messages as ms
 from diana.model.facts import Outcome
+from diana.model.ids import GroupId
 from diana.policy.gang import holding
 from tests.engine.bench import Grid
 from tests.engine.builders import spec
+from tests.engine.handing import receive
 from tests.engine.handover.test_gangs import begun, gang, held, kill, submit
 from tests.engine.views.test_gang_views import explained
 
@@ -26,6 +28,10 @@ def given_up(other: str = "alpha") -> Grid:
     kill(grid)
     assert not held(grid) and not begun(grid)
     return grid
+
+
+def note(grid: Grid) -> str:
+    return grid["alpha"].engine.core.waiting_notes[GroupId("alpha-1")]
 
 
 def test_a_gang_that_pauses_is_tried_early_when_all_of_its_processors_are_idle() -> None:
@@ -109,3 +115,15 @@ def test_a_gang_that_broke_begins_again_soon_and_at_its_sites_where_they_are_giv
     assert len(grid["alpha"].records(r.GangGo)) == 2
     grid.finish()
     assert grid["alpha"].group("alpha-1").state == "done"
+
+
+def test_a_site_that_refused_a_component_is_named_with_its_reason_at_the_next_try_too() -> None:
+    grid = Grid({"claim_wait_s": CLAIM_WAIT_S, "migration": "off"}, alpha=1, beta=1)
+    grid.fate = lambda _, __, post: "lose" if isinstance(post[2], ms.Prepared) else "deliver"
+    submit(grid, "1x1@alpha+1x1@beta")
+    (part,) = (one for one in grid["alpha"].group("alpha-1").subgroups.values() if one.site == "beta")
+    refusal = ms.Refused(subgroup=part.subgroup, epoch=part.epoch, reason="its order is dated 3600 s ahead")
+    receive(grid["alpha"], "beta", refusal)
+    assert note(grid) == "beta refused: its order is dated 3600 s ahead"
+    grid.pass_time(holding.AGAIN_FIRST_S + 1.0)
+    assert note(grid).endswith("beta: refused part of this group just now: its order is dated 3600 s ahead")
