@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Iterable
+from collections.abc import Callable
 
 from diana.model.job.spec import GroupSpec
 from diana.model.job.template import compile_template, quoted
@@ -17,7 +17,7 @@ _SKIP = "or submit with --no-check-command if only other sites have it"
 def shell_command(spec: GroupSpec, path: str) -> str | None:
     """Return one line when the first word of a command is a whole command line in quotes, whatever site is to run it;
     else None."""
-    return None if spec.script else _first_line(shell_line(first, path) for first in _firsts(spec))
+    return None if spec.script else _first_line(spec, lambda first: shell_line(first, path))
 
 
 def missing_command(spec: GroupSpec, path: str) -> str | None:
@@ -31,16 +31,14 @@ def missing_command(spec: GroupSpec, path: str) -> str | None:
         return None
     if spec.script:
         return _missing_interpreter(spec.script)
-    return _first_line(_missing(spec, first, path) for first in _firsts(spec))
+    return _first_line(spec, lambda first: _missing(spec, first, path))
 
 
-def _firsts(spec: GroupSpec) -> list[str]:
-    commands = (spec.argv, *(each.argv for each in spec.components))
-    return list(dict.fromkeys(words[0] for words in commands if words))
-
-
-def _first_line(lines: Iterable[str | None]) -> str | None:
-    return next(filter(None, lines), None)
+def _first_line(spec: GroupSpec, line_of: Callable[[str], str | None]) -> str | None:
+    """Return the first line on the first word of a command: that of the group, or one of a component's own."""
+    commands = [("", spec.argv), *((f"components[{at}].", each.argv) for at, each in enumerate(spec.components))]
+    lines = ((where, line_of(words[0])) for where, words in commands if words)
+    return next((f"{where}{line}" for where, line in lines if line), None)
 
 
 _SHELLS = re.compile(r"[|;<>&]")

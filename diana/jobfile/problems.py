@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import inspect
 
-from diana.jobfile.raw import RawComponent, RawJob, RawResources
+from diana.jobfile.raw import RawComponent, RawFlexible, RawJob, RawResources
 from diana.model.job import declared
 from diana.model.job.counts import Counts, few
 
@@ -62,7 +62,10 @@ def _in_struct(value: dict[Any, Any], kind: inspect.StructType, path: str) -> st
         if key not in fields:
             if kind.cls in (RawResources, RawComponent) and (told := _no_count(str(key), value[key], path, kind.cls)):
                 return told
-            return f"{below(path, key)}: unknown key; {_home(str(key)) or nearest(str(key), list(fields))}"
+            mend = _home(str(key)) or nearest(str(key), list(fields))
+            if kind.cls is RawFlexible and key == "site":
+                mend = "it is divided among sites; write those that may be chosen as sites under [group]"
+            return f"{below(path, key)}: unknown key; {mend}"
     for name, field in fields.items():
         if name in value:
             line = problem(value[name], field.type, below(path, name))

@@ -45,7 +45,7 @@ def no_group(group: GroupId, site: SiteId) -> str:
     """The words of a site to a user of a group that it does not have, or that the user may not see."""
     origin = origin_of(group)
     hint = f"; ask {origin}, where it was submitted" if origin and origin != site else ""
-    return f"no group {group} of yours at {site}{hint}"
+    return f"no group {group} of yours at {site}{hint}; diana status lists yours"
 
 
 def subgroup_id(group: GroupId, number: int) -> SubgroupId:

@@ -146,10 +146,10 @@ def test_a_plan_says_what_each_component_asks_beside_processors(capsys: pytest.C
 
 
 PLACES = (
-    ComponentPlace(component=0, site=SiteId("delft"), processors=16, reason="has its files, 16 of 26 idle"),
+    ComponentPlace(component=0, site=SiteId("delft"), processors=16, reason="has its files, takes 16 of 26 idle"),
     ComponentPlace(
         component=1, site=SiteId("utrecht"), processors=10, sources=("delft",), bytes_in=20_000_000, transfer_s=2.9,
-        reason="near its files, 10 of 28 idle",
+        reason="near its files, takes 10 of 28 idle",
     ),
 )  # fmt: skip
 
@@ -160,7 +160,9 @@ def test_a_plan_of_a_gang_says_where_each_component_gets_its_files_how_long_that
     show_decision(Decision(gang=GangDecision(policy="close-to-files", components=PLACES)))
     header, first, second = capsys.readouterr().out.partition("its components:\n")[2].splitlines()[:3]
     assert header.split() == ["COMPONENT", "SITE", "CPUS", "FILES", "FROM", "BYTES", "IN", "TRANSFER", "WHY"]
-    assert first.endswith("has its files, 16 of 26 idle") and second.endswith("near its files, 10 of 28 idle")
+    assert first.endswith("has its files, takes 16 of 26 idle") and second.endswith(
+        "near its files, takes 10 of 28 idle"
+    )
     assert "delft" in second and "20.0 MB" in second and "2.9 s" in second
 
 
@@ -175,9 +177,11 @@ def test_on_a_narrow_terminal_a_plan_of_a_gang_does_without_all_else_before_its_
     show_decision(Decision(gang=GangDecision(policy="close-to-files", components=asks)))
     table = capsys.readouterr().out.partition("its components:\n")[2]
     header, first, second, left_out = (line.rstrip() for line in table.splitlines()[:4])
-    assert header.split() == ["COMPONENT", "SITE", "CPUS", "FILES", "FROM", "TRANSFER", "WHY"]
-    assert first.endswith("has its files, 16 of 26 idle") and second.endswith("near its files, 10 of 28 idle")
-    assert left_out.startswith("(no room for ASKS ALSO, BYTES IN;") and len(second) <= 80
+    assert header.split() == ["COMPONENT", "SITE", "CPUS", "TRANSFER", "WHY"]
+    assert first.endswith("has its files, takes 16 of 26 idle") and second.endswith(
+        "near its files, takes 10 of 28 idle"
+    )
+    assert left_out.startswith("(no room for ASKS ALSO, FILES FROM, BYTES IN;") and len(second) <= 80
 
 
 @pytest.mark.parametrize(
@@ -199,6 +203,13 @@ def test_a_plan_of_a_gang_says_how_old_that_is_which_it_rests_on_and_who_cannot_
     assert header.split()[-1] == "HEARD" and [row.split()[:3] for row in table] == [[r.site, "4", "8"] for r in rows]
 
 
+def test_that_no_processor_is_idle_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    full = GangSite(site=SiteId("vu"), idle=0, slots=8, widest=8)
+    show_decision(Decision(gang=GangDecision(policy="worst-fit", components=PLACES, sites=(full,))))
+    header, row = capsys.readouterr().out.splitlines()[-2:]
+    assert header.split()[:2] == ["SITE", "IDLE"] and row.split()[:2] == ["vu", "0"]
+
+
 def test_sites_that_cannot_take_part_for_one_reason_share_a_line(capsys: pytest.CaptureFixture[str]) -> None:
     sites = tuple(GangSite(site=SiteId(f"s{n}"), rejected="too small") for n in range(10))
     show_decision(Decision(gang=GangDecision(policy="worst-fit", components=PLACES, sites=sites)))
@@ -214,7 +225,7 @@ def test_a_plan_of_a_gang_fits_a_terminal_of_80_columns() -> None:
     with Terminal([sys.executable, "-c", show], environment={"PYTHONPATH": str(REPO)}) as shown:
         shown.until("before the decision")
         lines = CONTROL.sub("", shown.raw.decode()).splitlines()
-    assert any("near its files, 10 of 28 idle" in line and "2.9 s" in line for line in lines), lines
+    assert any("near its files, takes 10 of 28 idle" in line and "2.9 s" in line for line in lines), lines
     assert max(len(line.rstrip()) for line in lines) <= 80
 
 

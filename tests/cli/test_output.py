@@ -107,6 +107,12 @@ def test_the_result_line_says_what_became_of_the_group() -> None:
     assert exit_code(status(state="done", done=10)) == 0
 
 
+def test_the_result_line_of_a_gang_says_who_ended_with_whom_and_where_to_look() -> None:
+    ended = status(state="failed", done=8, failed=1, cancelled=1, note="alpha-1.0 ended with its gang", gangs=5)
+    line = "alpha-1: failed, 8 of 10 jobs done, 1 failed, 1 cancelled; alpha-1.0 ended with its gang"
+    assert result_line(ended) == f"{line}; why: diana logs --failed alpha-1"
+
+
 def test_a_site_with_several_parts_of_a_group_counts_once() -> None:
     parts = tuple(SiteShare(site=site, jobs=jobs) for site, jobs in (("alpha", 4), ("beta", 3), ("beta", 3), ("c", 0)))
     assert "at 2 sites" in result_line(status(state="done", done=10, shares=parts))

@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from diana.cli.groups import look, work
+from diana.cli.groups import control, look, work
 from diana.cli.shared import output, parsing
 from diana.model.views.decision import GangDecision
 from diana.model.views.gang import GangWait
 from diana.model.views.group import GroupStatus
+from diana.wire.client.control import HoldResponse
 from diana.wire.client.decisions import Decision
 from diana.wire.client.messages import ExplainResponse, JobStory, StatusResponse, SubmitResponse, SubmittedGroup
 
@@ -152,7 +153,8 @@ def test_of_many_gangs_the_latest_plan_is_shown_whole_with_the_way_to_the_others
     command = look.COMMANDS["explain"]
     assert command.run(parsing.parse("explain", "explain", command, ["a-1"])) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "plan 2" and lines[lines.index("plan 0") :][:3] == [
+    assert lines[0] == "plan 2" and lines[lines.index("plan 0") - 1 :][:4] == [
+        "earlier plans, of its other gangs too:",
         "plan 0",
         "plan 1",
         "the latest plan is shown whole; diana explain a-1.N: that of the gang of job N",
@@ -162,6 +164,54 @@ def test_of_many_gangs_the_latest_plan_is_shown_whole_with_the_way_to_the_others
     assert command.run(parsing.parse("explain", "explain", command, ["a-1.0"])) == 0
     said = capsys.readouterr().out
     assert "its gang has not begun:\ngang 0: no place yet" in said and "more" not in said and "latest" not in said
+
+
+def test_tries_of_one_gang_are_told_apart_and_how_it_ended_is_said(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plans = tuple(Decision(reason=f"plan {at}", gang=GangDecision(policy="worst-fit")) for at in (0, 0, 1))
+
+    class Explains(FakeNode):
+        def explain(self, group: str) -> ExplainResponse:
+            return ExplainResponse(decisions=plans)
+
+    note = "a-1.0 ended with its gang: a-1.1 failed"
+    node = Explains(GroupStatus(group="a-1", state="failed", final=True, gangs=1, note=note))
+    monkeypatch.setattr(look, "client", lambda args: nullcontext(node))
+    command = look.COMMANDS["explain"]
+    assert command.run(parsing.parse("explain", "explain", command, ["a-1"])) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[lines.index("earlier tries:") :] == ["earlier tries:", "plan 0 (2 times)", "", note]
+
+
+@pytest.mark.parametrize(
+    ("verb", "target", "line"),
+    [
+        ("cancel", "a-1.1", "a-1.1: cancelling 2 jobs, its whole gang"),
+        ("cancel", "a-1.[1,3]", "a-1.[1,3]: cancelling 2 jobs"),
+        ("cancel", "a-1.[1]", "a-1.[1]: cancelling 2 jobs, their whole gangs"),
+        ("cancel", "a-1", "a-1: cancelling 2 jobs"),
+        ("release", "a-1.0", "a-1.0: released 2 jobs, its whole gang"),
+        ("retry", "a-1.0", "a-1.0: trying 2 jobs again, its whole gang"),
+        ("hold", "a-1.0", "a-1.0: holding 0 jobs, its whole gang; 2 jobs had started and run on"),
+    ],
+)
+def test_who_names_a_component_is_told_that_it_is_about_its_gang(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], verb: str, target: str, line: str
+) -> None:
+    class Obeys(FakeNode):
+        def cancel(self, target: str, **options: Any) -> int:
+            return 2
+
+        def hold(self, target: str) -> HoldResponse:
+            return HoldResponse(jobs=0, started=2)
+
+        release = retry = cancel
+
+    monkeypatch.setattr(control, "client", lambda args: nullcontext(Obeys()))
+    command = control.COMMANDS[verb]
+    assert command.run(parsing.parse(verb, verb, command, [target])) == 0
+    assert capsys.readouterr().out == f"{line}\n"
 
 
 def test_no_group_that_is_not_over_is_no_word_about_those_that_are(capsys: pytest.CaptureFixture[str]) -> None:

@@ -277,6 +277,19 @@ def test_logs_are_stretches_of_segments_newest_attempt_first(client: Client, nod
         log_text(client, "alpha-1.4")
 
 
+def test_of_failed_jobs_there_are_no_logs_of_cancelled_ones(client: Client, node: InThread) -> None:
+    node.book.groups["alpha-1"] = view("alpha-1", "x@lab", 3)
+    assert log_text(client, "alpha-1", failed=True)["alpha-1"].startswith(b"!no job failed so far; 3 of 3 jobs have")
+    for batch, outcome in enumerate((Outcome.CANCELLED, Outcome.FAILED)):
+        segment, offset = node.node.write_log("alpha-1", f"s{batch}", b"words")
+        where = {"log_segments": [segment], "log_offsets": [offset], "log_lengths": [5]}
+        node.book.keep("alpha-1", batch, facts("alpha", [batch], outcomes=[int(outcome)], **where))
+    assert log_text(client, "alpha-1", failed=True) == {
+        "alpha-1.1": b"words",
+        "alpha-1": b"!1 of 3 jobs has not ended; what one writes: diana logs alpha-1.N",
+    }
+
+
 def test_gangs_that_leave_indices_without_a_job_hide_no_result_and_no_log(client: Client, node: InThread) -> None:
     """Two flexible gangs of eight indices each, the first of which had two components."""
     node.book.groups["alpha-1"] = view("alpha-1", "x@lab", 4, indices=16)

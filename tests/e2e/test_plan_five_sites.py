@@ -110,9 +110,9 @@ def test_what_no_five_sites_give_is_told_in_one_line_with_what_would_fit(grid: G
     table = out.partition("its components:\n")[2].partition("\n\n")[0].splitlines()
     assert table[0].split() == ["COMPONENT", "SITE", "CPUS", "FILES", "FROM", "BYTES", "IN", "TRANSFER", "WHY"]
     held, far = table[1].split(), table[2].split()
-    assert held[:3] == ["sim", "delft", "16"] and table[1].endswith("has its files, 16 of 26 idle"), table
+    assert held[:3] == ["sim", "delft", "16"] and table[1].endswith("has its files, takes 16 of 26 idle"), table
     assert far[:6] == ["view", "utrecht", "8", "delft", "2.0", "MB"], table
-    assert table[2].endswith("the job names it, 8 of 28 idle") and "its components" in out
+    assert table[2].endswith("the job names it, takes 8 of 28 idle") and "its components" in out
 
 
 def test_the_page_on_co_allocation_does_what_it_shows(grid: Grid) -> None:

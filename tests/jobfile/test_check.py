@@ -51,9 +51,10 @@ def test_a_command_line_in_quotes_is_told_how_a_shell_runs_it(first: str, apart:
         GroupSpec(argv=(first,)),
         GroupSpec(argv=(first, "{y}")),
         GroupSpec(argv=(first,), container="image"),
-        GroupSpec(argv=("sh",), components=(component,)),
     ):
         assert shell_command(spec, "/usr/bin:/bin") == line
+    of_component = GroupSpec(argv=("sh",), components=(component,))
+    assert shell_command(of_component, "/usr/bin:/bin") == f"components[0].{line}"
     assert shell_command(GroupSpec(argv=(first,), script="#!/bin/sh\n"), "/usr/bin:/bin") is None
 
 
@@ -101,5 +102,6 @@ def test_a_script_is_checked_by_its_interpreter() -> None:
 def test_a_component_whose_own_command_is_missing_is_told_as_well() -> None:
     spec = GroupSpec(argv=("/bin/sh",), components=(ComponentSpec(), ComponentSpec(argv=("nosuch", "-x"))))
     line = missing_command(spec, "/bin")
-    assert line is not None and line.startswith("command nosuch: not found in the PATH of this machine;")
+    assert line is not None
+    assert line.startswith("components[1].command nosuch: not found in the PATH of this machine;")
     assert missing_command(GroupSpec(argv=("/bin/sh",), components=(ComponentSpec(argv=("/bin/ls",)),)), "") is None

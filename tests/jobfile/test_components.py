@@ -162,6 +162,26 @@ def test_an_empty_or_boundless_option_is_told_as_such(name: str, text: str, told
     assert told in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("2", "'2': 2x1 is 2 components of one processor, 1x2 one of 2; write which"),
+        ("2x16+8@vu", "'8@vu': 8x1 is 8 components of one processor, 1x8 one of 8; write which"),
+        ("1", "'1': want COUNTxPROCESSORS; 1x1 is one component"),
+        ("1X1@Alpha", "'1X1@Alpha': names of sites have small letters; write 1x1@alpha"),
+    ],
+)
+def test_a_word_that_may_be_read_in_two_ways_is_told_with_what_to_write(text: str, told: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse(COMMAND, options={"components": text})
+    assert str(caught.value).endswith(told)
+
+
+def test_sites_of_a_flexible_job_stand_under_its_group() -> None:
+    with pytest.raises(UsageError, match=r"flexible.site: unknown key; .* as sites under \[group\]"):
+        parse(COMMAND + '[flexible]\ncpus = 8\nsite = "vu"\n')
+
+
 @pytest.mark.parametrize(("name", "text"), [("components", "3y8"), ("flexible", "many"), ("flexible", "0")])
 def test_a_wrong_option_is_told_by_its_name(name: str, text: str) -> None:
     with pytest.raises(UsageError) as caught:

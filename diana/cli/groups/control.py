@@ -65,10 +65,22 @@ def _jobs(count: int) -> str:
     return output.counted(count, "job")
 
 
+def _whole(target: str, meant: int) -> str:
+    """A clause on the gangs of the components that `target` names, where that is about more jobs than it names."""
+    _, named, part = target.partition(".")
+    if not named or meant < 2:
+        return ""
+    if not part.startswith("["):
+        return ", its whole gang"
+    from diana.model.indexset import IndexSet
+
+    return ", their whole gangs" if meant > len(IndexSet.parse(part.strip("[]"))) else ""
+
+
 def _cancel(args: argparse.Namespace) -> int:
     def act(node: Client, target: str) -> tuple[Counts, str]:
         jobs = node.cancel(target, dependents=args.dependents)
-        return {"jobs": jobs}, f"cancelling {_jobs(jobs)}" if jobs else _nothing(node, target)
+        return {"jobs": jobs}, f"cancelling {_jobs(jobs)}{_whole(target, jobs)}" if jobs else _nothing(node, target)
 
     return _each(args, act)
 
@@ -83,7 +95,8 @@ def _nothing(node: Client, target: str) -> str:
 def _hold(args: argparse.Namespace) -> int:
     def act(node: Client, target: str) -> tuple[Counts, str]:
         held = node.hold(target)
-        return {"jobs": held.jobs, "started": held.started}, f"holding {_jobs(held.jobs)}{_run_on(held.started)}"
+        line = f"holding {_jobs(held.jobs)}{_whole(target, held.jobs + held.started)}{_run_on(held.started)}"
+        return {"jobs": held.jobs, "started": held.started}, line
 
     return _each(args, act)
 
@@ -117,7 +130,7 @@ def _run_on(started: int) -> str:
 def _release(args: argparse.Namespace) -> int:
     def act(node: Client, target: str) -> tuple[Counts, str]:
         jobs = node.release(target)
-        return {"jobs": jobs}, f"released {_jobs(jobs)}"
+        return {"jobs": jobs}, f"released {_jobs(jobs)}{_whole(target, jobs)}"
 
     return _each(args, act)
 
@@ -128,7 +141,7 @@ def _retry(args: argparse.Namespace) -> int:
             target, held=args.held, cancelled=args.cancelled, unreachable=args.unreachable, memory=args.memory
         )
         more = f", with {args.memory} of memory" if args.memory else ""
-        return {"jobs": jobs}, f"trying {_jobs(jobs)} again{more}"
+        return {"jobs": jobs}, f"trying {_jobs(jobs)} again{_whole(target, jobs)}{more}"
 
     return _each(args, act)
 

@@ -20,7 +20,9 @@ _LEAST = (
     "BYTES OUT", "RUN TIME FROM", "NETWORK", "JOBS AHEAD", "AT MOST", "HEARD", "STAGE OUT", "BYTES IN", "RTT", "RANGE",
     "WHY",
 )  # fmt: skip
-_LEAST_OF_GANGS = ("BYTES IN", "ASKS ALSO", "GPUS", "TRANSFER", "FILES FROM", "FREE IN", "WHY")
+_KEPT = (">IDLE",)
+"""Columns that say something where all their rows are 0."""
+_LEAST_OF_GANGS = ("BYTES IN", "ASKS ALSO", "GPUS", "FILES FROM", "TRANSFER", "FREE IN", "WHY")
 """The same of components, of which each says in a few words why it goes where it goes."""
 WAVE_S = 10.0
 """Seconds between two moves to one site that count as one wave: a site is looked at every five."""
@@ -267,7 +269,7 @@ def _ranged(value_s: float, low_s: float, high_s: float) -> str:
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[str]], least: Sequence[str] = _LEAST) -> None:
     """Columns that say nothing in any row are left out."""
-    kept = [k for k in range(len(header)) if not k or any(row[k] not in _NOTHING for row in rows)]
+    kept = [k for k, name in enumerate(header) if not k or name in _KEPT or any(row[k] not in _NOTHING for row in rows)]
     output.print_table([header[k] for k in kept], [[row[k] for k in kept] for row in rows], least=least)
 
 
@@ -291,10 +293,11 @@ def show_moves(decisions: Sequence[Decision]) -> None:
         output.say(f"{output.counted(sum(jobs for jobs, _ in wave), 'job')}{times} {wave[0][1]}")
 
 
-def show_called(decisions: Sequence[Decision]) -> None:
-    """Decisions that weighed nothing, since a site called for jobs whose turn had come there: a line per reason."""
+def show_called(decisions: Sequence[Decision], heading: str = "") -> None:
+    """Decisions without a table, such as those that weighed nothing since a site called for jobs whose turn had come
+    there: a line per reason."""
     if decisions:
-        print()
+        print(f"\n{heading}" if heading else "")
     for reason, times in Counter(one.reason for one in decisions).items():
         print(reason + (f" ({times} times)" if times > 1 else ""))
 

@@ -132,8 +132,11 @@ def result_line(status: GroupStatus, given: str = "") -> str:
         parts.append(f"at {output.counted(sites, 'site')}")
     if status.bytes_moved:
         parts.append(f"{output.size(status.bytes_moved)} moved")
-    why = status.note or (f"why: diana logs --failed {status.group}{given}" if status.failed else "")
-    return ", ".join(parts) + (f"; {why}" if why else "")
+    said = [status.note] if status.note else []
+    if status.failed and (status.gangs or not status.note):
+        # A note on a gang may say no more than who ended with whom.
+        said.append(f"why: diana logs --failed {status.group}{given}")
+    return "; ".join([", ".join(parts), *said])
 
 
 def _wait_options(parser: argparse.ArgumentParser) -> None:

@@ -287,7 +287,11 @@ def _explain(args: argparse.Namespace) -> int:
             output.print_json(explained)
             return 0
         whole = explained.job is None
-        status = node.status([args.group])[0] if whole and (explained.gangs or not explained.decisions) else None
+        # Of gangs the latest is shown whole, as all of a group ask for the same.
+        of_gangs = [one for one in explained.decisions if one.gang is not None and not one.moved]
+        latest = of_gangs[-1] if of_gangs else None
+        asks = whole and (latest or explained.gangs or not explained.decisions)
+        status = node.status([args.group])[0] if asks else None
     if explained.job is not None:
         show_job(explained.job)
         if explained.decisions:
@@ -297,17 +301,16 @@ def _explain(args: argparse.Namespace) -> int:
         output.say(f"{args.group}: not placed yet; {why}")
     moves = [decision for decision in explained.decisions if decision.moved]
     others = [decision for decision in explained.decisions if not decision.moved]
-    # Of gangs the latest is shown whole, as all of a group ask for the same.
-    of_gangs = [decision for decision in others if decision.gang is not None]
-    latest = of_gangs[-1] if of_gangs else None
     planned = [decision for decision in others if decision.candidates or decision is latest]
     for number, decision in enumerate(planned):
         if number:
             print()
         show_decision(decision)
-    show_called([decision for decision in others if decision not in planned])
+    several = status is not None and status.gangs != 1
+    earlier = "earlier plans, of its other gangs too:" if several else "earlier tries:"
+    show_called([decision for decision in others if decision not in planned], earlier if latest else "")
     show_moves(moves)
-    if len(of_gangs) > 1:
+    if len(of_gangs) > 1 and several:
         output.say(f"the latest plan is shown whole; diana explain {args.group}.N: that of the gang of job N")
     if explained.gangs:
         print(f"\nits gang{'s that have' if whole else ' has'} not begun:")
@@ -315,6 +318,9 @@ def _explain(args: argparse.Namespace) -> int:
             output.say(line)
         if status is not None and (more := status.gangs_waiting - len(explained.gangs)) > 0:
             output.say(f"and {output.counted(more, 'more gang')}")
+    if latest and status is not None and status.final and status.note:
+        print()
+        output.say(status.note)
     if explained.contracts:
         print("\nits running jobs that report their steps:")
         for line in contract_lines(args.group, explained.contracts):

@@ -68,7 +68,7 @@ def retry(core: Context, event: RetryJobs) -> None:
     unfinished = group.not_gathered or not_registered(group)
     lost = _place_anew(core, group, away)
     if not again and not lost and not (event.indices is None and unfinished):
-        refuse(core, event, _nothing(core, group, event))
+        refuse(core, event, _nothing(core, group, event, wanted))
         return
     if again or not lost:
         memory_bytes = event.memory_bytes or _more(group, event.memory_factor)
@@ -220,7 +220,7 @@ def _merge_again(group: Group, event: RetryJobs) -> IndexSet:
     return IndexSet.span(group.jobs, group.jobs + 1) if group.merge in wanted else IndexSet()
 
 
-def _nothing(core: Context, group: Group, event: RetryJobs) -> str:
+def _nothing(core: Context, group: Group, event: RetryJobs, wanted: IndexSet) -> str:
     which = " or ".join(["failed", *(["held"] if event.held else ()), *(["cancelled"] if event.cancelled else ())])
     waiting = dependencies.note(core, group)
     if waiting:
@@ -229,4 +229,4 @@ def _nothing(core: Context, group: Group, event: RetryJobs) -> str:
     more = [f"--{name} takes {name} ones too" for name in ("held", "cancelled") if not getattr(event, name)]
     if not event.unreachable and any(answers.out_of_reach(core, s) for s in group.subgroups.values() if s.open_jobs()):
         more.append("--unreachable takes those at sites out of reach too")
-    return f"{group.group} has no {which} jobs{what} to retry: {'; '.join([ended(group), *more])}"
+    return f"{group.group} has no {which} jobs{what} to retry: {'; '.join([ended(group, wanted), *more])}"

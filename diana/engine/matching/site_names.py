@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from difflib import get_close_matches
 
 from diana.engine.site.context import Context
@@ -13,6 +14,11 @@ MOST_SHOWN = 60
 
 def is_known(core: Context, name: str) -> bool:
     return name == core.site or name in core.view.peers
+
+
+def unknown_sites(core: Context, names: Iterable[str]) -> list[str]:
+    """Return the lines on those of the names that no site here has."""
+    return [unknown_site(core, name) for name in names if not is_known(core, name)]
 
 
 def unknown_site(core: Context, name: str) -> str:

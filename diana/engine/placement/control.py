@@ -15,6 +15,7 @@ from diana.engine.journal.effects import Refusal, Reply
 from diana.engine.journal.events import CancelJobs, HoldJobs, MoveJobs, ReleaseJobs, RetryJobs
 from diana.engine.journal.records import ControlIssued, HoldingChanged, JobsCancelled
 from diana.engine.journal.state import Group, Step, Subgroup
+from diana.engine.messages.messages import Progress
 from diana.engine.recovery import stocktaking
 from diana.engine.site import dependencies
 from diana.engine.site.context import Context
@@ -54,7 +55,7 @@ def asked_of(core: Context, event: Asked, action: Action) -> tuple[Group, IndexS
     to = event.to if isinstance(event, MoveJobs) else ""
     core.order = (group.group, GroupOrder(core.now, _KINDS[type(event)], event.indices, to))
     # A component is nothing without the others.
-    return group, wanted if isinstance(event, RetryJobs) else whole_gangs(group.spec, wanted)
+    return group, whole_gangs(group.spec, wanted)
 
 
 def refuse(core: Context, event: Asked, text: str) -> None:
@@ -67,10 +68,11 @@ def listed(indices: IndexSet) -> str:
     return str(indices) if ranges == indices else f"{ranges} and {len(indices) - len(ranges)} more"
 
 
-def ended(group: Group) -> str:
-    """Return how many jobs of the group ended and how, for refusals."""
-    counts = (("done", group.done), ("failed", group.failed), ("cancelled", group.cancelled), ("held", group.held))
-    return ", ".join(f"{len(kind)} {name}" for name, kind in counts if len(kind)) or "none has ended"
+def ended(group: Group, wanted: IndexSet) -> str:
+    """Return how many of these jobs of the group ended and how, for refusals."""
+    kinds = (("done", group.done), ("failed", group.failed), ("cancelled", group.cancelled), ("held", group.held))
+    counts = ((name, len(kind.within(wanted))) for name, kind in kinds)
+    return ", ".join(f"{count} {name}" for name, count in counts if count) or "none has ended"
 
 
 # --- cancel ----------------------------------------------------------------------------------------------
@@ -110,17 +112,23 @@ def _held_for_sure(core: Context, group: Group, wanted: IndexSet) -> tuple[Index
     out, unsure = [group.holding & group.unplaced & wanted], 0
     for part, subgroup in group.subgroups.items():
         ordered = group.open_of(subgroup.holding & wanted) - subgroup.cancelling
-        custody, told = core.state.custodies.get((part, subgroup.epoch)), core.view.progress.get(part)
+        custody, told = core.state.custodies.get((part, subgroup.epoch)), _told(core, subgroup)
         if not ordered:
             continue
         if subgroup.site == core.site:
             out.append(ordered & custody.pending if custody is not None else IndexSet())
             unsure += len(ordered & execution.waiting_there(core, custody)) if custody is not None else 0
-        elif told is None or told.epoch != subgroup.epoch or told.control_seq < subgroup.control_seq:
+        elif told is None or told.control_seq < subgroup.control_seq:
             unsure += len(ordered)
         else:
             out.append(ordered & told.held)
     return IndexSet.union(out), unsure
+
+
+def _told(core: Context, subgroup: Subgroup) -> Progress | None:
+    """Return the last progress of the placement, as its site told it; None: it has told none."""
+    told = core.view.progress.get(subgroup.subgroup)
+    return told if told is not None and told.epoch == subgroup.epoch else None
 
 
 def _cancel(core: Context, group: Group, wanted: IndexSet, asked: IndexSet | None) -> int:
@@ -259,7 +267,7 @@ def hold(core: Context, event: HoldJobs) -> None:
         return
     group, wanted = asked
     if not group.open_of(wanted):
-        refuse(core, event, f"{group.group} has nothing to hold there: {ended(group)}")
+        refuse(core, event, f"{group.group} has nothing to hold there: {ended(group, wanted)}")
         return
     count = started = 0
     for part in sorted(group.subgroups):
@@ -344,13 +352,24 @@ def _may_lift(core: Context, event: ReleaseJobs, group: Group) -> bool:
 
 def _held(core: Context, group: Group) -> IndexSet:
     """Return the jobs under an order to hold, without result and not known to run."""
-    out = [group.holding]
-    for subgroup in group.subgroups.values():
-        if subgroup.holding:
-            custody = core.state.custodies.get((subgroup.subgroup, subgroup.epoch))
-            run_on = IndexSet.of(custody.running) if custody and subgroup.site == core.site else IndexSet()
-            out.append(group.open_of(subgroup.holding) - run_on)
-    return IndexSet.union(out)
+    some = (subgroup for subgroup in group.subgroups.values() if subgroup.holding)
+    return IndexSet.union([group.holding, *(_waits(core, group, one) for one in some)])
+
+
+def _waits(core: Context, group: Group, subgroup: Subgroup) -> IndexSet:
+    """Return the jobs of a placement under an order to hold, without result and not known to run: exactly at home,
+    elsewhere by what the site said last."""
+    ordered, told = group.open_of(subgroup.holding), _told(core, subgroup)
+    if group.spec.is_gang:
+        return IndexSet() if subgroup.step is Step.COMMITTED else ordered
+    if subgroup.site == core.site:
+        custody = core.state.custodies.get((subgroup.subgroup, subgroup.epoch))
+        return ordered - IndexSet.of(custody.running) if custody is not None else ordered
+    if told is None:
+        return ordered
+    if told.control_seq >= subgroup.control_seq:
+        return ordered & told.held
+    return IndexSet() if told.running >= subgroup.open_jobs() else ordered
 
 
 def _not_held(group: Group, indices: IndexSet | None, wrong: IndexSet, held: IndexSet) -> str:

@@ -219,7 +219,7 @@ def _decide_gang(
 
 def _unplaceable(core: Context, plan: splitting.Plan, spec: GroupSpec) -> Refusal:
     rows = [f"{c.site}: {c.rejected or 'its data cannot be brought there'}{_but(c)}" for c in plan.decision.candidates]
-    unknown = [site_names.unknown_site(core, site) for site in spec.sites if not site_names.is_known(core, site)]
+    unknown = site_names.unknown_sites(core, spec.sites)
     # Where a group is for some sites only, the others need no word.
     meant = [row for row in rows if not row.endswith((candidates.NOT_ALLOWED, candidates.NOT_MEANT))]
     rows = [*meant, *unknown] or rows

@@ -142,7 +142,7 @@ def _why_not(group: Group, wanted: IndexSet, to: SiteId) -> str:
     there = sum(len(group.open_of(s.indices & wanted)) for s in group.subgroups.values() if s.site == to)
     if there:
         return f"{there} of them are there"
-    return control.ended(group)
+    return control.ended(group, wanted)
 
 
 def next_of(group: Group, waiting: IndexSet) -> tuple[IndexSet, SiteId | None]:

@@ -72,8 +72,7 @@ def _answer(core: Context, event: Ask) -> views.Answer | Refusal | None:
             )
             return Refusal(code="usage", text=text + stocktaking.hope(core))
         if group is None or authorise(event.principal, Action.READ_GROUP, group.owner):
-            text = no_group(event.group or GroupId(""), core.site)
-            return Refusal(code="usage", text=f"{text}; diana status lists yours")
+            return Refusal(code="usage", text=no_group(event.group or GroupId(""), core.site))
         if event.what == "group":
             return group_view(core, group)
         if event.what == "ended":
@@ -226,7 +225,7 @@ def group_view(core: Context, group: Group) -> views.GroupView:
         or guard.group_note(core, group)
         or rescheduling.note(core, group)
         or swaps.note(core, group)
-        or group.note,
+        or "; ".join(filter(None, (group.note, gangs.ended_note(group)))),
         after=group.after,
         dataset=group.spec.outputs.dataset,
         components=group.spec.gang_size if group.spec.components else 0,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from diana.engine.journal.state import Group
+from diana.engine.views import gangs
 from diana.model.indexset import CHUNK, FinishedSet, IndexSet
 from diana.model.views.views import ENDINGS, EndedJobs
 
@@ -33,9 +34,12 @@ def page(group: Group, outcome: str, first: int, most: int) -> EndedJobs:
         left -= len(every)
         at, look = stop, min(2 * look, CHUNK)
     over = not sets or at >= group.jobs
+    by_ending = {name: IndexSet.union(some) for name, some in found.items()}
+    cancelled = by_ending.get("cancelled", ()) if group.spec.is_gang else ()
     return EndedJobs(
         jobs=group.jobs,
-        by_ending=tuple((name, IndexSet.union(some)) for name, some in found.items()),
+        by_ending=tuple(by_ending.items()),
+        with_gangs=tuple((index, why) for index in cancelled if (why := gangs.ended_with(group, index))),
         superseded=tuple((part, s.superseded) for part, s in sorted(group.subgroups.items()) if s.superseded),
         next=-1 if over else at,
     )

@@ -7,9 +7,11 @@ from diana.engine.handover.gangs.attempt_book import GangAttempts, GangKey
 from diana.engine.journal.state import Group, Step
 from diana.engine.placement.gangs import queues as gang_queues
 from diana.engine.site.context import Context
+from diana.model.ids import job_id
 from diana.model.indexset import IndexSet
 from diana.model.job import gang
 from diana.model.views.gang import ComponentsAt, GangWait
+from diana.model.words import counted as in_words
 
 MOST_GANGS = 20
 """Gangs of a group that are told; those that have a place come first."""
@@ -53,6 +55,28 @@ def spare(group: Group) -> IndexSet:
         return IndexSet()
     offered = [one.indices for one in group.subgroups.values() if one.step is Step.OFFERED]
     return group.unplaced & gang.whole_gangs(group.spec, IndexSet.union(offered))
+
+
+def ended_with(group: Group, index: int) -> str:
+    """Return why a component was cancelled that ended with its gang; empty: no other one of its gang ended ill."""
+    others = gang.members(group.spec, index // group.spec.gang_size)
+    for jobs, how in ((group.failed, "{} failed"), (group.held, "nobody knows how {} ended")):
+        if found := jobs.within(others):
+            return f"ended with its gang: {how.format(job_id(group.group, found.bounds[0]))}"
+    return ""
+
+
+def ended_note(group: Group) -> str:
+    """Return which component ended with its gang, the first of many, and why; empty: none did."""
+    if not group.spec.is_gang or not group.cancelled:
+        return ""
+    everything = IndexSet.span(0, group.jobs)
+    ill = group.failed.within(everything) | group.held.within(everything)
+    found = group.cancelled.within(gang.whole_gangs(group.spec, ill))
+    if not found:
+        return ""
+    more = f"; likewise {in_words(len(found) - 1, 'more component')}" if len(found) > 1 else ""
+    return f"{job_id(group.group, found.bounds[0])} {ended_with(group, found.bounds[0])}{more}"
 
 
 def _placed(core: Context, group: Group, key: GangKey) -> GangWait:

@@ -23,13 +23,25 @@ def components_of(text: str) -> tuple[ComponentSpec, ...]:
     """Return the components that `3x8`, `2x16+1x8` or `1x8@vu` asks for. ValueError is one line with the mend."""
     found: list[ComponentSpec] = []
     for word in text.split("+"):
-        match = _ALIKE.fullmatch(word.strip())
+        word = word.strip()
+        match = _ALIKE.fullmatch(word)
+        if match is None and (small := word.replace("X", "x").lower()) != word and _ALIKE.fullmatch(small):
+            raise ValueError(f"{word!r}: names of sites have small letters; write {small}")
         if match is None:
             raise ValueError(f"{text!r}: want COUNTxPROCESSORS, more of them joined by +, as 3x8 or 2x16+1x8@SITE")
         count, processors, site = match.groups()
-        found.append(ComponentSpec(count=int(count or 1), processors=int(processors), site=site or ""))
+        if count is None:
+            raise ValueError(_two_ways(processors, word))
+        found.append(ComponentSpec(count=int(count), processors=int(processors), site=site or ""))
     check_components(found)
     return tuple(found)
+
+
+def _two_ways(number: str, word: str) -> str:
+    """Return the line on a number alone, which some read as components and some as processors."""
+    if int(number) < 2:
+        return f"{word!r}: want COUNTxPROCESSORS; 1x{word} is one component"
+    return f"{word!r}: {number}x1 is {number} components of one processor, 1x{number} one of {number}; write which"
 
 
 def components_text(components: Sequence[ComponentSpec]) -> str:

@@ -62,6 +62,8 @@ class EndedJobs(msgspec.Struct, frozen=True, kw_only=True):
     jobs: int
     """Number of jobs of the group."""
     by_ending: tuple[tuple[str, IndexSet], ...]
+    with_gangs: tuple[tuple[int, str], ...] = ()
+    """Those of them that ended with their gangs, and why."""
     superseded: tuple[tuple[SubgroupId, IndexSet], ...] = ()
     """The same as in `GroupView`."""
     next: int = -1

@@ -11,8 +11,10 @@ from bisect import bisect_left
 from collections import OrderedDict, defaultdict
 from collections.abc import Iterable, Iterator
 
+import msgspec
+
 from diana.engine.journal import columns
-from diana.model.facts import Facts, FactsKey, Outcome
+from diana.model.facts import Facts, FactsKey, JobError, Outcome
 from diana.model.ids import GroupId, SiteId, SubgroupId
 from diana.model.indexset import IndexSet
 from diana.model.views.views import EndedJobs, GroupView
@@ -146,4 +148,12 @@ def read(store: Store, places: Places, group: GroupId, page: EndedJobs) -> list[
             out.append(
                 columns.never_ran(SiteId(""), without, [0] * len(without), [int(outcome)] * len(without), 0, [], 0.0)
             )
-    return out
+    why = dict(page.with_gangs)
+    return [_with_gangs(facts, why) for facts in out] if why else out
+
+
+def _with_gangs(facts: Facts, why: dict[int, str]) -> Facts:
+    """Return the rows with the reason of those that ended with their gangs, where they have none of their own."""
+    told = {error.index for error in facts.errors}
+    more = [JobError(index, why[index]) for index in facts.indices if index in why and index not in told]
+    return msgspec.structs.replace(facts, errors=[*facts.errors, *more]) if more else facts

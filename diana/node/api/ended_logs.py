@@ -10,7 +10,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, NamedTuple
 
 from diana.errors import DianaError
-from diana.model.facts import Facts, FactsKey
+from diana.model.facts import Facts, FactsKey, Outcome
 from diana.model.ids import GroupId, SiteId, SubgroupId, job_id
 from diana.model.indexset import IndexSet
 from diana.model.kept_log import MARK_BYTES, find_mark, last_lines
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 READ_BYTES = 1 << 18
 MOST_TAIL_BYTES = 4 << 20
 """Bytes at a log's end in which its last lines are looked for."""
+NOT_FAILED = frozenset((Outcome.DONE, Outcome.CANCELLED, Outcome.LEASE_OVER))
+"""Outcomes of jobs of which the logs of failed ones have nothing."""
 _GONE = ": not at site "
 """Says another site of a file that it does not have (`staging/catalogue/holdings.py`)."""
 

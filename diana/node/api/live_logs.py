@@ -15,7 +15,6 @@ from typing import Protocol
 from diana.adapters.staging.refs import LiveRef, live_ref
 from diana.engine.journal.events import Ask, Run
 from diana.errors import Denied, DianaError
-from diana.model.facts import Outcome
 from diana.model.ids import GroupId, SubgroupId, job_id
 from diana.model.kept_log import (
     ENDED,
@@ -33,7 +32,7 @@ from diana.model.trust.principal import Principal
 from diana.model.views.views import GroupView, JobPlace
 from diana.node.api.chunks import current
 from diana.node.api.desk import Desk
-from diana.node.api.ended_logs import ended_log, find_spots, spots_of
+from diana.node.api.ended_logs import NOT_FAILED, ended_log, find_spots, spots_of
 from diana.node.ways_in.door import GroupWatch
 from diana.wire.client import messages as wire
 
@@ -221,7 +220,7 @@ async def of_group(
                 key, facts = page
                 spots = find_spots(iter([(key, facts)]), range(view.indices), {})
                 for index in sorted(spots):
-                    if request.failed and spots[index].outcome == Outcome.DONE:
+                    if request.failed and spots[index].outcome in NOT_FAILED:
                         continue
                     async with aclosing(ended_log(desk, group, index, spots[index], tail=request.tail)) as chunks:
                         async for chunk in chunks:

@@ -9,12 +9,11 @@ from contextlib import aclosing
 import msgspec
 
 from diana.errors import UsageError
-from diana.model.facts import Outcome
 from diana.model.trust.principal import Principal
 from diana.model.views.views import GroupView
 from diana.model.words import counted
 from diana.node.api.desk import Desk, checked_job
-from diana.node.api.ended_logs import ended_log, spots_of
+from diana.node.api.ended_logs import NOT_FAILED, ended_log, spots_of
 from diana.node.api.live_logs import of_group, of_job
 from diana.wire.client import messages as wire
 
@@ -44,19 +43,22 @@ async def logs(desk: Desk, caller: Principal, request: wire.LogsRequest) -> Asyn
 
 
 async def _of_ended(desk: Desk, view: GroupView, request: wire.LogsRequest) -> AsyncGenerator[wire.LogsChunk, None]:
-    ended = 0
+    ended, failed = 0, False
     for start in range(0, view.indices, WINDOW_JOBS):
         window = range(start, min(start + WINDOW_JOBS, view.indices))
         spots = await asyncio.to_thread(spots_of, desk, view, window)
         ended += len(spots)
         for at in sorted(spots):
-            if request.failed and spots[at].outcome == Outcome.DONE:
+            if request.failed and spots[at].outcome in NOT_FAILED:
                 continue
+            failed = True
             async with aclosing(ended_log(desk, view.group, at, spots[at], tail=request.tail)) as chunks:
                 async for chunk in chunks:
                     yield chunk
     if ended < view.jobs:
         missing = _missing(view, view.jobs - ended)
+        if request.failed and not failed and not view.final:
+            missing = msgspec.structs.replace(missing, error=f"no job failed so far; {missing.error}")
         none_yet = not ended and not view.final and not request.failed
         yield msgspec.structs.replace(missing, unreachable=none_yet)
 

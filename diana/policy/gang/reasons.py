@@ -26,7 +26,7 @@ def reasons(answer: GangPlacement, fixed: frozenset[int], rooms: Rooms, *, by_fi
             why = "near its files"
         else:
             why = "the emptiest" if most else ""
-        said[part.component] = f"{why}{', ' if why else ''}{part.processors:,} of {idle:,} idle"
+        said[part.component] = f"{why}{', ' if why else ''}takes {part.processors:,} of {idle:,} idle"
     return said
 
 

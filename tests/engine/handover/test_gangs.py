@@ -312,7 +312,7 @@ def test_a_component_that_fails_ends_the_others_and_a_retry_starts_all_of_them()
     grid.settle()
     group = grid["alpha"].group(name)
     assert (len(group.failed), len(group.cancelled), group.state) == (1, 2, "failed")
-    assert isinstance(grid["alpha"].retry(name), fx.Refusal) is False
+    assert grid["alpha"].retry(name, IndexSet.span(2, 3)) == Ok(3), "one component stands for its gang"
     grid.pass_time(10.0)
     assert sorted(run.index for site in grid.sites.values() for run in site.gone if run in site.running) == [0, 1, 2]
     grid.finish()

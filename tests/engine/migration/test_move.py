@@ -129,7 +129,7 @@ def test_a_move_nobody_can_make_is_refused_in_a_line() -> None:
     assert [said.text for said in refusals if isinstance(said, fx.Refusal)] == [
         "no site delta is known at alpha; see diana sites",
         "alpha-1 has nothing to move to beta: 12 of them are there",
-        "no group alpha-1 of yours at alpha",
+        "no group alpha-1 of yours at alpha; diana status lists yours",
     ]
 
 

@@ -71,24 +71,24 @@ def why(grid: Grid, wanted: GroupSpec, refs: tuple[tuple[str, IndexSet], ...] = 
 
 def test_each_component_says_why_it_goes_where_it_goes_by_what_was_idle_at_its_turn() -> None:
     grid = Grid(alpha=18, beta=15, gamma=12)
-    emptiest = "the emptiest, {} idle"
+    emptiest = "the emptiest, takes {} idle"
     assert why(grid, gang("3x8")) == {
         "1@alpha": emptiest.format("8 of 18"),
         "2@beta": emptiest.format("8 of 15"),
         "3@gamma": emptiest.format("8 of 12"),
     }
     packed = why(grid, gang("3x8", policy="cluster-min"))
-    assert packed["2@alpha"] == "8 of 10 idle", "beta has more, which the policy does not look at"
+    assert packed["2@alpha"] == "takes 8 of 10 idle", "beta has more, which the policy does not look at"
     # The larger one has its turn first, and the one whose site is given before all.
     assert why(grid, gang("1x4+1x9+1x6@gamma")) == {
         "1@beta": emptiest.format("4 of 15"),
         "2@alpha": emptiest.format("9 of 18"),
-        "3@gamma": "the job names it, 6 of 12 idle",
+        "3@gamma": "the job names it, takes 6 of 12 idle",
     }
     assert why(grid, gang("1x4+1x9+1x6@alpha")) == {
         "1@alpha": emptiest.format("4 of 12"),
         "2@beta": emptiest.format("9 of 15"),
-        "3@alpha": "the job names it, 6 of 18 idle",
+        "3@alpha": "the job names it, takes 6 of 18 idle",
     }
     assert why(grid, gang(flexible=24)) == {
         "1@alpha": emptiest.format("18 of 18"),
@@ -123,6 +123,8 @@ def test_a_fixed_component_goes_to_its_site_and_the_names_are_told() -> None:
         (gang(flexible=46), "unplaceable", "46 processors are wanted; all sites together have 45 idle and 45 in all"),
         (gang("2x1@mars"), "usage", "component at mars: no site known here; see diana sites"),
         (gang("2x1@gama"), "usage", "component at gama: no site known here; did you mean gamma?"),
+        (gang("2x1", sites=("gama",)), "usage", "gama: no site known here; did you mean gamma?"),
+        (gang("2x20", sites=("alpha", "gama")), "unplaceable", "(gama: no site known here; did you mean gamma?; "),
     ],
 )
 def test_a_gang_without_a_place_is_refused_with_the_nearest_there_is(wanted: GroupSpec, code: str, told: str) -> None:

@@ -77,7 +77,10 @@ def test_a_plan_tells_a_short_run_in_digits_that_show_it_and_what_is_idle_by_the
     assert "expected to end in 0.25 s: claimed by 0 s, run 0.25 s x 1 over 1 site" in short.reason
     found = planned(grid(), wanted())
     assert found.gang is not None
-    assert [one.reason for one in found.gang.components] == ["the emptiest, 2 of 4 idle by then", "2 of 2 idle by then"]
+    assert [one.reason for one in found.gang.components] == [
+        "the emptiest, takes 2 of 4 idle by then",
+        "takes 2 of 2 idle by then",
+    ]
 
 
 def test_a_gang_that_waits_for_its_site_begins_there() -> None:

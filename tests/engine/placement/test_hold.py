@@ -17,6 +17,7 @@ from diana.model.indexset import IndexSet
 from diana.model.views.views import GroupView, Ok
 from tests.engine.bench import Fate, Grid
 from tests.engine.builders import BOB, OPERATOR, dataset, spec, whole
+from tests.engine.handover.test_gangs import gang
 from tests.engine.handover.test_handover_faults import FAULTS, one_fault, some_faults
 
 LONG = 100.0
@@ -267,6 +268,37 @@ def test_releasing_what_is_not_held_is_refused_and_changes_nothing() -> None:
     assert alpha.engine.snapshot() == before
     assert alpha.release_jobs("alpha-1", span(12, 15)) == Ok(3)
     assert view(grid).held == 2
+
+
+def test_what_its_site_says_is_running_is_not_held_there() -> None:
+    grid = Grid(alpha=0, beta=2)
+    alpha = grid["alpha"]
+    alpha.submit(spec(2, work_s=LONG), 2)
+    grid.pass_time(2.0)
+    assert alpha.hold("alpha-1") == Ok(0, started=2)
+    none = fx.Refusal(code="usage", text="alpha-1 is not held: no job of the group is")
+    assert alpha.release_jobs("alpha-1", settle=False) == none
+    grid.pass_time(2.0)
+    assert alpha.release_jobs("alpha-1") == none, "by what it told since it has the order, too"
+
+
+def test_of_jobs_at_another_site_those_that_it_holds_are_released() -> None:
+    grid = Grid(alpha=0, beta=1)
+    alpha = grid["alpha"]
+    alpha.submit(spec(3, work_s=LONG), 3)
+    grid.pass_time(2.0)
+    assert alpha.hold("alpha-1") == Ok(2, started=1)
+    grid.pass_time(2.0)
+    assert alpha.release_jobs("alpha-1") == Ok(2)
+    grid.finish()
+
+
+def test_components_that_were_let_go_are_not_held() -> None:
+    grid = Grid(alpha=0, beta=2, gamma=1)
+    alpha = grid["alpha"]
+    alpha.submit(gang("2x1@beta+1x1@gamma"), 3)
+    assert alpha.hold("alpha-1", span(0, 1)) == Ok(0, started=3)
+    assert alpha.release_jobs("alpha-1") == fx.Refusal(code="usage", text="alpha-1 is not held: no job of the group is")
 
 
 def test_an_unknown_outcome_is_for_retry_not_for_release() -> None:

@@ -7,7 +7,10 @@ from diana.cli.shared.output import seconds
 from diana.cli.top import tables
 from diana.engine.journal import events as ev
 from diana.engine.messages import messages as ms
+from diana.engine.views import ended
+from diana.model.facts import Outcome
 from diana.model.ids import GroupId
+from diana.model.indexset import IndexSet
 from diana.model.views.queue import QueueView
 from diana.model.views.views import Explanation, Groups, GroupView
 from diana.node.api.convert import to_status
@@ -144,6 +147,25 @@ def test_gangs_are_counted_as_gangs_from_the_first_that_waits_to_the_last_that_i
     assert grid["alpha"].group(name).state == "done" and told() == "3 gangs of 2: 3 over"
     grid["alpha"].submit(spec(2), 2, 7)
     assert [progress(to_status(one)) for one in status(grid)][1] == ""
+
+
+def test_a_component_that_ended_with_its_gang_says_so_and_a_cancelled_gang_does_not() -> None:
+    grid = Grid(SETTINGS, alpha=0, beta=2, gamma=2)
+    broke, called_off = submit(grid, "1x1@beta+1x1@gamma"), submit(grid, "1x1@beta+1x1@gamma")
+    (first, _) = sorted(grid["gamma"].running, key=lambda run: run.subgroup)
+    grid["gamma"]._ends(first, Outcome.FAILED)
+    grid["alpha"].cancel(called_off, IndexSet.span(1, 2))
+    for _ in range(3):
+        for site in grid.sites.values():
+            site.obey_kills()
+        grid.pass_time(2.0)
+    assert [one.state for one in status(grid)] == ["failed", "cancelled"]
+    why = "ended with its gang: alpha-1.1 failed"
+    assert [one.note for one in status(grid)] == [f"alpha-1.0 {why}", ""]
+    assert [ended.page(grid["alpha"].group(one), "ended", 0, 0).with_gangs for one in (broke, called_off)] == [
+        ((0, why),),
+        (),
+    ]
 
 
 def test_of_many_gangs_some_are_told_and_of_other_groups_none() -> None:

@@ -95,6 +95,17 @@ def test_what_was_tried_again_shows_its_newest_result_and_what_never_ran_shows_a
     ]
 
 
+def test_what_ended_with_its_gang_says_so_unless_it_has_a_line_of_its_own(store: Counted) -> None:
+    chunk(store, 0, [0, 1, 2], "alpha", Outcome.CANCELLED)
+    why = ((0, "ended with its gang"), (3, "ended with its gang, too"))
+    page = EndedJobs(jobs=6, by_ending=(("cancelled", IndexSet.of((0, 1, 3))),), with_gangs=why)
+    found = chunks.read(store, chunks.Places(), GROUP, page)
+    assert [(facts.indices, [(one.index, one.text) for one in facts.errors]) for facts in found] == [
+        ([0, 1], [why[0]]),
+        ([3], [why[1]]),
+    ]
+
+
 def test_a_merge_command_is_no_job_and_few_groups_are_kept_in_mind(
     store: Counted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -138,7 +149,7 @@ def test_one_log_of_a_large_group_is_found_in_one_chunk(store: Counted) -> None:
 
 
 def a_group(jobs: int, **endings: IndexSet) -> Any:
-    made = SimpleNamespace(jobs=jobs, subgroups={})
+    made = SimpleNamespace(jobs=jobs, subgroups={}, spec=SimpleNamespace(is_gang=False))
     for name in ENDINGS:
         some = FinishedSet()
         some.add_set(endings.get(name, IndexSet()))

@@ -50,6 +50,6 @@ def test_a_request_that_contradicts_itself_is_refused(flexible, told):
 
 
 def test_words_ask_for_unlike_components_and_for_sites():
-    both = request_of("2x16+8@vu")
+    both = request_of("2x16+1x8@vu")
     assert not isinstance(both, FlexibleSpec)
     assert [(each.count, each.processors, each.site) for each in both] == [(2, 16, ""), (1, 8, "vu")]

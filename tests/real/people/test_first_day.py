@@ -81,7 +81,10 @@ def test_a_first_day_at_two_sites(grid: Grid, tmp_path: Path) -> None:
     asked = typed(beta, tmp_path, "status", "alpha-3", code=2).stderr
     assert asked.startswith("diana: no group alpha-3 of yours at beta; ask alpha, where it was submitted"), asked
     asked = typed(beta, tmp_path, "cancel", "alpha-3", code=2).stderr
-    assert asked == "diana: no group alpha-3 of yours at beta; ask alpha, where it was submitted\n"
+    assert (
+        asked
+        == "diana: no group alpha-3 of yours at beta; ask alpha, where it was submitted; diana status lists yours\n"
+    )
 
     # Watched on a terminal of 24 lines, with more groups and notes than it has lines.
     for number in range(4, 30):

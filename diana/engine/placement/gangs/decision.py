@@ -195,6 +195,9 @@ def refusal(core: Context, asked: GangQuestion, answer: Unplaced) -> Refusal:
     """Return why the gang has no place: `retry` where it has one once sites are idle, with what would fit where it
     never has."""
     spec = asked.spec
+    unknown = site_names.unknown_sites(core, spec.sites)
+    if unknown and len(unknown) == len(spec.sites):
+        return Refusal(code="usage", text="; ".join(unknown))
     rejected = {site.site: site.rejected for site in asked.sites if site.rejected}
     for each in spec.components:
         which = f"component {each.name} at" if each.name else "component at"
@@ -206,7 +209,7 @@ def refusal(core: Context, asked: GangQuestion, answer: Unplaced) -> Refusal:
     lacks = by_rank[answer.component] if 0 <= answer.component < len(by_rank) else ComponentSpec()
     # Of a component whose site the job names it says nothing why the others were left out.
     elsewhere = not lacks.site
-    told = [f"{site}: {why}" for site, why in rejected.items()] if elsewhere else []
+    told = [*unknown, *(f"{site}: {why}" for site, why in rejected.items())] if elsewhere else []
     others = f" ({with_rest(told[:3], len(told), 'site')})" if told else ""
     when = "these sites cannot take this gang, idle or not" if answer.never else "no place for this gang now"
     more = (_not_divided(spec, asked.policy) or _would_fit(spec, asked.rooms)) if answer.never else ""
