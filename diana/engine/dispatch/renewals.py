@@ -37,10 +37,11 @@ def lapsed(core: Context, custody: Custody) -> bool:
 
 
 def begin(core: Context) -> None:
-    """Ask, at start, for leases of all work that needs one."""
+    """Ask, at start, for leases of all work that needs one; so does what stands at a barrier."""
     for key in sorted(core.state.custodies):
-        if core.state.custodies[key].runnable:
-            committed(core, core.state.custodies[key])
+        custody = core.state.custodies[key]
+        if custody.runnable or custody.running:
+            committed(core, custody)
 
 
 def committed(core: Context, custody: Custody) -> None:

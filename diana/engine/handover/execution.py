@@ -127,7 +127,8 @@ def void(core: Context, custody: Custody, indices: IndexSet) -> None:
 
 
 def _give_back(core: Context, custody: Custody, indices: IndexSet) -> None:
-    """Give components back that were let go and never began: started later, they would run without the others."""
+    """Give components back that were let go and never began, or ended with their lease: started later, they would run
+    without the others."""
     if indices and custody.key in core.state.custodies:
         core.requeue.add(custody.key)
         _ended(core, custody, results.Ends(columns.empty(core.site), revoked=indices))

@@ -174,6 +174,20 @@ def test_an_order_to_cancel_that_overtakes_the_commit_leaves_it_nothing_to_let_g
     assert begun(grid) == [("alpha", 0)] and grid["alpha"].group(name).state == "cancelled"
 
 
+def test_a_component_that_was_cancelled_before_its_site_started_anew_is_not_let_go() -> None:
+    grid = Grid({"claim_wait_s": 200.0, "migration": "off"}, alpha=0, beta=1)
+    grid.fate = lambda _, __, post: "lose" if isinstance(post[2], ms.Commit) else "deliver"
+    name = submit(grid, "1x1@beta")
+    assert held(grid) == [("beta", 0)]
+    grid["alpha"].cancel(name)
+    grid["beta"].restart()
+    grid.fate = None
+    grid.settle()
+    kill(grid)
+    grid.pass_time(30.0)
+    assert not begun(grid) and grid["alpha"].group(name).state == "cancelled"
+
+
 def test_two_claims_that_come_at_once_begin_by_rank() -> None:
     grid = Grid({"migration": "off"}, alpha=0, beta=4, gamma=0)
     grid["alpha"].submit(spec(40, sites=("beta",)), 40, 1)

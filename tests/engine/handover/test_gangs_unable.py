@@ -6,7 +6,9 @@ from diana.engine.handover.gangs.attempts import UNABLE_TRIES
 from diana.model.facts import Outcome
 from diana.model.indexset import IndexSet
 from diana.model.job.spec import RetryRules
+from diana.policy.gang import holding
 from tests.engine.bench import Grid
+from tests.engine.builders import spec
 from tests.engine.handover.test_gangs import begun, kill, submit
 
 WHY = "beta: prog: command not found"
@@ -21,7 +23,7 @@ def quiet(**slots: int) -> Grid:
 
 
 def refuse(grid: Grid, name: str) -> None:
-    """The site's machine looks for the command of what it is to hold, and does not find it."""
+    """The site's machine looks for the command of what it is to hold, and does not find it; 15 s pass."""
     site = grid[name]
     for run in list(site.held):
         del site.held[run], site.running[run]
@@ -55,6 +57,25 @@ def test_a_component_that_may_go_elsewhere_does() -> None:
         site.barrier_told = True
     grid["gamma"].lrm_ready()
     grid.pass_time(15.0)
+    assert begun(grid) == [("gamma", 0)]
+
+
+def test_a_gang_waits_for_a_site_that_is_busy_rather_than_fail_at_one_that_cannot_begin_it() -> None:
+    grid = Grid({"claim_wait_s": 20.0, "migration": "off"}, alpha=0, beta=1, gamma=1)
+    for site in grid.sites.values():
+        site.barrier_told = False
+    grid["gamma"].submit(spec(1, sites=("gamma",), work_s=1.0), 1, 9)
+    name = submit(grid, "1x1")
+    tries = 0
+    for _ in range(100):
+        tries += bool(grid["beta"].held)
+        refuse(grid, "beta")
+    assert not grid["alpha"].group(name).state and tries == 1
+    grid["gamma"].end()
+    grid["gamma"].barrier_told = True
+    for _ in range(20):
+        kill(grid)
+        grid.pass_time(holding.AGAIN_MOST_S)
     assert begun(grid) == [("gamma", 0)]
 
 

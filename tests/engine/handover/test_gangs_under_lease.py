@@ -10,7 +10,7 @@ from diana.engine.messages import messages as ms
 from diana.model.facts import Outcome
 from diana.model.indexset import IndexSet
 from tests.engine.bench import Grid, Site
-from tests.engine.handover.test_gangs import begun, kill, submit
+from tests.engine.handover.test_gangs import begun, held, kill, submit
 
 LEASE_S = 20.0
 SURELY_OVER_S = LEASE_S * leases.LONGER + leases.MARGIN_S
@@ -114,6 +114,18 @@ def test_an_order_to_start_that_finds_no_lease_waits_for_one() -> None:
     assert not begun(grid)
     grid.fate = None
     grid.pass_time(10.0)
+    assert begun(grid) == [("beta", 0)]
+
+
+def test_a_site_that_starts_anew_asks_for_a_lease_for_what_stands_at_its_barrier() -> None:
+    grid = Grid({"lease_s": LEASE_S, "claim_wait_s": 200.0, "migration": "off"}, alpha=0, beta=1)
+    grid.fate = lambda _, __, post: "lose" if isinstance(post[2], ms.Commit) else "deliver"
+    submit(grid, "1x1@beta", on_site_lost="rerun")
+    assert held(grid) == [("beta", 0)] and times_let_go(grid) == 1
+    grid["beta"].restart()
+    grid.fate = None
+    grid.settle()
+    grid.pass_time(30.0)
     assert begun(grid) == [("beta", 0)]
 
 

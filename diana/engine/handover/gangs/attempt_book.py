@@ -105,6 +105,12 @@ class GangAttempts:
         """Return when the gang is looked at again."""
         return min(self.not_before_s.get(key, 0.0), self.look_s.get(key, inf))
 
+    def avoided(self, key: GangKey) -> tuple[frozenset[SiteId], ...]:
+        """Return the sites that its next attempt leaves out: those that failed the last one or cannot begin a
+        component; where the others would not do, the latter alone."""
+        unable = frozenset(self.unable.get(key, ()))
+        return self.failed.get(key, frozenset()) | unable, unable
+
     def again(self, key: GangKey, failed: frozenset[SiteId], at_s: float) -> None:
         """Note that the gang is tried anew from then on, at other sites than those where it can."""
         self.failed[key], self.not_before_s[key] = failed, at_s

@@ -420,7 +420,7 @@ def unable(core: Context, group: Group, subgroup: Subgroup, why: str) -> None:
     tried where there are some; after a few attempts the component has failed, and its gang with it."""
     book, key, indices = core.book(GangAttempts), key_of(group, subgroup), subgroup.indices
     sites = (*book.unable.get(key, ()), subgroup.site)
-    give_up(core, group, subgroup, why, failed=frozenset(sites))
+    give_up(core, group, subgroup, why, failed=frozenset())
     book.unable[key] = sites
     if len(sites) < UNABLE_TRIES:
         return

@@ -152,6 +152,10 @@ def let_go(core: Context, sender: SiteId, message: Commit, custody: Custody) -> 
     if not (_counts(custody, size) and gang.is_division(message.items, size) and told):
         core.warn(f"{sender} lets {message.subgroup} go with addresses that are not those of its gang")
         return
+    if custody.cancelled:
+        # Before a restart, which may find runs that it had begun to end.
+        end(core, custody, "its origin cancelled it")
+        return
     if custody.pending or not custody.running:
         end(core, custody, f"{core.site} did not hold all of its processors any more")
         return

@@ -41,7 +41,7 @@ def place_next(core: Context, group: Group, draft: Draft, manifest: Manifest) ->
         _look_again(core, group)
         return GangTry(False, "")
     draft.indices = gang.members(group.spec, key[1])
-    answer = planning.decide(core, draft, manifest, book.failed.get(key, frozenset()))
+    answer = planning.decide(core, draft, manifest, book.avoided(key))
     early = book.not_before_s.get(key, 0.0) > core.now
     if early:
         book.look_s[key] = core.now + holding.EARLY_EVERY_S

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from math import inf
 
@@ -30,10 +30,10 @@ from diana.policy.requirements.group import GroupRequirements
 
 
 def decide(
-    core: Context, draft: Draft, manifest: Manifest, failed: frozenset[SiteId] = frozenset()
+    core: Context, draft: Draft, manifest: Manifest, avoided: Sequence[frozenset[SiteId]] = ()
 ) -> Decision | Refusal:
     """Place one gang of the draft by its policy: each component, where all can start soonest, or the reason why there
-    is no place. `failed`: sites that are taken only where the others would not do."""
+    is no place. `avoided`: sets of sites to leave out, each tried only where the one before it leaves no place."""
     spec = with_model(core, draft.spec, draft.owner)
     field = candidates.field(core, draft, manifest)
     files, own_files = files_of(draft, manifest)
@@ -62,9 +62,11 @@ def decide(
         return Refusal(code="usage", text=f"gang.placement: {GRADS} places by a model; write package.model")
     asked = asked._replace(request=own, foresight=seen)
     search = _Search(core, asked, field, wants)
-    found = search.soonest([room for room in rooms if room.now.name not in failed])
-    if failed and isinstance(found, Unplaced):
-        found = search.soonest(rooms)
+    # Each set once: a search is dear.
+    for out in dict.fromkeys((*avoided, frozenset[SiteId]())):
+        found = search.soonest([room for room in rooms if room.now.name not in out])
+        if not isinstance(found, Unplaced):
+            break
     if isinstance(found, Unplaced):
         return refusal(core, asked, found)
     speeds = {site: one.speed if 0 < one.speed < inf else 0.0 for site, one in field.quotes.items()}
