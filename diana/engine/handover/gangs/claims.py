@@ -248,6 +248,8 @@ def end(core: Context, custody: Custody, why: str, *, unrestored: bool = False) 
         links.settled(core, ticket)
         core.emit(CancelStage(ticket))
     core.persist(CustodyDropped(subgroup=key[0], epoch=key[1], at_s=core.now))
+    # What else is due at this moment looks at the queue before it is counted anew.
+    core.queues.remove(key)
     core.settle(CustodyTimer("prepared", *key))
     core.book(Predictions).forget(key)
     core.run_book.forget(key)
