@@ -20,7 +20,7 @@ from diana.engine.journal.events import AtBarrier, HostsMet, Run
 from diana.engine.journal.records import CustodyDropped, CustodyRunnable, RunsReturned
 from diana.engine.journal.state import Custody, CustodyKey
 from diana.engine.messages.messages import Aborted, Commit, Committed, GangClaim, GangClaimed, GangYield, Lost
-from diana.engine.site import links
+from diana.engine.site import journal_doubt, links
 from diana.engine.site.context import Context
 from diana.engine.site.timers import CustodyTimer
 from diana.model.facts import Facts, Outcome
@@ -288,15 +288,26 @@ def _next_begins(core: Context) -> None:
     """Look again whose claim may begin now."""
     book, most = core.book(ClaimBook), core.state.settings.claim_share * core.workers.slots()
     before = book.best
-    core.requeue.update(book.look(core.state, core.now, core.site, most, partial(gang_quota.waits_for, core)))
+    quota, stays = partial(gang_quota.waits_for, core), partial(_stays, core)
+    core.requeue.update(book.look(core.state, core.now, core.site, most, quota, stays))
     if book.best != before:
         core.book(WayBook).due = True
 
 
-def quota_frees(core: Context) -> None:
-    """Look again at the best of the claims where it waits by the quota and gangs hold more or less here than they
-    did."""
+def _stays(core: Context, custody: Custody) -> bool:
+    """True for a claim that does not begin whole, whatever comes free: it has no lease, its inputs are not there, or
+    its origin holds it."""
+    blocked = core.book(StageBook).blocked(custody.key)
+    whole = custody.held.isdisjoint(custody.pending) and blocked.isdisjoint(custody.pending)
+    return not whole or renewals.lapsed(core, custody) or bool(journal_doubt.stays(core, custody))
+
+
+def look_again(core: Context) -> None:
+    """Look again whose claim is the best where leases changed, or where it waits by the quota and gangs hold more or
+    less here than they did."""
     book = core.book(ClaimBook)
+    if book.stale:
+        _next_begins(core)
     if book.best is None or book.lacks in ("", NO_SHARE):
         return
     best = core.state.custodies.get(book.best)
@@ -311,6 +322,7 @@ def waits_on(core: Context, key: CustodyKey) -> None:
     if custody is None or key not in book.until_s or not claim_book.waits(custody) or key in book.ending:
         return
     core.after(CustodyTimer("claim-waits", *key), YIELD_AFTER_S)
+    _next_begins(core)
     if book.best != key:
         return
     core.book(WayBook).due = True
