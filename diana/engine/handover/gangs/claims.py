@@ -322,7 +322,11 @@ def waits_on(core: Context, key: CustodyKey) -> None:
     if custody is None or key not in book.until_s or not claim_book.waits(custody) or key in book.ending:
         return
     core.after(CustodyTimer("claim-waits", *key), YIELD_AFTER_S)
-    _next_begins(core)
+    best = custodies.get(book.best) if book.best is not None else None
+    better = best is None or claim_book.rank(custody) < claim_book.rank(best)
+    # Its lease, its inputs or its origin's leave went, or came.
+    if (best is custody or better) and _stays(core, custody) == (best is custody):
+        _next_begins(core)
     if book.best != key:
         return
     core.book(WayBook).due = True
