@@ -287,6 +287,7 @@ def _do_not_meet(core: Context, group: Group, subgroup: Subgroup, parts: list[Su
         unmet[site] = unmet.get(site, 0) + 1
     worst = max(unmet, key=lambda site: (unmet[site], site != core.site, site))
     give_up(core, group, subgroup, why, failed=frozenset({worst}))
+    book.failed[key] = frozenset({worst})
 
 
 def _note_waits(core: Context, key: GangKey, parts: list[Subgroup]) -> None:
@@ -421,7 +422,8 @@ def unable(core: Context, group: Group, subgroup: Subgroup, why: str) -> None:
     book, key, indices = core.book(GangAttempts), key_of(group, subgroup), subgroup.indices
     sites = (*book.unable.get(key, ()), subgroup.site)
     give_up(core, group, subgroup, why, failed=frozenset(sites))
-    book.unable[key] = sites
+    # Also of an early try, which otherwise says nothing of its sites.
+    book.unable[key], book.failed[key] = sites, frozenset(sites)
     if len(sites) < UNABLE_TRIES:
         return
     count = len(indices)
