@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from diana.engine.handover.gangs.attempts import LAST_WORD_S
 from diana.engine.journal import records as r
 from diana.engine.messages import messages as ms
 from diana.model.facts import Outcome
 from diana.policy.gang import holding
-from tests.engine.bench import Grid
+from tests.engine.bench import Grid, Post
 from tests.engine.builders import spec
 from tests.engine.handover.test_gangs import begun, gang, held, kill, submit
 from tests.engine.views.test_gang_views import explained
@@ -109,3 +111,24 @@ def test_a_gang_that_broke_begins_again_soon_and_at_its_sites_where_they_are_giv
     assert len(grid["alpha"].records(r.GangGo)) == 2
     grid.finish()
     assert grid["alpha"].group("alpha-1").state == "done"
+
+
+@pytest.mark.parametrize("way", ["yields", "unrestored"])
+def test_a_site_that_never_lets_a_gang_have_what_it_offers_does_not_keep_it_from_others(way: str) -> None:
+    grid = Grid({"migration": "off"}, alpha=0, beta=1, gamma=1)
+
+    def fate(_: Grid, __: int, post: Post) -> str:
+        if not isinstance(post[2], ms.GangClaim) or post[1] != "beta":
+            return "deliver"
+        part, epoch = post[2].subgroup, post[2].epoch
+        if way == "yields":
+            grid.post(post[1], post[0], ms.GangYield(subgroup=part, epoch=epoch))
+        else:
+            word = ms.Aborted(subgroup=part, epoch=epoch, db_uuid="db-beta", seq=9, unrestored=True)
+            grid.post(post[1], post[0], word)
+        return "lose"
+
+    grid.fate = fate
+    submit(grid, "1x1")
+    grid.pass_time(120.0)
+    assert begun(grid) == [("gamma", 0)]
