@@ -486,7 +486,7 @@ class Engine:
                 for message in words:
                     self._received(core.site, message)
             self._settle_groups()
-            claims.quota_frees(core)
+            claims.look_again(core)
             dispatch.dispatch(core)
             making_way.look(core)
             if not core.own_words:

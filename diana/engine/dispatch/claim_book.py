@@ -38,6 +38,8 @@ class ClaimBook:
         """The best of the claims that wait for processors here; no lesser one begins before it."""
         self.lacks = ""
         """Why it may not begin, though it is the best; empty: it may."""
+        self.stale = False
+        """True if it is to be looked anew which is the best."""
         self.met: dict[CustodyKey, tuple[tuple[str, ...], str | None]] = {}
         """Claims of which the origin asked whether the hosts of the others are reached: these hosts, and the first of
         them that is not, empty if there is none; None while they are looked for."""
@@ -74,15 +76,22 @@ class ClaimBook:
         return 0.0 if key in self.older else max(_LEAST_S, self.held_until_s.get(key, 0.0) - now)
 
     def look(
-        self, state: SiteState, now: float, home: SiteId, most: float, quota: Callable[[Custody], str]
+        self,
+        state: SiteState,
+        now: float,
+        home: SiteId,
+        most: float,
+        quota: Callable[[Custody], str],
+        stays: Callable[[Custody], bool],
     ) -> set[CustodyKey]:
         """Find the best claim anew; return those that may begin now, or no more. `most`: processors that the gangs of
         one site other than `home` may hold here before they are let go; a gang alone may hold more. `quota`: says why
-        a claim may not begin by what all gangs hold here.
+        a claim may not begin by what all gangs hold here. `stays`: true for a claim that would not begin whatever came
+        free; none waits for it.
 
         A claim that better gangs of its origin leave no share is passed over. One that lesser ones leave none is the
         best all the same, and has them asked to yield before it begins."""
-        before, self.best = self.best, None
+        before, self.best, self.stale = self.best, None, False
         held: dict[SiteId, dict[Rank, int]] = {}
         for one in map(state.custodies.get, self.until_s):
             if one is not None and one.origin != home and stands(one):
@@ -98,7 +107,7 @@ class ClaimBook:
             (rank(one), key)
             for key, until_s in self.until_s.items()
             if until_s > now and key not in self.ending and (one := state.custodies.get(key)) is not None
-            if waits(one) and within(one, lesser=False)
+            if waits(one) and not stays(one) and within(one, lesser=False)
         ]
         self.lacks = ""
         if waiting:

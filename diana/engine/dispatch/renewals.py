@@ -9,6 +9,7 @@ under another.
 
 from __future__ import annotations
 
+from diana.engine.dispatch.claim_book import ClaimBook
 from diana.engine.dispatch.lease_book import LeaseBook
 from diana.engine.journal.effects import RenewLease
 from diana.engine.journal.state import Custody
@@ -102,5 +103,7 @@ def over(core: Context, origin: SiteId) -> None:
 
 
 def _look_again(core: Context, origin: SiteId) -> None:
-    """Count the origin's work under lease anew: it stands in the queues only while it may start."""
+    """Count the origin's work under lease anew: it stands in the queues only while it may start, and a claim keeps
+    lesser ones from beginning only then."""
+    core.book(ClaimBook).stale = True
     core.requeue.update(key for key in core.book(LeaseBook).under.get(origin, ()) if key in core.state.custodies)

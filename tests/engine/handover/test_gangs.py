@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from diana.engine.dispatch.claim_book import ClaimBook
 from diana.engine.handover.gangs.attempt_book import GangAttempts
 from diana.engine.journal import effects as fx
 from diana.engine.journal import events as ev
@@ -404,6 +405,35 @@ def test_nothing_is_kept_of_gangs_whose_group_is_over() -> None:
     grid["alpha"].cancel(name)
     assert grid["alpha"].group(name).state == "cancelled"
     assert not (book.tries or book.not_before_s or book.parts or book.claims or book.claiming or book.over_s)
+
+
+def test_nothing_is_kept_of_a_gang_that_broke_and_was_cancelled_before_it_began_again() -> None:
+    grid = Grid(alpha=1, beta=1)
+    name = submit(grid, "1x1@alpha+1x1@beta")
+    for run in list(grid["beta"].gone):
+        grid["beta"]._ends(run, Outcome.UNBEGUN)
+    grid.settle()
+    kill(grid)
+    book = grid["alpha"].engine.core.book(GangAttempts)
+    assert book.not_before_s and book.failed
+    grid["alpha"].cancel(name)
+    assert grid["alpha"].group(name).state == "cancelled"
+    assert not (book.not_before_s or book.failed or book.look_s)
+
+
+def test_a_claim_that_lapses_as_the_site_looks_for_what_may_go_elsewhere_is_in_its_queue_no_more() -> None:
+    grid = Grid({"claim_wait_s": 10.0}, alpha=0, beta=1, gamma=1)
+    grid["beta"].submit(spec(1, sites=("beta",)), 1, 9)
+    submit(grid, "1x1@beta")
+    beta = grid["beta"]
+    (key,) = beta.engine.core.book(ClaimBook).until_s
+    grid.part("alpha")
+    grid.pass_time(beta.engine.core.book(ClaimBook).until_s[key] - grid.now - 0.01)
+    assert key in beta.engine.core.queues.entries
+    # Its node was stopped for a moment: the next look is due as well.
+    grid.now += 60.0
+    beta.handle(ev.Tick())
+    assert key not in beta.engine.state.custodies
 
 
 def test_equal_gangs_of_two_origins_at_the_same_processors_all_end() -> None:

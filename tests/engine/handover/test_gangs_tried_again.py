@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from diana.engine.handover.gangs.attempts import LAST_WORD_S
 from diana.engine.journal import records as r
 from diana.engine.messages import messages as ms
 from diana.model.facts import Outcome
 from diana.model.ids import GroupId
 from diana.policy.gang import holding
-from tests.engine.bench import Grid
+from tests.engine.bench import Grid, Post
 from tests.engine.builders import spec
 from tests.engine.handing import receive
 from tests.engine.handover.test_gangs import begun, gang, held, kill, submit
@@ -127,3 +129,24 @@ def test_a_site_that_refused_a_component_is_named_with_its_reason_at_the_next_tr
     assert note(grid) == "beta refused: its order is dated 3600 s ahead"
     grid.pass_time(holding.AGAIN_FIRST_S + 1.0)
     assert note(grid).endswith("beta: refused part of this group just now: its order is dated 3600 s ahead")
+
+
+@pytest.mark.parametrize("way", ["yields", "unrestored"])
+def test_a_site_that_never_lets_a_gang_have_what_it_offers_does_not_keep_it_from_others(way: str) -> None:
+    grid = Grid({"migration": "off"}, alpha=0, beta=1, gamma=1)
+
+    def fate(_: Grid, __: int, post: Post) -> str:
+        if not isinstance(post[2], ms.GangClaim) or post[1] != "beta":
+            return "deliver"
+        part, epoch = post[2].subgroup, post[2].epoch
+        if way == "yields":
+            grid.post(post[1], post[0], ms.GangYield(subgroup=part, epoch=epoch))
+        else:
+            word = ms.Aborted(subgroup=part, epoch=epoch, db_uuid="db-beta", seq=9, unrestored=True)
+            grid.post(post[1], post[0], word)
+        return "lose"
+
+    grid.fate = fate
+    submit(grid, "1x1")
+    grid.pass_time(120.0)
+    assert begun(grid) == [("gamma", 0)]

@@ -92,3 +92,24 @@ def test_such_a_gang_is_begun_again_at_its_users_word_and_by_its_own_retries() -
     assert begun(grid) == [("beta", 0)]
     grid.finish()
     assert grid["alpha"].group(name).state == "done"
+
+
+def test_a_site_that_says_so_in_an_early_try_is_left_out_of_the_next_one() -> None:
+    grid = quiet(alpha=0, beta=1, delta=1, gamma=1)
+    grid["beta"].barrier_told = True
+    grid["delta"].submit(spec(1, sites=("delta",), work_s=1.0), 1, 9)
+    name = submit(grid, "1x1+1x1@delta")
+    grid.pass_time(202.0)
+    kill(grid)
+    assert not begun(grid) and not grid["beta"].held
+    # The gang pauses now, and its processors come free.
+    grid["beta"].barrier_told = False
+    grid["delta"].end()
+    grid.pass_time(holding.EARLY_EVERY_S + 2.0)
+    assert grid["beta"].held and not grid["gamma"].held
+    refuse(grid, "beta")
+    for site in grid.sites.values():
+        site.barrier_told = True
+    grid.pass_time(holding.EARLY_EVERY_S + 2.0)
+    assert begun(grid) == [("delta", 1), ("gamma", 0)]
+    assert not grid["alpha"].group(name).state

@@ -146,7 +146,9 @@ def stopping(core: Context, group: Group, key: GangKey) -> None:
 def closed(core: Context, group: Group) -> None:
     """Forget all gangs of a group that is over."""
     book = core.book(GangAttempts)
-    for key in [key for key in (*book.parts, *book.tries) if key[0] == group.group]:
+    # A gang that was let go and broke has no tries.
+    some = (*book.parts, *book.tries, *book.not_before_s, *book.look_s)
+    for key in [key for key in some if key[0] == group.group]:
         book.forget(key)
         book.forget_tries(key)
 

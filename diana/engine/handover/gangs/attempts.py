@@ -34,6 +34,9 @@ LAST_WORD_S = 20.0
 it."""
 UNABLE_TRIES = 3
 """Attempts in which a component could not begin, after which its gang has failed."""
+WAYS_MADE = 3
+"""Tries from which on a gang that makes way for another one prefers other sites: where it always has to, it would not
+begin."""
 NOT_FOUND_EXIT = 127
 """Exit code of such a component, as a shell has it."""
 MOST_WORDS = 300
@@ -287,6 +290,7 @@ def _do_not_meet(core: Context, group: Group, subgroup: Subgroup, parts: list[Su
         unmet[site] = unmet.get(site, 0) + 1
     worst = max(unmet, key=lambda site: (unmet[site], site != core.site, site))
     give_up(core, group, subgroup, why, failed=frozenset({worst}))
+    book.failed[key] = frozenset({worst})
 
 
 def _note_waits(core: Context, key: GangKey, parts: list[Subgroup]) -> None:
@@ -403,8 +407,12 @@ def restored(core: Context, group: Group, why: str) -> None:
 def yielded(core: Context, group: Group, subgroup: Subgroup) -> None:
     """Give the attempt up for a better gang that waits there; one that was let go goes on."""
     if subgroup.step is Step.OFFERED:
+        book, key = core.book(GangAttempts), key_of(group, subgroup)
+        before = book.failed.get(key, frozenset())
         why = f"it makes way for another gang at {subgroup.site}"
         give_up(core, group, subgroup, why, failed=frozenset())
+        if book.tries.get(key, 0) >= WAYS_MADE:
+            book.failed[key] = before | {subgroup.site}
 
 
 def unrestored(core: Context, group: Group, subgroup: Subgroup, why: str) -> None:
@@ -413,6 +421,7 @@ def unrestored(core: Context, group: Group, subgroup: Subgroup, why: str) -> Non
     number = key_of(group, subgroup)[1]
     text = checkpoints.not_used(group, gang.members(group.spec, number), why)
     give_up(core, group, subgroup, text, failed=frozenset(), without=subgroup.subgroup)
+    core.book(GangAttempts).failed[group.group, number] = frozenset((subgroup.site,))
 
 
 def unable(core: Context, group: Group, subgroup: Subgroup, why: str) -> None:

@@ -20,7 +20,7 @@ from diana.engine.journal.events import AtBarrier, HostsMet, Run
 from diana.engine.journal.records import CustodyDropped, CustodyRunnable, RunsReturned
 from diana.engine.journal.state import Custody, CustodyKey
 from diana.engine.messages.messages import Aborted, Commit, Committed, GangClaim, GangClaimed, GangYield, Lost
-from diana.engine.site import links
+from diana.engine.site import journal_doubt, links
 from diana.engine.site.context import Context
 from diana.engine.site.timers import CustodyTimer
 from diana.model.facts import Facts, Outcome
@@ -252,6 +252,8 @@ def end(core: Context, custody: Custody, why: str, *, unrestored: bool = False) 
         links.settled(core, ticket)
         core.emit(CancelStage(ticket))
     core.persist(CustodyDropped(subgroup=key[0], epoch=key[1], at_s=core.now))
+    # What else is due at this moment looks at the queue before it is counted anew.
+    core.queues.remove(key)
     core.settle(CustodyTimer("prepared", *key))
     core.book(Predictions).forget(key)
     core.run_book.forget(key)
@@ -290,15 +292,26 @@ def _next_begins(core: Context) -> None:
     """Look again whose claim may begin now."""
     book, most = core.book(ClaimBook), core.state.settings.claim_share * core.workers.slots()
     before = book.best
-    core.requeue.update(book.look(core.state, core.now, core.site, most, partial(gang_quota.waits_for, core)))
+    quota, stays = partial(gang_quota.waits_for, core), partial(_stays, core)
+    core.requeue.update(book.look(core.state, core.now, core.site, most, quota, stays))
     if book.best != before:
         core.book(WayBook).due = True
 
 
-def quota_frees(core: Context) -> None:
-    """Look again at the best of the claims where it waits by the quota and gangs hold more or less here than they
-    did."""
+def _stays(core: Context, custody: Custody) -> bool:
+    """True for a claim that does not begin whole, whatever comes free: it has no lease, its inputs are not there, or
+    its origin holds it."""
+    blocked = core.book(StageBook).blocked(custody.key)
+    whole = custody.held.isdisjoint(custody.pending) and blocked.isdisjoint(custody.pending)
+    return not whole or renewals.lapsed(core, custody) or bool(journal_doubt.stays(core, custody))
+
+
+def look_again(core: Context) -> None:
+    """Look again whose claim is the best where leases changed, or where it waits by the quota and gangs hold more or
+    less here than they did."""
     book = core.book(ClaimBook)
+    if book.stale:
+        _next_begins(core)
     if book.best is None or book.lacks in ("", NO_SHARE):
         return
     best = core.state.custodies.get(book.best)
@@ -313,6 +326,11 @@ def waits_on(core: Context, key: CustodyKey) -> None:
     if custody is None or key not in book.until_s or not claim_book.waits(custody) or key in book.ending:
         return
     core.after(CustodyTimer("claim-waits", *key), YIELD_AFTER_S)
+    best = custodies.get(book.best) if book.best is not None else None
+    better = best is None or claim_book.rank(custody) < claim_book.rank(best)
+    # Its lease, its inputs or its origin's leave went, or came.
+    if (best is custody or better) and _stays(core, custody) == (best is custody):
+        _next_begins(core)
     if book.best != key:
         return
     core.book(WayBook).due = True
