@@ -473,7 +473,7 @@ class Aborted(msgspec.Struct, frozen=True, kw_only=True):
     unrestored: bool = False
     """True: a file of the checkpoint that it was to go on from is not to be had as it was saved."""
     unable: bool = False
-    """True: a component cannot begin there, however often it is tried: its command is not there, say."""
+    """True: a machine there could not begin a component: its command is not there, say."""
 
 
 class Lost(msgspec.Struct, frozen=True, kw_only=True):

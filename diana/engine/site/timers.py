@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from heapq import heapify, heappop, heappush
+from math import inf
 from typing import Literal, NamedTuple
 
 from diana.model.ids import GroupId, SiteId, SubgroupId
@@ -126,6 +127,11 @@ class Timers:
         if len(self._heap) > 64 + 4 * len(self._due):
             self._heap = [(due, _rank(k), k) for k, due in self._due.items()]
             heapify(self._heap)
+
+    def sooner(self, key: TimerKey, due_s: float) -> None:
+        """Set a key that has no earlier deadline."""
+        if due_s < self._due.get(key, inf):
+            self.set(key, due_s)
 
     def cancel(self, key: TimerKey) -> None:
         self._due.pop(key, None)

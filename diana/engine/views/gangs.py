@@ -8,7 +8,7 @@ from diana.engine.journal.state import Group, Step
 from diana.engine.placement.gangs import queues as gang_queues
 from diana.engine.site.context import Context
 from diana.model.ids import job_id
-from diana.model.indexset import IndexSet
+from diana.model.indexset import CHUNK, IndexSet
 from diana.model.job import gang
 from diana.model.views.gang import ComponentsAt, GangWait
 from diana.model.words import counted as in_words
@@ -67,16 +67,19 @@ def ended_with(group: Group, index: int) -> str:
 
 
 def ended_note(group: Group) -> str:
-    """Return which component ended with its gang, the first of many, and why; empty: none did."""
-    if not group.spec.is_gang or not group.cancelled:
-        return ""
-    everything = IndexSet.span(0, group.jobs)
-    ill = group.failed.within(everything) | group.held.within(everything)
-    found = group.cancelled.within(gang.whole_gangs(group.spec, ill))
-    if not found:
-        return ""
-    more = f"; likewise {in_words(len(found) - 1, 'more component')}" if len(found) > 1 else ""
-    return f"{job_id(group.group, found.bounds[0])} {ended_with(group, found.bounds[0])}{more}"
+    """Return which component ended with its gang, the first of many, and why; empty: none did. Of a large group the
+    first gang in each chunk is looked at that did not end well."""
+    for at in range(0, group.jobs if group.spec.is_gang and group.cancelled else 0, CHUNK):
+        window = IndexSet.span(at, min(at + CHUNK, group.jobs))
+        for kind in (group.failed, group.held):
+            if not (ill := kind.within(window)):
+                continue
+            first = ill.bounds[0] // group.spec.gang_size
+            if found := group.cancelled.within(gang.members(group.spec, first)):
+                index, others = found.bounds[0], len(found) - 1
+                more = f"; likewise {in_words(others, 'more component')}" if others else ""
+                return f"{job_id(group.group, index)} {ended_with(group, index)}{more}"
+    return ""
 
 
 def _placed(core: Context, group: Group, key: GangKey) -> GangWait:

@@ -260,6 +260,14 @@ def looking() -> Grid:
     return grid
 
 
+def cancelled_before() -> Grid:
+    """beta's components were cancelled, and it started anew before they had ended."""
+    grid = standing()
+    receive(grid["beta"], "alpha", order(ms.Control, ""))
+    grid["beta"].boot()
+    return grid
+
+
 def claim_ends() -> Grid:
     grid = standing()
     receive(grid["beta"], "alpha", ms.Abort(subgroup=PART, epoch=1))
@@ -313,6 +321,7 @@ SPECIAL: dict[tuple[Attempt | SiteClaim, type | str, str], Callable[[], Grid]] =
     (SiteClaim.INERT, ms.GangClaim, "needs a lease"): partial(inert, leased=True),
     (SiteClaim.ASKED, lm.Renewed, ""): without_lease,
     (SiteClaim.ASKED, "claim-waits", "behind lesser"): behind_lesser,
+    (SiteClaim.TAKING, ms.Commit, "cancelled"): cancelled_before,
     (SiteClaim.TAKING, ev.AtBarrier, "not the last"): at_machine,
     (SiteClaim.STANDING, ms.Commit, "lease is over"): lease_over,
     (SiteClaim.STANDING, ms.GangClaim, "to meet"): partial(standing, looks=True),

@@ -5,13 +5,16 @@ from __future__ import annotations
 import pytest
 
 from diana.engine.handover.gangs.attempts import LAST_WORD_S
+from diana.engine.journal import events as ev
 from diana.engine.journal import records as r
 from diana.engine.messages import messages as ms
+from diana.engine.site.timers import GroupTimer, Timers
 from diana.model.facts import Outcome
 from diana.model.ids import GroupId
+from diana.model.indexset import IndexSet
 from diana.policy.gang import holding
 from tests.engine.bench import Grid, Post
-from tests.engine.builders import spec
+from tests.engine.builders import OPERATOR, dataset, spec
 from tests.engine.handing import receive
 from tests.engine.handover.test_gangs import begun, gang, held, kill, submit
 from tests.engine.views.test_gang_views import explained
@@ -19,11 +22,13 @@ from tests.engine.views.test_gang_views import explained
 CLAIM_WAIT_S = 120.0
 
 
-def given_up(other: str = "alpha") -> Grid:
-    """A gang whose component at beta waited in vain for an ordinary job, while another one held its processor."""
+def given_up(other: str = "alpha", refs: tuple[tuple[str, IndexSet], ...] = ()) -> Grid:
+    """A gang whose component at beta waited in vain for an ordinary job, while another one held its processor. `refs`:
+    files that it reads."""
     grid = Grid({"claim_wait_s": CLAIM_WAIT_S, "migration": "off"}, alpha=1, beta=1, gamma=1)
     grid["beta"].submit(spec(1, sites=("beta",), work_s=1.0), 1, 9)
-    submit(grid, f"1x1@{other}+1x1@beta")
+    grid["alpha"].handle(ev.AddDataset(request=7, principal=OPERATOR, dataset=dataset("d", "f")))
+    grid["alpha"].submit(gang(f"1x1@{other}+1x1@beta"), 2, refs=refs)
     grid.pass_time(2.0)
     assert held(grid) == [(other, 0)]
     grid.pass_time(CLAIM_WAIT_S)
@@ -77,6 +82,29 @@ def test_an_early_try_that_nobody_answers_is_over_in_seconds() -> None:
     assert explained(grid, "alpha-1")[-1].startswith("gang 0, try 2: beta has waited for 1 processor")
     grid.pass_time(holding.EARLY_HOLD_S)
     assert explained(grid, "alpha-1")[-1].startswith("gang 0, try 2: no place yet")
+
+
+def test_an_early_try_whose_inputs_took_longer_than_the_pause_has_the_patience_of_any() -> None:
+    grid = given_up("gamma", refs=(("dataset:d/f", IndexSet.span(0, 2)),))
+    grid["beta"].end()
+    grid["beta"].stage_at_once = False
+    grid.pass_time(holding.EARLY_EVERY_S + 1.0)
+    (ticket,) = (order.ticket for order in grid["beta"].staging)
+    grid.pass_time(CLAIM_WAIT_S)
+    grid.fate = lambda _, __, post: "lose" if isinstance(post[2], ms.GangClaim) and post[1] == "beta" else "deliver"
+    grid["beta"].handle(ev.StageDone(ticket=ticket, bytes_moved=1))
+    grid.settle()
+    grid.pass_time(2 * holding.EARLY_HOLD_S)
+    assert held(grid) == [("gamma", 0)]
+
+
+def test_a_gang_that_is_given_up_later_than_another_one_of_its_group_does_not_put_off_the_others_try() -> None:
+    timers = Timers()
+    timers.set(GroupTimer("place", GroupId("alpha-1")), 3.0)
+    timers.sooner(GroupTimer("place", GroupId("alpha-1")), 5.0)
+    assert timers.earliest() == 3.0
+    timers.sooner(GroupTimer("place", GroupId("alpha-1")), 2.0)
+    assert timers.earliest() == 2.0
 
 
 def test_a_gang_that_was_held_by_its_user_is_tried_at_once_when_it_is_released() -> None:

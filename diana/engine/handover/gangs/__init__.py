@@ -157,6 +157,7 @@ SITECLAIM
     AtBarrier                      the last        STANDING                                  GangClaimed
     AtBarrier                      not the last    =
     Commit                                         LET GO       CustodyRunnable              Committed
+    Commit                         cancelled       LAPSING
     Abort                                          LAPSING
     Control                        cancels         LAPSING      ControlTaken
     JobsEnded                      one             LAPSING      RunsReturned

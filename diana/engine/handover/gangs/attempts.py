@@ -147,6 +147,9 @@ def _begin_claims(core: Context, key: GangKey, parts: list[Subgroup]) -> None:
     tries = book.in_vain.get(key, 0)
     last_s = max(book.claim(one.subgroup).expected_s for one in parts)
     book.begun_s[key] = core.now
+    if book.not_before_s.get(key, 0.0) <= core.now:
+        # Its inputs took longer than its pause.
+        book.early.discard(key)
     patience_s = holding.EARLY_HOLD_S if key in book.early else holding.patience_s(first_s, tries, last_s)
     _over_at(core, key, core.now + patience_s)
     placed_s = book.placed_s.get(key, core.now)
@@ -489,5 +492,5 @@ def give_up(
         book.not_before_s[key] = core.now + holding.pause_s(tries, held_s)
         core.waiting_notes[group.group] = why
     book.forget(key)
-    core.after(GroupTimer("place", group.group), max(0.0, book.looked_at_s(key) - core.now))
+    core.timers.sooner(GroupTimer("place", group.group), max(core.now, book.looked_at_s(key)))
     core.notify(group.group)

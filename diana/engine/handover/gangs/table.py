@@ -123,7 +123,7 @@ AFTER_RESTART: dict[Attempt | SiteClaim, Attempt | SiteClaim] = {
     SiteClaim.LAPSING: SiteClaim.TAKING,
 }
 """The state in which a node that starts anew finds a gang that was in this one; left out: the same. What an origin or a
-machine has told is volatile, and is told again."""
+machine has told is volatile, and is told again; an origin that gave an attempt up lets nothing of it go."""
 
 _A, _C = Attempt, SiteClaim
 _BACK = (TakenBack, TakenBack)
@@ -230,6 +230,7 @@ TABLE: tuple[Row, ...] = (
     Row(_C.TAKING, (AtBarrier,), "the last", _C.STANDING, (), (GangClaimed,)),
     Row(_C.TAKING, (AtBarrier,), "not the last", _C.TAKING),
     Row(_C.TAKING, (Commit,), "", _C.LET_GO, (CustodyRunnable,), (Committed,)),
+    Row(_C.TAKING, (Commit,), "cancelled", _C.LAPSING),
     Row(_C.TAKING, (Abort,), "", _C.LAPSING),
     Row(_C.TAKING, (Control,), "cancels", _C.LAPSING, (ControlTaken,)),
     Row(_C.TAKING, (JobsEnded,), "one", _C.LAPSING, (RunsReturned,)),
