@@ -37,6 +37,12 @@ def given_up(other: str = "alpha", refs: tuple[tuple[str, IndexSet], ...] = ()) 
     return grid
 
 
+def placed(grid: Grid) -> int:
+    """Times that the gang was placed."""
+    offers = grid["alpha"].records(r.GroupPlaced)
+    return sum(isinstance(one, r.GroupPlaced) and one.group == "alpha-1" for one in offers)
+
+
 def note(grid: Grid) -> str:
     return grid["alpha"].engine.core.waiting_notes[GroupId("alpha-1")]
 
@@ -54,8 +60,7 @@ def test_while_a_gang_pauses_it_holds_nothing_of_sites_one_of_which_is_busy() ->
     for _ in range(5):
         grid.pass_time(holding.EARLY_EVERY_S)
         assert not held(grid)
-    offers = grid["alpha"].records(r.GroupPlaced)
-    assert len([one for one in offers if isinstance(one, r.GroupPlaced) and one.group == "alpha-1"]) == 1
+    assert placed(grid) == 1
 
 
 def test_an_early_try_that_finds_less_than_it_was_told_holds_for_seconds_and_costs_no_patience() -> None:
@@ -95,7 +100,7 @@ def test_an_early_try_whose_inputs_took_longer_than_the_pause_has_the_patience_o
     grid["beta"].handle(ev.StageDone(ticket=ticket, bytes_moved=1))
     grid.settle()
     grid.pass_time(2 * holding.EARLY_HOLD_S)
-    assert held(grid) == [("gamma", 0)]
+    assert held(grid) == [("gamma", 0)] and placed(grid) == 2
 
 
 def test_a_gang_that_is_given_up_later_than_another_one_of_its_group_does_not_put_off_the_others_try() -> None:
