@@ -209,7 +209,9 @@ def on_answer(core: Context, sender: SiteId, message: Answer) -> bool:
     core.persist(PartDropped(subgroup=message.subgroup, epoch=message.epoch, site=sender))
     group = core.state.groups.get(group_of(message.subgroup))
     if group is not None and group.spec.is_gang:
-        # Its next attempt waited for that.
+        # Its next attempt waited for that. A site that does not know it may run it still: its machines end it.
+        if isinstance(message, Lost) and sender != core.site:
+            attempt_book.pause(core, group, old.cancel, MARGIN_S)
         core.to_place.add(group.group)
     if sender not in core.state.disowned:
         core.settle(PeerTimer("disown", sender))

@@ -244,10 +244,12 @@ def take_back(core: Context, group: Group, subgroup: Subgroup, reason: str) -> N
     core.to_place.add(group.group)
 
 
-def withdraw(core: Context, group: Group, subgroup: Subgroup, reason: str) -> None:
-    """Take an offer back that its site may have by now, and tell it so."""
-    if not group.spec.is_gang:
-        core.send(subgroup.site, Abort(subgroup=subgroup.subgroup, epoch=subgroup.epoch))
+def withdraw(core: Context, group: Group, subgroup: Subgroup, reason: str, *, ordered: bool = False) -> None:
+    """Take an offer back that its site may have by now, and tell it so. `ordered`: its user wants it so."""
+    if group.spec.is_gang:
+        attempts.give_up(core, group, subgroup, reason, ordered=ordered)
+        return
+    core.send(subgroup.site, Abort(subgroup=subgroup.subgroup, epoch=subgroup.epoch))
     take_back(core, group, subgroup, reason)
 
 

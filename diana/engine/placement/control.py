@@ -9,8 +9,6 @@ from __future__ import annotations
 from diana.engine.data import outputs
 from diana.engine.handover import destination as custodies
 from diana.engine.handover import execution, origin, results
-from diana.engine.handover.gangs import attempt_book
-from diana.engine.handover.gangs.attempt_book import GangAttempts
 from diana.engine.journal.effects import Refusal, Reply
 from diana.engine.journal.events import CancelJobs, HoldJobs, MoveJobs, ReleaseJobs, RetryJobs
 from diana.engine.journal.records import ControlIssued, HoldingChanged, JobsCancelled
@@ -173,10 +171,7 @@ def _withdraw(core: Context, group: Group, subgroup: Subgroup, reason: str) -> N
     if subgroup.subgroup not in group.subgroups:
         # It went with another part of its gang.
         return
-    origin.withdraw(core, group, subgroup, reason)
-    if group.spec.is_gang:
-        # Its user wants it so: no site failed it.
-        core.book(GangAttempts).forget_tries(attempt_book.key_of(group, subgroup))
+    origin.withdraw(core, group, subgroup, reason, ordered=True)
 
 
 def recall(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from diana.engine.handover import leases
 from diana.engine.handover.gangs.attempts import LAST_WORD_S
 from diana.engine.journal import events as ev
 from diana.engine.journal import records as r
@@ -183,3 +184,47 @@ def test_a_site_that_never_lets_a_gang_have_what_it_offers_does_not_keep_it_from
     submit(grid, "1x1")
     grid.pass_time(120.0)
     assert begun(grid) == [("gamma", 0)]
+
+
+def test_a_gang_that_its_user_holds_and_releases_leaves_alone_what_it_held_for_as_long() -> None:
+    grid = Grid({"claim_wait_s": CLAIM_WAIT_S, "migration": "off"}, alpha=1, beta=1)
+    grid["beta"].submit(spec(1, sites=("beta",), work_s=1.0), 1, 9)
+    submit(grid, "1x1@alpha+1x1@beta")
+    grid.pass_time(60.0)
+    assert held(grid) == [("alpha", 0)]
+    grid["alpha"].hold("alpha-1")
+    kill(grid)
+    grid["alpha"].release_jobs("alpha-1")
+    grid.pass_time(55.0)
+    assert placed(grid) == 1
+    grid.pass_time(10.0)
+    assert placed(grid) == 2
+
+
+def test_a_gang_that_its_user_held_begins_soon_where_all_is_idle() -> None:
+    grid = Grid({"claim_wait_s": CLAIM_WAIT_S, "migration": "off"}, alpha=1, beta=1)
+    grid["beta"].submit(spec(1, sites=("beta",), work_s=1.0), 1, 9)
+    submit(grid, "1x1@alpha+1x1@beta")
+    grid.pass_time(60.0)
+    grid["alpha"].hold("alpha-1")
+    kill(grid)
+    grid["beta"].end()
+    grid["alpha"].release_jobs("alpha-1")
+    grid.pass_time(holding.EARLY_EVERY_S + 1.0)
+    assert begun(grid) == [("alpha", 0), ("beta", 1)]
+
+
+def test_a_site_that_does_not_know_what_it_may_run_still_is_given_time_to_end_it() -> None:
+    grid = Grid({"claim_wait_s": CLAIM_WAIT_S, "migration": "off"}, alpha=1, beta=1)
+    grid.fate = lambda _, __, post: "lose" if isinstance(post[2], ms.Control) else "deliver"
+    submit(grid, "1x1@alpha+1x1@beta")
+    (part,) = (one for one in grid["alpha"].group("alpha-1").subgroups.values() if one.site == "beta")
+    # alpha could not begin its own; beta has an older journal than it had.
+    for run in list(grid["alpha"].gone):
+        grid["alpha"]._ends(run, Outcome.UNBEGUN)
+    grid.settle()
+    receive(grid["alpha"], "beta", ms.Lost(subgroup=part.subgroup, epoch=part.epoch, db_uuid="db-beta"))
+    grid.pass_time(leases.MARGIN_S - 1.0)
+    assert placed(grid) == 1
+    grid.pass_time(3.0)
+    assert placed(grid) == 2

@@ -8,6 +8,7 @@ from diana.engine.journal.state import Group, Subgroup
 from diana.engine.site.context import Context
 from diana.engine.site.timers import GangTimer
 from diana.model.ids import GroupId, SiteId, SubgroupId
+from diana.model.indexset import IndexSet
 
 SAVE_S = 60.0
 """Seconds by which components of a gang may stop at a checkpoint later than the first of them, beside `wait_s`."""
@@ -151,6 +152,13 @@ def closed(core: Context, group: Group) -> None:
     for key in [key for key in some if key[0] == group.group]:
         book.forget(key)
         book.forget_tries(key)
+
+
+def pause(core: Context, group: Group, indices: IndexSet, seconds: float) -> None:
+    """Have the gang of these components not be tried before so much time has passed."""
+    book, key = core.book(GangAttempts), (group.group, indices.bounds[0] // group.spec.gang_size)
+    book.not_before_s[key] = max(book.not_before_s.get(key, 0.0), core.now + seconds)
+    book.look_s.pop(key, None)
 
 
 def broke(core: Context, key: GangKey, why: str, *sites: SiteId) -> None:

@@ -467,11 +467,13 @@ def give_up(
     *,
     failed: frozenset[SiteId] | None = None,
     without: SubgroupId | None = None,
+    ordered: bool = False,
 ) -> None:
     """Take back all parts of the attempt that this one belongs to. Safe, since none was let go. The next attempt waits,
     so that gangs that stand in each other's way do not meet again and again. `failed`: sites that the next one avoids
     where it can; None: that of this part; none at all: nobody failed it. `without`: the part that says that the gang's
-    checkpoint cannot be used."""
+    checkpoint cannot be used. `ordered`: its user wants it so, and it counts as no try; what it held is left alone for
+    as long all the same."""
     book, key = core.book(GangAttempts), key_of(group, subgroup)
     for one in _offered(core, group, key):
         core.send(one.site, Abort(subgroup=one.subgroup, epoch=one.epoch))
@@ -483,8 +485,10 @@ def give_up(
         results.cancel_unplaced(core, group, one.cancelling)
     core.timers.cancel(GangTimer("claims-over", *key))
     held_s, tries = core.now - book.holds_s.get(key, core.now), book.tries.get(key, 0)
-    book.look_s[key] = core.now + holding.EARLY_EVERY_S
-    if key not in book.early:
+    book.look_s[key] = core.now + (min(held_s, holding.EARLY_EVERY_S) if ordered else holding.EARLY_EVERY_S)
+    if ordered:
+        book.not_before_s[key] = max(book.not_before_s.get(key, 0.0), core.now + held_s)
+    elif key not in book.early:
         book.failed[key] = frozenset((subgroup.site,)) if failed is None else failed
         if key in book.begun_s and book.failed[key]:
             book.in_vain[key] = book.in_vain.get(key, 0) + 1
