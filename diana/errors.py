@@ -14,6 +14,15 @@ def one_line(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in joined)
 
 
+def said(fault: BaseException, most: int = 300) -> str:
+    """Return in one line, of `most` characters at most, what foreign code raised, whose own words may raise as well."""
+    try:
+        words = str(fault)
+    except Exception:
+        words = ""
+    return one_line(f"{type(fault).__name__}{': ' * bool(words)}{words}"[: 4 * most])[:most]
+
+
 def of_newer(found: int, known: int, by: str = "") -> str:
     """Words that refuse what a later release left: both releases are named, where it is known which one wrote it."""
     return f"{newer(by)} (schema {found}); this one, {__version__}, reads up to schema {known}"

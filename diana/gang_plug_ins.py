@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 
-from diana.policy.gang.installed import broken, checked, said
+from diana.errors import said
+from diana.policy.gang.installed import broken, checked
 from diana.policy.gang.policies import OWN_NAMES, POLICIES, GangPolicy, unknown
 
 GROUP = "diana.gang_policies"

@@ -460,7 +460,7 @@ def _checkpoint(raw: RawJob, names: AllowedNames) -> CheckpointSpec | None:
     written = raw.checkpoint
     if written is None:
         return None
-    if raw.group.mpi or raw.group.container or raw.gang.runner == "mpi":
+    if raw.group.mpi or raw.group.container or raw.gang.runner not in ("env", "none"):
         other = "group.mpi" if raw.group.mpi else "group.container" if raw.group.container else "gang.runner"
         raise ValueError(f"checkpoint: jobs with {other} are not asked to save yet; remove one of the two")
     if raw.group.cwd:

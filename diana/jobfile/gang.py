@@ -14,7 +14,8 @@ from diana.model.job.components import check_components, check_flexible, check_s
 from diana.model.job.counts import Counts
 from diana.model.job.gang import COMPONENT
 from diana.model.job.licences import check as check_licences
-from diana.model.job.spec import ComponentSpec, FlexibleSpec, GangLevelName, GroupSpec, MapperSpec, Runner, SearchKind
+from diana.model.job.software import OWN_RUNNERS, is_runner
+from diana.model.job.spec import ComponentSpec, FlexibleSpec, GangLevelName, GroupSpec, MapperSpec, SearchKind
 from diana.model.job.template import compile_template
 
 
@@ -200,21 +201,27 @@ def slowdown(raw: RawJob) -> tuple[float, ...]:
     return tuple(raw.gang.slowdown)
 
 
-def runner(raw: RawJob) -> Runner:
-    if raw.gang.runner == "env":
+def runner(raw: RawJob) -> str:
+    """Return the name of the runner, empty for `env`. Whether sites have an installed one is theirs to say. ValueError
+    names the key."""
+    name = raw.gang.runner
+    if name == "env":
         return ""
-    if raw.gang.runner == "none":
-        if not raw.components and raw.flexible is None:
-            raise ValueError("gang.runner: the job has no components; name them, or leave it out")
-        return "none"
-    if not raw.components:
+    if not is_runner(name):
+        raise ValueError(
+            f"gang.runner: {name[:60]!r}: want {', '.join(OWN_RUNNERS)}, or the name of an installed one: letters a to"
+            " z, digits, _ . -"
+        )
+    if name == "mpi" and not raw.components:
         raise ValueError('gang.runner: "mpi" starts one job over several components; name them')
-    for name in ("mpi", "container"):
-        if getattr(raw.group, name):
+    if not raw.components and raw.flexible is None:
+        raise ValueError("gang.runner: the job has no components; name them, or leave it out")
+    for other in ("mpi", "container") if name == "mpi" else ("mpi",) if name != "none" else ():
+        if getattr(raw.group, other):
             raise ValueError(
-                f'group.{name}: not beside gang.runner = "mpi", which starts all processes itself; leave it out'
+                f'group.{other}: not beside gang.runner = "{name}", which starts all processes itself; leave it out'
             )
-    return "mpi"
+    return name
 
 
 def gang_level(raw: RawJob) -> GangLevelName:

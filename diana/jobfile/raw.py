@@ -303,11 +303,12 @@ class RawGang(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         ),
     ] = []
     runner: Annotated[
-        Literal["env", "mpi", "none"],
+        str,
         Meta(
             description="`env`: each component runs the command, and finds the others by its environment. `mpi`: the"
             " command is one MPI job over all components, with a process on each of their processors. `none`: as `env`,"
-            " for components that do not talk to each other: nobody looks whether they could."
+            " for components that do not talk to each other: nobody looks whether they could. Any other: a runner that"
+            " the operators of the sites installed."
         ),
     ] = "env"
     level: Annotated[

@@ -115,7 +115,8 @@ def test_who_does_not_know_the_token_is_told_nothing(root: Path) -> None:
 def test_a_launcher_that_is_not_there_is_told_and_the_component_did_not_begin(root: Path) -> None:
     (root / "mpiexec.hydra").unlink()
     code, _, err = Component(root, 0, free_port()).end()
-    assert code == UNREADY_EXIT and "mpiexec.hydra, which starts MPI jobs, is not on this machine of site site-0" in err
+    assert code == UNREADY_EXIT
+    assert "mpiexec.hydra, which the gang's runner needs, is not on this machine of site site-0" in err
 
 
 def test_a_site_offers_it_and_a_gang_asks_for_it_by_the_same_name() -> None:

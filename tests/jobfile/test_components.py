@@ -36,8 +36,9 @@ def test_a_component_has_a_command_of_its_own_in_place_of_the_groups() -> None:
 def test_the_runner_is_an_option_of_the_command_line() -> None:
     assert parse(COMMAND, options={"components": "2x4", "runner": "mpi"}).spec.runner == "mpi"
     assert parse(COMMAND, options={"components": "2x4", "runner": "env"}).spec.runner == ""
-    with pytest.raises(UsageError, match=r"gang\.runner"):
-        parse(COMMAND, options={"components": "2x4", "runner": "pvm"})
+    assert parse(COMMAND, options={"components": "2x4", "runner": "torchrun"}).spec.runner == "torchrun"
+    with pytest.raises(UsageError, match=r"gang\.runner: 'mpirun -n 4': want env, mpi, none, or the name"):
+        parse(COMMAND, options={"components": "2x4", "runner": "mpirun -n 4"})
 
 
 @pytest.mark.parametrize("text", ['components = "3x8"\n' + COMMAND, COMMAND])
@@ -117,7 +118,10 @@ def test_an_ordinary_job_is_no_gang() -> None:
         ("[gang]\nslowdown = [1, 2]\n", "gang.slowdown: the job has no components; name them, or leave it out"),
         ("[[components]]\n[gang]\nplacement = 3\n", "gang.placement: want text, got the number 3; quote it"),
         ('[gang]\nrunner = "mpi"\n', 'gang.runner: "mpi" starts one job over several components'),
-        ('[[components]]\n[gang]\nrunner = "pvm"\n', "gang.runner"),
+        ('[[components]]\n[gang]\nrunner = "P V M"\n', "gang.runner: 'P V M': want env, mpi, none, or the name of an"),
+        ('[[components]]\n[gang]\nrunner = ""\n', "gang.runner: '': want env, mpi, none, or the name of an installed"),
+        ('[gang]\nrunner = "torchrun"\n', "gang.runner: the job has no components; name them, or leave it out"),
+        ('mpi = true\n[[components]]\n[gang]\nrunner = "torchrun"\n', "group.mpi: not beside gang.runner"),
         ("[[components]]\n[sweep]\nx = [1]\n", ""),
         ('[[components]]\ncommand = "a | b"\n', "components[0].command: '|' needs a shell and there is none"),
         ('[[components]]\ncommand = [""]\n', "components[0].command: empty; write a program and its arguments"),

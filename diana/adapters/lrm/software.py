@@ -10,12 +10,12 @@ import os
 import re
 import shlex
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Literal
 
 import msgspec
 
-from diana.adapters.lrm import over_sites
+from diana.adapters.lrm.runners import installed, own
+from diana.adapters.lrm.runners.interface import GangToRun, Launch
 from diana.adapters.lrm.spawner.processes import MARKER
 from diana.adapters.lrm.spawner.protocol import UNREADY_EXIT, UNREADY_FILE
 from diana.model.ids import SubgroupId
@@ -28,6 +28,7 @@ from diana.model.job.software import (
     module,
     plain,
     platform,
+    runner,
 )
 from diana.model.job.spec import GroupSpec, build_path
 from diana.model.layout import DataDir
@@ -80,12 +81,14 @@ class Software(msgspec.Struct, frozen=True, kw_only=True):
         inside = (MPI_INSIDE,) if self.container in _OF_THE_JOB else ()
         mpi = (MPI, *inside) if self.mpi else ()
         over = (MPI_OVER_SITES,) if self.mpi_over_sites else ()
-        return (*((CONTAINERS,) if self.container else ()), *map(module, self.modules), *mpi, *over)
+        gangs = (*over, *map(runner, installed.names()))
+        return (*((CONTAINERS,) if self.container else ()), *map(module, self.modules), *mpi, *gangs)
 
     def before(self, spec: GroupSpec, subgroup: SubgroupId, data: DataDir) -> list[str]:
         """Return the words that stand before the command of the group's jobs; empty: nothing. ValueError: not to be
         had here."""
-        if not (spec.container or spec.modules or spec.mpi or spec.builds or spec.runner == "mpi" or spec.cwd):
+        launch = self._launch(spec)
+        if not (spec.container or spec.modules or spec.mpi or spec.builds or launch.words or spec.cwd):
             return []
         if not plain(spec):
             raise ValueError("its jobs want software by a name that cannot be one")
@@ -96,8 +99,11 @@ class Software(msgspec.Struct, frozen=True, kw_only=True):
         if spec.builds:
             lines.append(_build(spec.program))
         launcher = self._launcher(spec) if spec.mpi else ""
-        if spec.runner == "mpi":
-            lines += [f"diana_what='its MPI launcher could not be made ready'\n{_PLAIN}", *self._over_sites(spec)]
+        if launch.words:
+            lines += [f"diana_what='its runner {spec.runner} could not be made ready'\n{_PLAIN}"]
+            # In a container they have to be programs of the image.
+            lines += [] if spec.container else map(_found_by_runner, launch.programs)
+            lines.append(f'set -- {" ".join(map(shlex.quote, launch.words))} "$@"')
         elif launcher:
             lines += [f"diana_what='its MPI launcher could not be made ready'\n{_PLAIN}", _found(launcher)]
         if spec.container:
@@ -125,22 +131,22 @@ class Software(msgspec.Struct, frozen=True, kw_only=True):
             )
         return self.mpi.replace(COUNT, str(spec.resources.processors)) + " "
 
-    def _over_sites(self, spec: GroupSpec) -> Iterator[str]:
-        """Yield the lines that put the words before the command which start it with all of its gang."""
+    def _launch(self, spec: GroupSpec) -> Launch:
+        """Return what the runner of the group's gangs puts before their command."""
+        every = tuple(spec.component(rank).processors for rank in range(spec.gang_size)) if spec.components else ()
+        gang = GangToRun(spec.argv, spec.resources.processors, every)
+        if spec.runner in ("", "none"):
+            return own.env(gang)
+        if spec.mpi or (spec.container and spec.runner == "mpi"):
+            raise ValueError(f"its gang's runner {spec.runner} starts all processes; no launcher nor container does")
+        if spec.runner != "mpi":
+            return installed.launch(spec.runner, gang)
         if not self.mpi_over_sites:
             raise ValueError(
                 "its gang is an MPI job over several sites, and its operator has named no launcher of such jobs"
                 " (mpi_over_sites) in site.toml"
             )
-        if spec.mpi or spec.container:
-            raise ValueError(
-                "its gang is an MPI job over several sites, which no site's launcher nor a container starts"
-            )
-        counts = ",".join(str(spec.component(rank).processors) for rank in range(spec.gang_size))
-        for program in (self.mpi_over_sites, "python3"):
-            yield _found(program)
-        words = ["python3", "-c", Path(over_sites.__file__).read_text(), self.mpi_over_sites, counts]
-        yield f'set -- {" ".join(map(shlex.quote, words))} "$@"'
+        return own.mpi(self.mpi_over_sites, gang)
 
     def _container(self, spec: GroupSpec, subgroup: SubgroupId, data: DataDir, launcher: str) -> Iterator[str]:
         """Yield the lines that run the container. The words of its program's command are put before the job's one
@@ -233,10 +239,18 @@ LINKED"""
 
 def _found(launcher: str) -> str:
     """Return a line that looks for the launcher when the job runs: the job's own PATH, or a module, may bring it."""
-    program = shlex.quote(shlex.split(launcher)[0])
-    words = "which starts MPI jobs, is not on this machine${DIANA_SITE:+ of site $DIANA_SITE}"
     mend = "have its operator install it there, or name another in its site.toml (mpi)"
-    return f'command -v {program} >/dev/null || lost {program}", {words}; {mend}"'
+    return _wanted(shlex.split(launcher)[0], "starts MPI jobs", mend)
+
+
+def _found_by_runner(program: str) -> str:
+    return _wanted(program, "the gang's runner needs", "have its operator install it there")
+
+
+def _wanted(program: str, why: str, mend: str) -> str:
+    named = shlex.quote(program)
+    words = f"which {why}, is not on this machine${{DIANA_SITE:+ of site $DIANA_SITE}}"
+    return f'command -v {named} >/dev/null || lost {named}", {words}; {mend}"'
 
 
 def _literally(text: str) -> str:

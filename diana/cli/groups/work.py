@@ -109,8 +109,9 @@ def _add_job(parser: argparse.ArgumentParser) -> None:
     over.add_argument("--flexible", metavar="N", help="each job is N processors in components of any size")
     over.add_argument(
         "--runner",
-        choices=("env", "mpi", "none"),
-        help="how the components of a job meet: by variables (default), as one MPI job, or not at all",
+        metavar="NAME",
+        help="how the components of a job meet: env (by variables, the default), mpi (as one MPI job), none (not at"
+        " all), or a runner that the sites have installed",
     )
     over.add_argument("--memory", metavar="SIZE", help="per job: 500M, 8G")
     over.add_argument("--gpus", metavar="N", help="GPUs per job, which it has for itself")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from difflib import get_close_matches
 from itertools import islice
 
 from diana.model.job import declared, licences
@@ -26,6 +27,10 @@ SPARES = "spares"
 """Name of the need of gangs with spares for a machine that hears how fast a process is and tells it who computes."""
 FOUND = "found outputs"
 """Name of the need for a machine that finds outputs by patterns, and those that lie in folders."""
+OWN_RUNNERS = ("env", "mpi", "none")
+"""Runners that diana has itself, by the names that job files give them."""
+_RUNNER = "runner "
+"""Beginning of the need of gangs whose runner is an installed one."""
 _PLATFORM = "platform "
 """Beginning of the need for a machine of one of some kinds, by `uname -m`."""
 ANY_MODULE = "module *"
@@ -50,11 +55,16 @@ _LACKS = {
     FOUND: "finds no outputs by patterns or folders, as it is of an older release",
 }
 _BUILD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,99}")
+_INSTALLED = re.compile(r"[a-z0-9][a-z0-9_.-]{0,39}")
 _MODULE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._/+@:=,-]*")
 
 
 def module(name: str) -> str:
     return f"module {name}"
+
+
+def runner(name: str) -> str:
+    return f"{_RUNNER}{name}"
 
 
 def platform(*names: str) -> str:
@@ -86,10 +96,11 @@ def needed(spec: GroupSpec, each: Resources | None = None) -> tuple[str, ...]:
 def made_ready(spec: GroupSpec) -> tuple[str, ...]:
     """Names of those needs that the machine makes ready where the jobs start."""
     mpi = (MPI, MPI_INSIDE) if spec.container else (MPI,)
-    runner = (MPI_OVER_SITES,) if spec.runner == "mpi" else ()
+    own = {"": (), "none": (), "mpi": (MPI_OVER_SITES,)}
+    runs = own.get(spec.runner, (runner(spec.runner),))
     builds = (platform(*spec.builds),) if spec.builds else ()
     software = ((CONTAINERS,) if spec.container else ()), tuple(map(module, spec.modules)), (mpi if spec.mpi else ())
-    return tuple(name for some in (*software, runner, builds) for name in some)
+    return tuple(name for some in (*software, runs, builds) for name in some)
 
 
 def asked(names: Iterable[str]) -> tuple[str, ...]:
@@ -129,10 +140,23 @@ def lacking(offered: Iterable[str], asked: Iterable[str]) -> str:
     return f"has no {lacks[:MOST_TEXT]}" if lacks else ""
 
 
+def unknown_runner(name: str, offered: Iterable[str]) -> str:
+    """Return the words that refuse a runner, with the nearest of diana's own and of those that a site offers; empty:
+    it is one of them."""
+    known = (*OWN_RUNNERS, *sorted(one.removeprefix(_RUNNER) for one in offered if one.startswith(_RUNNER)))
+    if not name or name in known:
+        return ""
+    near = get_close_matches(name, known, 1, 0.5)
+    hint = f"did you mean {near[0]}? Known" if near else "known"
+    return f"{name!r}: no such runner; {hint} here: {', '.join(known[:16])}"
+
+
 def plain(spec: GroupSpec) -> bool:
     """True if the spec's names of software are well formed; a spec may come from anywhere."""
     image = spec.container
     if image and (len(image) > MOST_TEXT or not image.isprintable() or image[0] in "- "):
+        return False
+    if spec.runner and not is_runner(spec.runner):
         return False
     if not (len(spec.builds) <= MOST_BUILDS and all(map(is_build, (*spec.builds, spec.program or "x")))):
         return False
@@ -146,6 +170,11 @@ def plain(spec: GroupSpec) -> bool:
 def is_build(name: str) -> bool:
     """True for the name of a platform or program that is a plain file's, without special meaning to a shell."""
     return _BUILD.fullmatch(name) is not None
+
+
+def is_runner(name: str) -> bool:
+    """True for a name that a runner may have."""
+    return _INSTALLED.fullmatch(name) is not None
 
 
 def is_module(name: str) -> bool:

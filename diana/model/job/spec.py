@@ -18,7 +18,6 @@ from diana.model.job.urls import is_url
 
 OnCrash = Literal["hold", "rerun"]
 Bind = Literal["", "late", "early"]
-Runner = Literal["", "mpi", "none"]
 OnSiteLost = Literal["hold", "rerun"]
 JobClass = Literal["", "compute", "data", "both"]
 MapperKind = Literal["equal", "time-balance"]
@@ -286,10 +285,10 @@ class GroupSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     `turnaround` weighs it."""
     gang_level: GangLevelName = ""
     """Queue in which its gangs wait for a place at their origin; empty: `low`."""
-    runner: Runner = ""
+    runner: str = ""
     """The way a gang's processes start: `mpi`: one MPI world over all components, a process on each processor. Empty:
     each component runs its own command, and finds the others by its environment. `none`: the same, and nobody looks
-    whether they reach each other."""
+    whether they reach each other. Any other name: a runner that operators installed."""
     builds: tuple[str, ...] = ()
     """Platforms that the package has a build for, as `uname -m` names them. Each lies among the inputs, at
     `build_path`; a machine puts its own in place before a job begins. Empty: there is no package."""

@@ -9,6 +9,7 @@ import tempfile
 from functools import partial
 from pathlib import Path
 
+from diana.adapters.lrm.runners import installed
 from diana.adapters.lrm.software import Software
 from diana.model.ids import SubgroupId
 from diana.model.job.spec import GroupSpec
@@ -38,7 +39,16 @@ def checks(software: Software, where: str) -> list[Check]:
         mend = f"install MPICH and python3, or empty {where}:software.mpi_over_sites"
         trial = partial(_programs, "mpi over sites", (software.mpi_over_sites, "python3"), mend)
         out.append(blocking("mpi over sites", trial, "the PATH of this account hangs"))
+    if installed.found():
+        out.append(blocking("runners", _runners, "an installed runner hangs as it is loaded"))
     return out
+
+
+def _runners() -> Results:
+    """Tell of each runner that is installed whether it loads."""
+    mend = f"mend or remove the package whose entry point of {installed.GROUP} it is"
+    rows = [(f"runner {name}", runner) for name, runner in sorted(installed.found().items())]
+    return [fail(what, each, mend) if isinstance(each, str) else ok(what, "is installed") for what, each in rows]
 
 
 def _programs(what: str, names: tuple[str, ...], mend: str) -> Results:

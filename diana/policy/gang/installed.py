@@ -3,7 +3,7 @@ rooms before anything comes of it (SPEC K2)."""
 
 from __future__ import annotations
 
-from diana.errors import one_line
+from diana.errors import one_line, said
 from diana.policy.gang.policies import Answer, GangPolicy, History
 from diana.policy.gang.requests import (
     Component,
@@ -35,15 +35,6 @@ def checked(name: str, policy: GangPolicy) -> GangPolicy:
             return Unplaced(f"the plug-in {name} failed: {said(fault)}")
 
     return place
-
-
-def said(fault: BaseException) -> str:
-    """Return in one line what a plug-in raised, whose own words may raise as well."""
-    try:
-        words = str(fault)
-    except Exception:
-        words = ""
-    return one_line(f"{type(fault).__name__}{': ' * bool(words)}{words}"[: 4 * MOST_TEXT])[:MOST_TEXT]
 
 
 def broken(name: str, why: str) -> GangPolicy:

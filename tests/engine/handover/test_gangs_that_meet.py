@@ -9,7 +9,6 @@ from diana.engine.journal import effects as fx
 from diana.engine.journal import records as r
 from diana.engine.messages import messages as ms
 from diana.model.ids import GroupId
-from diana.model.job.spec import Runner
 from tests.engine.bench import Grid, Post
 from tests.engine.handover.test_gangs import begun, gang, hear, held
 
@@ -24,7 +23,7 @@ def looking(**slots: int) -> Grid:
     return grid
 
 
-def submit(grid: Grid, components: str, runner: Runner = "") -> str:
+def submit(grid: Grid, components: str, runner: str = "") -> str:
     wanted = msgspec.structs.replace(gang(components), runner=runner)
     answer = grid["alpha"].submit(wanted, wanted.gang_size)
     assert isinstance(answer, fx.GroupAccepted)

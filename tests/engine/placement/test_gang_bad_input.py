@@ -79,3 +79,11 @@ def test_a_runner_that_is_not_installed_at_the_site_of_a_component_is_refused_by
     wanted = msgspec.structs.replace(gang("1x1@alpha+1x1@beta"), runner="mpi")
     told = refused(wanted)
     assert told.startswith("component at alpha: has no launcher of MPI jobs over several sites"), told
+
+
+@pytest.mark.parametrize("components", ["2x1", "1x1@alpha+1x1@beta"])
+def test_a_runner_that_no_site_has_is_the_user_s_mistake_and_the_nearest_name_is_told(components: str) -> None:
+    wanted = msgspec.structs.replace(gang(components), runner="mpl")
+    answer = Grid(alpha=2, beta=2)["alpha"].submit(wanted, 2)
+    told = "gang.runner: 'mpl': no such runner; did you mean mpi? Known here: env, mpi, none"
+    assert answer == fx.Refusal(code="usage", text=told)

@@ -13,6 +13,7 @@ from diana.engine.matching.foreseeing import Foresight
 from diana.engine.placement.gangs.rooms import names_of
 from diana.engine.site.context import Context
 from diana.model.ids import SiteId
+from diana.model.job import software
 from diana.model.job.resources import GPUS, PROCESSORS, Amounts, amount, countable, how_many, of_job
 from diana.model.job.spec import ComponentSpec, GroupSpec
 from diana.model.views.decision import ComponentPlace, Decision, GangDecision, GangSite
@@ -199,6 +200,9 @@ def refusal(core: Context, asked: GangQuestion, answer: Unplaced) -> Refusal:
     if unknown and len(unknown) == len(spec.sites):
         return Refusal(code="usage", text="; ".join(unknown))
     rejected = {site.site: site.rejected for site in asked.sites if site.rejected}
+    strange = software.unknown_runner(spec.runner, core.workers.offer().capabilities)
+    if strange and all(site.rejected for site in asked.sites):
+        return Refusal(code="usage", text=f"gang.runner: {strange}")
     for each in spec.components:
         which = f"component {each.name} at" if each.name else "component at"
         if each.site and (why := rejected.get(SiteId(each.site))):
