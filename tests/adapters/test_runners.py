@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from diana.adapters.lrm.runners import installed
@@ -148,3 +149,15 @@ def test_a_name_that_cannot_be_a_runner_s_is_no_plain_spec() -> None:
 def test_one_interface_holds_for_all() -> None:
     asked = GangToRun(("true",), 1, (1, 1))
     assert installed.launch("told", asked) == Launch(("env", "EVERY=1,1", "OWN=1"), ("env",))
+
+
+def test_in_a_container_the_words_run_in_the_image_and_its_programs_are_not_looked_for_here(tmp_path: Path) -> None:
+    (tmp_path / "apptainer").write_text('#!/bin/sh\nfor word in "$@"; do echo "$word"; done\n')
+    (tmp_path / "apptainer").chmod(0o755)
+    (tmp_path / "image.sif").touch()
+    spec = msgspec.structs.replace(gang("lacks"), argv=("solve",), container=str(tmp_path / "image.sif"))
+    software = Software(container="apptainer")
+    before = software.before(spec, PART, DataDir(tmp_path / "data"))
+    told = {"PATH": f"{tmp_path}:/usr/bin:/bin", "TMPDIR": str(tmp_path), "DIANA_JOB": "a-1.0", "DIANA_ATTEMPT": "1"}
+    done = subprocess.run([*before, "solve"], cwd=tmp_path, env=told, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-4:] == [spec.container, "no-such-launcher", "--go", "solve"]

@@ -13,6 +13,7 @@ from diana.model.ids import GroupId
 from diana.node.config.site_file import load_config
 from diana.node.config.text import write_config
 from tests.e2e.grid import Grid
+from tests.entry_points import install
 
 pytestmark = pytest.mark.e2e
 
@@ -31,12 +32,8 @@ vax = "other.sh"
 
 def test_each_job_runs_the_build_of_its_machine(grid: Grid, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     alpha = grid.add("alpha", 2)
-    model = tmp_path / "lab_models.py"
-    model.write_text("def slow(values):\n    return {'time_s': str(values['job.work_s'] * 30)}\n")
-    about = tmp_path / "lab_models-1.0.dist-info"
-    about.mkdir()
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: lab-models\nVersion: 1.0\n")
-    (about / "entry_points.txt").write_text("[diana.models]\nslow = lab_models:slow\n")
+    model = "def slow(values):\n    return {'time_s': str(values['job.work_s'] * 30)}\n"
+    install(tmp_path, "lab_models", model, "diana.models", ["slow"])
     given = alpha.environment()
     given["PYTHONPATH"] += f"{os.pathsep}{tmp_path}"
     monkeypatch.setattr(alpha, "environment", lambda: given)

@@ -17,6 +17,7 @@ import pytest
 from diana.errors import Overloaded, UsageError
 from diana.jobfile import ParsedFile, parse_file
 from diana.node.api import plug_ins
+from tests.entry_points import install
 
 MODELS = """
 import subprocess
@@ -78,13 +79,7 @@ plugin = "NAME"
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A package with models, as an operator installs one."""
-    (tmp_path / "lab_models.py").write_text(MODELS)
-    about = tmp_path / "lab_models-1.0.dist-info"
-    about.mkdir()
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: lab-models\nVersion: 1.0\n")
-    lines = "".join(f"{name} = lab_models:{name}\n" for name in NAMES)
-    (about / "entry_points.txt").write_text(f"[{plug_ins.GROUP}]\n{lines}")
-    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.syspath_prepend(str(install(tmp_path, "lab_models", MODELS, plug_ins.GROUP, NAMES)))
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
 
 
