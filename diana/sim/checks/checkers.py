@@ -203,6 +203,9 @@ class Checkers(Findings):
             if transfer.taken_back or not transfer.taken:
                 text = f"{part.subgroup} epoch {part.epoch} let go, but {transfer.site} has not taken it"
                 self._fail("I4", site, record.group, transfer.indices.bounds[0], text)
+            elif unclaimed := [index for index in transfer.indices if index not in transfer.attempts]:
+                text = f"let go, but {transfer.site} has never claimed processors for it"
+                self._fail("I4", site, record.group, unclaimed[0], text)
             transfer.committed = True
             group.go[(part.subgroup, part.epoch)] = number
         if not record.unused.issubset(group.unplaced):

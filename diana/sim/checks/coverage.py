@@ -82,6 +82,9 @@ class StrikeCount:
             found = {"submit"} if isinstance(about.body, fx.GroupAccepted | fx.GroupsAccepted) else set()
         if getattr(about, "exported", False):
             found.add("export")
+        if isinstance(about, ms.Commit) and about.hosts:
+            # It lets a gang go.
+            found.add("go")
         return found  # type: ignore[return-value]
 
     def _at_site(self, site: SiteId) -> set[str]:
@@ -137,6 +140,13 @@ class StrikeCount:
                     self._end("stage in", (site, effect.ticket))
                 case fx.Send() if isinstance(effect.message, ms.QuoteRequest):
                     self._begin("quote", (site, effect.to), site, effect.to)
+                case fx.Send() if isinstance(effect.message, ms.GangClaim):
+                    # Of what is let go already nothing is claimed any more.
+                    transfer = (effect.message.subgroup, effect.message.epoch)
+                    if ("commit", transfer) not in self._tokens:
+                        self._begin("claim", transfer, site, effect.to)
+                case fx.Send() if isinstance(effect.message, ms.GangYield):
+                    self._begin("yield", (effect.message.subgroup, effect.message.epoch), site, effect.to)
 
     def committed(self, site: SiteId, record: r.Record) -> None:
         at, last = self._last.get(site, (-1.0, set()))
@@ -203,15 +213,17 @@ class StrikeCount:
 
     def _gang_go(self, site: SiteId, record: r.GangGo) -> None:
         for part in record.parts:
-            self._end("claim", (part.subgroup, part.epoch))
+            transfer = (part.subgroup, part.epoch)
+            self._end_all(("claim", "yield"), transfer)
+            self._begin("go", transfer, site, self._dest.get(transfer))
             self._committed(site, r.TransferCommitted(subgroup=part.subgroup, epoch=part.epoch, db_uuid=part.db_uuid))
 
     def _acked(self, site: SiteId, record: r.CommitAcked) -> None:
-        self._end_all(("commit", "export"), (record.subgroup, record.epoch))
+        self._end_all(("commit", "go", "export"), (record.subgroup, record.epoch))
 
     def _taken_back(self, site: SiteId, record: r.TakenBack) -> None:
         transfer = (record.subgroup, record.epoch)
-        self._end_all(("offer", "claim", "export", "commit", "progress"), transfer)
+        self._end_all(("offer", "claim", "yield", "go", "export", "commit", "progress"), transfer)
         if transfer in self._dest:
             self._begin("abort", transfer, site, self._dest[transfer])
 
@@ -242,7 +254,7 @@ class StrikeCount:
         self._end("result", (record.subgroup, record.epoch, record.batch))
 
     def _closed_here(self, site: SiteId, record: r.CustodyClosed) -> None:
-        self._end_all(("progress", "commit"), (record.subgroup, record.epoch))
+        self._end_all(("progress", "commit", "go"), (record.subgroup, record.epoch))
         self._end_all(CONTROLS, (record.subgroup, record.epoch, "order"))
 
     def _accepted(self, site: SiteId, record: r.ResultAccepted) -> None:

@@ -28,7 +28,7 @@ MESSAGE_OPERATION: Mapping[type, str] = {
     ms.Refused: "offer",
     ms.GangClaim: "claim",
     ms.GangClaimed: "claim",
-    ms.GangYield: "claim",
+    ms.GangYield: "yield",
     ms.Commit: "commit",
     ms.Committed: "commit",
     ms.Lost: "commit",
@@ -53,7 +53,7 @@ MESSAGE_OPERATION: Mapping[type, str] = {
 EFFECT_OPERATION: Mapping[type, str] = {
     fx.SendResult: "result",
     fx.Start: "start",
-    fx.Go: "start",
+    fx.Go: "go",
     fx.MeetHosts: "claim",
     fx.KillRuns: "cancel",
     fx.RecallRuns: "recall",
@@ -73,7 +73,8 @@ RECORD_OPERATION: Mapping[type, tuple[str, ...]] = {
     r.GroupPlaced: ("offer",),
     r.CustodyTaken: ("offer",),
     r.TransferCommitted: ("commit",),
-    r.GangGo: ("claim", "commit"),
+    r.GangGo: ("go", "commit"),
+    r.PartClosed: ("disown",),
     r.ProcessExchanged: ("exchange",),
     r.CustodyRunnable: ("commit",),
     r.CommitAcked: ("commit",),
@@ -114,6 +115,9 @@ _NO_RECORD = frozenset(
         "call",
         "lease",
         "greeting",
+        # A claim's record is that of the start, which waits at the barrier.
+        "claim",
+        "yield",
     )
 )
 _NO_EFFECT = frozenset(("merge", "retry", "restart"))

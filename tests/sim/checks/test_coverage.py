@@ -125,3 +125,27 @@ def test_the_command_line_takes_the_keys_of_the_report(tmp_path: Path) -> None:
     assert lines[0] == "coverage: operation x fault" and lines[-1].startswith("digest")
     with pytest.raises(UsageError, match="did you mean 'coverage'"):
         run(path, keys=("coverages",))
+
+
+def test_the_steps_of_a_gang_are_struck_while_they_are_open() -> None:
+    seen = watched()
+    seen.committed(A, placed())
+    claim = ms.GangClaim(subgroup=PART, epoch=1, db_uuid="b", wait_s=9.0)
+    seen.handled(A, None, [fx.Send(B, claim)])
+    seen.struck("cut", (A, B), None)
+    assert seen.strikes["claim", "cut"] == 1
+    asked = ms.GangYield(subgroup=PART, epoch=1)
+    seen.handled(B, None, [fx.Send(A, asked)])
+    seen.struck("loss", (), asked)
+    seen.struck("stall", (A,), None)
+    assert seen.strikes["yield", "loss"] == seen.strikes["yield", "stall"] == 1
+    go = r.GangGo(group=GroupId("a-1"), parts=(r.ClaimedPart(subgroup=PART, epoch=1, db_uuid="b"),), environment=())
+    seen.struck("crash before commit", (A,), [go])
+    seen.committed(A, go)
+    seen.struck("machine_crash", (B,), None)
+    seen.struck("loss", (), ms.Commit(subgroup=PART, epoch=1, db_uuid="b", hosts=("b",), token="t"))
+    assert [seen.strikes["go", name] for name in ("crash before commit", "machine_crash", "loss")] == [1, 1, 1]
+    assert seen.strikes["claim", "machine_crash"] == seen.strikes["yield", "machine_crash"] == 0
+    seen.committed(A, r.CommitAcked(subgroup=PART, epoch=1))
+    seen.struck("cut", (A, B), None)
+    assert seen.strikes["go", "cut"] == 0

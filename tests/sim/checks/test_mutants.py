@@ -1,6 +1,7 @@
 """The checkers can fail: engines that break one rule each are caught, by the invariant that names the rule.
 
-Each mutant is the mistake of PROMISES section 2's model checks (`mutants.py`, `mutants_of_orders.py`). `make test` runs
+Each mutant is the mistake of PROMISES section 2's model checks (`mutants.py`, `mutants_of_orders.py`,
+`mutants_of_gangs.py`). `make test` runs
 a few of them, `make soak PARTS=wide` all within 400 seeds; DIANA_FULL=1 gives each 1,000 and prints in which it was
 caught.
 """
@@ -19,7 +20,7 @@ from diana.sim.scenario import scenario as sc
 from diana.sim.sites.driver import Boot
 from diana.sim.world.runner import simulate
 from tests.protocol import control, handover, moves, recall
-from tests.sim import mutants, mutants_of_orders
+from tests.sim import mutants, mutants_of_gangs, mutants_of_orders
 from tests.sim.mutants import Described
 
 _FAULTS = """
@@ -151,6 +152,32 @@ duplicate = 0.4
 delay = 0.5
 """
     ),
+    "together": sc.parse(
+        _SITES.replace("{binding", "{claim_wait_s = 20.0, binding")
+        + """
+[[workload]]
+name = "threes"
+site = "a"
+jobs = 4
+components = "1x1@a+1x1@b+1x1@c"
+work_s = 3.0
+submit_s = 3.0
+[[workload]]
+name = "twos"
+site = "b"
+jobs = 4
+components = "2x2"
+work_s = 3.0
+submit_s = 3.0
+[[workload]]
+name = "others"
+site = "c"
+jobs = 10
+work_s = 2.0
+submit_s = 2.0
+"""
+        + _FAULTS
+    ),
     "congested": sc.parse(
         _SITES
         + """
@@ -166,7 +193,7 @@ every_s = 3.0
         + _FAULTS
     ),
 }
-ALL = (*mutants.DESCRIBED, *mutants_of_orders.DESCRIBED)
+ALL = (*mutants.DESCRIBED, *mutants_of_orders.DESCRIBED, *mutants_of_gangs.DESCRIBED)
 FULL = os.environ.get("DIANA_FULL") == "1"
 SEEDS = 1000 if FULL else 400
 UNBROKEN = 4
@@ -179,6 +206,8 @@ QUICK = (
     mutants_of_orders.ObeysWhateverComesLast,
     mutants_of_orders.LosesResultsToCancels,
     mutants_of_orders.ClosesEarly,
+    mutants_of_gangs.LetsGoWithTheFirstClaim,
+    mutants_of_gangs.LetsTheOthersRunOn,
 )
 ELSEWHERE = {
     "moves.move_names_epoch": "a Surplus names parts, and a part has one epoch: no engine here can mistake it",
