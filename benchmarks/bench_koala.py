@@ -3,6 +3,9 @@ interval (docs/koala-figures.md).
 
     python -m benchmarks.bench_koala                          all scenarios, 3 seeds: half an hour of one core
     python -m benchmarks.bench_koala --scenario koala-w30 --seeds 10
+    python -m benchmarks.bench_koala --scenario koala-w2 --slowdown 1,1.2,1.4      gangs that communicate
+
+Of gangs that communicate the differences from the first row follow, seed by seed.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from msgspec.structs import replace
 from diana.sim.report.gang_figures import GangFigures
 from diana.sim.report.intervals import interval
 from diana.sim.scenario.scenario import load
+from diana.sim.specs.communication_spec import CommunicationSpec
 from diana.sim.specs.scenario_spec import Scenario
 from diana.sim.specs.work_spec import WorkSpec
 from diana.sim.world.runner import simulate
@@ -32,6 +36,8 @@ class Variant(NamedTuple):
     """Sites that have each file."""
     pieces: int = 0
     """Equal components that a flexible job is cut to; 0: as the scenario has it."""
+    slowdown: tuple[float, ...] = ()
+    """Factors over 1, 2, 3, ... sites; none: as the scenario has them."""
 
 
 FILES = (Variant("WF", "worst-fit"), Variant("CF", "close-to-files"), Variant("CF, 3 replicas", "close-to-files", 3))
@@ -40,6 +46,19 @@ DIVIDED = (
     Variant("CM, 4 equal", "cluster-min", pieces=4),
     Variant("FCM"),
 )
+SWEPT = (1.0, 1.1, 1.25, 1.5, 2.0, 3.0)
+"""Slowdowns of a job that runs at several sites."""
+ALONE = Variant("one site", "worst-fit")
+"""A total that it places is one component."""
+SLOWED = (
+    ALONE,
+    *(
+        Variant(f"{name}, {factor:g}", policy, slowdown=(1.0, factor))
+        for name, policy in (("FCM", "flexible-min"), ("turnaround", "turnaround"))
+        for factor in SWEPT
+    ),
+)
+PAIRED = ("response_s", "wait_s", "execution_s")
 VARIANTS = {
     "koala-w30": FILES,
     "koala-w50": FILES,
@@ -47,13 +66,16 @@ VARIANTS = {
     "koala-unreliable": (Variant("WF"),),
     "koala-w1": DIVIDED,
     "koala-w2": DIVIDED,
+    "koala-slowdown": SLOWED,
     "claims-race": (Variant("fixed"),),
 }
 
 
 def varied(scenario: Scenario, variant: Variant) -> Scenario:
     """Return the scenario as the variant has it: its ordinary jobs, times and sizes stay what they are."""
-    return replace(scenario, workload=tuple(_work(work, variant) for work in scenario.workload))
+    costs = CommunicationSpec(slowdown=variant.slowdown) if variant.slowdown else scenario.communication
+    workload = tuple(_work(work, variant) for work in scenario.workload)
+    return replace(scenario, workload=workload, communication=costs)
 
 
 def _work(work: WorkSpec, variant: Variant) -> WorkSpec:
@@ -76,8 +98,11 @@ def figures(scenario: Scenario, variant: Variant, seeds: range) -> Iterator[Gang
         yield report.gang_figures
 
 
-def _cell(some: list[GangFigures], name: str) -> str:
-    values = [float(getattr(each, name)) for each in some]
+def _values(some: list[GangFigures], name: str) -> list[float]:
+    return [float(getattr(each, name)) for each in some]
+
+
+def _cell(values: list[float], name: str) -> str:
     digits = 0 if name.endswith("_s") else 2
     found = interval(values)
     around = ""
@@ -86,21 +111,39 @@ def _cell(some: list[GangFigures], name: str) -> str:
     return f"{sum(values) / len(values):.{digits}f}{around}"
 
 
+def differences(some: list[GangFigures], base: list[GangFigures], name: str) -> list[float]:
+    """Return how much larger a figure is than that of the base, seed by seed."""
+    return [one - other for one, other in zip(_values(some, name), _values(base, name), strict=True)]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--scenario", choices=sorted(VARIANTS))
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--first-seed", type=int, default=0)
+    parser.add_argument("--slowdown", default="", help="factors over 1, 2, 3.. sites, instead of the scenario's")
     asked = parser.parse_args()
+    seeds = range(asked.first_seed, asked.first_seed + asked.seeds)
+    slowdown = tuple(map(float, asked.slowdown.split(","))) if asked.slowdown else ()
     for name in [asked.scenario] if asked.scenario else VARIANTS:
         scenario = load(SCENARIOS / f"{name}.toml")
-        print(f"\n{name}:\n\n| | gangs done | {' | '.join(SHOWN)} | placements | broken |")
-        print(f"|{' --- |' * (len(SHOWN) + 4)}")
+        columns = (*SHOWN[:3], "execution_s", *SHOWN[3:]) if scenario.communication.slowdown or slowdown else SHOWN
+        print(f"\n{name}:\n\n| | gangs done | {' | '.join(columns)} | placements | broken |")
+        print(f"|{' --- |' * (len(columns) + 4)}")
+        found: dict[str, list[GangFigures]] = {}
         for variant in VARIANTS[name]:
-            some = list(figures(scenario, variant, range(asked.seeds)))
+            its = variant._replace(slowdown=slowdown) if slowdown else variant
+            some = found[variant.name] = list(figures(scenario, its, seeds))
             done = f"{sum(each.done for each in some)} of {sum(each.gangs for each in some)}"
-            cells = " | ".join(_cell(some, one) for one in SHOWN)
-            rest = f"{_cell(some, 'placements')} | {sum(each.broken for each in some)}"
+            cells = " | ".join(_cell(_values(some, one), one) for one in columns)
+            rest = f"{_cell(_values(some, 'placements'), 'placements')} | {sum(each.broken for each in some)}"
             print(f"| {variant.name} | {done} | {cells} | {rest} |", flush=True)
+        if len(columns) > len(SHOWN):
+            base, *others = found
+            print(f"\n| less {base} | {' | '.join(PAIRED)} |\n|{' --- |' * (len(PAIRED) + 1)}")
+            for other in others:
+                cells = " | ".join(_cell(differences(found[other], found[base], one), one) for one in PAIRED)
+                print(f"| {other} | {cells} |")
 
 
 if __name__ == "__main__":

@@ -59,6 +59,14 @@ def gang_size(work: WorkSpec) -> int:
     return asked.most if isinstance(asked, FlexibleSpec) else sum(each.count for each in asked)
 
 
+def slowdown_of(work: WorkSpec, scenario: Scenario) -> tuple[float, ...]:
+    """Factors by which its gangs truly run over 1, 2, 3, ... sites."""
+    costs = scenario.communication
+    if not work.components:
+        return ()
+    return costs.applications[work.communication] if work.communication else costs.slowdown
+
+
 def group_spec(
     work: WorkSpec, name: str, scenario: Scenario, share: Share | None
 ) -> tuple[GroupSpec, tuple[tuple[str, IndexSet], ...]]:
@@ -106,6 +114,7 @@ def group_spec(
         flexible=asked if isinstance(asked, FlexibleSpec) else None,
         gang_placement=work.gang_placement,
         gang_level=work.gang_level,
+        slowdown=work.gang_slowdown or slowdown_of(work, scenario),
         checkpoint=CheckpointSpec(paths=("state",)) if work.checkpoint else None,
         contract=ContractSpec(yields=work.yields) if work.contract else None,
     )

@@ -16,6 +16,8 @@ class JobLife(msgspec.Struct, frozen=True):
     run_s: float
     exit_code: int = 0
     output_bytes: int = 0
+    slowdown: tuple[float, ...] = ()
+    """Factors of `run_s` where its gang runs over 1, 2, 3, ... sites; none: it is as fast over many."""
 
 
 LifeOf = Callable[[Run, GroupSpec], JobLife]

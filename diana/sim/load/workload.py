@@ -26,7 +26,7 @@ from diana.model.trust.principal import Principal, Role
 from diana.sim.kernel import chance
 from diana.sim.kernel.clock import Clock
 from diana.sim.load import generated, past, popularity, swf, traced
-from diana.sim.load.handed_in import Share, gang_size, group_spec, shares
+from diana.sim.load.handed_in import Share, gang_size, group_spec, shares, slowdown_of
 from diana.sim.load.life import JobLife
 from diana.sim.load.popularity import Reading
 from diana.sim.specs.chains import before, together
@@ -83,6 +83,7 @@ class Submission:
         "run_s",
         "seed",
         "site",
+        "slowdown",
         "spec",
         "submit_s",
         "why",
@@ -117,6 +118,7 @@ class Submission:
         self.submit_s = submit_s
         self.principal = principal
         self.spec, self.refs = group_spec(work, name, scenario, share)
+        self.slowdown = slowdown_of(work, scenario)
         self.seed = luck
         self.run_s = run_s
         self.failed: frozenset[int] = bygone.failed if bygone else frozenset()
@@ -152,11 +154,13 @@ class Submission:
             if attempt <= len(before):
                 return JobLife(max(1e-6, before[attempt - 1]), 1)
             return JobLife(max(1e-6, run_s), int(index in self.failed), work.output_bytes)
+        # Components that wait for each other's messages end together.
+        number = index // self.spec.gang_size if self.slowdown else index
+        luck = chance.fraction(self.seed, self.first + number)
         index += self.first
-        luck = chance.fraction(self.seed, index)
         fails = work.fail_fraction > 0 and chance.fraction(self.seed ^ attempt, index) < work.fail_fraction
         run_s = run_s or (work.true_work_s or work.work_s) * (1.0 + work.spread * (2.0 * luck - 1.0))
-        return JobLife(max(1e-6, run_s), 1 if fails else 0, work.output_bytes)
+        return JobLife(max(1e-6, run_s), 1 if fails else 0, work.output_bytes, self.slowdown)
 
 
 _ORDERS: dict[str, type[CancelJobs | HoldJobs | ReleaseJobs | RetryJobs]] = {

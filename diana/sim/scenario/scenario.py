@@ -21,7 +21,7 @@ from diana.sim.scenario.comparison import check_compare
 from diana.sim.scenario.data_checks import check_data, check_datasets
 from diana.sim.scenario.demand_checks import check_generate, check_quotas
 from diana.sim.scenario.expansion import placed, with_all_users
-from diana.sim.scenario.gang_checks import check_gangs
+from diana.sim.scenario.gang_checks import check_communication, check_gangs
 from diana.sim.scenario.link_checks import check_links
 from diana.sim.scenario.site_checks import check_lrm, check_machines
 from diana.sim.scenario.sites_import import with_sites
@@ -161,11 +161,12 @@ def _check(scenario: Scenario) -> None:
         raise ValueError(f"users: {', '.join(users) or 'none'}: want at least one, all of one VO")
     check_links(scenario, names)
     check_datasets(scenario, names)
+    check_communication(scenario.communication)
     for work in scenario.workload:
         check_work(work, scenario, names, users)
         check_generate(work, scenario, names, users)
         check_trace(work, scenario, names)
-        check_history(work)
+        check_history(work, scenario)
         check_data(work, len(names))
     check_chains(scenario)
     check_compare(scenario)

@@ -11,7 +11,7 @@ import msgspec
 
 from diana.sim.specs.scenario_spec import Scenario
 
-_TABLES = ("settings", "default_link", "swarm", "faults", "expect", "compare")
+_TABLES = ("settings", "default_link", "swarm", "communication", "faults", "expect", "compare")
 _LISTS = ("sites", "links", "routes", "transfers", "datasets", "users", "workload", "events", "policies")
 
 

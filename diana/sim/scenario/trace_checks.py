@@ -7,6 +7,7 @@ import math
 import msgspec
 
 from diana.sim.specs.capacity import capacity
+from diana.sim.specs.communication_spec import CommunicationSpec
 from diana.sim.specs.names import known
 from diana.sim.specs.resources_spec import RESOURCE_KEYS
 from diana.sim.specs.scenario_spec import Scenario
@@ -27,13 +28,15 @@ _TOLD = (
 """More of them that make none beside `history`."""
 
 
-def check_history(work: WorkSpec) -> None:
+def check_history(work: WorkSpec, scenario: Scenario) -> None:
     """ValueError names the key, the value and the mend. The file itself is not looked at."""
     spec, at = work.history, f"workload {work.name}: history"
     if spec is None:
         return
     if not work.site:
         raise ValueError(f"{at}: the entry has no site; name the one it is the history of with `site`")
+    if scenario.communication != CommunicationSpec():
+        raise ValueError(f"{at}: its run times are those over the sites of then; leave out [communication], or it")
     fields = {field.name: field.default for field in msgspec.structs.fields(work)}
     told = (*_NEVER, *_TOLD)
     for key in told:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import graphlib
 
-from diana import gang_plug_ins
-from diana.model.job.components import request_of
 from diana.model.job.software import plain
 from diana.model.job.spec import GroupSpec
-from diana.policy.gang.policies import GRADS
+from diana.sim.scenario.gang_checks import check_components
 from diana.sim.specs.chains import before, together
 from diana.sim.specs.names import known
-from diana.sim.specs.resources_spec import RESOURCE_KEYS, check_resources
+from diana.sim.specs.resources_spec import check_resources
 from diana.sim.specs.scenario_spec import Scenario, SwarmSpec
 from diana.sim.specs.work_spec import WorkSpec
 
@@ -46,7 +44,7 @@ def check_work(work: WorkSpec, scenario: Scenario, names: tuple[str, ...], users
     if work.user:
         known(work.user, users, f"{at}: user")
     _check_inputs(work, scenario, at)
-    _check_components(work, at)
+    check_components(work, scenario, at)
     for key, value, low, high in (
         ("jobs", work.jobs, 0 if logged else 1, 10**12),
         ("work_s", work.work_s, 1e-6, 1e9),
@@ -66,30 +64,6 @@ def check_work(work: WorkSpec, scenario: Scenario, names: tuple[str, ...], users
     check_resources(work, at)
     if work.trace is None:
         _check_moves(work, at)
-
-
-def _check_components(work: WorkSpec, at: str) -> None:
-    if not work.components:
-        for name in ("gang_placement", "gang_level"):
-            if getattr(work, name):
-                raise ValueError(f"{at}: {name}: the jobs have no components; name them, or leave it out")
-        return
-    if work.gang_placement == GRADS:
-        raise ValueError(f"{at}: gang_placement: grads places by a model, and these jobs have none; choose another")
-    gang_plug_ins.check(work.gang_placement, f"{at}: gang_placement")
-    try:
-        request_of(work.components)
-    except ValueError as error:
-        raise ValueError(f"{at}: components: {error}") from None
-    for name in ("processors", *RESOURCE_KEYS, "max_parallel", "trace", "file_per_job", "forced", "preemptible"):
-        if getattr(work, name) != getattr(WorkSpec(name=""), name):
-            raise ValueError(f"{at}: {name}: gangs have none of their own; leave it out beside components")
-    if any(move.to for move in work.moves) or (work.moves and not work.checkpoint):
-        raise ValueError(f'{at}: moves: gangs go where they fit; write to = "" and checkpoint, or leave moves out')
-    if work.generate is not None and (work.generate.sizes != "given" or work.generate.load):
-        raise ValueError(
-            f"{at}: generate: gangs have the size that is written; leave out sizes and load, and write every_s"
-        )
 
 
 def _check_inputs(work: WorkSpec, scenario: Scenario, at: str) -> None:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import msgspec
 
 from diana.model.settings import Settings, following
+from diana.sim.specs.communication_spec import CommunicationSpec
 from diana.sim.specs.compare_spec import CompareSpec, PolicySpec, SettingsTable
 from diana.sim.specs.data_spec import DatasetSpec
 from diana.sim.specs.demand_spec import UserSpec
@@ -108,6 +109,7 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     users: tuple[UserSpec, ...] = (UserSpec("alice@sim"),)
     """Users who submit; all of one VO."""
     workload: tuple[WorkSpec, ...] = ()
+    communication: CommunicationSpec = CommunicationSpec()
     events: tuple[EventSpec, ...] = ()
     """Events at given times, in the simulator and on real nodes."""
     faults: FaultsSpec = FaultsSpec()

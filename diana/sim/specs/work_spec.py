@@ -54,6 +54,11 @@ class WorkSpec(ResourcesSpec, msgspec.Struct, frozen=True, forbid_unknown_fields
     who name none."""
     gang_level: GangLevelName = ""
     """Queue in which its gangs wait for a place: super-high, high, low or super-low; empty: low."""
+    communication: str = ""
+    """Application of `[communication]` by whose factors its gangs run; empty: by those of all gangs."""
+    gang_slowdown: tuple[float, ...] = ()
+    """Factors over 1, 2, 3, ... sites that its job file declares, where these are not the true ones; none: the true
+    ones."""
     container: str = ""
     """The image its jobs run in; empty: none."""
     modules: tuple[str, ...] = ()

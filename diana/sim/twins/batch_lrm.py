@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 
 from diana.model.facts import Outcome
 from diana.model.ids import SiteId
+from diana.model.job.components import MOST_FACTORS
 from diana.sim.kernel.clock import Clock
 from diana.sim.load.background import Other
 from diana.sim.load.life import LifeOf
@@ -62,6 +63,9 @@ class BatchLrm(SimLrm):
         if claim.processors > self.slots:
             self._end(claim, Outcome.NOT_STARTED, 0)
             return
+        if claim.barrier_s:
+            # At how many sites its gang runs shows when it is let go; it runs no longer than at most of them.
+            claim.sites = MOST_FACTORS
         run_s, claim.late = self._fate(claim)
         asked = claim.spec.resources
         estimate_s = asked.time_limit_s or asked.work_s / self._speed or run_s
@@ -80,7 +84,7 @@ class BatchLrm(SimLrm):
         super()._end(claim, outcome, exit_code)
 
     def _done_s(self, claim: _Claim) -> float:
-        return min(claim.whole_s, claim.saved_s + (self._clock.now_s - claim.started_s) * self._speed)
+        return min(claim.whole_s, claim.saved_s + (self._clock.now_s - claim.started_s) * self._speed / claim.slower)
 
     def _void_queue(self) -> None:
         held = {number: claim for number, claim in self._runs.items() if claim.held}

@@ -21,6 +21,7 @@ from diana.model.job.checkpoint import EXIT, folder_of
 from diana.model.job.grace import GRACE_S
 from diana.model.job.software import BARRIER, CHECKPOINT, FOUND, SPARES, made_ready
 from diana.model.job.spec import GroupSpec, Resources
+from diana.policy.gang.turnaround import factor_of
 from diana.ports import Emit
 from diana.sim.kernel.clock import Clock
 from diana.sim.load.life import LifeOf
@@ -100,6 +101,8 @@ class _Claim:
         "queued",
         "run",
         "saved_s",
+        "sites",
+        "slower",
         "spec",
         "started_s",
         "told",
@@ -119,6 +122,8 @@ class _Claim:
         self.processors, self.asked = spec.resources.processors, res.devices(res.of_job(spec.resources))
         self.due_s, self.whole_s = -1.0, 0.0
         """When its work is done if the load stays as it is; all of its work at speed 1."""
+        self.sites, self.slower = 1, 1.0
+        """Sites at which its gang runs, and how many times as long it takes for that."""
         self.saved_s = 0.0
         """Seconds of its work, at speed 1, that its checkpoint spares it."""
         self.started_s = -1.0
@@ -260,6 +265,7 @@ class SimLrm:
     def go(self, order: Go) -> None:
         for claim in self._open_of(order):
             if claim.held and self._clock.now_s < claim.barrier_s:
+                claim.sites = _sites_of(order)
                 self._leave(claim)
                 self._execute(claim)
 
@@ -447,7 +453,7 @@ class SimLrm:
 
     def _done_s(self, claim: _Claim) -> float:
         """Seconds of its work, at speed 1, that a running job has done."""
-        return claim.whole_s - max(0.0, claim.due_s - self._clock.now_s) * self._speed / self._load
+        return claim.whole_s - max(0.0, claim.due_s - self._clock.now_s) * self._speed / (self._load * claim.slower)
 
     def _will_say_steps(self, claim: _Claim) -> None:
         if claim.spec.contract is not None:
@@ -476,7 +482,8 @@ class SimLrm:
             name = f"{claim.run.index}.out"
             claim.outputs = (OutputFile(claim.run.index, name, life.output_bytes, f"{claim.run.index:064x}"),)
         claim.whole_s = life.run_s
-        run_s = max(0.0, life.run_s - claim.saved_s) * self._load / self._speed
+        claim.slower = factor_of(life.slowdown, claim.sites)
+        run_s = max(0.0, life.run_s - claim.saved_s) * (self._load * claim.slower) / self._speed
         limit_s = claim.spec.resources.time_limit_s
         late = 0 < limit_s < run_s
         return (limit_s if late else run_s), late
@@ -629,6 +636,12 @@ class SimLrm:
     def holds(self) -> int:
         """Runs not forgotten."""
         return len(self._claims)
+
+
+def _sites_of(order: Go) -> int:
+    """Return the number of sites at which a gang runs. Simulated machines have no addresses: its components are told
+    the names of their sites as hosts."""
+    return len(set(dict(order.environment).get("DIANA_GANG_HOSTS", "").split(",")))
 
 
 def progress_s(content: str) -> float:

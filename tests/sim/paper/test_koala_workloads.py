@@ -64,6 +64,24 @@ def test_flexible_gangs_use_fewer_sites_than_equal_components_and_cluster_minimi
     assert divided.clusters <= fewer.clusters < worst.clusters
 
 
+def test_few_sites_shorten_the_run_of_gangs_that_communicate_and_of_no_others() -> None:
+    def run_times_s(*slowdown: float) -> list[float]:
+        some = (variant._replace(slowdown=slowdown) for variant in bench.DIVIDED)
+        return [ran(shortened("koala-w1", 1), variant).execution_s for variant in some]
+
+    worst_s, fewer_s, divided_s = run_times_s(1.0)
+    assert fewer_s == pytest.approx(worst_s, abs=0.1) and divided_s == pytest.approx(worst_s, abs=0.1)
+    worst_s, fewer_s, divided_s = run_times_s(1.0, 1.2, 1.4, 1.6)
+    assert max(fewer_s, divided_s) < worst_s - 5
+
+
+@pytest.mark.wide
+def test_division_pays_where_it_slows_a_run_little_and_not_where_it_slows_it_much() -> None:
+    scenario = shortened("koala-slowdown", 5)
+    alone, little, much = (ran(scenario, bench.SLOWED[at]).response_s for at in (0, 1, len(bench.SWEPT)))
+    assert little < alone < much
+
+
 ONE = """version = 1
 report = ["gang_figures"]
 sites = [{{name = "a", slots = 2}}, {{name = "b", slots = 2}}]

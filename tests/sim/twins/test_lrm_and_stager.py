@@ -30,10 +30,14 @@ SUBGROUP = SubgroupId("a-1/0")
 class Bench:
     """One LRM of two slots at speed 2; jobs of 10 s at reference speed, of which it knows 10 s as well."""
 
-    def __init__(self, kind: str) -> None:
+    def __init__(self, kind: str, slowdown: tuple[float, ...] = ()) -> None:
         self.clock = Clock()
         self.heard: list[Event] = []
-        plain = (self.clock, SITE, 2, 2.0, lambda run, spec: JobLife(10.0, run.index == 3), Watcher())
+
+        def life(run: Run, spec: GroupSpec) -> JobLife:
+            return JobLife(10.0, run.index == 3, slowdown=slowdown)
+
+        plain = (self.clock, SITE, 2, 2.0, life, Watcher())
         self.lrm = SimLrm(*plain) if kind == "slots" else BatchLrm(*plain, discipline=Discipline(kind))
         self.lrm.attach(self.heard.append)
         self.clock.run_until(1.0)
@@ -48,9 +52,9 @@ class Bench:
         name = {"subgroup": SUBGROUP, "epoch": 1, "owner": "u@v", "lease": lease}
         self.lrm.start(Start(session=session, spec=spec, indices=chosen, barrier_s=barrier_s, **name))  # type: ignore[arg-type]
 
-    def go(self, indices: str) -> None:
-        chosen = IndexSet.parse(indices)
-        self.lrm.go(Go(worker="main", subgroup=SUBGROUP, epoch=1, indices=chosen, environment=(), size=2))
+    def go(self, indices: str, hosts: str = "a") -> None:
+        chosen, told = IndexSet.parse(indices), (("DIANA_GANG_HOSTS", hosts),)
+        self.lrm.go(Go(worker="main", subgroup=SUBGROUP, epoch=1, indices=chosen, environment=told, size=2))
 
     def at_barrier(self) -> list[int]:
         return [run.index for event in self.heard if isinstance(event, AtBarrier) for run in event.runs]
@@ -99,6 +103,21 @@ def test_jobs_hold_their_slots_until_they_are_let_go_and_then_run_as_long_as_any
     bench.clock.run_until(62.0)
     assert bench.ends() == [(0, Outcome.DONE), (1, Outcome.DONE), (2, Outcome.DONE)]
     assert (bench.lrm.free, bench.lrm.executed) == (2, 3)
+
+
+@pytest.mark.parametrize(("hosts", "ends_s"), [("a,a,a", 15.0), ("a,b,a", 25.0), ("a,b,c", 40.0), ("a,b,c,d", 40.0)])
+def test_a_gang_over_several_sites_runs_longer_and_keeps_its_slots_so_long(
+    kind: str, hosts: str, ends_s: float
+) -> None:
+    bench = Bench(kind, slowdown=(1.0, 3.0, 6.0))
+    bench.start("0-1", barrier_s=12.0)
+    bench.clock.run_until(10.0)
+    bench.go("0-1", hosts)
+    bench.start("2")
+    bench.clock.run_until(ends_s - 0.5)
+    assert bench.ends() == [] and bench.lrm.executed == 2
+    bench.clock.run_until(ends_s + 5.5)
+    assert bench.ends() == [(0, Outcome.DONE), (1, Outcome.DONE), (2, Outcome.DONE)]
 
 
 def test_jobs_that_nobody_lets_go_or_that_are_killed_leave_the_barrier_and_never_run(kind: str) -> None:
