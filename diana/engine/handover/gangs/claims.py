@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import partial
 
 from diana.engine.data.stage_book import StageBook
-from diana.engine.dispatch import claim_book, gang_quota, renewals
+from diana.engine.dispatch import claim_book, gang_quota, maintenance, renewals
 from diana.engine.dispatch.claim_book import NO_SHARE, ClaimBook
 from diana.engine.dispatch.predictions import Predictions
 from diana.engine.dispatch.way_book import WayBook
@@ -299,11 +299,12 @@ def _next_begins(core: Context) -> None:
 
 
 def _stays(core: Context, custody: Custody) -> bool:
-    """True for a claim that does not begin whole, whatever comes free: it has no lease, its inputs are not there, or
-    its origin holds it."""
+    """True for a claim that does not begin whole, whatever comes free: it has no lease, its inputs are not there, its
+    origin holds it, or it would not end before the site closes."""
     blocked = core.book(StageBook).blocked(custody.key)
     whole = custody.held.isdisjoint(custody.pending) and blocked.isdisjoint(custody.pending)
-    return not whole or renewals.lapsed(core, custody) or bool(journal_doubt.stays(core, custody))
+    stays = not whole or renewals.lapsed(core, custody) or bool(journal_doubt.stays(core, custody))
+    return stays or maintenance.is_late(core, custody)
 
 
 def look_again(core: Context) -> None:
