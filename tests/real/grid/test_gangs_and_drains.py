@@ -134,7 +134,7 @@ def test_a_gang_that_would_not_end_before_a_maintenance_begins_elsewhere_or_afte
         quick = client.submit(limited(short, 20.0, "beta", "gamma")).group
         ends(grid, quick)
         one_attempt(short, "beta", "gamma")
-        assert not begins(named) and not client.status(waits)[0].state
+        assert not begins(named) and client.status(waits)[0].gangs_waiting == 1
     diana(grid.sites["beta"], "site", "undrain")
     ends(grid, waits)
     one_attempt(named, "beta", "gamma")
@@ -150,7 +150,7 @@ def test_a_gang_at_the_barrier_goes_elsewhere_when_a_maintenance_of_its_site_beg
         until(lambda: client.status(group)[0].note == note, lambda: f"{client.status(group)}\n{grid.story()}", 20)
         diana(grid.sites["delta"], "site", "undrain")
         diana(grid.sites["beta"], *announced(time.time() + 3.0, time.time() + HOUR_S))
-        until(lambda: "drained: maintenance until" in diana(alpha, "sites"), "it began", 20)
+        until(lambda: "is drained: maintenance until" in diana(alpha, "explain", group), "why it went back", 20)
         os.kill(spawner, signal.SIGCONT)
     ends(grid, group)
     one_attempt(path, "gamma", "delta")
