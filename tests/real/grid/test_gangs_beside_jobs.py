@@ -1,5 +1,5 @@
-"""Gangs and ordinary jobs over real nodes that want the same processors: all end, no gang is torn, and the quota for gangs
-holds (SPEC K2, K5, D3)."""
+"""Gangs and ordinary jobs over real nodes that want the same processors: all end, no gang is torn, and the quota for
+gangs holds (SPEC K2, K5, D3)."""
 
 from __future__ import annotations
 

@@ -89,6 +89,10 @@ def on_barrier(core: Context, event: AtBarrier) -> None:
     """Take a machine's word that runs hold their slots and wait to be let go. It is said again after each connection:
     those that were let go meanwhile are told so again."""
     custody = core.state.custodies.get((event.subgroup, event.epoch))
+    if custody is None and not core.state.recovering:
+        # Its claim came to nothing while the machine was away.
+        indices = IndexSet.of(run.index for run in event.runs)
+        core.emit(KillRuns(worker=event.worker, subgroup=event.subgroup, epoch=event.epoch, indices=indices))
     if custody is None or not custody.spec.is_gang:
         return
     held = IndexSet.of(run.index for run in event.runs if custody.running.get(run.index) == run.attempt)
@@ -226,6 +230,16 @@ def ended(core: Context, custody: Custody, facts: Facts, rows: list[int]) -> Non
     if any(facts.outcomes[at] == Outcome.NOT_STARTED for at in rows):
         core.book(ClaimBook).unable.add(custody.key)
     end(core, custody, error or f"{core.site}: its claim lapsed", unrestored=unrestored)
+
+
+def machine_away(core: Context, name: str) -> None:
+    """End the claims that stand on a machine which is away: nothing there can be let go with the others. It begins
+    nothing by itself, and what it holds still is ended when it is back."""
+    for key, indices in core.totals.runs.held_by(name).items():
+        custody = core.state.custodies[key]
+        if custody.spec.is_gang and not custody.runnable:
+            core.persist(RunsReturned(subgroup=key[0], epoch=key[1], indices=IndexSet.of(indices)))
+            end(core, custody, f"{core.site}: its machine {name} went away")
 
 
 def lapse(core: Context, key: CustodyKey) -> None:
