@@ -58,7 +58,7 @@ def test_gangs_keep_to_the_quota_and_ordinary_jobs_have_the_rest(grid: Grid, sta
     three(grid, 2, gang_quota=0.5)
     path, wide = grid.root / "begins", {**job_file(grid.root / "wide"), "components": [{"site": "beta", "cpus": 2}]}
     with grid.sites["alpha"].client() as client:
-        refused = "beta gives gangs 1 of its 2 processors at most (its gang_quota), and 2 are wanted"
+        refused = "component at beta: gives gangs 1 of its 2 processors at most (its gang_quota), and 2 are wanted"
         with pytest.raises(Unplaceable, match=re.escape(refused)):
             client.submit(wide)
         # Each holds all that gangs may: two together would pass the quota.
