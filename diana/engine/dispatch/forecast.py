@@ -80,9 +80,9 @@ def wait(core: Context, asked: QuoteRequest, run_s: float, lanes: int) -> Wait:
 
 def coming(core: Context, asked: QuoteRequest) -> tuple[ComingRoom, ...]:
     """Return the room that components of a gang would find here as it grows, behind all that stands before them and
-    what was promised to others, within the quota for gangs; of many steps a few, so that none is told too early. What
-    runs and may be ended for them counts as ended soon."""
-    place = place_of(core, asked)
+    what was promised to others, within the quota for gangs, and not where they would not end before the site closes; of
+    many steps a few, so that none is told too early. What runs and may be ended for them counts as ended soon."""
+    place, run_s = place_of(core, asked), each_s(core, asked)
     slots, given_s = capacity.slots_of(core)
     promised = core.book(PromisedCapacity).rooms.total(core.now)
     steps = slots.steps(given_s + place.work_ahead_s)
@@ -106,7 +106,7 @@ def coming(core: Context, asked: QuoteRequest) -> tuple[ComingRoom, ...]:
 
     rooms = (
         ComingRoom(
-            at_s,
+            opens_s(core, asked, run_s, at_s),
             processors(at_s),
             _by(gpus, at_s),
             {name: _by(beside[name], at_s) for name in named},
@@ -114,6 +114,12 @@ def coming(core: Context, asked: QuoteRequest) -> tuple[ComingRoom, ...]:
         for at_s in times
     )
     return tuple(room for room in rooms if room.processors)
+
+
+def opens_s(core: Context, asked: Wanted, run_s: float, at_s: float = 0.0) -> float:
+    """Return the seconds from now in which such jobs start, which run `run_s` each and would start in `at_s` if the
+    site never closed."""
+    return maintenance.around(core, at_s, at_s + run_s, run_s, holds_s(asked, run_s))[0]
 
 
 def asked_by_name(core: Context, asked: QuoteRequest) -> list[str]:

@@ -142,12 +142,17 @@ def note(core: Context, key: CustodyKey) -> str:
     """Return why its jobs wait though there may be room: they would not end before the site closes. Empty: they
     would."""
     custody = core.state.custodies.get(key)
-    if custody is None or not core.calendar.closings or not custody.pending:
+    if custody is None or not custody.pending or not is_late(core, custody):
         return ""
-    takes = takes_s(core, custody)
-    if core.now + least_s(custody, takes) <= core.calendar.closes_s:
-        return ""
-    return f"its jobs may take {seconds(takes)} and wait for the end of the {core.calendar.notice}"
+    takes = seconds(takes_s(core, custody))
+    return f"its jobs may take {takes} and wait for the end of the {core.calendar.notice}"
+
+
+def is_late(core: Context, custody: Custody) -> bool:
+    """True if its jobs begin no more before the site closes, since they would not end in time."""
+    if not core.calendar.closings:
+        return False
+    return core.now + least_s(custody, takes_s(core, custody)) > core.calendar.closes_s
 
 
 # --- what may start ------------------------------------------------------------------------------------------

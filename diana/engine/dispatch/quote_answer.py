@@ -47,6 +47,8 @@ def quote(
     room, slots = capacity.room(core, asked), core.workers.slots()
     # Processors promised to others are as good as taken.
     free_slots = max(0, capacity.free_slots(core) - core.book(PromisedCapacity).rooms.total(core.now))
+    # A gang that would not end before the site closes finds nothing idle until it opens again.
+    closes = asked.coming and asked.is_sane and forecast.opens_s(core, asked, forecast.each_s(core, asked)) > 0
     run = forecast.learned(core, asked)
     request, workers = asked.request, core.workers
     lanes = workers.lanes(request) if asked.jobs >= 1 and asked.is_sane else 0
@@ -66,7 +68,7 @@ def quote(
         rejected=obstacles[0].why if obstacles else "",
         near_miss=obstacles[0].mend if len(obstacles) == 1 else "",
         slots=slots,
-        free_slots=free_slots,
+        free_slots=0 if closes else free_slots,
         speed=settings.speed,
         work_ahead_s=capacity.work_ahead_s(core),
         files=held.found if held else (),

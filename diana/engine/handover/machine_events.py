@@ -16,7 +16,7 @@ from diana.engine.data import datasets, outputs
 from diana.engine.dispatch import renewals
 from diana.engine.dispatch.claim_book import ClaimBook
 from diana.engine.handover import availability, execution, inputs, own_runs, saving
-from diana.engine.handover.gangs import making_way
+from diana.engine.handover.gangs import claims, making_way
 from diana.engine.journal.effects import ForgetRuns, KillRuns, Refusal, Reply
 from diana.engine.journal.events import LrmLost, LrmReady, LrmSized, MachineRemoved, Run, ScratchSeen
 from diana.engine.journal.records import CustodyRunnable, MachineGone, MachineKnown, RunsStarted, RunsVoided
@@ -211,11 +211,21 @@ def on_lost(core: Context, event: LrmLost) -> None:
     availability.went(core, event.worker)
     if not again:
         _expect(core, event.worker)
+    _end_claims(core, event.worker)
+
+
+def _end_claims(core: Context, name: str) -> None:
+    """End the claims on a member that is away; a batch system that tells nothing for a while, and so says why, holds
+    what it holds."""
+    worker = core.workers.find(name)
+    if worker is not None and worker.session is None and name != core.workers.own and not worker.trouble:
+        claims.machine_away(core, name)
 
 
 def not_expected(core: Context, name: str) -> None:
     """Count without a machine that has been away for too long."""
     core.workers.not_expected(name, core.now)
+    _end_claims(core, name)
     availability.not_met(core, name)
     _told_queues(core)
 

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from diana.engine.data import checkpoints
-from diana.engine.handover import leases, results
+from diana.engine.handover import inputs, leases, results
 from diana.engine.handover.gangs import attempt_book
 from diana.engine.handover.gangs.attempt_book import GangAttempts, GangKey, key_of
 from diana.engine.journal import columns
@@ -93,12 +93,13 @@ def placed(core: Context, group: Group, parts: Iterable[SubgroupId], expected_s:
 
 def outstanding(core: Context) -> dict[SiteId, Counter[str]]:
     """Return site -> resource, processors among them -> how much gangs placed there have yet to claim. What they hold
-    the site itself counts as taken."""
+    the site itself counts as taken; gangs that may wait for the end of a maintenance leave it to others until then."""
     out: dict[SiteId, Counter[str]] = {}
     book = core.book(GangAttempts)
     for key in book.claiming:
         group = core.state.groups[key[0]]
-        for one in _offered(core, group, key):
+        parts = _offered(core, group, key)
+        for one in () if any(_awaited(core, each) for each in parts) else parts:
             if book.claim(one.subgroup).host:
                 continue
             each = gang.of_part(group.spec, one.indices, one.processors).resources
@@ -303,9 +304,27 @@ def _note_waits(core: Context, key: GangKey, parts: list[Subgroup]) -> None:
     holds = any(book.claim(one.subgroup).host for one in asked)
     if not (lacking := _lacking(core, asked)):
         return
-    told = ", ".join(f"{site}, which does not answer" if silent(core, site) else site for site in lacking)
+    told = ", ".join(_told(core, site, asked) for site in lacking)
     waits = "hold processors and wait for" if holds else "wait for processors at"
     core.waiting_notes[key[0]] = f"its components {waits} {told}"
+
+
+def _told(core: Context, site: SiteId, asked: list[Subgroup]) -> str:
+    """Return the site, and why it may be that its processors take long."""
+    if silent(core, site):
+        return f"{site}, which does not answer"
+    notices = (_awaited(core, one) for one in asked if one.site == site)
+    notice = next(filter(None, notices), "")
+    return f"{site}, which announces {inputs.clipped(notice)}" if notice else site
+
+
+def _awaited(core: Context, part: Subgroup) -> str:
+    """Return the maintenance of its site, the end of which a part may wait for that has its processors later; empty:
+    none is announced, or they were expected at once."""
+    if core.book(GangAttempts).claim(part.subgroup).expected_s <= 0:
+        return ""
+    peer = core.view.peers.get(part.site)
+    return core.calendar.notice if peer is None else peer.summary.notice if peer.summary is not None else ""
 
 
 def silent(core: Context, site: SiteId) -> bool:

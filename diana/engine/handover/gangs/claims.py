@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import partial
 
 from diana.engine.data.stage_book import StageBook
-from diana.engine.dispatch import claim_book, gang_quota, renewals
+from diana.engine.dispatch import claim_book, gang_quota, maintenance, renewals
 from diana.engine.dispatch.claim_book import NO_SHARE, ClaimBook
 from diana.engine.dispatch.predictions import Predictions
 from diana.engine.dispatch.way_book import WayBook
@@ -89,6 +89,10 @@ def on_barrier(core: Context, event: AtBarrier) -> None:
     """Take a machine's word that runs hold their slots and wait to be let go. It is said again after each connection:
     those that were let go meanwhile are told so again."""
     custody = core.state.custodies.get((event.subgroup, event.epoch))
+    if custody is None and not core.state.recovering:
+        # Its claim came to nothing while the machine was away.
+        indices = IndexSet.of(run.index for run in event.runs)
+        core.emit(KillRuns(worker=event.worker, subgroup=event.subgroup, epoch=event.epoch, indices=indices))
     if custody is None or not custody.spec.is_gang:
         return
     held = IndexSet.of(run.index for run in event.runs if custody.running.get(run.index) == run.attempt)
@@ -228,6 +232,16 @@ def ended(core: Context, custody: Custody, facts: Facts, rows: list[int]) -> Non
     end(core, custody, error or f"{core.site}: its claim lapsed", unrestored=unrestored)
 
 
+def machine_away(core: Context, name: str) -> None:
+    """End the claims that stand on a machine which is away: nothing there can be let go with the others. It begins
+    nothing by itself, and what it holds still is ended when it is back."""
+    for key, indices in core.totals.runs.held_by(name).items():
+        custody = core.state.custodies[key]
+        if custody.spec.is_gang and not custody.runnable:
+            core.persist(RunsReturned(subgroup=key[0], epoch=key[1], indices=IndexSet.of(indices)))
+            end(core, custody, f"{core.site}: its machine {name} went away")
+
+
 def lapse(core: Context, key: CustodyKey) -> None:
     """Give up a claim whose time is over. What stands at the barrier leaves it by its machine's own clock."""
     custody, book = core.state.custodies.get(key), core.book(ClaimBook)
@@ -299,11 +313,12 @@ def _next_begins(core: Context) -> None:
 
 
 def _stays(core: Context, custody: Custody) -> bool:
-    """True for a claim that does not begin whole, whatever comes free: it has no lease, its inputs are not there, or
-    its origin holds it."""
+    """True for a claim that does not begin whole, whatever comes free: it has no lease, its inputs are not there, its
+    origin holds it, or it would not end before the site closes."""
     blocked = core.book(StageBook).blocked(custody.key)
     whole = custody.held.isdisjoint(custody.pending) and blocked.isdisjoint(custody.pending)
-    return not whole or renewals.lapsed(core, custody) or bool(journal_doubt.stays(core, custody))
+    stays = not whole or renewals.lapsed(core, custody) or bool(journal_doubt.stays(core, custody))
+    return stays or maintenance.is_late(core, custody)
 
 
 def look_again(core: Context) -> None:

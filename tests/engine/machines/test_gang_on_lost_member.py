@@ -1,0 +1,55 @@
+"""A component at the barrier of a member machine that goes away: its gang is not let go without it (SPEC K5, D8)."""
+
+from __future__ import annotations
+
+from diana.engine.journal import effects as fx
+from diana.engine.journal import events as ev
+from diana.engine.journal import records as r
+from diana.model.facts import Outcome
+from tests.engine.handover.test_gangs import gang
+from tests.engine.machines.test_workers import Machines, site_of
+
+
+def reach(machines: Machines, *names: str) -> None:
+    """Let these machines tell what stands at their barriers."""
+    for name in names:
+        for run in [run for run, over in machines.held[name].items() if not over]:
+            where = {"subgroup": run.subgroup, "epoch": run.epoch, "host": name, "port": 7}
+            machines.handle(ev.AtBarrier(worker=name, runs=(run,), **where))
+
+
+def test_a_gang_whose_member_goes_away_at_the_barrier_is_tried_again_and_let_go_whole() -> None:
+    site, machines = site_of(0, m1=1, m2=1, m3=1)
+    machines.lose("m3")
+    site.submit(gang("2x1@alpha"), 2)
+    machines.obey()
+    (first,) = machines.held["m2"]
+    reach(machines, "m2")
+    machines.lose("m2")
+    reach(machines, "m1")
+    assert not site.records(r.GangGo)
+    machines.ready("m3")
+    for _ in range(20):
+        machines.pass_time(1.0)
+        for name in ("m1", "m3"):
+            over = [run for run, ended in machines.held[name].items() if ended]
+            if over:
+                machines.tell(over, Outcome.CANCELLED)
+        reach(machines, "m1", "m3")
+    (go,) = site.records(r.GangGo)
+    assert isinstance(go, r.GangGo)
+    gone = [effect.worker for effect in site.trace if isinstance(effect, fx.Go)]
+    assert set(gone) == {"m1", "m3"}
+    machines.ready("m2")
+    reach(machines, "m2")
+    assert machines.held["m2"] == {first: True}, "what it held still is ended"
+
+
+def test_a_batch_system_that_does_not_answer_for_a_while_keeps_its_claims() -> None:
+    site, machines = site_of(0, m1=1, m2=1)
+    site.submit(gang("2x1@alpha"), 2)
+    machines.obey()
+    reach(machines, "m2")
+    machines.handle(ev.LrmLost("m2", "squeue does not answer"))
+    reach(machines, "m1")
+    assert site.records(r.GangGo)
