@@ -40,8 +40,13 @@ def test_a_token_visits_each_component_once_and_comes_back(grid: Grid) -> None:
 def ring(program: Path, rank: int, port: int, token: str) -> subprocess.Popen[str]:
     told = {"SIZE": 3, "RANK": rank, "PORT": port, "TOKEN": token, "HOSTS": ",".join(["127.0.0.1"] * 3)}
     environment = {f"DIANA_GANG_{name}": str(value) for name, value in told.items()}
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    return subprocess.Popen([sys.executable, program], env={**os.environ, **environment}, text=True, **pipes)
+    return subprocess.Popen(
+        [sys.executable, program],
+        env={**os.environ, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
 def test_who_does_not_know_the_secret_is_named_and_no_neighbour_is_waited_for_without_end(tmp_path: Path) -> None:
