@@ -257,6 +257,7 @@ class Site:
             if (run.subgroup, run.epoch) == (order.subgroup, order.epoch) and run.index in order.indices:
                 del self.held[run]
                 self.gone[run] = order
+                self.began[run] = self.grid.now
 
     def lapse(self) -> None:
         """Play the LRM's own clock: what stands at a barrier for too long leaves it."""

@@ -1,4 +1,4 @@
-"""Gangs that wait as text: who holds processors, who is waited for, since when."""
+"""Gangs as text: who holds processors, who is waited for, since when; how far apart the components began."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from diana.cli.shared import output
 
 if TYPE_CHECKING:
-    from diana.model.views.gang import ComponentsAt, GangWait
+    from diana.model.views.gang import ComponentsAt, GangRun, GangWait
     from diana.model.views.group import GroupStatus
 
 _STATES = {
@@ -19,11 +19,40 @@ _STATES = {
     "silent": "does not answer, and has been asked for {them}",
     "holds": "has held {them}",
 }
+_GOES_ON = {
+    "starts": "is to start {them}",
+    "runs": "runs {them}",
+    "silent": "does not answer, and was to run {them}",
+    "done": "is done",
+    "failed": "failed",
+    "ended": "was ended",
+}
+"""The same of a gang that was let go."""
 
 
 def gang_lines(gangs: Sequence[GangWait]) -> list[str]:
     """Return a line for each gang."""
     return [_line(one) for one in gangs]
+
+
+def run_lines(gangs: Sequence[GangRun]) -> list[str]:
+    """Return a line for each gang that was let go."""
+    return [_run_line(one) for one in gangs]
+
+
+def _run_line(one: GangRun) -> str:
+    parts = [f"let go {output.seconds(one.since_s)} ago"] if one.since_s > 0 else []
+    if one.began_s >= 0:
+        parts.append(f"began {output.seconds(one.began_s)} after submission")
+    if one.spread_s >= 0 and sum(at.components for at in one.components) > 1:
+        parts.append(f"all components within {output.seconds(one.spread_s)}")
+    return f"gang {one.gang}: {'; '.join([', '.join(parts), *map(_runs_at, one.components)]).removeprefix('; ')}"
+
+
+def _runs_at(at: ComponentsAt) -> str:
+    does = _GOES_ON.get(at.state, at.state).format(them=output.counted(at.processors, "processor"))
+    since = f" for {output.seconds(at.since_s)}" if at.since_s > 0 else ""
+    return f"{at.site} {does}{since}{f', {output.seconds(at.behind_s)} later' if at.behind_s > 0 else ''}"
 
 
 def _line(one: GangWait) -> str:

@@ -278,7 +278,7 @@ def _explain_options(parser: argparse.ArgumentParser) -> None:
 def _explain(args: argparse.Namespace) -> int:
     from diana.cli.groups.contracts import contract_lines
     from diana.cli.groups.decisions import show_called, show_decision, show_moves, show_outcomes
-    from diana.cli.groups.gangs import gang_lines
+    from diana.cli.groups.gangs import gang_lines, run_lines
     from diana.cli.groups.queue import show_waiting
 
     with client(args) as node:
@@ -290,7 +290,7 @@ def _explain(args: argparse.Namespace) -> int:
         # Of gangs the latest is shown whole, as all of a group ask for the same.
         of_gangs = [one for one in explained.decisions if one.gang is not None and not one.moved]
         latest = of_gangs[-1] if of_gangs else None
-        asks = whole and (latest or explained.gangs or not explained.decisions)
+        asks = whole and (latest or explained.gangs or explained.begun or not explained.decisions)
         status = node.status([args.group])[0] if asks else None
     if explained.job is not None:
         show_job(explained.job)
@@ -318,6 +318,12 @@ def _explain(args: argparse.Namespace) -> int:
             output.say(line)
         if status is not None and (more := status.gangs_waiting - len(explained.gangs)) > 0:
             output.say(f"and {output.counted(more, 'more gang')}")
+    if explained.begun:
+        print(f"\nits gang{'s that were' if whole else ' was'} let go:")
+        for line in run_lines(explained.begun):
+            output.say(line)
+        if status is not None and (more := status.gangs - status.gangs_waiting - len(explained.begun)) > 0:
+            output.say(f"and {output.counted(more, 'more gang')}; diana explain {args.group}.N: that of job N")
     if latest and status is not None and status.final and status.note:
         print()
         output.say(status.note)

@@ -8,7 +8,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, cast
 
 from diana.cli.groups.decisions import summary
-from diana.cli.groups.gangs import gang_lines
+from diana.cli.groups.gangs import gang_lines, run_lines
 from diana.cli.groups.look import heard
 from diana.cli.groups.queue import waiting_lines
 from diana.cli.shared import output
@@ -150,6 +150,10 @@ def _waiting(explained: wire.ExplainResponse) -> Iterator[str]:
         yield ""
         yield "Its gangs that have not begun:"
         yield from (f"  {line}" for line in gang_lines(explained.gangs[:MOST_WAITING]))
+    if explained.begun:
+        yield ""
+        yield "Its gangs that were let go:"
+        yield from (f"  {line}" for line in run_lines(explained.begun[:MOST_WAITING]))
     for row in explained.waiting[:MOST_WAITING]:
         yield ""
         yield from waiting_lines(row)

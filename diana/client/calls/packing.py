@@ -37,6 +37,8 @@ WARM = "DIANA_WARM"
 _OURS = frozenset(("array", "from", "collect", "to", "merge", "dataset", "stdout", "stderr", "directory"))
 _OURS_OF_GROUP = frozenset(("command", "executable", "arguments", "script", "directory", "stdout", "stderr"))
 """Options that would take the jobs apart."""
+_OF_GANGS = ("components", "flexible", "gang")
+"""Options, and sections of options, that make a job several."""
 _OWN_SECTIONS = ("sweep", "inputs", "outputs")
 _LET = ("outputs.size",)
 
@@ -204,6 +206,9 @@ def python_command(python: str | Sequence[str] | None) -> list[str]:
 def checked_options(options: Mapping[str, object] | None) -> dict[str, object]:
     for name in options or ():
         section, _, key = name.partition(".")
+        if section in _OF_GANGS:
+            mend = 'Client.submit({"group": {"command": ...}, "components": "3x1"}) starts a program as a gang'
+            raise UsageError(f"option {name}: not for a GridExecutor, each call of which is one job; {mend}")
         ours = name in _OURS or (section == "group" and key in _OURS_OF_GROUP)
         if ours or (section in _OWN_SECTIONS and name not in _LET):
             raise UsageError(f"option {name}: not for a GridExecutor, which says itself what its jobs run and leave")

@@ -50,6 +50,7 @@ def _end(core: Context, key: GangKey, why: str, failed: frozenset[SiteId]) -> No
         for one in running:
             leases.place_anew(core, group, one, f"its gang begins anew: {why}", avoids=False)
             leases.disown(core, one.site)
+        core.count("gangs_broken")
         book.forget(key)
         book.again(key, failed, core.now + holding.pause_s(0, 0.0))
     core.waiting_notes[group.group] = why

@@ -167,6 +167,7 @@ def accept(
             held=IndexSet.of(held),
             has_outputs=has_outputs,
             first_start_s=max(0.0, min(started) - group.submitted_s) if started else -1.0,
+            last_start_s=max(0.0, max(started) - group.submitted_s) if started and gang_key is not None else -1.0,
             last_end_s=max(0.0, max(facts.ended_s) - group.submitted_s) if facts.ended_s else -1.0,
             bytes_staged=bytes_staged,
             attempts=max(facts.attempts, default=0),

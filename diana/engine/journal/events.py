@@ -195,6 +195,8 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     """For history: only groups submitted from then on."""
     to_wall_s: float = 0.0
     """For history: only groups submitted before then; 0: all."""
+    job: int = -1
+    """For explain: of gangs only that of the job with this index; negative: of the whole group."""
     outcome: str = "ended"
     """For ended: one of `views.ENDINGS`, or all of them."""
     named: tuple[GroupId, ...] = ()

@@ -555,6 +555,7 @@ def _result_accepted(group: Group, subgroup: Subgroup, record: r.ResultAccepted)
     subgroup.bytes_in += record.bytes_staged
     if record.first_start_s >= 0 and not 0 <= subgroup.first_start_s <= record.first_start_s:
         subgroup.first_start_s = record.first_start_s
+    subgroup.last_start_s = max(subgroup.last_start_s, record.last_start_s)
     subgroup.last_end_s = max(subgroup.last_end_s, record.last_end_s)
     group.done.add_set(record.done)
     if group.checkpoints:

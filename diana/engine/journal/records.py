@@ -184,6 +184,8 @@ class ResultAccepted(_OfTransfer, frozen=True, kw_only=True):
     first_start_s: float = -1.0
     """Seconds after submission by the executing site's account; negative: nothing started."""
     last_end_s: float = -1.0
+    last_start_s: float = -1.0
+    """As `first_start_s`, of the last to start; only of components."""
     bytes_staged: int = 0
     attempts: int = 0
     """The highest attempt among them."""

@@ -111,6 +111,8 @@ class Subgroup(Assignment, frozen=False, kw_only=True, omit_defaults=False):  # 
     first_start_s: float = -1.0
     last_end_s: float = -1.0
     """`first_start_s` and `last_end_s` of its jobs so far, in seconds after submission; negative: none."""
+    last_start_s: float = -1.0
+    """Likewise, of components alone."""
     gathered_s: float = -1.0
     """Time at which the last outputs came home, in seconds after submission; negative: none yet."""
     bytes_in: int = 0

@@ -21,6 +21,7 @@ from diana.engine.journal.state import Group, SiteState
 from diana.engine.site.context import Context
 from diana.engine.site.dependencies import Dependencies
 from diana.engine.site.view import PeerView, standing
+from diana.engine.views.gangs import counted
 from diana.model.ids import GroupId, SiteId, group_of
 from diana.model.views.figures import NodeFigures, SiteFigures
 from diana.model.views.views import Ok
@@ -41,6 +42,8 @@ class _Row(NamedTuple):
 
     stands: str
     jobs: tuple[tuple[str, int], ...]
+    gangs: tuple[int, int]
+    """Those that wait and those that run."""
     placed: tuple[tuple[SiteId, int], ...]
 
 
@@ -54,6 +57,7 @@ class Gauges:
         """Rows of the groups that are not final."""
         self._stands: Counter[str] = Counter()
         self._jobs: Counter[str] = Counter()
+        self._gangs: Counter[str] = Counter()
         self._placed: Counter[SiteId] = Counter()
         self._round: _Round | None = None
         self._unasked = 0
@@ -90,6 +94,9 @@ class Gauges:
         kinds = ("unplaced", "held", "placed", "done", "failed", "cancelled", "unknown")
         return {kind: self._jobs[kind] for kind in kinds}
 
+    def gangs(self) -> dict[str, int]:
+        return {state: self._gangs[state] for state in ("waiting", "running")}
+
     def placed_at(self, site: SiteId) -> int:
         return self._placed[site]
 
@@ -112,6 +119,8 @@ class Gauges:
         self._stands[row.stands] += sign
         for kind, jobs in row.jobs:
             self._jobs[kind] += sign * jobs
+        for state, gangs in zip(("waiting", "running"), row.gangs, strict=True):
+            self._gangs[state] += sign * gangs
         for site, jobs in row.placed:
             self._placed[site] += sign * jobs
             if not self._placed[site]:
@@ -134,7 +143,9 @@ def _row(group: Group) -> _Row:
         "cancelled": len(group.cancelled),
         "unknown": len(group.held),
     }
-    return _Row(_stands(group), tuple((kind, n) for kind, n in jobs.items() if n), tuple(placed.items()))
+    _, *gangs = counted(group)
+    told = tuple((kind, n) for kind, n in jobs.items() if n)
+    return _Row(_stands(group), told, (gangs[0], gangs[1]), tuple(placed.items()))
 
 
 def _stands(group: Group) -> str:
@@ -233,6 +244,8 @@ def _figures(core: Context, gauges: Gauges, found: _Round) -> NodeFigures:
         groups=gauges.groups(),
         blocked_groups=len(core.book(Dependencies).blocked),
         group_jobs=gauges.jobs(),
+        gangs=gauges.gangs(),
+        gang_processors=_gang_processors(core),
         placed_here=gauges.placed_at(core.site),
         stopped_groups=len(core.book(Guard).stopped),
         sites_on_probation=sum(b.stand in (Stand.PROBATION, Stand.BARRED) for b in core.book(Guard).sites.values()),
@@ -260,6 +273,12 @@ def _site(core: Context, peer: PeerView, sums: _Sums) -> SiteFigures:
         summary_age_s=-1.0 if peer.summary is None else max(0.0, core.now - peer.summary_s),
         **sums._asdict(),
     )
+
+
+def _gang_processors(core: Context) -> dict[str, int]:
+    held = [one for one in core.totals.gangs() if not one.runnable]
+    idle = sum(len(one.running) * one.spec.resources.processors for one in held)
+    return {"held": idle, "running": core.totals.gang_processors() - idle}
 
 
 def _machines(core: Context) -> dict[str, int]:

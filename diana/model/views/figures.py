@@ -61,6 +61,10 @@ class NodeFigures(msgspec.Struct, frozen=True, kw_only=True):
     group_jobs: dict[str, int]
     """Number of jobs of the groups that are not final, by state: unplaced, held, placed, done, failed, cancelled,
     unknown."""
+    gangs: dict[str, int]
+    """Number of gangs of these groups by state: waiting, running."""
+    gang_processors: dict[str, int]
+    """Processors that components have at this site: held until their gang is let go, or running."""
     placed_here: int
     """Open jobs of these groups that are placed at this site."""
     stopped_groups: int

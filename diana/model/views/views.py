@@ -12,7 +12,7 @@ from diana.model.views.contract import JobContract
 from diana.model.views.datasets import Dataset
 from diana.model.views.decision import Decision
 from diana.model.views.figures import NodeFigures
-from diana.model.views.gang import GangWait
+from diana.model.views.gang import GangRun, GangWait
 from diana.model.views.group import GroupStatus, PartOutcome
 from diana.model.views.ledger import LedgerView
 from diana.model.views.link import LinkMap
@@ -120,6 +120,8 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     """Reasons why work that waits at a congested site was not moved, at the last look."""
     gangs: tuple[GangWait, ...] = ()
     """Its gangs that have not begun, the first ones of many."""
+    begun: tuple[GangRun, ...] = ()
+    """Its gangs that were let go: those that run, then the latest that are over, not all of many."""
     contracts: tuple[JobContract, ...] = ()
     """Its running jobs that report their steps, the slowest first."""
     ways: tuple[MadeWay, ...] = ()

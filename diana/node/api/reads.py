@@ -103,7 +103,7 @@ def _ask_for(caller: Principal, some: tuple[GroupId, ...], number: int) -> Ask:
 
 async def explain(desk: Desk, caller: Principal, request: wire.GroupRequest) -> wire.ExplainResponse:
     group, index = checked_job(request.group)
-    found = await desk.ask(views.Explanation, caller, "explain", group)
+    found = await desk.request(views.Explanation, partial(_ask_why, caller, group, -1 if index is None else index))
     if index is not None:
         return await _explain_job(desk, caller, found, index)
     return wire.ExplainResponse(
@@ -121,7 +121,12 @@ async def explain(desk: Desk, caller: Principal, request: wire.GroupRequest) -> 
         contracts=found.contracts,
         ways=tuple(one.line for one in found.ways),
         exchanges=found.exchanges,
+        begun=found.begun,
     )
+
+
+def _ask_why(caller: Principal, group: GroupId, job: int, number: int) -> Ask:
+    return Ask(request=number, principal=caller, what="explain", group=group, job=job)
 
 
 async def _explain_job(desk: Desk, caller: Principal, found: views.Explanation, index: int) -> wire.ExplainResponse:
@@ -134,14 +139,14 @@ async def _explain_job(desk: Desk, caller: Principal, found: views.Explanation, 
         story = await stand_of(desk, caller, view, index)
     # What is known of a whole part, of the one that the job is in.
     waits = story.state in ("waiting", "held", "queued")
-    gang = index * view.gangs // view.indices if view.gangs else -1
     parts = ("", place.subgroup) if place.site is None else (place.subgroup,)
     return wire.ExplainResponse(
         group=found.group,
         decisions=tuple(map(to_decision, found.decisions[place.decision :][:1])) if place.decision >= 0 else (),
         waiting=tuple(row for row in found.waiting if row.part in parts)[:MOST_WAITING] if waits else (),
         job=story,
-        gangs=tuple(one for one in found.gangs if one.gang == gang),
+        gangs=found.gangs,
+        begun=found.begun,
         ways=tuple(one.line for one in found.ways if index in one.jobs),
     )
 

@@ -44,6 +44,11 @@ _COUNTERS: dict[str, tuple[str, ...]] = {
     "jobs_failed": ("diana_results_total", "failed"),
     "jobs_cancelled": ("diana_results_total", "cancelled"),
     "jobs_unknown": ("diana_results_total", "unknown"),
+    "gangs_started": ("diana_gangs_started_total",),
+    "gang_wait_s": ("diana_gang_wait_seconds_total",),
+    "gangs_given_up": ("diana_gangs_given_up_total",),
+    "gangs_broken": ("diana_gangs_broken_total",),
+    "claims_asked_to_yield": ("diana_gang_yields_total",),
     "jobs_retried": ("diana_jobs_retried_total",),
     "jobs_placed_anew": ("diana_jobs_placed_anew_total",),
     "stale_results": ("diana_results_stale_total",),
@@ -102,6 +107,8 @@ def _here(samples: Samples, found: NodeFigures) -> None:
         put("diana_machines", count, state)
     for state, count in found.jobs.items():
         put("diana_jobs", count, state)
+    for state, count in found.gang_processors.items():
+        put("diana_gang_processors", count, state)
     for (queue, level), count in found.levels.items():
         put("diana_queue_jobs", count, queue, level)
 
@@ -111,6 +118,8 @@ def _origin(samples: Samples, found: NodeFigures, site: SiteId) -> None:
         samples.put("diana_groups", count, state)
     for state, count in found.group_jobs.items():
         samples.put("diana_group_jobs", count, state)
+    for state, count in found.gangs.items():
+        samples.put("diana_gangs", count, state)
     samples.put("diana_groups_blocked", found.blocked_groups)
     if found.past_ends.groups:
         samples.put("diana_forecast_error_ratio", found.past_ends.median)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import msgspec
 
 from diana.model.views.contract import JobContract
-from diana.model.views.gang import GangWait
+from diana.model.views.gang import GangRun, GangWait
 from diana.model.views.group import GroupStatus, PartOutcome
 from diana.model.views.link import LinkMap
 from diana.model.views.queue import QueueView, Waiting
@@ -302,6 +302,8 @@ class ExplainResponse(Message, frozen=True):
     """Who made way for whom: jobs of the group for gangs, and others for its gangs, the latest last."""
     exchanges: tuple[str, ...] = ()
     """Processes of its running gangs that were exchanged for spares, and why; or why none was."""
+    begun: tuple[GangRun, ...] = ()
+    """Gangs that were let go: those that run, then the latest that are over, not all of many."""
 
 
 class InfoResponse(Message, frozen=True):

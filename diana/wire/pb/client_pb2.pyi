@@ -801,7 +801,7 @@ class PlannedGroup(_message.Message):
     def __init__(self, name: _Optional[str] = ..., jobs: _Optional[int] = ..., decision: _Optional[_Union[Decision, _Mapping]] = ..., waits_for: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ExplainResponse(_message.Message):
-    __slots__ = ("group", "decisions", "achieved_s", "waiting", "outcomes", "predicted_s", "stays", "predicted_low_s", "predicted_high_s", "placed_s", "gangs", "contracts", "job", "ways", "exchanges")
+    __slots__ = ("group", "decisions", "achieved_s", "waiting", "outcomes", "predicted_s", "stays", "predicted_low_s", "predicted_high_s", "placed_s", "gangs", "contracts", "job", "ways", "exchanges", "begun")
     GROUP_FIELD_NUMBER: _ClassVar[int]
     DECISIONS_FIELD_NUMBER: _ClassVar[int]
     ACHIEVED_S_FIELD_NUMBER: _ClassVar[int]
@@ -817,6 +817,7 @@ class ExplainResponse(_message.Message):
     JOB_FIELD_NUMBER: _ClassVar[int]
     WAYS_FIELD_NUMBER: _ClassVar[int]
     EXCHANGES_FIELD_NUMBER: _ClassVar[int]
+    BEGUN_FIELD_NUMBER: _ClassVar[int]
     group: str
     decisions: _containers.RepeatedCompositeFieldContainer[Decision]
     achieved_s: float
@@ -832,7 +833,8 @@ class ExplainResponse(_message.Message):
     job: JobStory
     ways: _containers.RepeatedScalarFieldContainer[str]
     exchanges: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, group: _Optional[str] = ..., decisions: _Optional[_Iterable[_Union[Decision, _Mapping]]] = ..., achieved_s: _Optional[float] = ..., waiting: _Optional[_Iterable[_Union[_common_pb2.Waiting, _Mapping]]] = ..., outcomes: _Optional[_Iterable[_Union[PartOutcome, _Mapping]]] = ..., predicted_s: _Optional[float] = ..., stays: _Optional[_Iterable[str]] = ..., predicted_low_s: _Optional[float] = ..., predicted_high_s: _Optional[float] = ..., placed_s: _Optional[float] = ..., gangs: _Optional[_Iterable[_Union[GangWait, _Mapping]]] = ..., contracts: _Optional[_Iterable[_Union[JobContract, _Mapping]]] = ..., job: _Optional[_Union[JobStory, _Mapping]] = ..., ways: _Optional[_Iterable[str]] = ..., exchanges: _Optional[_Iterable[str]] = ...) -> None: ...
+    begun: _containers.RepeatedCompositeFieldContainer[GangRun]
+    def __init__(self, group: _Optional[str] = ..., decisions: _Optional[_Iterable[_Union[Decision, _Mapping]]] = ..., achieved_s: _Optional[float] = ..., waiting: _Optional[_Iterable[_Union[_common_pb2.Waiting, _Mapping]]] = ..., outcomes: _Optional[_Iterable[_Union[PartOutcome, _Mapping]]] = ..., predicted_s: _Optional[float] = ..., stays: _Optional[_Iterable[str]] = ..., predicted_low_s: _Optional[float] = ..., predicted_high_s: _Optional[float] = ..., placed_s: _Optional[float] = ..., gangs: _Optional[_Iterable[_Union[GangWait, _Mapping]]] = ..., contracts: _Optional[_Iterable[_Union[JobContract, _Mapping]]] = ..., job: _Optional[_Union[JobStory, _Mapping]] = ..., ways: _Optional[_Iterable[str]] = ..., exchanges: _Optional[_Iterable[str]] = ..., begun: _Optional[_Iterable[_Union[GangRun, _Mapping]]] = ...) -> None: ...
 
 class JobContract(_message.Message):
     __slots__ = ("index", "attempt", "site", "done", "total", "last_ratio", "mean_ratio", "state", "remaining_s", "relaxed")
@@ -899,20 +901,38 @@ class GangWait(_message.Message):
     def __init__(self, gang: _Optional[int] = ..., tries: _Optional[int] = ..., components: _Optional[_Iterable[_Union[ComponentsAt, _Mapping]]] = ..., gives_up_s: _Optional[float] = ..., again_s: _Optional[float] = ..., level: _Optional[str] = ...) -> None: ...
 
 class ComponentsAt(_message.Message):
-    __slots__ = ("site", "components", "processors", "state", "since_s", "expected_s")
+    __slots__ = ("site", "components", "processors", "state", "since_s", "expected_s", "behind_s")
     SITE_FIELD_NUMBER: _ClassVar[int]
     COMPONENTS_FIELD_NUMBER: _ClassVar[int]
     PROCESSORS_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
     SINCE_S_FIELD_NUMBER: _ClassVar[int]
     EXPECTED_S_FIELD_NUMBER: _ClassVar[int]
+    BEHIND_S_FIELD_NUMBER: _ClassVar[int]
     site: str
     components: int
     processors: int
     state: str
     since_s: float
     expected_s: float
-    def __init__(self, site: _Optional[str] = ..., components: _Optional[int] = ..., processors: _Optional[int] = ..., state: _Optional[str] = ..., since_s: _Optional[float] = ..., expected_s: _Optional[float] = ...) -> None: ...
+    behind_s: float
+    def __init__(self, site: _Optional[str] = ..., components: _Optional[int] = ..., processors: _Optional[int] = ..., state: _Optional[str] = ..., since_s: _Optional[float] = ..., expected_s: _Optional[float] = ..., behind_s: _Optional[float] = ...) -> None: ...
+
+class GangRun(_message.Message):
+    __slots__ = ("gang", "components", "since_s", "began_s", "spread_s", "over")
+    GANG_FIELD_NUMBER: _ClassVar[int]
+    COMPONENTS_FIELD_NUMBER: _ClassVar[int]
+    SINCE_S_FIELD_NUMBER: _ClassVar[int]
+    BEGAN_S_FIELD_NUMBER: _ClassVar[int]
+    SPREAD_S_FIELD_NUMBER: _ClassVar[int]
+    OVER_FIELD_NUMBER: _ClassVar[int]
+    gang: int
+    components: _containers.RepeatedCompositeFieldContainer[ComponentsAt]
+    since_s: float
+    began_s: float
+    spread_s: float
+    over: bool
+    def __init__(self, gang: _Optional[int] = ..., components: _Optional[_Iterable[_Union[ComponentsAt, _Mapping]]] = ..., since_s: _Optional[float] = ..., began_s: _Optional[float] = ..., spread_s: _Optional[float] = ..., over: _Optional[bool] = ...) -> None: ...
 
 class QueueReadRequest(_message.Message):
     __slots__ = ("site",)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from diana.cli.groups.gangs import gang_lines, progress, size
+from diana.cli.groups.gangs import gang_lines, progress, run_lines, size
 from diana.cli.shared.output import seconds
 from diana.cli.top import tables
 from diana.engine.journal import events as ev
@@ -22,13 +22,21 @@ from tests.engine.handover.test_gangs import gang, submit
 SETTINGS = {"claim_wait_s": 100.0, "binding": "early", "migration": "off"}
 
 
-def explained(grid: Grid, group: str) -> list[str]:
-    grid["alpha"].handle(ev.Ask(request=998, principal=OPERATOR, what="explain", group=GroupId(group)))
+def explanation(grid: Grid, group: str, job: int = -1) -> Explanation:
+    grid["alpha"].handle(ev.Ask(request=998, principal=OPERATOR, what="explain", group=GroupId(group), job=job))
     # Sites that have parts of it are asked.
     grid.settle()
     found = grid["alpha"].replies.pop(998)
     assert isinstance(found, Explanation), found
-    return gang_lines(found.gangs)
+    return found
+
+
+def explained(grid: Grid, group: str, job: int = -1) -> list[str]:
+    return gang_lines(explanation(grid, group, job).gangs)
+
+
+def let_go(grid: Grid, group: str, job: int = -1) -> list[str]:
+    return run_lines(explanation(grid, group, job).begun)
 
 
 def status(grid: Grid) -> list[GroupView]:
@@ -174,3 +182,58 @@ def test_of_many_gangs_some_are_told_and_of_other_groups_none() -> None:
     names = [submit(grid, "1x1@beta", jobs=25), submit(grid, "1x1@beta", jobs=2)]
     assert len(explained(grid, names[0])) == 20
     assert [line[:24] for line in explained(grid, names[1])] == ["gang 0: beta has waited ", "gang 1: beta has waited "]
+    assert [line[:24] for line in explained(grid, names[0], 24)] == ["gang 24: beta has waited"], "any is told by a job"
+    assert explained(grid, names[1], 2) == [], "it has no such job"
+
+
+def test_a_gang_that_was_let_go_says_where_it_runs_and_in_the_end_how_far_apart_its_components_began() -> None:
+    grid = Grid(SETTINGS, alpha=1, beta=2, gamma=1)
+    grid["gamma"].submit(spec(1, sites=("gamma",), work_s=20.0), 1, 5, who=BOB)
+    name = submit(grid, "1x1@alpha+2x1@beta+1x1@gamma")
+    assert let_go(grid, name) == [] and explained(grid, name)
+    grid.pass_time(20.0)
+    grid["gamma"].end()
+    grid.settle()
+    assert explained(grid, name) == []
+    grid.pass_time(7.0)
+    assert let_go(grid, name) == [
+        "gang 0: let go 7.0 s ago; alpha runs 1 processor; beta runs 2 processors; gamma runs 1 processor"
+    ]
+    # By the clocks of their sites the second component at beta began half a second after the first, which began first.
+    late_s = {0: 0.25, 1: 0.0, 2: 0.5, 3: 0.125}
+    for site in ("beta", "alpha", "gamma"):
+        for run in sorted(grid[site].running, key=lambda run: run.index):
+            grid[site].began[run] += late_s[run.index]
+            grid[site]._ends(run, Outcome.DONE)
+            grid.settle()
+        if site == "alpha":
+            (line,) = let_go(grid, name)
+            assert "gamma runs 1 processor; beta is done; alpha is done, 0.250 s later" in line and "within" not in line
+    whole = (
+        "gang 0: began 20.0 s after submission, all components within 0.500 s; "
+        "beta is done; gamma is done, 0.125 s later; alpha is done, 0.250 s later"
+    )
+    assert let_go(grid, name) == [whole]
+    assert [let_go(grid, name, job) for job in (0, 3, 4)] == [[whole], [whole], []]
+    grid["alpha"].restart()
+    assert let_go(grid, name) == [whole], "the journal has it"
+    grid["alpha"].submit(spec(2), 2, 7)
+    assert let_go(grid, "alpha-2") == []
+
+
+def test_a_gang_that_broke_says_who_failed_and_of_many_the_latest_are_told_and_any_by_a_job_of_it() -> None:
+    grid = Grid(SETTINGS, alpha=0, beta=1, gamma=1)
+    name = submit(grid, "1x1@beta+1x1@gamma", jobs=25)
+    for at in range(25):
+        grid.pass_time(3.0)
+        if at == 24:
+            assert "beta runs 1 processor; gamma runs 1 processor" in let_go(grid, name)[0], "that which runs is first"
+        grid["gamma"].end(outcome=Outcome.FAILED if at == 24 else Outcome.DONE)
+        grid["beta"].end() if at < 24 else grid.settle()
+        for site in grid.sites.values():
+            site.obey_kills()
+        grid.settle()
+    told = let_go(grid, name)
+    assert len(told) == 20 and told[0].startswith("gang 24: ") and told[-1].startswith("gang 5: ")
+    assert "beta was ended" in told[0] and "gamma failed" in told[0]
+    assert [line[:8] for line in let_go(grid, name, 3)] == ["gang 1: "]

@@ -23,6 +23,7 @@ from diana.model.views.views import Ok
 from tests.engine.bench import Grid, Site
 from tests.engine.builders import OPERATOR, spec
 from tests.engine.gossiping import Node, entry
+from tests.engine.handover.test_gangs import submit
 from tests.engine.handover.test_lives import ACTIONS, Life
 
 
@@ -189,3 +190,24 @@ def test_nobody_without_a_name_is_told() -> None:
     alpha = Grid(alpha=1)["alpha"]
     assert isinstance(ask(alpha, Principal(Role.NOBODY, "")), fx.Refusal)
     assert isinstance(ask(alpha, Principal.peer(SiteId("beta"))), fx.Refusal)
+
+
+def test_gangs_are_counted_as_they_wait_hold_run_and_are_given_up() -> None:
+    grid = Grid({"claim_wait_s": 100.0, "binding": "early", "migration": "off"}, alpha=0, beta=1, gamma=2)
+    grid["beta"].submit(spec(1, sites=("beta",), work_s=40.0), 1, 5)
+    submit(grid, "1x1@beta+1x2@gamma", jobs=2)
+    grid.pass_time(39.0)
+
+    def told(site: str) -> NodeFigures:
+        return figures(grid[site])
+
+    assert told("alpha").gangs == {"waiting": 2, "running": 0}
+    assert told("gamma").gang_processors == {"held": 2, "running": 0}
+    grid["beta"].end()
+    grid.settle()
+    assert told("alpha").gangs == {"waiting": 1, "running": 1}
+    assert told("gamma").gang_processors == {"held": 0, "running": 2}
+    counters = told("alpha").counters
+    assert (counters["gangs_started"], counters["gang_wait_s"]) == (1, 39) and "gangs_given_up" not in counters
+    grid.finish()
+    assert told("alpha").gangs == {"waiting": 0, "running": 0} and told("alpha").counters["gangs_started"] == 2

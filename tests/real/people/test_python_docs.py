@@ -19,6 +19,7 @@ SNIPPETS = re.findall(r"^```python\n(.*?)^```", (REPO / "docs" / "python.md").re
 SAYS = (
     "done\n",
     "2870\n",
+    "rank 1 of 2\n",
     "done\n",
     "6\n[0.0, 1.0, 2.0, 3.0, 4.0]\n499500.0\n",
     "ZeroDivisionError",

@@ -36,6 +36,8 @@ def shell(tmp_path: Path) -> Iterator[Shell]:
         made.close()
 
 
-@pytest.mark.parametrize("page", ["one-machine.md", "three-sites.md", "moving-job.md"])
-def test_a_tutorial_does_what_it_shows(shell: Shell, page: str) -> None:
+@pytest.mark.parametrize("page", ["one-machine.md", "three-sites.md", "moving-job.md", "one-job-three-sites.md"])
+def test_a_tutorial_does_what_it_shows(shell: Shell, tmp_path: Path, page: str) -> None:
+    # What a reader copies from the repository.
+    shutil.copy(REPO / "examples" / "koala" / "ring.py", tmp_path)
     assert shell.play(TUTORIALS / page) > 10

@@ -72,6 +72,8 @@ class GangAttempts:
         """When the first claim of an attempt was asked for."""
         self.holds_s: dict[GangKey, float] = {}
         """Since when an attempt holds processors, by the first word of it."""
+        self.gone_s: dict[GangKey, float] = {}
+        """When a gang was let go that is not over."""
         self.failed: dict[GangKey, frozenset[SiteId]] = {}
         """Sites at which the last attempt came to nothing: the next prefers others."""
         self.tries: dict[GangKey, int] = {}
@@ -99,7 +101,7 @@ class GangAttempts:
             self.claims.pop(part, None)
         self.claiming.discard(key)
         self.early.discard(key)
-        for book in (self.over_s, self.placed_s, self.begun_s, self.holds_s):
+        for book in (self.over_s, self.placed_s, self.begun_s, self.holds_s, self.gone_s):
             book.pop(key, None)
 
     def looked_at_s(self, key: GangKey) -> float:

@@ -371,6 +371,9 @@ def _let_go(core: Context, group: Group, key: GangKey, parts: list[Subgroup]) ->
     book.claiming.discard(key)
     book.over_s.pop(key, None)
     book.forget_tries(key)
+    book.gone_s[key] = core.now
+    core.count("gangs_started")
+    core.count("gang_wait_s", round(core.now - group.submitted_s))
     core.waiting_notes.pop(group.group, None)
     for one in parts:
         leases.committed(core, group, one)
@@ -512,6 +515,7 @@ def give_up(
         if key in book.begun_s and book.failed[key]:
             book.in_vain[key] = book.in_vain.get(key, 0) + 1
         book.tries[key] = tries + 1
+        core.count("gangs_given_up")
         book.not_before_s[key] = core.now + holding.pause_s(tries, held_s)
         core.waiting_notes[group.group] = why
     book.forget(key)

@@ -358,4 +358,5 @@ def waits_on(core: Context, key: CustodyKey) -> None:
             return
         if other.key not in book.ending:
             core.send(other.origin, GangYield(subgroup=other.subgroup, epoch=other.epoch))
+            core.count("claims_asked_to_yield")
         lacks -= len(other.running) * other.spec.resources.processors

@@ -21,14 +21,6 @@ export function bytes(value) {
   return `${scaled >= 100 || at === 0 ? Math.round(scaled) : scaled.toFixed(1)} ${units[at]}`;
 }
 
-const DOES = { offered: "has been asked to take", staging: "has fetched inputs for", later: "is asked later, ready, for", waits: "has waited for", holds: "has held" };
-export function gangLine(gang) {
-  const name = `gang ${count(gang.gang)}${gang.tries ? `, try ${count(gang.tries + 1)}` : ""}`;
-  if (!gang.components?.length) return `${name}: no place yet, ${gang.againS > 0 ? `tried again in ${seconds(gang.againS)}` : "tried at the next scan"} (queue ${gang.level})`;
-  const told = gang.components.map((at) => `${at.site} ${DOES[at.state] ?? at.state} ${count(at.processors)} ${at.processors === 1 ? "processor" : "processors"} for ${seconds(at.sinceS ?? 0)}`);
-  return `${name}: ${told.join("; ")}${gang.givesUpS > 0 ? `; given up in ${seconds(gang.givesUpS)} if it has not begun` : ""}`;
-}
-
 export function gangsOf(row) {
   if (!row.gangs) return "";
   const over = row.gangs - (row.gangsWaiting ?? 0) - (row.gangsRunning ?? 0);
@@ -41,5 +33,5 @@ export function rate(value) { return value > 0 ? `${bytes(value)}/s` : "-"; }
 export function share(value) { return `${Math.round(100 * (value ?? 0))} %`; }
 export function between(low, high) { return high > 0 && seconds(low) !== seconds(high) ? `${seconds(low)} to ${seconds(high)}` : ""; }
 
-const TONES = { alive: "good", done: "good", here: "good", ok: "good", running: "busy", merging: "busy", registering: "busy", queued: "waits", placing: "waits", waiting: "waits", held: "waits", suspect: "waits", warn: "waits", probation: "waits", failed: "bad", timed_out: "bad", not_started: "bad", staging_failed: "bad", barred: "bad", fail: "bad", unreachable: "bad", lost: "bad", banned: "bad", away: "bad" };
+const TONES = { alive: "good", done: "good", here: "good", ok: "good", holds: "good", running: "busy", starting: "busy", "staging inputs": "busy", asked: "waits", "claimed later": "waits", "waited for": "waits", silent: "bad", merging: "busy", registering: "busy", queued: "waits", placing: "waits", waiting: "waits", held: "waits", suspect: "waits", warn: "waits", probation: "waits", failed: "bad", timed_out: "bad", not_started: "bad", staging_failed: "bad", barred: "bad", fail: "bad", unreachable: "bad", lost: "bad", banned: "bad", away: "bad" };
 export function tone(state) { return TONES[state] ?? "off"; }

@@ -3,7 +3,8 @@
 import { call, stream } from "./api.js";
 import { h, place, say, Table } from "./dom.js";
 import { EndedJobs } from "./ended.js";
-import { between, bytes, count, gangLine, gangsOf, rate, seconds } from "./format.js";
+import { between, bytes, count, gangsOf, rate, seconds } from "./format.js";
+import { Gangs, placedGang } from "./gangs.js";
 import { known } from "./main.js";
 import { act, ask, expected, facts, linked, progress, siteLink, state, tell } from "./parts.js";
 
@@ -32,8 +33,11 @@ export function bySite(shares) {
 }
 
 export class GroupPage {
-  constructor(group) {
+  /** `what`: a group, or a job of it, whose gang is shown: `alpha-1`, `alpha-1.7`. */
+  constructor(what) {
+    const [, group, job] = /^(.*?)(?:\.(\d+))?$/.exec(what);
     this.group = group;
+    this.gangs = new Gangs(group, job === undefined ? null : Number(job));
     this.status = null;
     this.trouble = h("p", { hidden: true });
     this.bar = h("div");
@@ -74,7 +78,7 @@ export class GroupPage {
     const show = h("form", { class: "tools", onsubmit: (event) => { event.preventDefault(); this.log(Math.max(0, Math.trunc(Number(this.which.value)) || 0)); } },
       h("label", {}, "Output of job ", this.which), h("button", { type: "submit" }, "Show"), h("span", { class: "quiet" }, "also while it runs"));
     this.element = h("section", {}, h("h1", {}, this.title = h("span", {}, group)), this.trouble, this.bar, this.facts, this.note, this.buttons, this.done,
-      h("h2", {}, "Where it is"), this.shares.element, this.waiting, h("h2", {}, "Why it was placed so"), this.decisions, h("h2", {}, "Predicted and achieved"), this.outcomes.element,
+      h("h2", {}, "Where it is"), this.shares.element, this.gangs.element, this.waiting, h("h2", {}, "Why it was placed so"), this.decisions, this.achieved = h("div", {}, h("h2", {}, "Predicted and achieved"), this.outcomes.element),
       h("h2", {}, "Jobs that ended"), this.jobs.element, show, this.logTitle, this.logText, this.logStand);
     this.timer = setInterval(() => this.look(), EVERY_MS);
     this.look();
@@ -92,6 +96,7 @@ export class GroupPage {
       this.status = status.groups?.[0] ?? null;
       tell(this.trouble, "", false);
       this.explained(explained);
+      this.gangs.look(this.status, explained);
       await this.jobs.look(this.status);
       this.settled = this.status?.final;
     } catch (error) {
@@ -142,9 +147,7 @@ export class GroupPage {
     if (text === this.told) return;
     this.told = text;
     const waiting = found.waiting ?? [];
-    const gangs = found.gangs ?? [];
-    place(this.waiting, waiting.length || gangs.length || found.stays?.length ? h("h2", {}, "Why it still waits") : null,
-      gangs.map((gang) => h("p", { class: "note" }, gangLine(gang))),
+    place(this.waiting, waiting.length || found.stays?.length ? h("h2", {}, "Why it still waits") : null,
       waiting.slice(0, 50).map((one) => h("p", { class: "note" }, `${jobsOf(one.jobs)}${one.site ? ` at ${one.site}` : ""}${one.level ? `, ${one.level}, priority ${(one.priority ?? 0).toFixed(3)}` : ""}${one.highS > 0 ? `, may start in ${between(one.lowS, one.highS) || seconds(one.highS)}` : ""}${one.note ? `: ${one.note}` : ""}`)),
       (found.stays ?? []).map((line) => h("p", { class: "note" }, `not moved: ${line}`)));
     const decisions = found.decisions ?? [];
@@ -155,6 +158,8 @@ export class GroupPage {
     place(this.decisions, weighed.map((decision, at) => this.decision(decision, at, weighed.length)), decisions.length ? null : h("p", { class: "quiet" }, "It has not been placed yet."),
       called.size ? h("p", { class: "quiet" }, [...called].map(([reason, times]) => (times > 1 ? `${reason} (${count(times)} times)` : reason)).join("; ")) : null);
     this.outcomes.update(found.outcomes ?? []);
+    // Of a gang nothing is foretold by site.
+    this.achieved.hidden = !found.outcomes?.length && decisions.some((decision) => decision.gang);
   }
 
   decision(decision, at, of) {
@@ -183,7 +188,7 @@ export class GroupPage {
     table.update(good);
     const end = decision.expectedS > 0 ? `predicted end after ${seconds(decision.expectedS)}${between(decision.lowS, decision.highS) ? `, range ${between(decision.lowS, decision.highS)}` : ""}` : "";
     return h("details", { open: at === of - 1 }, h("summary", {}, `${of > 1 ? `${at + 1}. ` : ""}${decision.reason || decision.plan}`),
-      end ? h("p", { class: "quiet" }, end) : null, good.length ? table.element : null,
+      end ? h("p", { class: "quiet" }, end) : null, decision.gang ? placedGang(decision.gang) : null, good.length ? table.element : null,
       rejected.map((cost) => h("p", { class: "quiet" }, `not ${cost.site}: ${cost.rejected}${cost.nearMiss ? ` (takes it if ${cost.nearMiss})` : ""}`)),
       (decision.reasons ?? []).map((some) => h("p", { class: "quiet" }, `${count(some.sites)} more sites: ${some.reason}`)));
   }
