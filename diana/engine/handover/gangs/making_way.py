@@ -97,8 +97,6 @@ def _in_vain(core: Context, claim: Custody) -> str:
         return f"{core.site} gets no more of its group for now"
     if shared(requirements.asked(claim.spec).amounts):
         return "it waits for licences, too"
-    if not maintenance.Closing(core).any_left(maintenance.takes_s(core, claim)):
-        return "it would not end before the maintenance"
     return ""
 
 
