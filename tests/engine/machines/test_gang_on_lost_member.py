@@ -45,6 +45,17 @@ def test_a_gang_whose_member_goes_away_at_the_barrier_is_tried_again_and_let_go_
     assert machines.held["m2"] == {first: True}, "what it held still is ended"
 
 
+def test_what_a_member_holds_is_ended_also_while_the_rest_of_its_claim_still_ends() -> None:
+    site, machines = site_of(0, m1=1, m2=1)
+    site.submit(gang("2x1@alpha"), 2)
+    machines.obey()
+    reach(machines, "m2")
+    machines.lose("m2")
+    machines.ready("m2")
+    reach(machines, "m2")
+    assert list(machines.held["m1"].values()) == list(machines.held["m2"].values()) == [True]
+
+
 def test_a_batch_system_that_does_not_answer_for_a_while_keeps_its_claims() -> None:
     site, machines = site_of(0, m1=1, m2=1)
     site.submit(gang("2x1@alpha"), 2)

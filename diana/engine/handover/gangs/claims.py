@@ -88,11 +88,13 @@ def on_reached(core: Context, event: HostsMet) -> None:
 def on_barrier(core: Context, event: AtBarrier) -> None:
     """Take a machine's word that runs hold their slots and wait to be let go. It is said again after each connection:
     those that were let go meanwhile are told so again."""
-    custody = core.state.custodies.get((event.subgroup, event.epoch))
-    if custody is None and not core.state.recovering:
-        # Its claim came to nothing while the machine was away.
+    key = (event.subgroup, event.epoch)
+    custody, book = core.state.custodies.get(key), core.book(ClaimBook)
+    if key in book.ending if custody is not None else not core.state.recovering:
+        # Its claim came to nothing while the machine was away, or comes to nothing.
         indices = IndexSet.of(run.index for run in event.runs)
         core.emit(KillRuns(worker=event.worker, subgroup=event.subgroup, epoch=event.epoch, indices=indices))
+        return
     if custody is None or not custody.spec.is_gang:
         return
     held = IndexSet.of(run.index for run in event.runs if custody.running.get(run.index) == run.attempt)
@@ -101,7 +103,6 @@ def on_barrier(core: Context, event: AtBarrier) -> None:
     if custody.runnable:
         _go(core, custody, held)
         return
-    book, key = core.book(ClaimBook), custody.key
     book.at_barrier[key] = book.at_barrier.get(key, IndexSet()) | held
     book.reached.setdefault(key, {}).update(dict.fromkeys(held, (event.host, event.port)))
     _next_begins(core)
