@@ -38,6 +38,12 @@ def raises(gang):
 def text(gang):
     return Launch("mpirun -n 4")
 
+def once(gang):
+    return Launch(each for each in ("mpirun", 4))
+
+def looks(gang):
+    return Launch(programs=("no-such-launcher",))
+
 def number(gang):
     return Launch(("mpirun", 4))
 
@@ -55,7 +61,10 @@ def ends(gang):
 
 no_function = 7
 """
-NAMES = ("told", "lacks", "raises", "text", "number", "zero", "many", "other", "ends", "no_function", "absent", "mpi")
+NAMES = (
+    *("told", "lacks", "looks", "raises", "text", "once", "number", "zero", "many", "other", "ends", "no_function"),
+    *("absent", "mpi"),
+)
 
 
 @pytest.fixture(autouse=True)
@@ -95,8 +104,9 @@ def test_a_runner_of_a_flexible_gang_knows_its_own_processors_alone(tmp_path: Pa
     assert run(spec, tmp_path).stdout == "unknown 5\n"
 
 
-def test_a_program_that_the_runner_needs_is_looked_for_before_the_command(tmp_path: Path) -> None:
-    done = run(gang("lacks"), tmp_path)
+@pytest.mark.parametrize("name", ["lacks", "looks"])
+def test_a_program_that_the_runner_needs_is_looked_for_before_the_command(name: str, tmp_path: Path) -> None:
+    done = run(gang(name), tmp_path)
     assert done.returncode == UNREADY_EXIT and not done.stdout
     assert "no-such-launcher, which the gang's runner needs, is not on this machine" in done.stderr
 
@@ -105,7 +115,8 @@ def test_a_program_that_the_runner_needs_is_looked_for_before_the_command(tmp_pa
     ("name", "why"),
     [
         ("raises", "failed: RuntimeError: out of luck"),
-        ("text", "failed: TypeError: it answered with one text"),
+        ("text", "failed: TypeError: it answered with str in place of words"),
+        ("once", "failed: TypeError: it answered with generator in place of words"),
         ("number", "failed: TypeError: it answered with what cannot be words"),
         ("zero", "failed: TypeError: it answered with what cannot be words"),
         ("many", "failed: ValueError: it answered with more than 256 words"),

@@ -88,7 +88,7 @@ class Software(msgspec.Struct, frozen=True, kw_only=True):
         """Return the words that stand before the command of the group's jobs; empty: nothing. ValueError: not to be
         had here."""
         launch = self._launch(spec)
-        if not (spec.container or spec.modules or spec.mpi or spec.builds or launch.words or spec.cwd):
+        if not (spec.container or spec.modules or spec.mpi or spec.builds or any(launch) or spec.cwd):
             return []
         if not plain(spec):
             raise ValueError("its jobs want software by a name that cannot be one")
@@ -99,7 +99,7 @@ class Software(msgspec.Struct, frozen=True, kw_only=True):
         if spec.builds:
             lines.append(_build(spec.program))
         launcher = self._launcher(spec) if spec.mpi else ""
-        if launch.words:
+        if any(launch):
             lines += [f"diana_what='its runner {spec.runner} could not be made ready'\n{_PLAIN}"]
             # In a container they have to be programs of the image.
             lines += [] if spec.container else map(_found_by_runner, launch.programs)

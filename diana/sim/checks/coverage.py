@@ -140,13 +140,11 @@ class StrikeCount:
                     self._end("stage in", (site, effect.ticket))
                 case fx.Send() if isinstance(effect.message, ms.QuoteRequest):
                     self._begin("quote", (site, effect.to), site, effect.to)
-                case fx.Send() if isinstance(effect.message, ms.GangClaim):
-                    # Of what is let go already nothing is claimed any more.
+                case fx.Send() if isinstance(effect.message, ms.GangClaim | ms.GangYield):
+                    # Of what is let go already nothing is claimed, or yielded, any more.
                     transfer = (effect.message.subgroup, effect.message.epoch)
                     if ("commit", transfer) not in self._tokens:
-                        self._begin("claim", transfer, site, effect.to)
-                case fx.Send() if isinstance(effect.message, ms.GangYield):
-                    self._begin("yield", (effect.message.subgroup, effect.message.epoch), site, effect.to)
+                        self._begin(MESSAGE_OPERATION[type(effect.message)], transfer, site, effect.to)
 
     def committed(self, site: SiteId, record: r.Record) -> None:
         at, last = self._last.get(site, (-1.0, set()))
@@ -228,7 +226,7 @@ class StrikeCount:
             self._begin("abort", transfer, site, self._dest[transfer])
 
     def _dropped(self, site: SiteId, record: r.CustodyDropped) -> None:
-        self._end("abort", (record.subgroup, record.epoch))
+        self._end_all(("abort", "yield"), (record.subgroup, record.epoch))
 
     def _moved(self, site: SiteId, record: r.JobsMoved) -> None:
         self._why[record.group] = "export" if record.exported else "recall"

@@ -149,3 +149,18 @@ def test_the_steps_of_a_gang_are_struck_while_they_are_open() -> None:
     seen.committed(A, r.CommitAcked(subgroup=PART, epoch=1))
     seen.struck("cut", (A, B), None)
     assert seen.strikes["go", "cut"] == 0
+
+
+def test_a_yield_that_comes_too_late_is_not_open_for_ever() -> None:
+    asked, part = ms.GangYield(subgroup=PART, epoch=1), r.ClaimedPart(subgroup=PART, epoch=1, db_uuid="b")
+    taken_back, dropped = r.TakenBack(subgroup=PART, epoch=1, reason=""), r.CustodyDropped(subgroup=PART, epoch=1, at_s=0.0)
+    for ends in ([r.GangGo(group=GroupId("a-1"), parts=(part,), environment=())], [taken_back]):
+        seen = watched()
+        seen.committed(A, placed())
+        for record in ends:
+            seen.committed(A, record)
+        seen.handled(B, None, [fx.Send(A, asked)])
+        if taken_back in ends:
+            seen.committed(B, dropped)
+        seen.struck("stall", (A,), None)
+        assert seen.strikes["yield", "stall"] == 0

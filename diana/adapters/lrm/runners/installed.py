@@ -3,7 +3,6 @@ cannot be words of a command is refused, and so is one that raises."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import cast
@@ -55,13 +54,12 @@ def _checked(answer: object) -> Launch:
     return Launch(words, programs)
 
 
-def _texts(some: Sequence[object]) -> tuple[str, ...]:
-    if isinstance(some, str):
-        raise TypeError("it answered with one text in place of words")
-    texts = [each for each in some if isinstance(each, str) and "\0" not in each]
-    if len(texts) != len(tuple(some)):
+def _texts(some: object) -> tuple[str, ...]:
+    if not isinstance(some, tuple | list):
+        raise TypeError(f"it answered with {type(some).__name__} in place of words")
+    if not all(isinstance(each, str) and "\0" not in each for each in some):
         raise TypeError("it answered with what cannot be words of a command")
-    return tuple(texts)
+    return tuple(some)
 
 
 def _loaded(point: EntryPoint) -> Runner | str:
