@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from diana.engine.journal import effects as fx
 from diana.engine.journal import events as ev
 from diana.engine.journal import records as r
+from diana.engine.machines.machine import EXPECTED_BACK_S
 from diana.model.facts import Outcome
 from tests.engine.handover.test_gangs import gang
 from tests.engine.machines.test_workers import Machines, site_of
@@ -54,6 +57,19 @@ def test_what_a_member_holds_is_ended_also_while_the_rest_of_its_claim_still_end
     machines.ready("m2")
     reach(machines, "m2")
     assert list(machines.held["m1"].values()) == list(machines.held["m2"].values()) == [True]
+
+
+@pytest.mark.parametrize("older", [False, True])
+def test_after_a_start_anew_a_claim_on_a_member_that_does_not_come_back_ends_unless_it_may_have_been_let_go(
+    older: bool,
+) -> None:
+    site, machines = site_of(0, m1=1, m2=1)
+    site.submit(gang("2x1@alpha"), 2)
+    machines.obey()
+    site.restart(restored=older, newest=not older)
+    machines.up.clear()
+    machines.pass_time(EXPECTED_BACK_S + 1.0)
+    assert bool(site.records(r.RunsReturned)) is not older
 
 
 def test_a_batch_system_that_does_not_answer_for_a_while_keeps_its_claims() -> None:

@@ -235,12 +235,20 @@ def ended(core: Context, custody: Custody, facts: Facts, rows: list[int]) -> Non
 
 def machine_away(core: Context, name: str) -> None:
     """End the claims that stand on a machine which is away: nothing there can be let go with the others. It begins
-    nothing by itself, and what it holds still is ended when it is back."""
+    nothing by itself, and what it holds still is ended when it is back. Where the journal may lack its end, a claim may
+    have been let go: then its machine's word is waited for."""
     for key, indices in core.totals.runs.held_by(name).items():
         custody = core.state.custodies[key]
-        if custody.spec.is_gang and not custody.runnable:
+        if custody.spec.is_gang and not custody.runnable and not _may_have_begun(core, custody):
             core.persist(RunsReturned(subgroup=key[0], epoch=key[1], indices=IndexSet.of(indices)))
             end(core, custody, f"{core.site}: its machine {name} went away")
+
+
+def _may_have_begun(core: Context, custody: Custody) -> bool:
+    """True for a claim of before this boot the release of which the journal may have lost."""
+    doubt = core.book(journal_doubt.JournalDoubt)
+    lacks = core.state.forgotten or custody.on_hold or not doubt.newest or custody.key in doubt.adopted
+    return bool(lacks) and custody.key in core.book(ClaimBook).older
 
 
 def lapse(core: Context, key: CustodyKey) -> None:
