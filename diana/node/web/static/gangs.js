@@ -128,6 +128,6 @@ export class Gangs {
     }
     if ([...kept.keys()].join() !== [...this.kept.keys()].join()) place(this.list, [...kept.values()].map((one) => one.element));
     this.kept = kept;
-    say(this.line, this.job === null ? `${count(rows.length)} of ${count(gangs)}` : rows.length ? "" : "It is held, or being taken back.");
+    say(this.line, this.job === null ? `${count(rows.length)} of ${count(gangs)}` : rows.length ? "" : "It waits for no place: it is held, being taken back, or ended before it began.");
   }
 }
