@@ -81,7 +81,7 @@ HERE = (
         "Processors of components here: held (idle until their gang is let go) or running.",
         ("state",),
     ),
-    Metric("diana_gang_yields_total", "counter", "Times that this site asked a claim to yield to a gang that comes before it."),
+    Metric("diana_gang_yields_total", "counter", "Times that this site asked a claim to yield to a better gang."),
     Metric("diana_contracts_violated_total", "counter", "Attempts that were slower than their contract allows."),
     Metric("diana_processes_exchanged_total", "counter", "Slow processes of gangs that were exchanged for spares."),
     Metric("diana_contracts_relaxed_total", "counter", "Contracts made anew since no move would have paid."),

@@ -153,7 +153,10 @@ def test_the_steps_of_a_gang_are_struck_while_they_are_open() -> None:
 
 def test_a_yield_that_comes_too_late_is_not_open_for_ever() -> None:
     asked, part = ms.GangYield(subgroup=PART, epoch=1), r.ClaimedPart(subgroup=PART, epoch=1, db_uuid="b")
-    taken_back, dropped = r.TakenBack(subgroup=PART, epoch=1, reason=""), r.CustodyDropped(subgroup=PART, epoch=1, at_s=0.0)
+    taken_back, dropped = (
+        r.TakenBack(subgroup=PART, epoch=1, reason=""),
+        r.CustodyDropped(subgroup=PART, epoch=1, at_s=0.0),
+    )
     for ends in ([r.GangGo(group=GroupId("a-1"), parts=(part,), environment=())], [taken_back]):
         seen = watched()
         seen.committed(A, placed())
