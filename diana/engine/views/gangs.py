@@ -72,12 +72,13 @@ def counted(group: Group) -> tuple[int, int, int]:
     of indices, and not by jobs."""
     if not group.spec.is_gang:
         return 0, 0, 0
-    size, run = group.spec.gang_size, set[int]()
-    offered = [one.indices for one in group.subgroups.values() if one.step is Step.OFFERED]
-    wait = gang.whole_gangs(group.spec, IndexSet.union([group.unplaced, *offered]))
+    size, run, offered = group.spec.gang_size, set[int](), [group.unplaced]
     for one in group.subgroups.values():
-        if one.step is Step.COMMITTED and one.open_jobs() and one.indices.bounds[0] < group.jobs:
+        if one.step is Step.OFFERED:
+            offered.append(one.indices)
+        elif one.step is Step.COMMITTED and one.open_jobs() and one.indices.bounds[0] < group.jobs:
             run.add(one.indices.bounds[0] // size)
+    wait = gang.whole_gangs(group.spec, IndexSet.union(offered))
     running = sum(number * size not in wait for number in run)
     return group.jobs // size, len(wait) // size, running
 

@@ -142,6 +142,6 @@ def impossible(operation: str, fault: str) -> str:
         return "a crash at a record's boundary, and the operation writes none"
     if fault == "crash between effects" and operation in _NO_EFFECT:
         return "a crash at an effect's boundary, and the operation asks for none that is not another's"
-    if fault in _OF_MEMBERS and operation not in ("start", "run", "merge"):
+    if fault in _OF_MEMBERS and operation not in ("start", "claim", "go", "run", "merge"):
         return "a fault of a member machine, which has jobs and nothing else"
     return ""

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import msgspec
 
+from diana.engine.handover.gangs import attempts
 from diana.engine.messages import messages as ms
 from tests.engine.bench import Grid, Post
+from tests.engine.builders import spec
 from tests.engine.dispatch.test_maintenance import announce
 from tests.engine.handover.test_gangs import begun, gang, held, submit
 
@@ -71,3 +73,14 @@ def test_a_claim_that_would_not_end_in_time_lets_lesser_ones_begin_before_it() -
     assert grid["gamma"].submit(gang("1x1@beta", work_s=20.0), 1, 2) is not None
     grid.pass_time(5.0)
     assert begun(grid) == [("beta", 0)]
+
+
+def test_a_gang_that_waits_for_a_job_keeps_its_place_in_its_origin_s_plans_though_a_maintenance_is_far() -> None:
+    grid = Grid(SETTINGS, alpha=0, beta=1, gamma=1)
+    announce(grid["beta"], (30 * 86_400.0, 31 * 86_400.0))
+    grid["beta"].submit(spec(1, sites=("beta",), work_s=60.0), 1, 40)
+    grid.pass_time(1.0)
+    name = submit(grid, "1x1@beta+1x1@gamma", work_s=20.0)
+    core = grid["alpha"].engine.core
+    assert attempts.outstanding(core)["beta"] == {"processors": 1}
+    assert "maintenance" not in core.waiting_notes.get(name, "")

@@ -87,3 +87,14 @@ def test_a_runner_that_no_site_has_is_the_user_s_mistake_and_the_nearest_name_is
     answer = Grid(alpha=2, beta=2)["alpha"].submit(wanted, 2)
     told = "gang.runner: 'mpl': no such runner; did you mean mpi? Known here: env, mpi, none"
     assert answer == fx.Refusal(code="usage", text=told)
+
+
+@pytest.mark.parametrize(
+    ("components", "first"), [("2x3", "these sites cannot take"), ("1x3@beta", "component at beta:")]
+)
+def test_the_nearest_runner_is_told_where_a_site_refuses_for_another_reason(components: str, first: str) -> None:
+    wanted = msgspec.structs.replace(gang(components), runner="mpl")
+    answer = Grid(alpha=2, beta=4)["alpha"].submit(wanted, wanted.gang_size)
+    assert isinstance(answer, fx.Refusal) and answer.code == "unplaceable"
+    assert answer.text.startswith(first) and "beta: has no runner mpl" in answer.text
+    assert answer.text.endswith("; gang.runner: 'mpl': no such runner; did you mean mpi? Known here: env, mpi, none")

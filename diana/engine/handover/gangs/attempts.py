@@ -32,6 +32,8 @@ from diana.policy.trust import seals
 LAST_WORD_S = 20.0
 """Seconds by which a claim outlasts the time that its origin waits for the others: a Commit that is on its way finds
 it."""
+MUCH_LATER_S = 600.0
+"""Seconds of wait from which a gang may wait for the end of a maintenance that a site announces, and not for jobs."""
 UNABLE_TRIES = 3
 """Attempts in which a component could not begin, after which its gang has failed."""
 WAYS_MADE = 3
@@ -319,9 +321,9 @@ def _told(core: Context, site: SiteId, asked: list[Subgroup]) -> str:
 
 
 def _awaited(core: Context, part: Subgroup) -> str:
-    """Return the maintenance of its site, the end of which a part may wait for that has its processors later; empty:
-    none is announced, or they were expected at once."""
-    if core.book(GangAttempts).claim(part.subgroup).expected_s <= 0:
+    """Return the maintenance of its site, the end of which a part may wait for that has its processors much later;
+    empty: none is announced, or they were expected soon."""
+    if core.book(GangAttempts).claim(part.subgroup).expected_s <= MUCH_LATER_S:
         return ""
     peer = core.view.peers.get(part.site)
     return core.calendar.notice if peer is None else peer.summary.notice if peer.summary is not None else ""
