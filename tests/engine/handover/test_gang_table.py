@@ -301,6 +301,13 @@ SCENES: dict[Attempt | SiteClaim, Callable[[], Grid]] = {
 }
 
 
+def of_member(made: Callable[[], Grid]) -> Grid:
+    """beta's component is at a machine that is not its node's own."""
+    grid = made()
+    grid["beta"].engine.core.workers.own = "another"
+    return grid
+
+
 SPECIAL: dict[tuple[Attempt | SiteClaim, type | str, str], Callable[[], Grid]] = {
     (Attempt.WAITING, ms.Quote, "the last one"): quoted,
     (Attempt.OFFERED, ms.Prepared, "the last"): partial(settled, of(ms.Prepared, by="beta")),
@@ -326,6 +333,9 @@ SPECIAL: dict[tuple[Attempt | SiteClaim, type | str, str], Callable[[], Grid]] =
     (SiteClaim.STANDING, ms.Commit, "lease is over"): lease_over,
     (SiteClaim.STANDING, ms.GangClaim, "to meet"): partial(standing, looks=True),
     (SiteClaim.STANDING, ev.HostsMet, ""): looking,
+    (SiteClaim.TAKING, ev.LrmLost, "a member"): partial(of_member, taking),
+    (SiteClaim.STANDING, ev.LrmLost, "a member"): partial(of_member, standing),
+    (SiteClaim.LAPSING, ev.LrmLost, "a member"): partial(of_member, claim_ends),
 }
 """Scenes of single rows, where the state alone does not say all."""
 
@@ -408,6 +418,8 @@ def event(row: Row, on: type, grid: Grid) -> ev.Event:
         return on(request=1, principal=ALICE, group=NAME, indices=None)
     if on is ev.AtBarrier:
         return barrier([0] if row.when == "not the last" else [0, 1])
+    if on is ev.LrmLost:
+        return ev.LrmLost()
     if on is ev.HostsMet:
         return ev.HostsMet(subgroup=PART, epoch=1, hosts=("gamma.example",), out_of_reach="")
     if on is ev.LrmReady:

@@ -134,7 +134,7 @@ SITECLAIM
   UNKNOWN
     Prepare                                        INERT        CustodyTaken                 Prepared
     GangClaim, Commit, Control                     =                                         Lost
-    Abort, ResultAck                               =
+    Abort, ResultAck, AtBarrier                    =
   INERT
     Prepare, (prepared), PeerUp                    =                                         Prepared
     GangClaim                                      TAKING       RunsStarted
@@ -162,7 +162,9 @@ SITECLAIM
     Control                        cancels         LAPSING      ControlTaken
     JobsEnded                      one             LAPSING      RunsReturned
     JobsEnded, LrmReady            none is there   DROPPED      RunsReturned, CustodyDropped Aborted
-    GangClaim, ResultAck, LrmReady                 =
+    LrmLost                        a member        DROPPED      RunsReturned, CustodyDropped Aborted
+    GangClaim, ResultAck,                          =
+    LrmReady, LrmLost
   STANDING
     Prepare, (prepared), PeerUp                    =                                         Prepared
     GangClaim, AtBarrier, HostsMet                 =                                         GangClaimed
@@ -175,24 +177,27 @@ SITECLAIM
     Control                        cancels         LAPSING      ControlTaken
     JobsEnded                      one             LAPSING      RunsReturned
     JobsEnded, LrmReady            none is there   DROPPED      RunsReturned, CustodyDropped Aborted
-    ResultAck, LrmReady                            =
+    LrmLost                        a member        DROPPED      RunsReturned, CustodyDropped Aborted
+    ResultAck, LrmReady, LrmLost                   =
   LAPSING
     Prepare, (prepared), PeerUp                    =                                         Prepared
     JobsEnded                      one             =            RunsReturned
     JobsEnded, LrmReady            none is there   DROPPED      RunsReturned, CustodyDropped Aborted
     Control                        cancels         =            ControlTaken
+    LrmLost                        a member        DROPPED      RunsReturned, CustodyDropped Aborted
     GangClaim, Commit, Abort,                      =
-    ResultAck, AtBarrier, LrmReady
+    ResultAck, AtBarrier,
+    LrmReady, LrmLost
   LET GO
     Prepare                                        =                                         Prepared
     GangClaim, Commit                              =                                         Committed
     Control                        cancels         =            ControlTaken
     JobsEnded, LrmReady            none is there   =            RunsReturned, RunsEnded      Result
     Abort, ResultAck, AtBarrier,                   =
-    LrmReady
+    LrmReady, LrmLost
   DROPPED
     Prepare, GangClaim, Commit,                    =                                         Aborted
     Abort
     Control                        cancels         =                                         ControlAck
-    ResultAck                                      =
+    ResultAck, AtBarrier                           =
 """
