@@ -166,6 +166,27 @@ def test_of_many_gangs_the_latest_plan_is_shown_whole_with_the_way_to_the_others
     assert "its gang has not begun:\ngang 0: no place yet" in said and "more" not in said and "latest" not in said
 
 
+def test_a_component_whose_gang_has_not_begun_is_in_no_queue(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job = JobStory(job="a-1.2", state="queued", site="gamma", note="waits at gamma")
+
+    class Explains(FakeNode):
+        answer = ExplainResponse(gangs=(GangWait(gang=0, level="low"),), job=job)
+
+        def explain(self, group: str) -> ExplainResponse:
+            return self.answer
+
+    node = Explains()
+    monkeypatch.setattr(look, "client", lambda args: nullcontext(node))
+    command = look.COMMANDS["explain"]
+    assert command.run(parsing.parse("explain", "explain", command, ["a-1.2"])) == 0
+    assert capsys.readouterr().out.startswith("a-1.2 is placed at gamma; its gang has not begun\n\nits gang has not")
+    node.answer = ExplainResponse(job=job)
+    assert command.run(parsing.parse("explain", "explain", command, ["a-1.2"])) == 0
+    assert capsys.readouterr().out.strip() == "a-1.2 waits in the queue of gamma", "once, not twice"
+
+
 def test_tries_of_one_gang_are_told_apart_and_how_it_ended_is_said(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

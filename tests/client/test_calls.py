@@ -161,7 +161,7 @@ def test_options_that_would_take_the_jobs_apart_are_refused(name: str) -> None:
     assert packing.checked_options({"cpus": 2, "outputs.size": "1M"}) == {"cpus": 2, "outputs.size": "1M"}
 
 
-@pytest.mark.parametrize("name", ["components", "flexible", "components.cpus", "gang.runner"])
+@pytest.mark.parametrize("name", ["components", "flexible", "components.cpus", "gang.runner", "runner"])
 def test_a_call_is_no_gang_and_the_refusal_names_the_client_s_way(name: str) -> None:
     with pytest.raises(UsageError, match=rf"^option {name}: not for a GridExecutor, each call .*; Client\.submit\(.*$"):
         packing.checked_options({name: "3x1"})

@@ -117,3 +117,13 @@ def test_any_gang_is_shown_by_a_job_of_it_and_a_job_of_no_gang_is_told_in_one_li
         line = f"{single}.1 is no component of a gang: the jobs of {single} run each by itself."
         expect(page.get_by_text(line)).to_be_visible()
         expect(page.get_by_text("3 of 3 done")).to_be_visible()
+
+
+def test_the_gang_of_a_job_that_never_began_is_over_and_not_held(three: Grid, window: Window) -> None:
+    with three.sites["alpha"].client() as client:
+        busy(three, "beta", three.root / "never")
+        group = ring(client, 0.0)
+        client.cancel(group)
+        assert client.wait(group, 60).state == "cancelled"
+        page = opened(window, client, f"{group}.1")
+        expect(page.get_by_text("It is over, and no start of it is known.")).to_be_visible()

@@ -293,7 +293,7 @@ def _explain(args: argparse.Namespace) -> int:
         asks = whole and (latest or explained.gangs or explained.begun or not explained.decisions)
         status = node.status([args.group])[0] if asks else None
     if explained.job is not None:
-        show_job(explained.job)
+        show_job(explained.job, at_barrier=bool(explained.gangs))
         if explained.decisions:
             print()
     elif status is not None and not explained.decisions:
@@ -349,13 +349,16 @@ _STANDS = {
 }
 
 
-def show_job(story: JobStory) -> None:
-    """One job: where it is or was, how it ended, what it used, and the command that tells more."""
+def show_job(story: JobStory, *, at_barrier: bool = False) -> None:
+    """One job: where it is or was, how it ended, what it used, and the command that tells more. `at_barrier`: its gang
+    has not begun, so that it may hold processors and be in no queue."""
     stand = _STANDS.get(story.state)
+    if at_barrier and story.state == "queued":
+        stand = "is placed at {site}; its gang has not begun"
     if stand is not None:
         told = stand.format(job=story.job, site=story.site, attempt=story.attempt)
         output.heading(f"{story.job} {told}")
-        if story.note:
+        if story.note not in ("", f"waits at {story.site}"):
             output.say(story.note)
         return
     how = story.state.lower().replace("_", " ")

@@ -37,8 +37,8 @@ WARM = "DIANA_WARM"
 _OURS = frozenset(("array", "from", "collect", "to", "merge", "dataset", "stdout", "stderr", "directory"))
 _OURS_OF_GROUP = frozenset(("command", "executable", "arguments", "script", "directory", "stdout", "stderr"))
 """Options that would take the jobs apart."""
-_OF_GANGS = ("components", "flexible", "gang")
-"""Options, and sections of options, that make a job several."""
+_OF_GANGS = ("components", "flexible", "gang", "runner")
+"""Options, and sections of options, of jobs that are several."""
 _OWN_SECTIONS = ("sweep", "inputs", "outputs")
 _LET = ("outputs.size",)
 

@@ -18,6 +18,7 @@ from diana.node.doctor.bounded import Check, Results, blocking, fail, ok, warn
 
 LIMIT_S = 1.5
 """Seconds for one command."""
+_LOADS = "loads; a node that was started before it was installed has to be restarted"
 
 
 def checks(software: Software, where: str) -> list[Check]:
@@ -45,10 +46,10 @@ def checks(software: Software, where: str) -> list[Check]:
 
 
 def _runners() -> Results:
-    """Tell of each runner that is installed whether it loads."""
+    """Tell of each runner that is installed by now whether it loads; the node knows those of its start."""
     mend = f"mend or remove the package whose entry point of {installed.GROUP} it is"
     rows = [(f"runner {name}", runner) for name, runner in sorted(installed.found().items())]
-    return [fail(what, each, mend) if isinstance(each, str) else ok(what, "is installed") for what, each in rows]
+    return [fail(what, each, mend) if isinstance(each, str) else ok(what, _LOADS) for what, each in rows]
 
 
 def _programs(what: str, names: tuple[str, ...], mend: str) -> Results:

@@ -15,7 +15,7 @@ from diana.model.ids import GroupId
 from diana.model.indexset import IndexSet
 from diana.policy.gang import holding
 from tests.engine.bench import Grid, Post
-from tests.engine.builders import OPERATOR, dataset, spec
+from tests.engine.builders import ALICE, OPERATOR, dataset, spec
 from tests.engine.handing import receive
 from tests.engine.handover.test_gangs import begun, gang, held, kill, submit
 from tests.engine.views.test_gang_views import explained
@@ -228,3 +228,15 @@ def test_a_site_that_does_not_know_what_it_may_run_still_is_given_time_to_end_it
     assert placed(grid) == 1
     grid.pass_time(3.0)
     assert placed(grid) == 2
+
+
+def test_a_gang_that_its_user_holds_says_no_more_whom_it_waited_for() -> None:
+    grid = Grid({"claim_wait_s": 200.0, "migration": "off"}, alpha=1, beta=1)
+    grid["beta"].submit(spec(1, sites=("beta",), work_s=60.0), 1, 40)
+    grid.pass_time(1.0)
+    name = submit(grid, "1x1@alpha+1x1@beta")
+    grid.pass_time(3.0)
+    notes, name = grid["alpha"].engine.core.waiting_notes, GroupId(name)
+    assert "wait for" in notes[name]
+    grid["alpha"].handle(ev.HoldJobs(request=9, principal=ALICE, group=name, indices=None))
+    assert name not in notes

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from diana.adapters.lrm.runners import installed
 from diana.adapters.lrm.software import Software
 from diana.node.doctor import software
 from diana.node.doctor.bounded import Results, run_all
 from diana.node.doctor.software import checks
+from tests.entry_points import install
 
 
 def found(offered: Software) -> dict[str, tuple[str, str, str]]:
@@ -42,6 +44,21 @@ def test_the_launcher_of_mpi_jobs_over_several_sites_is_looked_for(
     assert row == ("fail", "no mpiexec.hydra in the PATH of this account", mend)
     (tmp_path / "mpiexec.hydra").symlink_to("/bin/true")
     assert found(Software(mpi_over_sites="mpiexec.hydra"))["mpi over sites"][0] == "ok"
+
+
+def test_runners_that_are_installed_are_loaded_and_the_node_is_said_to_need_a_restart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "def good(gang):\n    return None\n"
+    monkeypatch.syspath_prepend(str(install(tmp_path, "doctor_runners", text, installed.GROUP, ("good", "absent"))))
+    installed.found.cache_clear()
+    try:
+        rows = found(Software())
+    finally:
+        installed.found.cache_clear()
+    loads = "loads; a node that was started before it was installed has to be restarted"
+    assert rows["runner good"] == ("ok", loads, "")
+    assert rows["runner absent"][0] == "fail" and rows["runner absent"][1].startswith("it does not load: ")
 
 
 def test_what_takes_too_long_is_no_fault_of_the_check(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -54,7 +54,8 @@ UNREADY_FILE = ".diana-unready"
 """File in TMPDIR, with job and attempt behind its name; while it is there the command was not executed, whatever the
 exit code."""
 UNREADY = (
-    "a module, the container, the MPI launcher or the folder (cwd) it needs could not be made ready; its log says why"
+    "a module, the container, its launcher or runner, or the folder (cwd) it needs could not be made ready; its log "
+    "says why"
 )
 
 

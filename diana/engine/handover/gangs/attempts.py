@@ -511,6 +511,7 @@ def give_up(
     held_s, tries = core.now - book.holds_s.get(key, core.now), book.tries.get(key, 0)
     book.look_s[key] = core.now + (min(held_s, holding.EARLY_EVERY_S) if ordered else holding.EARLY_EVERY_S)
     if ordered:
+        core.waiting_notes.pop(group.group, None)
         book.not_before_s[key] = max(book.not_before_s.get(key, 0.0), core.now + held_s)
     elif key not in book.early:
         book.failed[key] = frozenset((subgroup.site,)) if failed is None else failed

@@ -78,6 +78,9 @@ class OneGang {
   }
 }
 
+/** The states of a job that has not ended. */
+const STANDS = new Set(["waiting", "held", "given", "queued", "running"]);
+
 export class Gangs {
   /** `job`: the gang of that job alone is shown; null: the first ones. */
   constructor(group, job) {
@@ -128,6 +131,7 @@ export class Gangs {
     }
     if ([...kept.keys()].join() !== [...this.kept.keys()].join()) place(this.list, [...kept.values()].map((one) => one.element));
     this.kept = kept;
-    say(this.line, this.job === null ? `${count(rows.length)} of ${count(gangs)}` : rows.length ? "" : "It waits for no place: it is held, being taken back, or ended before it began.");
+    const stands = STANDS.has(found.job?.state) ? "It is held, or being taken back." : "It is over, and no start of it is known.";
+    say(this.line, this.job === null ? `${count(rows.length)} of ${count(gangs)}` : rows.length ? "" : stands);
   }
 }
