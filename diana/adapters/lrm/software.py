@@ -25,6 +25,7 @@ from diana.model.job.software import (
     MPI_INSIDE,
     MPI_OVER_SITES,
     is_module,
+    is_runner,
     module,
     plain,
     platform,
@@ -88,7 +89,8 @@ class Software(msgspec.Struct, frozen=True, kw_only=True):
         """Return the words that stand before the command of the group's jobs; empty: nothing. ValueError: not to be
         had here."""
         launch = self._launch(spec)
-        if not (spec.container or spec.modules or spec.mpi or spec.builds or launch.words or spec.cwd):
+        runs = bool(launch.words or launch.programs)
+        if not (spec.container or spec.modules or spec.mpi or spec.builds or runs or spec.cwd):
             return []
         if not plain(spec):
             raise ValueError("its jobs want software by a name that cannot be one")
@@ -99,7 +101,7 @@ class Software(msgspec.Struct, frozen=True, kw_only=True):
         if spec.builds:
             lines.append(_build(spec.program))
         launcher = self._launcher(spec) if spec.mpi else ""
-        if launch.words:
+        if runs:
             lines += [f"diana_what='its runner {spec.runner} could not be made ready'\n{_PLAIN}"]
             # In a container they have to be programs of the image.
             lines += [] if spec.container else map(_found_by_runner, launch.programs)
@@ -139,6 +141,8 @@ class Software(msgspec.Struct, frozen=True, kw_only=True):
             return own.env(gang)
         if spec.mpi or (spec.container and spec.runner == "mpi"):
             raise ValueError(f"its gang's runner {spec.runner} starts all processes; no launcher nor container does")
+        if not is_runner(spec.runner):
+            raise ValueError("its gang's runner has a name that cannot be one")
         if spec.runner != "mpi":
             return installed.launch(spec.runner, gang)
         if not self.mpi_over_sites:
