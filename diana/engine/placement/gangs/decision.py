@@ -41,6 +41,8 @@ class GangQuestion(NamedTuple):
     """Rooms of the sites that are not rejected."""
     foresight: Foresight | None = None
     """Knowledge of its model; None: its group has none."""
+    has_runner: bool = False
+    """True if a site has the installed runner that it names, though it may not take the gang now."""
 
 
 class GangFound(NamedTuple):
@@ -201,7 +203,7 @@ def refusal(core: Context, asked: GangQuestion, answer: Unplaced) -> Refusal:
         return Refusal(code="usage", text="; ".join(unknown))
     rejected = {site.site: site.rejected for site in asked.sites if site.rejected}
     strange = software.unknown_runner(spec.runner, core.workers.offer().capabilities)
-    if strange and all(site.rejected for site in asked.sites):
+    if strange and not asked.has_runner and all(site.rejected for site in asked.sites):
         return Refusal(code="usage", text=f"gang.runner: {strange}")
     for each in spec.components:
         which = f"component {each.name} at" if each.name else "component at"
