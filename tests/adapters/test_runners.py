@@ -32,6 +32,9 @@ def told(gang):
 def lacks(gang):
     return Launch(("no-such-launcher", "--go"), ("no-such-launcher",))
 
+def needs(gang):
+    return Launch(programs=("no-such-program",))
+
 def raises(gang):
     raise RuntimeError("out of\\nluck")
 
@@ -62,8 +65,8 @@ def ends(gang):
 no_function = 7
 """
 NAMES = (
-    *("told", "lacks", "looks", "raises", "text", "once", "number", "zero", "many", "other", "ends", "no_function"),
-    *("absent", "mpi"),
+    *("told", "lacks", "looks", "needs", "raises", "text", "once", "number", "zero", "many", "other", "ends"),
+    *("no_function", "absent", "mpi"),
 )
 
 
@@ -109,6 +112,19 @@ def test_a_program_that_the_runner_needs_is_looked_for_before_the_command(name: 
     done = run(gang(name), tmp_path)
     assert done.returncode == UNREADY_EXIT and not done.stdout
     assert "no-such-launcher, which the gang's runner needs, is not on this machine" in done.stderr
+
+
+def test_a_runner_without_words_has_its_programs_looked_for_too(tmp_path: Path) -> None:
+    done = run(gang("needs"), tmp_path)
+    assert done.returncode == UNREADY_EXIT and not done.stdout
+    assert "no-such-program, which the gang's runner needs" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["a\x1b[31m", "told\n", "x" * 100_000, "$(x)"])
+def test_a_name_that_no_runner_can_have_is_refused_without_its_text(name: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"cannot be one$") as refused:
+        Software().before(gang(name), PART, DataDir(tmp_path))
+    assert name not in str(refused.value)
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ def test_three_nodes_that_were_told_of_nobody_lose_and_double_nothing_though_a_s
         gamma.kill()
         gamma.start()
         all_done(client, group, starts, grid)
-    assert starts.sites() == ALL
+        assert starts.sites() == ALL, f"{client.explain(group).decisions}\n{grid.story()}"
 
     starts.path.write_text("")
     with alpha.client() as client:

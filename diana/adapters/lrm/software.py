@@ -25,6 +25,7 @@ from diana.model.job.software import (
     MPI_INSIDE,
     MPI_OVER_SITES,
     is_module,
+    is_runner,
     module,
     plain,
     platform,
@@ -139,6 +140,8 @@ class Software(msgspec.Struct, frozen=True, kw_only=True):
             return own.env(gang)
         if spec.mpi or (spec.container and spec.runner == "mpi"):
             raise ValueError(f"its gang's runner {spec.runner} starts all processes; no launcher nor container does")
+        if not is_runner(spec.runner):
+            raise ValueError("its gang's runner has a name that cannot be one")
         if spec.runner != "mpi":
             return installed.launch(spec.runner, gang)
         if not self.mpi_over_sites:

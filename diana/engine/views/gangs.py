@@ -76,7 +76,7 @@ def counted(group: Group) -> tuple[int, int, int]:
     for one in group.subgroups.values():
         if one.step is Step.OFFERED:
             offered.append(one.indices)
-        elif one.step is Step.COMMITTED and one.open_jobs() and one.indices.bounds[0] < group.jobs:
+        elif one.open_jobs() and one.indices.bounds[0] < group.jobs:
             run.add(one.indices.bounds[0] // size)
     wait = gang.whole_gangs(group.spec, IndexSet.union(offered))
     running = sum(number * size not in wait for number in run)

@@ -7,6 +7,7 @@ import msgspec
 
 from diana.engine.handover.gangs import attempts
 from diana.engine.messages import messages as ms
+from diana.model.ids import GroupId
 from tests.engine.bench import Grid, Post
 from tests.engine.builders import spec
 from tests.engine.dispatch.test_maintenance import announce
@@ -83,4 +84,4 @@ def test_a_gang_that_waits_for_a_job_keeps_its_place_in_its_origin_s_plans_thoug
     name = submit(grid, "1x1@beta+1x1@gamma", work_s=20.0)
     core = grid["alpha"].engine.core
     assert attempts.outstanding(core)["beta"] == {"processors": 1}
-    assert "maintenance" not in core.waiting_notes.get(name, "")
+    assert "maintenance" not in core.waiting_notes.get(GroupId(name), "")

@@ -8,7 +8,9 @@ from diana.engine.journal import effects as fx
 from diana.engine.journal import events as ev
 from diana.engine.journal import records as r
 from diana.engine.machines.machine import EXPECTED_BACK_S
+from diana.engine.messages import messages as ms
 from diana.model.facts import Outcome
+from tests.engine.bench import Grid
 from tests.engine.handover.test_gangs import gang
 from tests.engine.machines.test_workers import Machines, site_of
 
@@ -80,3 +82,66 @@ def test_a_batch_system_that_does_not_answer_for_a_while_keeps_its_claims() -> N
     machines.handle(ev.LrmLost("m2", "squeue does not answer"))
     reach(machines, "m1")
     assert site.records(r.GangGo)
+
+
+def test_a_member_that_is_back_before_the_others_have_ended_leaves_the_barrier_too() -> None:
+    site, machines = site_of(0, m1=1, m2=1)
+    site.submit(gang("2x1@alpha"), 2)
+    machines.obey()
+    reach(machines, "m1")
+    machines.lose("m2")
+    assert site.engine.state.custodies, "m1 has not told its end yet"
+    machines.ready("m2")
+    reach(machines, "m2")
+    assert [*machines.held["m1"].values(), *machines.held["m2"].values()] == [True, True]
+
+
+def test_a_try_of_which_a_site_that_crashed_knows_no_more_leaves_the_barrier_when_its_member_is_back() -> None:
+    site, machines = site_of(0, m1=1, m2=1, m3=1)
+    machines.lose("m3")
+    site.submit(gang("2x1@alpha"), 2)
+    machines.obey()
+    (first,) = machines.held["m1"]
+    reach(machines, "m1")
+    machines.lose("m2")
+    # The order to end it is lost with the node, and the claim is asked for again.
+    machines.held["m1"] = {first: False}
+    site.boot()
+    site.lrm_ready()
+    machines.seen = len(site.trace)
+    machines.ready("m1")
+    machines.ready("m3")
+    reach(machines, "m1", "m3")
+    machines.pass_time(1.0)
+    assert site.records(r.GangGo)
+    machines.ready("m2")
+    reach(machines, "m2")
+    assert list(machines.held["m2"].values()) == [True]
+    assert machines.open("m1") == machines.open("m3") == 1, "what was let go runs on"
+
+
+@pytest.mark.parametrize("restored", [True, False])
+def test_what_an_older_journal_takes_for_a_claim_is_not_given_up_because_its_member_is_away(restored: bool) -> None:
+    grid = Grid({"guard_jobs": 0}, alpha=1, beta=0)
+    beta = grid["beta"]
+    machines = Machines(beta, m1=1)
+    machines.ready("m1")
+    grid["alpha"].submit(gang("1x1@alpha+1x1@beta"), 2)
+    machines.obey()
+    copy = list(beta.stored)
+    reach(machines, "m1")
+    grid.settle()
+    (run,) = machines.held["m1"]
+    assert beta.records(r.CustodyRunnable)
+    beta.stored, beta.db_uuid = copy, "db-beta-2" if restored else beta.db_uuid
+    beta.restart(restored=restored, newest=False)
+    grid.settle()
+    machines.seen = len(beta.trace)
+    machines.ready("m1")
+    since = len(beta.trace)
+    machines.lose("m1")
+    told = [one.message for one in beta.trace[since:] if isinstance(one, fx.Send)]
+    assert not [one for one in told if isinstance(one, ms.Aborted)]
+    machines.ready("m1")
+    machines.end("m1", 1)
+    assert (run.subgroup, run.epoch) in beta.engine.state.custodies and beta.records(r.CustodyRunnable)

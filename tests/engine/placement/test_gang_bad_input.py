@@ -6,9 +6,11 @@ import msgspec
 import pytest
 
 from diana.engine.journal import effects as fx
+from diana.engine.journal import events as ev
 from diana.model.job.spec import Axis, ComponentSpec, FlexibleSpec, GroupSpec, Sweep
 from tests.engine.bench import Grid
 from tests.engine.builders import spec
+from tests.engine.dispatch.test_maintenance import announce
 from tests.engine.handover.test_gangs import COMPONENT, gang
 
 
@@ -89,12 +91,11 @@ def test_a_runner_that_no_site_has_is_the_user_s_mistake_and_the_nearest_name_is
     assert answer == fx.Refusal(code="usage", text=told)
 
 
-@pytest.mark.parametrize(
-    ("components", "first"), [("2x3", "these sites cannot take"), ("1x3@beta", "component at beta:")]
-)
-def test_the_nearest_runner_is_told_where_a_site_refuses_for_another_reason(components: str, first: str) -> None:
-    wanted = msgspec.structs.replace(gang(components), runner="mpl")
-    answer = Grid(alpha=2, beta=4)["alpha"].submit(wanted, wanted.gang_size)
+def test_a_runner_of_a_site_that_takes_no_work_now_is_not_told_to_be_unknown() -> None:
+    grid = Grid(alpha=2, beta=2)
+    has = ("barrier", "runner bench")
+    grid["beta"].handle(ev.LrmReady(session=grid["beta"].session, slots=2, known=(), software=has))
+    announce(grid["beta"], (-10.0, 900.0))
+    answer = grid["alpha"].submit(msgspec.structs.replace(gang("2x1"), runner="bench"), 2)
     assert isinstance(answer, fx.Refusal) and answer.code == "unplaceable"
-    assert answer.text.startswith(first) and "beta: has no runner mpl" in answer.text
-    assert answer.text.endswith("; gang.runner: 'mpl': no such runner; did you mean mpi? Known here: env, mpi, none")
+    assert "beta is drained: maintenance" in answer.text and "no such runner" not in answer.text

@@ -22,6 +22,7 @@ from diana.engine.journal.state import Custody, CustodyKey
 from diana.engine.messages.messages import Aborted, Commit, Committed, GangClaim, GangClaimed, GangYield, Lost
 from diana.engine.site import journal_doubt, links
 from diana.engine.site.context import Context
+from diana.engine.site.journal_doubt import JournalDoubt
 from diana.engine.site.timers import CustodyTimer
 from diana.model.facts import Facts, Outcome
 from diana.model.ids import SiteId
@@ -88,13 +89,8 @@ def on_reached(core: Context, event: HostsMet) -> None:
 def on_barrier(core: Context, event: AtBarrier) -> None:
     """Take a machine's word that runs hold their slots and wait to be let go. It is said again after each connection:
     those that were let go meanwhile are told so again."""
-    key = (event.subgroup, event.epoch)
-    custody, book = core.state.custodies.get(key), core.book(ClaimBook)
-    if key in book.ending if custody is not None else not core.state.recovering:
-        # Its claim came to nothing while the machine was away, or comes to nothing.
-        indices = IndexSet.of(run.index for run in event.runs)
-        core.emit(KillRuns(worker=event.worker, subgroup=event.subgroup, epoch=event.epoch, indices=indices))
-        return
+    custody = core.state.custodies.get((event.subgroup, event.epoch))
+    _end_strays(core, event, custody)
     if custody is None or not custody.spec.is_gang:
         return
     held = IndexSet.of(run.index for run in event.runs if custody.running.get(run.index) == run.attempt)
@@ -103,10 +99,26 @@ def on_barrier(core: Context, event: AtBarrier) -> None:
     if custody.runnable:
         _go(core, custody, held)
         return
+    book, key = core.book(ClaimBook), custody.key
     book.at_barrier[key] = book.at_barrier.get(key, IndexSet()) | held
     book.reached.setdefault(key, {}).update(dict.fromkeys(held, (event.host, event.port)))
     _next_begins(core)
     _tell(core, custody)
+
+
+def _end_strays(core: Context, event: AtBarrier, custody: Custody | None) -> None:
+    """End what stands at a barrier for a claim, or a try of it, that came to nothing while the machine was away."""
+    if core.state.recovering or core.book(JournalDoubt).fallen:
+        return
+    running = custody.running if custody is not None and custody.key not in core.book(ClaimBook).ending else {}
+    strays = [run.index for run in event.runs if running.get(run.index) != run.attempt]
+    if custody is not None and custody.runnable:
+        # What was let go there under the same number runs on.
+        let_go = custody.by_machine(custody.running).get(event.worker, [])
+        strays = [index for index in strays if index not in let_go]
+    if strays:
+        indices = IndexSet.of(strays)
+        core.emit(KillRuns(worker=event.worker, subgroup=event.subgroup, epoch=event.epoch, indices=indices))
 
 
 def _stands(core: Context, custody: Custody) -> bool:
@@ -235,20 +247,23 @@ def ended(core: Context, custody: Custody, facts: Facts, rows: list[int]) -> Non
 
 def machine_away(core: Context, name: str) -> None:
     """End the claims that stand on a machine which is away: nothing there can be let go with the others. It begins
-    nothing by itself, and what it holds still is ended when it is back. Where the journal may lack its end, a claim may
-    have been let go: then its machine's word is waited for."""
+    nothing by itself, and what it holds still is ended when it is back. A claim that an older journal may show of what
+    was let go since is left to its machine's word."""
     for key, indices in core.totals.runs.held_by(name).items():
         custody = core.state.custodies[key]
-        if custody.spec.is_gang and not custody.runnable and not _may_have_begun(core, custody):
+        if custody.spec.is_gang and not custody.runnable and _never_began(core, custody, indices):
             core.persist(RunsReturned(subgroup=key[0], epoch=key[1], indices=IndexSet.of(indices)))
             end(core, custody, f"{core.site}: its machine {name} went away")
 
 
-def _may_have_begun(core: Context, custody: Custody) -> bool:
-    """True for a claim of before this boot the release of which the journal may have lost."""
-    doubt = core.book(journal_doubt.JournalDoubt)
-    lacks = core.state.forgotten or custody.on_hold or not doubt.newest or custody.key in doubt.adopted
-    return bool(lacks) and custody.key in core.book(ClaimBook).older
+def _never_began(core: Context, custody: Custody, indices: list[int]) -> bool:
+    """True if these of a claim's runs surely never began: the claim is of this boot, or the journal cannot have lost
+    its release, or their machine has told this boot that they stand at the barrier."""
+    doubt, book = core.book(JournalDoubt), core.book(ClaimBook)
+    told = book.at_barrier.get(custody.key, IndexSet())
+    whole = doubt.newest and not (core.state.forgotten or custody.on_hold or custody.key in doubt.adopted)
+    known = whole or custody.key not in book.older
+    return not doubt.fallen and (known or IndexSet.of(indices).issubset(told))
 
 
 def lapse(core: Context, key: CustodyKey) -> None:

@@ -41,6 +41,8 @@ class GangQuestion(NamedTuple):
     """Rooms of the sites that are not rejected."""
     foresight: Foresight | None = None
     """Knowledge of its model; None: its group has none."""
+    has_runner: bool = False
+    """True if a site has the installed runner that it names, though it may not take the gang now."""
 
 
 class GangFound(NamedTuple):
@@ -201,15 +203,12 @@ def refusal(core: Context, asked: GangQuestion, answer: Unplaced) -> Refusal:
         return Refusal(code="usage", text="; ".join(unknown))
     rejected = {site.site: site.rejected for site in asked.sites if site.rejected}
     strange = software.unknown_runner(spec.runner, core.workers.offer().capabilities)
-    lacks_runner = f"has no {software.runner(spec.runner)}"
-    if strange and all(lacks_runner in site.rejected for site in asked.sites):
+    if strange and not asked.has_runner and all(site.rejected for site in asked.sites):
         return Refusal(code="usage", text=f"gang.runner: {strange}")
-    # Another site may have that runner, and not take the gang for other reasons.
-    hint = f"; gang.runner: {strange}" if strange and lacks_runner in " ".join(rejected.values()) else ""
     for each in spec.components:
         which = f"component {each.name} at" if each.name else "component at"
         if each.site and (why := rejected.get(SiteId(each.site))):
-            return Refusal(code="unplaceable", text=f"{which} {each.site}: {why}{hint}")
+            return Refusal(code="unplaceable", text=f"{which} {each.site}: {why}")
         if each.site and not site_names.is_known(core, each.site):
             return Refusal(code="usage", text=f"{which} {site_names.unknown_site(core, each.site)}")
     by_rank = spec.by_rank()
@@ -221,7 +220,7 @@ def refusal(core: Context, asked: GangQuestion, answer: Unplaced) -> Refusal:
     when = "these sites cannot take this gang, idle or not" if answer.never else "no place for this gang now"
     more = (_not_divided(spec, asked.policy) or _would_fit(spec, asked.rooms)) if answer.never else ""
     return Refusal(
-        code="unplaceable" if answer.never else "retry", text=f"{when}: {answer.told(lacks.name)}{others}{more}{hint}"
+        code="unplaceable" if answer.never else "retry", text=f"{when}: {answer.told(lacks.name)}{others}{more}"
     )
 
 

@@ -19,6 +19,7 @@ from diana.engine.placement.gangs.rooms import NONE, files_of, names_of, room_of
 from diana.engine.placement.manifest import Manifest
 from diana.engine.site.context import Context
 from diana.model.ids import SiteId
+from diana.model.job import software
 from diana.model.sketch import Quantiles
 from diana.model.views.decision import Decision
 from diana.policy.gang.policies import GRADS, request_for
@@ -48,7 +49,8 @@ def decide(
         for site in sites
         if not site.rejected
     ]
-    asked = GangQuestion(spec, policy, request, sites, rooms)
+    has_runner = any(software.runner(spec.runner) in quote.software for quote in field.quotes.values())
+    asked = GangQuestion(spec, policy, request, sites, rooms, has_runner=has_runner)
     own = gangs.for_components(spec, with_files(request, files, own_files), field.values, field.quotes)
     if isinstance(own, Unplaced):
         return refusal(core, asked, own)
