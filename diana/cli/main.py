@@ -36,6 +36,7 @@ VERBS: dict[str, Verb] = {
     "move": Verb("Work", "groups.control", "jobs that have not started run at another site"),
     "release": Verb("Work", "groups.control", "let held jobs start"),
     "retry": Verb("Work", "groups.control", "try failed jobs again; done ones never"),
+    "drop": Verb("Work", "groups.control", "forget groups that are over, with their logs"),
     "explain": Verb("Work", "groups.look", "why a group was placed as it was"),
     "groups": Verb("Work", "groups.groups", "list groups: whose, since when, how they ended"),
     "top": Verb("Grid", "top", "sites, queues and groups on one page that lives"),

@@ -28,6 +28,8 @@ from diana.wire.client.control import (
     CancelHeldRequest,
     CancelHeldResponse,
     CancelRequest,
+    DropRequest,
+    DropResponse,
     HoldRequest,
     HoldResponse,
     MoveRequest,
@@ -187,6 +189,15 @@ class Client:
         request = RetryRequest(target=target, held=held, cancelled=cancelled, unreachable=unreachable, memory=memory)
         return cast("int", self._call("Retry", request).jobs)
 
+    def drop(self, groups: Iterable[str], *, outputs: bool = False, each: bool = False) -> DropResponse:
+        """Have the node forget groups that are over: their rows, logs and uploads; their keys are free again. All of
+        them or none, with `each` those that can be, and the answer says why the others stay. A group with outputs in
+        the node's own folder is refused without `outputs`, which deletes them too; those in a folder of the user's, at
+        a URL or in a dataset stay. UsageError for a group that is not over, that another one waits for, or whose
+        companions of one submission are not named, and for more than 1,000 of them."""
+        request = DropRequest(groups=tuple(steps.group_names(groups)), outputs=outputs, each=each)
+        return cast("DropResponse", self._call("Drop", request))
+
     # --- looking on ----------------------------------------------------------------------------------
 
     def status(
@@ -268,12 +279,23 @@ class Client:
         return self._wire.stream("History", request)
 
     def logs(
-        self, job: str, *, failed: bool = False, follow: bool = False, tail: int = 0, start: int = 0, attempt: int = 0
+        self,
+        job: str,
+        *,
+        failed: bool = False,
+        follow: bool = False,
+        tail: int = 0,
+        start: int = 0,
+        attempt: int = 0,
+        merge: bool = False,
     ) -> Iterator[wire.LogsChunk]:
         """Logs of one job (`alpha-12.3`), also while it runs, or of a group's jobs in order of their index. With
         `follow` until the job, or the group, is over: a group's as its jobs end. `tail`: only so many lines of each,
-        the last. `start`, `attempt`: go on where an earlier answer ended."""
-        request = wire.LogsRequest(job=job, failed=failed, follow=follow, tail=tail, start=start, attempt=attempt)
+        the last. `start`, `attempt`: go on where an earlier answer ended. `merge`: of a group, its merge command's own
+        log (job `alpha-12.merge`); a node of an older release passes that over."""
+        request = wire.LogsRequest(
+            job=job, failed=failed, follow=follow, tail=tail, start=start, attempt=attempt, merge=merge
+        )
         return self._wire.stream("Logs", request)
 
     def fetch(self, group: str, folder: StrPath, pattern: str = "", *, follow: bool = False) -> list[Path]:

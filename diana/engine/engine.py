@@ -19,7 +19,7 @@ from diana.engine.dispatch.turns import Turns
 from diana.engine.dispatch.use import Uses
 from diana.engine.dispatch.way_book import WayBook
 from diana.engine.dispatch.wide_places import WidePlaces
-from diana.engine.groups import chains, completion, gang_closing, retry, submit
+from diana.engine.groups import chains, completion, dropping, gang_closing, retry, submit
 from diana.engine.guard import guard
 from diana.engine.guard.guard import Guard
 from diana.engine.guard.machine_guard import MachineGuard
@@ -384,6 +384,8 @@ class Engine:
                 control.release(core, event)
             case ev.RetryJobs():
                 retry.retry(core, event)
+            case ev.DropGroups():
+                dropping.drop(core, event)
             case ev.AddDataset():
                 datasets.add(core, event)
             case ev.RemoveDataset():
@@ -687,10 +689,7 @@ class Engine:
         rescheduling.tidy(core)
         metascheduling.tidy(core)
         settings = core.state.settings
-        for name in dependencies.expirable(core, settings.keep_s):
-            dependencies.forget(core, core.state.groups[name])
-            core.persist(records.GroupExpired(group=name))
-            core.emit(fx.DropGroup(name))
+        dropping.expire(core, settings.keep_s)
         dropped: list[GroupId] = []
         for key in sorted(core.state.tombstones):
             tombstone = core.state.tombstones[key]

@@ -256,6 +256,7 @@ class _Node:
         for event in engine.missed_datasets(await self.stager.registered()):
             self.runner.emit_own(event)
         await self.runner.open(effects, release)
+        self.stager.take_up_drops()
         if restored:
             store.set_meta("restored_from", "")
         attach_witness(server, config, self.runner)

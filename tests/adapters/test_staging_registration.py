@@ -148,6 +148,56 @@ async def test_an_expired_group_loses_logs_and_old_blobs_that_no_other_group_use
         assert kept.exists() and neighbour.exists() and not left.exists()
 
 
+async def test_a_blob_that_was_too_young_to_go_with_its_group_goes_at_a_later_start(tmp_path: Path) -> None:
+    async with grid(tmp_path, "alpha") as (alpha,):
+        young = alpha.stager.put_blob_bytes(b"young")
+        await alpha.stager.use_blobs(GROUP, [young])
+        alpha.stager.drop_group(GROUP)
+        await alpha.stager.close()
+        assert alpha.data.blob(young).exists()
+    async with grid(tmp_path, "alpha") as (alpha,):
+        os.utime(alpha.data.blob(young), (1, 1))
+        alpha.stager.take_up_drops()
+        await alpha.stager.close()
+        assert not alpha.data.blob(young).exists()
+
+
+async def test_a_blob_of_a_dropped_group_that_another_reads_by_then_stays(tmp_path: Path) -> None:
+    async with grid(tmp_path, "alpha") as (alpha,):
+        shared = alpha.stager.put_blob_bytes(b"shared")
+        await alpha.stager.use_blobs(GROUP, [shared])
+        alpha.stager.drop_group(GROUP)
+        await alpha.stager.use_blobs(GroupId("alpha-2"), [shared])
+        os.utime(alpha.data.blob(shared), (1, 1))
+        alpha.stager.drop_group(GroupId("alpha-3"))
+        await alpha.stager.close()
+        assert alpha.data.blob(shared).exists()
+
+
+async def test_outputs_that_were_dropped_go_also_where_a_kill_broke_that_off(tmp_path: Path) -> None:
+    async with grid(tmp_path, "alpha") as (alpha,):
+        dropped = write(alpha.data.gathered(GROUP) / "a", b"1")
+        other = write(alpha.data.gathered(GroupId("alpha-12")) / "a", b"1")
+        broken_off = write(alpha.data.groups_root / ".dropped-alpha-7" / "outputs" / "a", b"1")
+        alpha.stager.drop_group(GROUP, outputs=True)
+        await alpha.stager.close()
+        assert not dropped.exists() and other.exists() and not broken_off.exists()
+    async with grid(tmp_path, "alpha") as (alpha,):
+        again = write(alpha.data.groups_root / ".dropped-alpha-8" / "outputs" / "a", b"1")
+        alpha.stager.take_up_drops()
+        await alpha.stager.close()
+        assert not again.exists() and other.exists()
+
+
+async def test_outputs_that_a_user_registered_as_a_dataset_stay_when_their_group_is_dropped(tmp_path: Path) -> None:
+    async with grid(tmp_path, "alpha") as (alpha,):
+        kept = write(alpha.data.gathered(GROUP) / "sub" / "a", b"1")
+        await alpha.stager.register("made", [kept.parent])
+        alpha.stager.drop_group(GROUP, outputs=True)
+        await alpha.stager.close()
+        assert kept.exists()
+
+
 def test_a_catalogue_of_a_newer_release_is_refused_in_one_line(tmp_path: Path) -> None:
     Catalogue(tmp_path / "catalogue.db").close()
     with sqlite3.connect(tmp_path / "catalogue.db") as db:

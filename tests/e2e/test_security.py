@@ -48,6 +48,7 @@ CALLS: dict[str, tuple[str, str, str]] = {
     "Client/Move": (YES, NO, NO),
     "Client/Release": (YES, NO, NO),
     "Client/Retry": (YES, NO, NO),
+    "Client/Drop": (YES, NO, NO),
     "Client/Explain": (YES, NO, NO),
     "Client/Links": (YES, NO, NO),
     "Client/Sites": (YES, NO, NO),

@@ -24,7 +24,13 @@ from diana.adapters.staging.catalogue.database import CatalogueFault
 from diana.adapters.staging.catalogue.holdings import Content, DataReader, LocalData
 from diana.adapters.staging.catalogue.inspection import files, rows, verify
 from diana.adapters.staging.catalogue.registration import Tell, register
-from diana.adapters.staging.catalogue.removal import drop_group, drop_subgroup
+from diana.adapters.staging.catalogue.removal import (
+    delete_put_aside,
+    drop_group,
+    drop_subgroup,
+    drop_unused,
+    put_outputs_aside,
+)
 from diana.adapters.staging.catalogue.replicas import Replicas
 from diana.adapters.staging.inputs import Inputs, NotHeld
 from diana.adapters.staging.lanes import Lanes
@@ -324,8 +330,24 @@ class FileStager:
 
         self._drop(subgroup, work)
 
-    def drop_group(self, group: GroupId) -> None:
-        self._drop(group, lambda: drop_group(self._data, self._catalogue, self._blobs, group))
+    def drop_group(self, group: GroupId, *, outputs: bool = False) -> None:
+        def work() -> None:
+            if outputs:
+                put_outputs_aside(self._data, self._catalogue, group)
+            drop_group(self._data, self._catalogue, self._blobs, group)
+            if outputs:
+                delete_put_aside(self._data)
+
+        self._drop(group, work)
+
+    def take_up_drops(self) -> None:
+        """Go on with deletions that a kill broke off, and with blobs that were too young to go."""
+
+        def work() -> None:
+            delete_put_aside(self._data)
+            drop_unused(self._catalogue, self._blobs)
+
+        self._drop("groups that are gone", work)
 
     # --- for the client API ----------------------------------------------------------------------------
 

@@ -1,18 +1,26 @@
-"""Verbs that change what becomes of jobs: cancel, hold, move, release, retry."""
+"""Verbs that change what becomes of jobs: cancel, hold, move, release, retry; and drop, once they are over."""
 
 from __future__ import annotations
 
 import argparse
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from diana.cli.shared import output
-from diana.cli.shared.parsing import Command, add_json, add_node, client
+from diana.cli.shared.faults import complain
+from diana.cli.shared.parsing import Command, add_json, add_node, client, duration_s
+from diana.errors import UsageError
 
 if TYPE_CHECKING:
     from diana.client import Client
+    from diana.wire.client.control import GroupLeft
 
 Counts = dict[str, int]
+
+_AT_ONCE = 1000
+"""Groups of one call."""
+_SHOWN = 8
 
 
 def _cancel_options(parser: argparse.ArgumentParser) -> None:
@@ -146,6 +154,52 @@ def _retry(args: argparse.Namespace) -> int:
     return _each(args, act)
 
 
+def _drop_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("groups", nargs="*", metavar="GROUP", help="groups that are over")
+    parser.add_argument(
+        "--older-than", type=duration_s, metavar="TIME", help="all groups of mine that have been over for so long"
+    )
+    parser.add_argument(
+        "--outputs", action="store_true", help="also the outputs that lie at the node, and nowhere else"
+    )
+    add_json(parser, "DropResponse")
+    add_node(parser)
+
+
+def _drop(args: argparse.Namespace) -> int:
+    if bool(args.groups) == (args.older_than is not None):
+        raise UsageError("drop: name groups, or say which: --older-than 30d")
+    with client(args) as node:
+        groups = args.groups if args.groups else _over_for(node, args.older_than)
+        dropped: list[str] = []
+        left: list[GroupLeft] = []
+        for at in range(0, len(groups), _AT_ONCE):
+            answer = node.drop(groups[at : at + _AT_ONCE], outputs=args.outputs, each=not args.groups)
+            dropped += answer.groups
+            left += answer.left
+    if args.json:
+        output.print_json({"groups": dropped, "left": [{"group": one.group, "why": one.why} for one in left]})
+        return 0
+    for one in left:
+        complain(one.why)
+    shown = ", ".join(dropped[:_SHOWN]) + (f" and {len(dropped) - _SHOWN} more" if len(dropped) > _SHOWN else "")
+    output.say(
+        f"dropped {shown}" if dropped else "no group of yours has been over for so long" if not left else "dropped none"
+    )
+    return 0
+
+
+def _over_for(node: Client, age_s: float) -> list[str]:
+    """Return the caller's groups that have been over for longer, the oldest first."""
+    now_s = time.time()
+    found = [
+        (group.submitted_wall_s, group.group)
+        for group in node.groups(mine=True).groups
+        if group.final and now_s - group.submitted_wall_s - max(0.0, group.last_end_s) > age_s
+    ]
+    return [group for _, group in sorted(found)]
+
+
 COMMANDS = {
     "cancel": Command(
         _cancel_options,
@@ -169,6 +223,20 @@ diana cancel 'alpha-12.[3-9,12]'
 diana checkpoint alpha-12
 diana checkpoint alpha-12.3
 diana checkpoint 'alpha-12.[3-9,12]'
+""",
+    ),
+    "drop": Command(
+        _drop_options,
+        _drop,
+        "The node forgets them: results, logs, files that were uploaded for them. Their keys are free again, and\n"
+        "groups to come cannot name them in --after. A site forgets groups by itself after keep_s (30 days).\n"
+        "Outputs are never deleted unasked: a group that has some at the node stays, unless --outputs.\n"
+        "Those in a folder of yours (--to), at a URL or in a dataset stay in any case.",
+        """
+diana drop alpha-12
+diana drop alpha-12 alpha-13
+diana drop --outputs alpha-12
+diana drop --older-than 7d
 """,
     ),
     "hold": Command(

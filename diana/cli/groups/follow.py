@@ -176,6 +176,7 @@ def _wait_for_one(node: Client, args: argparse.Namespace) -> int:
 def _logs_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("job", metavar="JOB", help="a job (alpha-12.3), or a group: all its jobs in order")
     parser.add_argument("--failed", action="store_true", help="only of jobs that failed")
+    parser.add_argument("--merge", action="store_true", help="of a group: what its merge command wrote, instead")
     parser.add_argument(
         "-f",
         "--follow",
@@ -199,15 +200,26 @@ def _log_chunks(node: Client, args: argparse.Namespace) -> Iterator[LogsChunk]:
 
     def begin() -> Iterator[LogsChunk]:
         skip.update(whole)
-        return node.logs(args.job, failed=args.failed, follow=args.follow, tail=args.tail, start=at, attempt=attempt)
+        return node.logs(
+            args.job,
+            failed=args.failed,
+            follow=args.follow,
+            tail=args.tail,
+            start=at,
+            attempt=attempt,
+            merge=args.merge,
+        )
 
+    one = "." in args.job or args.merge
     chunks = lasting(NodePatience(), begin) if args.follow else begin()
     for chunk in chunks:
+        if args.merge and not chunk.job.endswith(".merge"):
+            raise UsageError("logs --merge: this node's release does not know it")
         if chunk.next:
             at, attempt = chunk.next, chunk.attempt
             whole.clear()
             skip.clear()
-        elif args.follow and chunk.data and "." in args.job:
+        elif args.follow and chunk.data and one:
             at, attempt = at + len(chunk.data), chunk.attempt
         elif not chunk.data:
             whole.add(chunk.job)
@@ -222,7 +234,7 @@ def _logs(args: argparse.Namespace) -> int:
     from diana.errors import Unreachable
 
     out = sys.stdout.buffer
-    whole_group = "." not in args.job
+    whole_group = "." not in args.job and not args.merge
     shown, wrote, told, runs = "", False, set[str](), False
     first, out_of_reach, none_yet = "", 0, ""
     first_without, without = "", 0
@@ -257,6 +269,9 @@ def _logs(args: argparse.Namespace) -> int:
             complain(first_without + (f"; likewise {output.counted(without - 1, 'more job')}" if without > 1 else ""))
         if runs and not args.json and not wrote:
             complain(f"{args.job}: runs, and wrote nothing so far")
+        elif args.merge:
+            if not (wrote or told or out_of_reach or args.json):
+                complain(f"{args.job}: its merge command wrote nothing to its log")
         elif not runs and not args.json and (args.failed or not whole_group):
             _tell_failures(node, args.job, wrote or out_of_reach > 0, told)
         elif not args.json and not (wrote or told or none_yet or out_of_reach or without):
@@ -385,6 +400,7 @@ diana logs alpha-12.3
 diana logs -f alpha-12.3
 diana logs --tail 20 --failed alpha-12
 diana logs alpha-12 | grep -c converged
+diana logs --merge alpha-12
 """,
     ),
     "fetch": Command(

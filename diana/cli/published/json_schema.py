@@ -26,7 +26,14 @@ from diana.sim.report.outcome_digest import OutcomeReport
 from diana.sim.report.report import Report
 from diana.sim.specs.scenario_spec import REPORT_KEYS
 from diana.wire.client import messages as wire
-from diana.wire.client.control import CancelResponse, HoldResponse, MoveResponse, ReleaseResponse, RetryResponse
+from diana.wire.client.control import (
+    CancelResponse,
+    DropResponse,
+    HoldResponse,
+    MoveResponse,
+    ReleaseResponse,
+    RetryResponse,
+)
 from diana.wire.client.dashboard import DashboardResponse
 from diana.wire.client.datasets import DatasetChunk, DatasetsResponse
 from diana.wire.client.enrol import InviteResponse, OpenInvitation
@@ -51,6 +58,7 @@ VERBS: dict[str, Any] = {
     "move": MoveResponse,
     "release": ReleaseResponse,
     "retry": RetryResponse,
+    "drop": DropResponse,
     "explain": wire.ExplainResponse,
     "queue": QueueView,
     "users": shapes.UsersShown,

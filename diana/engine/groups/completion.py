@@ -61,7 +61,8 @@ def _close(core: Context, group: Group, state: str, note: str) -> None:
 
 def _final_state(group: Group, all_done: bool) -> tuple[str, str]:
     if group.merge == "failed":
-        return "failed", f"the merge command failed: {group.note}" if group.note else "the merge command failed"
+        why = f": {group.note}" if group.note else ""
+        return "failed", f"the merge command failed{why}; what it wrote: diana logs --merge {group.group}"
     if group.merge in ("cancelled", "held"):
         how = "was cancelled" if group.merge == "cancelled" else "ended without a trace"
         return group.merge, f"the merge command {how}"

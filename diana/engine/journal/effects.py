@@ -320,9 +320,11 @@ class DropSubgroup(msgspec.Struct, frozen=True):
 
 
 class DropGroup(msgspec.Struct, frozen=True):
-    """Drop a group that expired: delete facts, logs and uploaded blobs; never outputs in a folder the user named."""
+    """Drop a group: delete facts, logs and uploaded blobs; never outputs in a folder the user named."""
 
     group: GroupId
+    outputs: bool = False
+    """True: also what was gathered in the node's own folder for it; its user said so."""
 
 
 class StartAnew(msgspec.Struct, frozen=True):

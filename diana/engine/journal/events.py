@@ -154,6 +154,20 @@ class RetryJobs(msgspec.Struct, frozen=True, kw_only=True):
     """The same, with so many times what they had."""
 
 
+class DropGroups(msgspec.Struct, frozen=True, kw_only=True):
+    """Groups that are over are to be forgotten."""
+
+    request: int
+    principal: Principal
+    groups: tuple[GroupId, ...]
+    outputs: bool = False
+    """True: with the outputs that lie in the node's own folder."""
+    have_files: frozenset[GroupId] = frozenset()
+    """Those of them for which files lie there."""
+    each: bool = False
+    """True: those of them that can be; False: all, or none."""
+
+
 class AddDataset(msgspec.Struct, frozen=True, kw_only=True):
     """A dataset is added; its files were hashed and registered with the stager before."""
 
@@ -556,6 +570,7 @@ Event = (
     | MoveJobs
     | ReleaseJobs
     | RetryJobs
+    | DropGroups
     | AddDataset
     | RemoveDataset
     | Ask

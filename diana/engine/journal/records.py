@@ -336,7 +336,7 @@ class GroupClosed(_OfGroup, frozen=True, kw_only=True):
 
 
 class GroupExpired(_OfGroup, frozen=True, kw_only=True):
-    """O: the group was closed for so long that nothing of it is kept."""
+    """O: the group is over, and nothing of it is kept any more: it was so for long, or its user dropped it."""
 
 
 class CustodyTaken(Assignment, frozen=True, kw_only=True, tag_field="t", omit_defaults=False):

@@ -66,6 +66,12 @@ def forget(core: Context, group: Group) -> None:
             core.book(Dependencies).dependents[before].remove(group.group)
 
 
+def waiting_for(core: Context, name: GroupId) -> list[GroupId]:
+    """Return the groups that are not over and are to come after this one."""
+    behind = core.book(Dependencies).dependents.get(name, ())
+    return [one for one in behind if one in core.state.groups and not core.state.groups[one].state]
+
+
 def waits(core: Context, group: Group) -> bool:
     """True if some group it is to come after is not done; False for good once it was placed, whatever expired since."""
     return not group.decisions and any(not _is_done(core, before) for before in group.after)

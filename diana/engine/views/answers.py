@@ -241,6 +241,7 @@ def group_view(core: Context, group: Group) -> views.GroupView:
         leaves=bool(group.spec.outputs.collect or group.spec.stdout or group.spec.stderr),
         superseded=tuple((part, s.superseded) for part, s in sorted(group.subgroups.items()) if s.superseded),
         on_their_way=tuple(group.gathers),
+        merge=(group.merge or "waits") if group.spec.outputs.merge else "",
     )
 
 

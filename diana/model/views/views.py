@@ -36,6 +36,8 @@ class GroupView(GroupStatus, frozen=True):
     """Subgroups whose results of these jobs count no more, because the jobs were retried."""
     on_their_way: tuple[FactsKey, ...] = ()
     """Batches whose outputs are not all here yet."""
+    merge: str = ""
+    """Stand of its merge command: waits, running, done, failed, cancelled or held; empty: it has none."""
 
 
 ENDINGS = ("done", "failed", "cancelled", "held")
@@ -184,6 +186,14 @@ class Ok(msgspec.Struct, frozen=True):
     order came."""
 
 
+class GroupsDropped(msgspec.Struct, frozen=True):
+    """Groups that are forgotten."""
+
+    groups: tuple[GroupId, ...]
+    left: tuple[tuple[GroupId, str], ...] = ()
+    """Those that stay, each with the reason in one line."""
+
+
 Answer = (
     Groups
     | GroupView
@@ -198,6 +208,7 @@ Answer = (
     | LinkMap
     | QueueView
     | Ok
+    | GroupsDropped
     | LedgerView
     | Peers
     | NodeFigures

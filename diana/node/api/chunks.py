@@ -80,12 +80,12 @@ class Places:
 class _Known:
     def __init__(self, jobs: int) -> None:
         self.newest = 0
-        self.chunk = array("q", bytes(8 * jobs))
+        # The merge command has an index behind the jobs'.
+        self.chunk = array("q", bytes(8 * (jobs + 1)))
 
     def learn(self, number: int, indices: list[int]) -> None:
         self.newest = number
         for index in indices:
-            # The merge command has an index behind the jobs'.
             if index < len(self.chunk):
                 self.chunk[index] = number
 

@@ -1,14 +1,18 @@
-"""Calls that change what becomes of a group's jobs: cancel, hold, move, release, retry."""
+"""Calls that change what becomes of a group's jobs: cancel, hold, move, release, retry; and drop, once it is over."""
 
 from __future__ import annotations
 
+import asyncio
 import re
+from collections.abc import Iterable
 
-from diana.engine.journal.events import CancelJobs, HoldJobs, MoveJobs, ReleaseJobs, RetryJobs
+from diana.adapters.staging.paths import files_below
+from diana.engine.journal.events import CancelJobs, DropGroups, HoldJobs, MoveJobs, ReleaseJobs, RetryJobs
 from diana.errors import UsageError
 from diana.jobfile.units import size_bytes
 from diana.model.ids import GroupId, SiteId, site_id
 from diana.model.indexset import IndexSet
+from diana.model.layout import DataDir
 from diana.model.trust.principal import Principal
 from diana.model.views import views
 from diana.node.api.desk import Desk, checked_group, checked_job
@@ -17,6 +21,9 @@ from diana.wire.client.control import (
     CancelHeldResponse,
     CancelRequest,
     CancelResponse,
+    DropRequest,
+    DropResponse,
+    GroupLeft,
     HoldRequest,
     HoldResponse,
     MoveRequest,
@@ -122,6 +129,34 @@ def _more_memory(text: str) -> tuple[int, float]:
     if not size:
         raise UsageError("--memory 0: write how much each job is to have, such as 8G, or 2x")
     return size, 0.0
+
+
+MOST_DROPPED = 1000
+"""Groups of one call: each costs a record and a look at a folder."""
+
+
+async def drop(desk: Desk, caller: Principal, request: DropRequest) -> DropResponse:
+    groups = tuple(dict.fromkeys(map(checked_group, request.groups)))
+    if not 0 < len(groups) <= MOST_DROPPED:
+        raise UsageError(f"drop: {len(groups):,} groups; name 1 to {MOST_DROPPED:,} at a time")
+    have_files = frozenset() if request.outputs else await asyncio.to_thread(_with_files, desk.data, groups)
+    done = await desk.request(
+        views.GroupsDropped,
+        lambda number: DropGroups(
+            request=number,
+            principal=caller,
+            groups=groups,
+            outputs=request.outputs,
+            have_files=have_files,
+            each=request.each,
+        ),
+    )
+    return DropResponse(groups=done.groups, left=tuple(GroupLeft(group=group, why=why) for group, why in done.left))
+
+
+def _with_files(data: DataDir, groups: Iterable[GroupId]) -> frozenset[GroupId]:
+    """Those of the groups for which files were gathered in the node's own folder. Blocks on the disk."""
+    return frozenset(group for group in groups if any(files_below(data.gathered(group))))
 
 
 def target(text: str) -> tuple[GroupId, IndexSet | None]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from diana.errors import DianaError
 from diana.model.facts import Facts, FactsKey, Outcome
-from diana.model.ids import GroupId, SiteId, SubgroupId, job_id
+from diana.model.ids import GroupId, SiteId, SubgroupId
 from diana.model.indexset import IndexSet
 from diana.model.kept_log import MARK_BYTES, find_mark, last_lines
 from diana.model.layout import DataDir
@@ -89,11 +89,11 @@ def find_spots(
 
 
 async def ended_log(
-    desk: Desk, group: GroupId, index: int, spot: Spot, *, start: int = 0, tail: int = 0
+    desk: Desk, group: GroupId, name: str, spot: Spot, *, start: int = 0, tail: int = 0
 ) -> AsyncGenerator[wire.LogsChunk, None]:
-    """A job's log, from what it wrote after `start` bytes on, or only its last lines. The last chunk says how it ended
-    if that is not well."""
-    name, attempt = job_id(group, index), spot.rank[1]
+    """The log of the job called `name`, from what it wrote after `start` bytes on, or only its last lines. The last
+    chunk says how it ended if that is not well."""
+    attempt = spot.rank[1]
     if not spot.segment:
         reason = spot.error or _no_log(group, spot)
         yield wire.LogsChunk(job=name, error=reason, attempt=attempt)
@@ -108,7 +108,9 @@ async def ended_log(
         yield wire.LogsChunk(job=name, truncated=spot.truncated, error=spot.error, attempt=attempt)
     except (DianaError, OSError) as error:
         if isinstance(error, FileNotFoundError) or _GONE in str(error):
-            text = f"its log is no longer at {spot.site}; its result is: diana results {group} --from {index} --limit 1"
+            index = name.rpartition(".")[2]
+            result = f"; its result is: diana results {group} --from {index} --limit 1" if index.isdecimal() else ""
+            text = f"its log is no longer at {spot.site}{result}"
         else:
             text = f"its log at {spot.site} cannot be had now: {_why(spot, error)}"
         yield wire.LogsChunk(job=name, error=text, unreachable=True)

@@ -63,11 +63,32 @@ def running_logs(
     return look
 
 
-async def of_job(
-    desk: Desk, caller: Principal, view: GroupView, index: int, request: wire.LogsRequest
+async def of_merge(
+    desk: Desk, caller: Principal, view: GroupView, request: wire.LogsRequest
 ) -> AsyncGenerator[wire.LogsChunk, None]:
-    """One job's log: what there is of it, or with `follow` all until the job has ended."""
-    name = job_id(view.group, index)
+    """The log of the group's merge command, as of a job; the last chunk says how it failed."""
+    name = f"{view.group}.merge"
+    if view.merge == "waits" and not (request.follow and not view.final):
+        begins = "the merge command begins once all jobs are done"
+        if view.final:
+            yield wire.LogsChunk(job=name, error=f"never ran: {begins}")
+        else:
+            yield wire.LogsChunk(job=name, error=f"no log yet: {begins}; -f waits for it", unreachable=True)
+        return
+    async with aclosing(of_job(desk, caller, view, view.indices, request, name)) as chunks:
+        async for chunk in chunks:
+            yield chunk
+    view = await desk.group(caller, view.group)
+    if view.final and view.merge in ("failed", "held"):
+        yield wire.LogsChunk(job=name, error=view.note)
+
+
+async def of_job(
+    desk: Desk, caller: Principal, view: GroupView, index: int, request: wire.LogsRequest, name: str = ""
+) -> AsyncGenerator[wire.LogsChunk, None]:
+    """One job's log: what there is of it, or with `follow` all until the job has ended. It is called `name`, if that is
+    not empty."""
+    name = name or job_id(view.group, index)
     job = _Following(desk, caller, name, request)
     pause_s = LOOK_FIRST_S
     async with desk.door.watch(view.group) as watch:
@@ -75,7 +96,7 @@ async def of_job(
             spot = (await asyncio.to_thread(spots_of, desk, view, range(index, index + 1))).get(index)
             if spot is not None and spot.rank[0]:
                 start = job.at if spot.rank[1] == job.attempt else 0
-                ended = ended_log(desk, view.group, index, spot, start=start, tail=0 if start else job.tail)
+                ended = ended_log(desk, view.group, name, spot, start=start, tail=0 if start else job.tail)
                 async with aclosing(ended) as chunks:
                     async for chunk in chunks:
                         yield chunk
@@ -92,7 +113,7 @@ async def of_job(
             if not request.follow:
                 if spot is not None and look.stand not in (RUNS, OWN_FILES):
                     # Until it has begun again, that of its last attempt is the newest.
-                    async with aclosing(ended_log(desk, view.group, index, spot, tail=job.tail)) as chunks:
+                    async with aclosing(ended_log(desk, view.group, name, spot, tail=job.tail)) as chunks:
                         async for chunk in chunks:
                             yield chunk
                     return
@@ -222,7 +243,8 @@ async def of_group(
                 for index in sorted(spots):
                     if request.failed and spots[index].outcome in NOT_FAILED:
                         continue
-                    async with aclosing(ended_log(desk, group, index, spots[index], tail=request.tail)) as chunks:
+                    name = job_id(group, index)
+                    async with aclosing(ended_log(desk, group, name, spots[index], tail=request.tail)) as chunks:
                         async for chunk in chunks:
                             yield chunk
                 after += 1

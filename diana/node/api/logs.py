@@ -9,12 +9,13 @@ from contextlib import aclosing
 import msgspec
 
 from diana.errors import UsageError
+from diana.model.ids import job_id
 from diana.model.trust.principal import Principal
 from diana.model.views.views import GroupView
 from diana.model.words import counted
 from diana.node.api.desk import Desk, checked_job
 from diana.node.api.ended_logs import NOT_FAILED, ended_log, spots_of
-from diana.node.api.live_logs import of_group, of_job
+from diana.node.api.live_logs import of_group, of_job, of_merge
 from diana.wire.client import messages as wire
 
 WINDOW_JOBS = 65_536
@@ -27,11 +28,17 @@ async def logs(desk: Desk, caller: Principal, request: wire.LogsRequest) -> Asyn
     if min(request.tail, request.start, request.attempt) < 0:
         raise UsageError(f"the last {request.tail} lines of a log: want 1 or more")
     view = await desk.group(caller, group)
+    if request.merge and (index is not None or request.failed):
+        raise UsageError(f"the merge command is that of a whole group; diana logs --merge {group} shows its log")
+    if request.merge and not view.merge:
+        raise UsageError(f"{group} has no merge command")
     if index is not None and index >= view.indices:
         raise UsageError(f"job {request.job}: {group} has jobs 0 to {view.indices - 1}")
     if view.indices == 1 and not request.failed:
         index = 0
-    if index is not None:
+    if request.merge:
+        chunks = of_merge(desk, caller, view, request)
+    elif index is not None:
         chunks = of_job(desk, caller, view, index, request)
     elif request.follow:
         chunks = of_group(desk, caller, view, request)
@@ -52,7 +59,8 @@ async def _of_ended(desk: Desk, view: GroupView, request: wire.LogsRequest) -> A
             if request.failed and spots[at].outcome in NOT_FAILED:
                 continue
             failed = True
-            async with aclosing(ended_log(desk, view.group, at, spots[at], tail=request.tail)) as chunks:
+            name = job_id(view.group, at)
+            async with aclosing(ended_log(desk, view.group, name, spots[at], tail=request.tail)) as chunks:
                 async for chunk in chunks:
                     yield chunk
     if ended < view.jobs:

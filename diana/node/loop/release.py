@@ -192,8 +192,8 @@ class Release:
                 self._to.stager.cancel(ticket)
             case fx.DropSubgroup(subgroup):
                 self._to.stager.drop_subgroup(subgroup)
-            case fx.DropGroup(group):
-                self._to.stager.drop_group(group)
+            case fx.DropGroup(group, outputs):
+                self._to.stager.drop_group(group, outputs=outputs)
 
     async def _with_facts(self, effect: fx.SendResult | fx.Gather | fx.DropOutputs, passage: Passage | None) -> None:
         facts = self._chunks.get(effect.key)

@@ -20,6 +20,8 @@ class Action(StrEnum):
     """Make waiting jobs run at another site."""
     RELEASE = "release"
     RETRY = "retry"
+    DROP = "drop"
+    """Have groups that are over forgotten."""
     READ_SITES = "read-sites"
     READ_DATASETS = "read-datasets"
     ADD_DATASET = "add-dataset"
@@ -81,6 +83,7 @@ _USER = {
     Action.MOVE: Scope.OWN,
     Action.RELEASE: Scope.OWN,
     Action.RETRY: Scope.OWN,
+    Action.DROP: Scope.OWN,
 }
 
 TABLE: dict[Role, dict[Action, Scope]] = {

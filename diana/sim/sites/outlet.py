@@ -131,7 +131,7 @@ class Outlet:
         self.stager.drop_subgroup(effect.subgroup)
 
     def _drop_group(self, effect: fx.DropGroup) -> None:
-        self.stager.drop_group(effect.group)
+        self.stager.drop_group(effect.group, outputs=effect.outputs)
         self.store.drop_group(effect.group)
 
     def _confirmed(self, effect: fx.Confirmed) -> None:

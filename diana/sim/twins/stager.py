@@ -146,7 +146,7 @@ class SimStager:
     def drop_subgroup(self, subgroup: SubgroupId) -> None:
         """Inputs stay cached."""
 
-    def drop_group(self, group: GroupId) -> None:
+    def drop_group(self, group: GroupId, *, outputs: bool = False) -> None:
         self.gathered = {k for k in self.gathered if k.group != group}
         self.dropped = {k for k in self.dropped if k.group != group}
 

@@ -1,4 +1,4 @@
-"""Messages of the client service that control jobs: cancel, hold, move, release, retry."""
+"""Messages of the client service that control jobs and groups: cancel, hold, move, release, retry, drop."""
 
 from __future__ import annotations
 
@@ -83,3 +83,25 @@ class RetryRequest(Message, frozen=True):
 
 class RetryResponse(Message, frozen=True):
     jobs: int = 0
+
+
+class DropRequest(Message, frozen=True):
+    """Request to forget groups that are over: rows, logs, uploads. All that are named, or none."""
+
+    groups: tuple[str, ...]
+    outputs: bool = False
+    """True: also the outputs that lie in the node's own folder. False: a group that has some there is refused."""
+    each: bool = False
+    """True: those of them that can be forgotten; the answer says why the others stay."""
+
+
+class GroupLeft(Message, frozen=True):
+    group: str
+    why: str
+    """One line."""
+
+
+class DropResponse(Message, frozen=True):
+    groups: tuple[str, ...] = ()
+    """Those that are forgotten now."""
+    left: tuple[GroupLeft, ...] = ()

@@ -21,6 +21,8 @@ from diana.wire.client.control import (
     CancelHeldResponse,
     CancelRequest,
     CancelResponse,
+    DropRequest,
+    DropResponse,
     HoldRequest,
     HoldResponse,
     MoveRequest,
@@ -210,6 +212,8 @@ class LogsRequest(Message, frozen=True):
     start: int = 0
     """Goes on where an earlier answer ended: its `next` and `attempt`."""
     attempt: int = 0
+    merge: bool = False
+    """True, for a group: its merge command's own log instead. A node of an older release passes it over."""
 
 
 class LogsChunk(Message, frozen=True):
@@ -372,6 +376,7 @@ METHODS: dict[str, Method] = {
     "Move": Method(MoveRequest, MoveResponse),
     "Release": Method(ReleaseRequest, ReleaseResponse),
     "Retry": Method(RetryRequest, RetryResponse),
+    "Drop": Method(DropRequest, DropResponse),
     "Explain": Method(GroupRequest, ExplainResponse),
     "Queue": Method(QueueReadRequest, QueueView),
     "Links": Method(LinksRequest, LinkMap),

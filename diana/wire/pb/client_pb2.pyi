@@ -306,20 +306,22 @@ class ResultsChunk(_message.Message):
     def __init__(self, chunk: _Optional[int] = ..., site: _Optional[str] = ..., indices: _Optional[_Iterable[int]] = ..., attempts: _Optional[_Iterable[int]] = ..., outcomes: _Optional[_Iterable[str]] = ..., exit_codes: _Optional[_Iterable[int]] = ..., started_s: _Optional[_Iterable[float]] = ..., ended_s: _Optional[_Iterable[float]] = ..., cpu_s: _Optional[_Iterable[float]] = ..., max_rss_bytes: _Optional[_Iterable[int]] = ..., outputs: _Optional[_Iterable[_Union[_common_pb2.OutputFile, _Mapping]]] = ..., errors: _Optional[_Iterable[_Union[_common_pb2.JobError, _Mapping]]] = ..., chosen: _Optional[bool] = ...) -> None: ...
 
 class LogsRequest(_message.Message):
-    __slots__ = ("job", "failed", "follow", "tail", "start", "attempt")
+    __slots__ = ("job", "failed", "follow", "tail", "start", "attempt", "merge")
     JOB_FIELD_NUMBER: _ClassVar[int]
     FAILED_FIELD_NUMBER: _ClassVar[int]
     FOLLOW_FIELD_NUMBER: _ClassVar[int]
     TAIL_FIELD_NUMBER: _ClassVar[int]
     START_FIELD_NUMBER: _ClassVar[int]
     ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    MERGE_FIELD_NUMBER: _ClassVar[int]
     job: str
     failed: bool
     follow: bool
     tail: int
     start: int
     attempt: int
-    def __init__(self, job: _Optional[str] = ..., failed: _Optional[bool] = ..., follow: _Optional[bool] = ..., tail: _Optional[int] = ..., start: _Optional[int] = ..., attempt: _Optional[int] = ...) -> None: ...
+    merge: bool
+    def __init__(self, job: _Optional[str] = ..., failed: _Optional[bool] = ..., follow: _Optional[bool] = ..., tail: _Optional[int] = ..., start: _Optional[int] = ..., attempt: _Optional[int] = ..., merge: _Optional[bool] = ...) -> None: ...
 
 class LogsChunk(_message.Message):
     __slots__ = ("job", "data", "truncated", "error", "unreachable", "next", "attempt", "running", "note")
@@ -460,6 +462,32 @@ class RetryResponse(_message.Message):
     JOBS_FIELD_NUMBER: _ClassVar[int]
     jobs: int
     def __init__(self, jobs: _Optional[int] = ...) -> None: ...
+
+class DropRequest(_message.Message):
+    __slots__ = ("groups", "outputs", "each")
+    GROUPS_FIELD_NUMBER: _ClassVar[int]
+    OUTPUTS_FIELD_NUMBER: _ClassVar[int]
+    EACH_FIELD_NUMBER: _ClassVar[int]
+    groups: _containers.RepeatedScalarFieldContainer[str]
+    outputs: bool
+    each: bool
+    def __init__(self, groups: _Optional[_Iterable[str]] = ..., outputs: _Optional[bool] = ..., each: _Optional[bool] = ...) -> None: ...
+
+class DropResponse(_message.Message):
+    __slots__ = ("groups", "left")
+    GROUPS_FIELD_NUMBER: _ClassVar[int]
+    LEFT_FIELD_NUMBER: _ClassVar[int]
+    groups: _containers.RepeatedScalarFieldContainer[str]
+    left: _containers.RepeatedCompositeFieldContainer[GroupLeft]
+    def __init__(self, groups: _Optional[_Iterable[str]] = ..., left: _Optional[_Iterable[_Union[GroupLeft, _Mapping]]] = ...) -> None: ...
+
+class GroupLeft(_message.Message):
+    __slots__ = ("group", "why")
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    WHY_FIELD_NUMBER: _ClassVar[int]
+    group: str
+    why: str
+    def __init__(self, group: _Optional[str] = ..., why: _Optional[str] = ...) -> None: ...
 
 class SiteCost(_message.Message):
     __slots__ = ("site", "rejected", "wait_s", "stage_in_s", "run_s", "stage_out_s", "network_s", "total_s", "bytes_in", "slots", "work_ahead_s", "rtt_s", "bytes_per_s", "age_s", "wait_low_s", "wait_high_s", "stage_in_low_s", "stage_in_high_s", "run_low_s", "run_high_s", "total_low_s", "total_high_s", "bytes_out", "max_jobs", "runs_seen", "run_from", "jobs_ahead", "queued_jobs", "busy_fraction", "loss", "network", "computation", "transfer", "cost", "near_miss", "failed", "rank", "model_s")

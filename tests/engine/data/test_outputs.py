@@ -288,7 +288,7 @@ def test_a_merge_ordered_just_before_a_crash_still_runs_once() -> None:
 @pytest.mark.parametrize(
     ("outcome", "state", "note"),
     [
-        (Outcome.FAILED, "failed", "the merge command failed: exit code 1"),
+        (Outcome.FAILED, "failed", "the merge command failed: exit code 1; what it wrote: diana logs --merge alpha-1"),
         (Outcome.UNKNOWN, "held", "the merge command ended without a trace"),
         (Outcome.INTERRUPTED, "held", "the merge command ended without a trace"),
     ],

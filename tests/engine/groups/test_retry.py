@@ -139,7 +139,7 @@ def test_the_merge_follows_once_the_retried_jobs_are_done() -> None:
 @pytest.mark.parametrize(
     ("outcome", "also", "note"),
     [
-        (Outcome.FAILED, {}, "the merge command failed: exit code 1"),
+        (Outcome.FAILED, {}, "the merge command failed: exit code 1; what it wrote: diana logs --merge alpha-1"),
         (Outcome.UNKNOWN, {"held": True}, "the merge command ended without a trace"),
     ],
 )

@@ -16,8 +16,8 @@ from diana.wire.client.messages import METHODS
 from tests.client.nodelike import Nodelike
 
 USERS_MAY = {"Submit", "Plan", "Upload", "Status", "Wait", "Results", "Logs", "Fetch", "Cancel", "CancelHeld", "Hold",
-             "Release", "Retry", "Move", "Explain", "Queue", "Links", "Sites", "Datasets", "ShowDataset", "Info",
-             "History", "Ledger", "Peers", "AllSites", "AllPeers", "AllDatasets", "Dashboard", "Activity",
+             "Release", "Retry", "Drop", "Move", "Explain", "Queue", "Links", "Sites", "Datasets", "ShowDataset",
+             "Info", "History", "Ledger", "Peers", "AllSites", "AllPeers", "AllDatasets", "Dashboard", "Activity",
              "Metrics"}  # fmt: skip
 OPERATORS_MAY = USERS_MAY | {"AddDataset", "VerifyDataset", "RemoveDataset", "Stop", "Invite", "Operate", "Doctor",
                              "Promote"}  # fmt: skip

@@ -141,23 +141,51 @@ class KeptData(Database):
     # --- blobs ------------------------------------------------------------------------------------
 
     def use_blobs(self, group: GroupId, hashes: Iterable[str]) -> None:
+        """Note that the group reads them."""
         with self.change() as db:
             db.executemany("INSERT OR IGNORE INTO blob_uses VALUES (?, ?)", ((bytes.fromhex(h), group) for h in hashes))
 
-    def blobs_only_used_by(self, group: GroupId) -> list[str]:
+    def leave_blobs(self, group: GroupId) -> None:
+        """Note that the group reads no blobs any more; those that it read are `unused_blobs` while no other does."""
+        with self.change() as db:
+            db.execute("INSERT OR IGNORE INTO blob_uses SELECT sha256, ? FROM blob_uses WHERE grp = ?", (_LEFT, group))
+            db.execute("DELETE FROM blob_uses WHERE grp = ?", (group,))
+            db.execute(
+                "DELETE FROM blob_uses AS u WHERE u.grp = ?1 AND EXISTS"
+                " (SELECT 1 FROM blob_uses o WHERE o.sha256 = u.sha256 AND o.grp <> ?1)",
+                (_LEFT,),
+            )
+
+    def unused_blobs(self) -> list[str]:
+        """Return the blobs that groups read and none reads any more."""
         with self.read() as db:
             rows = db.execute(
                 "SELECT u.sha256 FROM blob_uses u WHERE u.grp = ?1 AND NOT EXISTS"
-                " (SELECT 1 FROM blob_uses o WHERE o.sha256 = u.sha256 AND o.grp <> ?1)",
-                (group,),
+                " (SELECT 1 FROM blob_uses o WHERE o.sha256 = u.sha256 AND o.grp <> ?1) LIMIT 10000",
+                (_LEFT,),
             ).fetchall()
         return [sha.hex() for (sha,) in rows]
 
-    def forget_blob_uses(self, group: GroupId) -> None:
+    def forget_blobs(self, hashes: Iterable[str]) -> None:
+        """They are gone."""
         with self.change() as db:
-            db.execute("DELETE FROM blob_uses WHERE grp = ?", (group,))
+            db.executemany(
+                "DELETE FROM blob_uses WHERE sha256 = ? AND grp = ?", ((bytes.fromhex(h), _LEFT) for h in hashes)
+            )
+
+    # --- outputs ----------------------------------------------------------------------------------
+
+    def reads_below(self, folder: str) -> bool:
+        """True if a dataset was registered from this folder, or from one below it, since the catalogue was made."""
+        with self.read() as db:
+            below = db.execute(
+                "SELECT 1 FROM roots WHERE path = ?1 OR substr(path, 1, length(?1) + 1) = ?1 || '/' LIMIT 1", (folder,)
+            ).fetchone()
+        return below is not None
 
 
+_LEFT = ""
+"""In place of a group in `blob_uses`: one that is gone read it."""
 _REPLICA = "SELECT digest, name, size_bytes, stored_bytes, complete FROM replicas"
 
 

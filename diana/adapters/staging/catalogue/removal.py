@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 
 from diana.adapters.staging.catalogue.catalogue import Catalogue
@@ -11,6 +12,8 @@ from diana.model.ids import GroupId, SubgroupId
 from diana.model.layout import DataDir, flat
 
 _BLOB_UNUSED_S = 86400.0
+_ASIDE = ".dropped-"
+"""Before the id of a group whose outputs are being deleted; no group's id begins with a dot."""
 
 
 def drop_subgroup(data: DataDir, catalogue: Catalogue, subgroup: SubgroupId) -> bool:
@@ -22,7 +25,7 @@ def drop_subgroup(data: DataDir, catalogue: Catalogue, subgroup: SubgroupId) -> 
 
 
 def drop_group(data: DataDir, catalogue: Catalogue, blobs: Blobs, group: GroupId) -> None:
-    """Logs, what is left of its subgroups, and blobs nobody else uses. Gathered outputs stay."""
+    """Logs, what is left of its subgroups, and blobs that no group reads any more. Gathered outputs stay."""
     remove_tree(data.logs(group))
     prefix = flat(SubgroupId(f"{group}/"))
     for parent in (data.staged(SubgroupId("x")).parent, data.jobs(SubgroupId("x")).parent, data.root / "collected"):
@@ -30,6 +33,23 @@ def drop_group(data: DataDir, catalogue: Catalogue, blobs: Blobs, group: GroupId
             for left in parent.iterdir():
                 if left.name.startswith(prefix):
                     remove_tree(left)
-    for sha256 in catalogue.blobs_only_used_by(group):
-        blobs.drop(sha256, _BLOB_UNUSED_S)
-    catalogue.forget_blob_uses(group)
+    catalogue.leave_blobs(group)
+    drop_unused(catalogue, blobs)
+
+
+def drop_unused(catalogue: Catalogue, blobs: Blobs) -> None:
+    """Blobs of groups that are gone, but for those that somebody asked for within a day: a submission may be on its
+    way."""
+    catalogue.forget_blobs([sha256 for sha256 in catalogue.unused_blobs() if blobs.drop(sha256, _BLOB_UNUSED_S)])
+
+
+def put_outputs_aside(data: DataDir, catalogue: Catalogue, group: GroupId) -> None:
+    """In one step, so that a later start knows what was to go. What a user has registered as a dataset stays."""
+    if not catalogue.reads_below(os.path.realpath(data.gathered(group))):
+        with suppress(FileNotFoundError):
+            (data.groups_root / group).rename(data.groups_root / f"{_ASIDE}{group}")
+
+
+def delete_put_aside(data: DataDir) -> None:
+    for left in data.groups_root.glob(f"{_ASIDE}*"):
+        remove_tree(left)
