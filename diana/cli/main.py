@@ -156,6 +156,7 @@ def _dispatch(words: list[str]) -> int:
 
 def _unknown(verb: str) -> Exception:
     """Return the mistake of a word that is no verb."""
+    from diana.cli.shared import other_words
     from diana.cli.shared.faults import nearest
     from diana.cli.sites.admin import ORDERS
     from diana.errors import UsageError
@@ -164,4 +165,5 @@ def _unknown(verb: str) -> Exception:
         return UsageError(f"{verb}: options come after the verb; see diana --help")
     if verb in ORDERS:
         return UsageError(f"{verb!r} is an order of site; say: diana site {verb}")
-    return UsageError(f"{verb!r} is no verb; {nearest(verb, list(VERBS))}")
+    mend = f"did you mean {other_words.VERBS[verb]}?" if verb in other_words.VERBS else nearest(verb, list(VERBS))
+    return UsageError(f"{verb!r} is no verb; {mend}")

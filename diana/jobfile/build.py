@@ -29,7 +29,7 @@ from diana.jobfile.parsed import SentFile
 from diana.jobfile.problems import DeclaredCounts
 from diana.jobfile.raw import RawInput, RawJob, RawResources, Scalar, raw_input
 from diana.jobfile.sweeps import text_of
-from diana.jobfile.units import duration_s, size_bytes, split_command
+from diana.jobfile.units import duration_s, memory_bytes, size_bytes, split_command
 from diana.jobfile.urls import check_output_url, default_path, url_input
 from diana.model.ids import site_id
 from diana.model.job.checkpoint import FOLDER, LEAST_EVERY_S, MOST_PATHS, MOST_WAIT_S
@@ -56,6 +56,13 @@ from diana.model.job.urls import is_url
 from diana.policy.requirements.group import GroupRequirements
 
 MOST_NAME = 200
+MOST_WORD_BYTES = 128 * 1024 - 256
+"""Bytes of a word of a command, and of a variable's text: Linux executes nothing with a word of 128 KiB, its variable's
+name among it."""
+MOST_ENVIRONMENT_BYTES = 1 << 20
+"""Bytes of all variables of a job. Linux bounds them by its stack, together with the words of the command: 2 MiB of the
+usual 8."""
+_LONG_WORD = f"{MOST_WORD_BYTES:,} at most. Put what is long into a file, and name that under inputs"
 
 N = TypeVar("N", int, float)
 
@@ -76,6 +83,8 @@ class AllowedNames(msgspec.Struct, frozen=True):
             raise ValueError(f"{key}: {error}") from None
         if "\0" in text:
             raise ValueError(f"{key}: holds a NUL character; remove it")
+        if (size := len(text.encode(errors="replace"))) > MOST_WORD_BYTES:
+            raise ValueError(f"{key}: a text of {size:,} bytes; {_LONG_WORD}")
         if self.known is not None:
             line = unknown_name(template, self.known | GIVEN, text)
             if line:
@@ -254,6 +263,12 @@ def _environment(
         if not is_name(name):
             raise ValueError(f"group.environment.{name}: no variable's name; want letters, digits and underscores")
         values[name] = names.check(text, f"group.environment.{name}").text
+    size = sum(len(f"{name}={text}".encode()) + 1 for name, text in values.items())
+    if size > MOST_ENVIRONMENT_BYTES:
+        raise ValueError(
+            f"group.environment: {size:,} bytes; a job takes {MOST_ENVIRONMENT_BYTES:,} at most. Put what is long into"
+            " a file, and name that under inputs"
+        )
     return tuple(sorted(values.items()))
 
 
@@ -290,7 +305,7 @@ def _resources(raw: RawResources, others: Counts) -> Resources:
         )
     return Resources(
         processors=raw.cpus or raw.processors or 1,
-        memory_bytes=_unit(size_bytes, raw.memory, "resources.memory"),
+        memory_bytes=_unit(memory_bytes, raw.memory, "resources.memory"),
         time_limit_s=_unit(duration_s, raw.time, "resources.time"),
         gpus=raw.gpus,
         scratch_bytes=_unit(size_bytes, raw.scratch, "resources.scratch"),

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from msgspec import structs
 
 from diana.jobfile.raw import RawComponent, RawFlexible, RawInput, RawJob, raw_input
-from diana.jobfile.units import size_bytes, split_command
+from diana.jobfile.units import memory_bytes, size_bytes, split_command
 from diana.model.ids import site_id
 from diana.model.job.checkpoint import MOST_PATHS
 from diana.model.job.components import check_components, check_flexible, check_slowdown, components_of
@@ -57,8 +57,8 @@ def _written(raw: RawJob, tables: Sequence[RawComponent], others: Sequence[Count
             processors=each.cpus,
             gpus=each.gpus,
             site=each.site,
-            memory_bytes=_size(each.memory, f"components[{at}].memory"),
-            scratch_bytes=_size(each.scratch, f"components[{at}].scratch"),
+            memory_bytes=_size(memory_bytes, each.memory, f"components[{at}].memory"),
+            scratch_bytes=_size(size_bytes, each.scratch, f"components[{at}].scratch"),
             licences=check_licences(each.licences, f"components[{at}].licences"),
             others=others[at] if at < len(others) else (),
             requirements=expressions(each.requirements),
@@ -68,9 +68,9 @@ def _written(raw: RawJob, tables: Sequence[RawComponent], others: Sequence[Count
     )
 
 
-def _size(written: str | int, key: str) -> int:
+def _size(read: Callable[[str | int], int], written: str | int, key: str) -> int:
     try:
-        return size_bytes(written)
+        return read(written)
     except ValueError as error:
         raise ValueError(f"{key}: {error}") from None
 

@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import inspect
 
 from diana.errors import UsageError
+from diana.jobfile.other_names import close_key, meant
 from diana.jobfile.problems import MODEL, RESOURCES, below, nearest, plain
 from diana.model.job import declared
 
@@ -143,10 +144,18 @@ def _required(data: dict[str, Any], text: str) -> Any:
 
 
 def _mend(name: str) -> str:
-    known = [*SHORT, REQUIRE, *_full_names()]
-    near = nearest(name, known)
-    short = f"{nearest('', list(SHORT))}, or a key of the job file with its section, such as resources.gpus"
-    return near if near.startswith("did you mean") else short
+    """What may have been meant by an option that is none."""
+    full = _full_names()
+    near = meant(name) or close_key(name, full if "." in name else [*SHORT, REQUIRE])
+    if "." not in name:
+        near = next((short for short, key in SHORT.items() if key == near), near)
+    if not near and "." in name:
+        section = name.partition(".")[0]
+        beside = [key for key in full if key.partition(".")[0] == section]
+        return f"known: {', '.join(beside or sorted({key.partition('.')[0] for key in full}))}"
+    if near:
+        return f"did you mean '{near}'?"
+    return f"{nearest('', list(SHORT))}, or a key of the job file with its section, such as resources.gpus"
 
 
 def _table(data: dict[str, Any], key: str) -> dict[str, Any]:

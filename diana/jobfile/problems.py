@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import inspect
 
+from diana.jobfile.other_names import meant
 from diana.jobfile.raw import RawComponent, RawFlexible, RawJob, RawResources
 from diana.model.job import declared
 from diana.model.job.counts import Counts, few
@@ -62,7 +63,7 @@ def _in_struct(value: dict[Any, Any], kind: inspect.StructType, path: str) -> st
         if key not in fields:
             if kind.cls in (RawResources, RawComponent) and (told := _no_count(str(key), value[key], path, kind.cls)):
                 return told
-            mend = _home(str(key)) or nearest(str(key), list(fields))
+            mend = _home(str(key)) or _close_or_meant(str(key), list(fields), path)
             if kind.cls is RawFlexible and key == "site":
                 mend = "it is divided among sites; write those that may be chosen as sites under [group]"
             return f"{below(path, key)}: unknown key; {mend}"
@@ -108,6 +109,14 @@ def _home(key: str) -> str:
             if isinstance(kind, inspect.StructType) and key in (field.encode_name for field in kind.fields):
                 homes.append(table.encode_name)
     return f"it belongs under [{homes[0]}]" if len(homes) == 1 else ""
+
+
+def _close_or_meant(key: str, known: list[str], path: str) -> str:
+    """What may have been meant by a key that the table at `path` does not have."""
+    if other := meant(key):
+        section, _, name = other.rpartition(".")
+        return f"did you mean '{name}'" + (f", under [{section}]?" if section and section != path else "?")
+    return nearest(key, known)
 
 
 def _meant(key: str) -> str:

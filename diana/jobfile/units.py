@@ -11,7 +11,10 @@ from typing import NamedTuple
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([kKMGTP])(i?B?|B)?|B)?\Z")
 _POWERS = {"k": 1, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5}
 _DURATION = re.compile(
-    r"(?:(\d+(?:\.\d+)?)d)?\s*(?:(\d+(?:\.\d+)?)h)?\s*(?:(\d+(?:\.\d+)?)m(?:in)?)?\s*(?:(\d+(?:\.\d+)?)s)?\Z"
+    r"(?:(\d+(?:\.\d*)?)\s*d(?:ays?)?)?\s*(?:(\d+(?:\.\d*)?)\s*h(?:(?:ou)?rs?)?)?"
+    r"\s*(?:(\d+(?:\.\d*)?)\s*m(?:in(?:ute)?s?)?)?\s*(?:(\d+(?:\.\d*)?)\s*s(?:ec(?:ond)?s?)?)?"
+    r"\s*(?:(\d+(?:\.\d*)?)\s*ms)?\Z",
+    re.ASCII,
 )
 _SECONDS = re.compile(r"[0-9]{1,18}(?:\.[0-9]{1,18})?\Z")
 _CLOCK = re.compile(r"(?:(\d+)-)?(\d+)(?::(\d{1,2}))?(?::(\d{1,2}))?\Z")
@@ -19,6 +22,7 @@ _RANGE = re.compile(r"\s*(\d{1,18})(?:-(\d{1,18})(?::(\d{1,18}))?)?\s*\Z")
 
 _SHELL = frozenset({"|", "||", "&", "&&", ">", ">>", "<", "2>", "2>&1", "&>"})
 MOST_BYTES = 1 << 60
+LEAST_MEMORY_BYTES = 1 << 20
 LONGEST_S = 1e9
 MOST_LISTED = 100_000
 """Most indices of several ranges, or of one with zeros in front; any other may have any number."""
@@ -43,17 +47,26 @@ def size_bytes(value: str | int, bare: str = "B") -> int:
     return int(size)
 
 
+def memory_bytes(value: str | int) -> int:
+    """The size of a job's memory; 0: no limit. A number that lacks its unit is too small for any process."""
+    size = size_bytes(value)
+    if 0 < size < LEAST_MEMORY_BYTES:
+        raise ValueError(f"{value!r} is {size:,} bytes, too few for a process; write a unit, such as 500M or 8G")
+    return size
+
+
 def duration_s(value: str | float) -> float:
-    """`1h30m`, `90s`, `1:30:00` or a number of seconds, as text too -> seconds."""
+    """`1h30m`, `90s`, `2min`, `500ms`, `1:30:00`, `1-12` (days and hours) or a number of seconds, as text too ->
+    seconds."""
     if not isinstance(value, str) or _SECONDS.match(value.strip()):
         seconds = float(value)
     else:
         text = value.strip()
         found = _DURATION.match(text) if text else None
-        clock = _CLOCK.match(text) if ":" in text else None
+        clock = _CLOCK.match(text) if ":" in text or "-" in text else None
         if found:
-            days, hours, minutes, rest = (float(part or 0) for part in found.groups())
-            seconds = days * 86400 + hours * 3600 + minutes * 60 + rest
+            days, hours, minutes, rest, ms = (float(part or 0) for part in found.groups())
+            seconds = days * 86400 + hours * 3600 + minutes * 60 + rest + ms / 1000
         elif clock:
             seconds = slurm_time_s(text)
         else:

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import msgspec
 
-from diana.errors import DianaError
+from diana.errors import DianaError, UsageError
 from diana.wire.client.messages import MAX_FRAME_BYTES, METHODS, Failure
 
 T = TypeVar("T")
@@ -46,7 +46,14 @@ def frame(payload: bytes) -> bytes:
 
 
 def call_frame(method: str, request: object) -> bytes:
-    return frame(_encode({"version": VERSION, "method": method, "request": request}))
+    """Frame a client's call. UsageError for one that is too long."""
+    payload = _encode({"version": VERSION, "method": method, "request": request})
+    if len(payload) > MAX_FRAME_BYTES:
+        raise UsageError(
+            f"{method.lower()}: what is asked takes {len(payload):,} bytes, and a node reads {MAX_FRAME_BYTES:,} at"
+            " most; put what is long into files, and name those under inputs, or a table under sweep.from"
+        )
+    return frame(payload)
 
 
 def more_frame(request: object) -> bytes:

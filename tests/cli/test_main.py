@@ -73,6 +73,13 @@ def test_every_verb_has_help_with_an_example_and_json(verb: str, capsys: pytest.
     ("words", "says"),
     [
         (["sumbit"], "did you mean submit?"),
+        (["squeue"], "did you mean status?"),
+        (["kill"], "did you mean cancel?"),
+        (["rm"], "did you mean drop?"),
+        (["submit", "--mail", "x", "--", "true"], "does not take --mail; did you mean --notify?"),
+        (["submit", "--detach", "--", "true"], "does not take --detach; submit returns once the group is on disk"),
+        (["submit", "--dry-run", "--", "true"], "does not take --dry-run; did you mean diana plan?"),
+        (["logs", "alpha-1", "-n", "5"], "does not take -n; did you mean --tail?"),
         (["--json", "status"], "options come after the verb"),
         (["submit"], "nothing to submit"),
         (["submit", "echo", "hi"], "diana: submit: a command stands behind --: diana submit -- echo hi\n"),

@@ -7,6 +7,7 @@ import pytest
 from diana.errors import UsageError
 from tests.jobfile.builders import Blobs, parse
 
+_OUTPUTS = "outputs.collect, outputs.to, outputs.merge, outputs.dataset, outputs.size"
 OK = '[group]\ncommand = "echo hi"\n'
 AXIS = 'group.command = "echo {x}"\nsweep.x = [1, 2]\n'
 
@@ -19,6 +20,31 @@ LINES: list[tuple[str, str]] = [
     ("[group]\ncomand = 'x'", "job: group.comand: unknown key; did you mean 'command'?"),
     ("command = 'x'", "job: command: unknown key; it belongs under [group]"),
     ("[group]\ncommand = 'x'\ncpus = 2", "job: group.cpus: unknown key; it belongs under [resources]"),
+    ("walltime = 3\n" + OK, "job: walltime: unknown key; did you mean 'time', under [resources]?"),
+    (OK + "mem = 3", "job: group.mem: unknown key; did you mean 'memory', under [resources]?"),
+    (
+        OK + "[resources]\nmemory = '8'",
+        "job: resources.memory: '8' is 8 bytes, too few for a process; write a unit, such as 500M or 8G",
+    ),
+    (
+        OK + "[resources]\nmemory = 8192",
+        "job: resources.memory: 8192 is 8,192 bytes, too few for a process; write a unit, such as 500M or 8G",
+    ),
+    (
+        OK + f"[group.environment]\nA = '{'x' * 200_000}'",
+        "job: group.environment.A: a text of 200,000 bytes; 130,816 at most. Put what is long into a file, and name"
+        " that under inputs",
+    ),
+    (
+        OK + "[group.environment]\n" + "\n".join(f"A{n} = '{'x' * 100_000}'" for n in range(11)),
+        "job: group.environment: 1,100,045 bytes; a job takes 1,048,576 at most. Put what is long into a file, and name"
+        " that under inputs",
+    ),
+    (
+        f"[group]\ncommand = ['echo', '{'x' * 200_000}']",
+        "job: group.command: a text of 200,000 bytes; 130,816 at most. Put what is long into a file, and name"
+        " that under inputs",
+    ),
     ("[grop]\n", "job: grop: unknown key; did you mean 'group'?"),
     (
         OK + "[outputs]\nzzz = 1",
@@ -346,7 +372,13 @@ def test_a_bad_table_names_its_line(content: bytes, line: str | None) -> None:
             {"array": "x"},
             'job: sweep.array: \'x\' is no range; write "1-100", "0-100:5", "1,4,7-9", or a list of values',
         ),
-        ({"group.foo": "x"}, "option group.foo: unknown; did you mean 'group.after'?"),
+        ({"outputs.foo": "x"}, f"option outputs.foo: unknown; known: {_OUTPUTS}"),
+        ({"grop.name": "x"}, "option grop.name: unknown; did you mean 'group.name'?"),
+        ({"group.retry": "1"}, "option group.retry: unknown; did you mean 'group.retries'?"),
+        ({"group.mem": "1"}, "option group.mem: unknown; did you mean 'resources.memory'?"),
+        ({"group.envs": "1"}, "option group.envs: unknown; did you mean 'group.environment'?"),
+        ({"walltime": "1h"}, "option walltime: unknown; did you mean 'time'?"),
+        ({"group.time": "1h"}, "option group.time: unknown; did you mean 'resources.time'?"),
     ],
 )
 def test_a_bad_option_is_named(options: dict[str, str], line: str) -> None:

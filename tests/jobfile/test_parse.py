@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from diana.cli.shared import parsing
 from diana.errors import UsageError
 from diana.jobfile import parse_file
 from diana.model.indexset import IndexSet
@@ -107,8 +108,30 @@ work = "1h"
 
 @pytest.mark.parametrize(("written", "size"), [("2GB", 2 * 10**9), ("2GiB", 2 << 30), ("1.5K", 1536)])
 def test_a_unit_of_bytes_counts_by_thousands_and_others_by_1024(written: str, size: int) -> None:
-    text = f"group.command = 'e'\nresources.memory = '{written}'"
-    assert parse(text).spec.resources.memory_bytes == size
+    text = f"group.command = 'e'\nresources.scratch = '{written}'"
+    assert parse(text).spec.resources.scratch_bytes == size
+
+
+@pytest.mark.parametrize(
+    ("written", "seconds"),
+    [
+        ("90", 90.0),
+        ("90s", 90.0),
+        ("90sec", 90.0),
+        ("1min", 60.0),
+        ("2 hours", 7200.0),
+        ("1h30m", 5400.0),
+        ("1.5h", 5400.0),
+        ("500ms", 0.5),
+        ("1:30:00", 5400.0),
+        ("1d", 86400.0),
+        ("1-12:00:00", 129600.0),
+        ("2-0", 172800.0),
+    ],
+)
+def test_a_duration_is_read_alike_in_a_file_and_as_an_option_of_a_verb(written: str, seconds: float) -> None:
+    assert parse(f"group.command = 'e'\nresources.time = '{written}'").spec.resources.time_limit_s == seconds
+    assert parsing.duration_s(written) == seconds
 
 
 def test_executable_and_arguments_are_taken_as_they_are() -> None:

@@ -45,12 +45,12 @@ _OF_THE_JOB = ("apptainer", "singularity")
 _RUN = MARKER.decode().rstrip("=")
 _GUARD = f"""\
 diana_at=$PWD diana_told=${{TMPDIR:-$PWD}}/{UNREADY_FILE}.$DIANA_JOB.$DIANA_ATTEMPT
-trap 'trap - 0; echo "diana: $diana_what" >&2; exit {UNREADY_EXIT}' 0
+trap 'trap - 0; echo "diana: $diana_what" >&2; echo "$diana_what" > "$diana_told"; exit {UNREADY_EXIT}' 0
 diana_what='TMPDIR cannot be written'
 command : > "$diana_told" || exit
 lost() {{ diana_what=$1; exit; }}"""
-"""Shell lines after which the file is there however a later line ends the shell: by `exit 0`, a syntax error or what
-it sources."""
+"""Shell lines after which the file is there, with the reason in it, however a later line ends the shell: by `exit 0`, a
+syntax error or what it sources."""
 _PLAIN = 'unset IFS\nset +eu\ncd "$diana_at" || exit'
 """Shell lines after the operator's own."""
 _BEGIN = 'trap - 0\nrm -f "$diana_told"'

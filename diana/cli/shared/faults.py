@@ -24,8 +24,10 @@ def nearest(word: str, known: Sequence[str]) -> str:
     """`did you mean X?`, or where to look."""
     import difflib
 
-    close = difflib.get_close_matches(word, known, 1, 0.7)
-    return f"did you mean {close[0]}?" if close else "see diana --help"
+    # Hyphens in front make all options alike.
+    bare = {name.lstrip("-"): name for name in known}
+    close = difflib.get_close_matches(word.partition("=")[0].lstrip("-"), bare, 1, 0.7)
+    return f"did you mean {bare[close[0]]}?" if close else "see diana --help"
 
 
 def report(error: Exception, words: Sequence[str]) -> int:

@@ -32,9 +32,13 @@ class Parser(argparse.ArgumentParser):
         words = message.removeprefix("unrecognized arguments: ")
         if words != message:
             known = [option for action in self._actions for option in action.option_strings]
+            from diana.cli.shared import other_words
+
             word = words.split()[0]
             mend = nearest(word, known) if word.startswith("--") else f"see diana {verb} --help"
-            if verb in ("submit", "plan") and (key := _key(word)):
+            if other := other_words.option(verb, word):
+                mend = other
+            elif verb in ("submit", "plan") and (key := _key(word)):
                 mend = f"write --set {key}=VALUE"
             message = f"does not take {word}; {mend.replace('diana --help', f'diana {verb} --help')}"
         else:
@@ -205,21 +209,16 @@ def node_given(args: argparse.Namespace) -> str:
     return "".join(f" --{name} {shlex.quote(value)}" for name, value in given if value)
 
 
-_DURATION = re.compile(r"(\d+(?:\.\d*)?)(ms|s|m|h|d)?\Z")
-_UNIT_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-
-
 def duration_s(text: str) -> float:
-    """`90`, `90s`, `1.5m`, `2h`, `1d`, and all that a job file takes (`1h30m`, `1:30:00`) in seconds, above 0."""
+    """All that a job file takes (`90`, `90s`, `15m`, `1h30m`, `1:30:00`) in seconds, above 0."""
     from diana.jobfile import units
 
-    found = _DURATION.match(text)
     try:
-        seconds = float(found[1]) * _UNIT_S[found[2] or "s"] if found else units.duration_s(text)
-    except ValueError:
-        seconds = 0.0
+        seconds = units.duration_s(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
     if not seconds:
-        raise argparse.ArgumentTypeError(f"{text!r} is no duration; write 90, 90s, 15m, 1h30m or 1d")
+        raise argparse.ArgumentTypeError(f"{text!r} is no time; write more than 0, such as 90s, 15m or 1h30m")
     return seconds
 
 

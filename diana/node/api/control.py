@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from diana.adapters.staging.paths import files_below
 from diana.engine.journal.events import CancelJobs, DropGroups, HoldJobs, MoveJobs, ReleaseJobs, RetryJobs
 from diana.errors import UsageError
-from diana.jobfile.units import size_bytes
+from diana.jobfile.units import memory_bytes
 from diana.model.ids import GroupId, SiteId, site_id
 from diana.model.indexset import IndexSet
 from diana.model.layout import DataDir
@@ -123,7 +123,7 @@ def _more_memory(text: str) -> tuple[int, float]:
             raise UsageError(f"--memory {text}: no more than they had; write more than 1x, such as 2x")
         return 0, float(text[:-1])
     try:
-        size = size_bytes(text)
+        size = memory_bytes(text)
     except ValueError as error:
         raise UsageError(f"--memory: {error}, or a factor, such as 2x") from None
     if not size:

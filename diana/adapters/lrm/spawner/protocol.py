@@ -52,7 +52,7 @@ UNREADY_EXIT = 125
 """Exit code of the words before a command when they could not make ready what it needs."""
 UNREADY_FILE = ".diana-unready"
 """File in TMPDIR, with job and attempt behind its name; while it is there the command was not executed, whatever the
-exit code."""
+exit code. It says why not."""
 UNREADY = (
     "a module, the container, its launcher or runner, or the folder (cwd) it needs could not be made ready; its log "
     "says why"

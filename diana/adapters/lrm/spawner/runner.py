@@ -34,6 +34,7 @@ from diana.adapters.lrm.spawner.segments import Segments
 from diana.adapters.lrm.spawner.strays import Strays
 from diana.adapters.lrm.spawner.table import ClaimTable
 from diana.adapters.lrm.spawner.warm.parents import Parents, WarmChild
+from diana.errors import one_line
 from diana.model.facts import Outcome, out_of_memory
 from diana.model.indexset import IndexSet
 from diana.model.job.checkpoint import EXIT, SIGNALS
@@ -370,8 +371,8 @@ class JobRunner:
         if job.over_bytes and outcome in (Outcome.FAILED, Outcome.UNKNOWN):
             outcome, code, rss = Outcome.FAILED, 128 + signal.SIGKILL, job.peak_bytes
             error = out_of_memory(f"{record.group}.{job.index}", job.over_bytes, record.memory_bytes)
-        if outcome in (Outcome.DONE, Outcome.FAILED) and self._is_unready(job):
-            outcome, error = Outcome.NOT_STARTED, f"{record.group}.{job.index}: {UNREADY}"
+        if outcome in (Outcome.DONE, Outcome.FAILED) and (why := self._unready(job)):
+            outcome, error = Outcome.NOT_STARTED, f"{record.group}.{job.index}: {why}"
         if outcome == Outcome.UNKNOWN:
             error = f"{record.group}.{job.index}: {LOST_WHILE_RUNNING}"
         job.state = JobState.DRAINING
@@ -384,13 +385,13 @@ class JobRunner:
         mine_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
         return max(job.peak_bytes, told_bytes if told_bytes > mine_bytes else 0)
 
-    def _is_unready(self, job: Job) -> bool:
-        """True if the words before its command said that it could not be executed."""
+    def _unready(self, job: Job) -> str:
+        """Return why its command could not be executed, as the words before it said; empty: they did not."""
         record = job.claim.record
-        if not record.made_ready:
-            return False
-        told = f"{UNREADY_FILE}.{record.group}.{job.index}.{job.attempt}"
-        return os.path.exists(f"{self._scratch.path(job.slots[0])}/{told}")
+        path = f"{self._scratch.path(job.slots[0])}/{UNREADY_FILE}.{record.group}.{job.index}.{job.attempt}"
+        if not record.made_ready or not os.path.exists(path):
+            return ""
+        return _line(path) or UNREADY
 
     def settle(self) -> None:
         """Complete the jobs of which nothing is left. NotInPlace."""
@@ -647,3 +648,14 @@ class JobRunner:
             if job.segment is not None and not job.own_out:
                 with suppress(OSError):
                     hold(job.segment.fd, job.log_offset, job.claim.record.log_limit_bytes)
+
+
+def _line(path: str) -> str:
+    """What the file says, as one line of 300 characters at most; empty: nothing that we may read."""
+    with suppress(OSError):
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            return one_line(os.read(fd, 1200).decode(errors="replace"))[:300]
+        finally:
+            os.close(fd)
+    return ""
