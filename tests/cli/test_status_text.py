@@ -9,6 +9,7 @@ from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from diana.cli.groups import control, look, work
 from diana.cli.shared import output, parsing
@@ -27,8 +28,9 @@ class FakeNode:
         self.given = groups
         self.asked: list[list[str]] = []
 
-    def groups(self, **options: Any) -> StatusResponse:
-        return StatusResponse(groups=self.given)
+    def groups(self, *, limit: int = 0, **options: Any) -> StatusResponse:
+        shown = self.given[-limit:]
+        return StatusResponse(groups=shown, left_out=len(self.given) - len(shown))
 
     def status(self, groups: list[str], **options: Any) -> tuple[GroupStatus, ...]:
         self.asked.append(groups)
@@ -75,9 +77,24 @@ def test_eighty_columns_have_room_for_the_name_and_the_bar(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lines = said(monkeypatch, capsys, FakeNode(RUNNING), columns=80).splitlines()
-    assert lines[0].split() == ["GROUP", "NAME", "STATE", "JOBS", "PROGRESS", "DONE", "FAILED"]
+    assert lines[0].split() == ["GROUP", "NAME", "STATE", "JOBS", "PROGRESS", "DONE", "FAILED", "RUNNING"]
     assert "histograms" in lines[1] and "#x-....." in lines[1]
-    assert lines[2] == "(no room for LEVEL, RUNNING, WAITING, AGE; --json has all)"
+    assert lines[2] == "(no room for LEVEL, WAITING, AGE; --json has all)"
+
+
+def test_sixty_groups_that_failed_with_a_reason_fit_a_terminal_the_newest_and_what_is_open_first(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    failed = GroupStatus(group="", state="failed", jobs=1, failed=1, final=True, note="the merge command failed: " * 5)
+    groups = [replace(failed, group=f"alpha-{number}") for number in range(1, 60)]
+    waits = replace(RUNNING, group="alpha-60", state="waiting", note="waits for alpha-59")
+    lines = said(monkeypatch, capsys, FakeNode(*groups, waits), columns=80).splitlines()
+    # The line below them is the prompt's.
+    assert len(lines) <= 23 and max(map(len, lines)) <= 80
+    assert lines[1].startswith("alpha-60") and lines[2].startswith("alpha-59")
+    assert "alpha-60: waits for alpha-59" in lines
+    assert "and 44 older groups; diana status --limit 0 shows all" in lines
+    assert lines[-1] == "and 13 more notes; diana status --limit 0 shows all"
 
 
 def test_the_bar_makes_way_for_the_name_and_a_long_name_for_the_numbers(
@@ -85,8 +102,6 @@ def test_the_bar_makes_way_for_the_name_and_a_long_name_for_the_numbers(
 ) -> None:
     lines = said(monkeypatch, capsys, FakeNode(RUNNING), columns=56).splitlines()
     assert lines[0].split() == ["GROUP", "NAME", "STATE", "JOBS", "DONE", "FAILED"]
-    from msgspec.structs import replace
-
     lines = said(monkeypatch, capsys, FakeNode(replace(RUNNING, name="n" * 60)), columns=80).splitlines()
     assert "nnnnnnnnnnnnnnnnnnnnn..." in lines[1] and "FAILED" in lines[0]
     # Where nobody looks on, it is whole.

@@ -215,7 +215,10 @@ def test_a_job_begins_in_the_folder_that_was_named_or_not_at_all(alpha: Site, tm
     assert diana(alpha, "logs", f"{group}.0") == f"found\n{folder}\n"
     lost = submitted(alpha, "--cwd", str(tmp_path / "gone"), "--", "true", code=1)
     (row,) = [json.loads(line) for line in diana(alpha, "results", "--json", lost).splitlines()]
-    assert row["outcome"] == "NOT_STARTED" and "the folder (cwd) it needs" in row["error"]
+    assert (
+        row["outcome"] == "NOT_STARTED"
+        and f"no folder {tmp_path / 'gone'} here that its account may enter (cwd)" in row["error"]
+    )
     assert f"no folder {tmp_path / 'gone'} here that its account may enter" in diana(alpha, "logs", f"{lost}.0")
     diana(alpha, "submit", "--cwd", ".", "--collect", "x", "--", "true", code=2)
     diana(alpha, "submit", "--set", "cwd=here", "--", "true", code=2)

@@ -37,8 +37,8 @@ def _status_options(parser: argparse.ArgumentParser) -> None:
         "--limit",
         type=at_least(0),
         metavar="N",
-        help="at most so many groups, open ones before others; 0: all (default: 20, with --watch as many as fit the"
-        " terminal, with --json all)",
+        help="at most so many groups, open ones before others; 0: all (default: as many as fit the terminal, 20"
+        " without --watch; with --json all)",
     )
     parser.add_argument(
         "--watch", nargs="?", const=2.0, type=_time_or_group, metavar="TIME", help="show again every TIME (default 2s)"
@@ -72,6 +72,8 @@ _STATUS = (
     "GROUP", "NAME", "STATE", ">JOBS", "GANGS", "LEVEL", "PROGRESS", ">DONE", ">FAILED", ">RUNNING", ">WAITING", ">AGE",
 )  # fmt: skip
 _STATUS_LEAST = ("LEVEL", "AGE", "GANGS", "WAITING", "RUNNING", "PROGRESS", "FAILED", "NAME")
+_SHORT_BAR, _NARROW = 10, 100
+"""Marks of a bar where the terminal has fewer columns: the numbers beside it say more."""
 _WIDEST_NAME = 24
 """Characters of a name that a terminal shows: a longer one would push the numbers out."""
 
@@ -99,7 +101,7 @@ def _show_status(args: argparse.Namespace, node: Client, found: StatusResponse) 
     if found.left_out:
         way = "diana status --limit 0 shows all" if _limit(args) else "diana status GROUP shows any of them"
         print(f"and {output.counted(found.left_out, 'older group')}; {way}")
-    if args.watch and not args.groups and output.on_terminal():
+    if output.on_terminal() and not args.groups and args.limit is None:
         _show_notes(groups, left_out=bool(found.left_out))
         return
     for group in groups:
@@ -127,7 +129,7 @@ def _show_notes(groups: Sequence[GroupStatus], *, left_out: bool) -> None:
     for line in said[: room if len(said) <= room else room - 1]:
         output.say(line if len(line) <= width else f"{line[: width - 3]}...")
     if len(said) > room:
-        print(f"and {output.counted(len(said) - room + 1, 'more note')}; diana status shows all")
+        print(f"and {output.counted(len(said) - room + 1, 'more note')}; diana status --limit 0 shows all")
 
 
 def freeing(group: GroupStatus) -> str:
@@ -148,14 +150,16 @@ def _asked(args: argparse.Namespace, node: Client) -> StatusResponse:
 def _limit(args: argparse.Namespace) -> int:
     if args.limit is not None or args.json:
         return args.limit or 0
-    if args.watch and output.on_terminal():
-        # Below the heading, and above some lines of what is said of the groups.
-        return max(3, shutil.get_terminal_size().lines - 8)
-    return LIMIT
+    if not output.on_terminal():
+        return LIMIT
+    # Below the heading, and above some lines of what is said of the groups.
+    fitting = max(3, shutil.get_terminal_size().lines - 8)
+    return fitting if args.watch else min(fitting, LIMIT)
 
 
 def _status_row(group: GroupStatus, *, gangs: bool) -> tuple[object, ...]:
-    drawn = output.bar([(group.done, "#"), (group.failed + group.cancelled, "x"), (group.running, "-")], group.jobs)
+    parts = [(group.done, "#"), (group.failed + group.cancelled, "x"), (group.running, "-")]
+    drawn = output.bar(parts, group.jobs, _SHORT_BAR if output.on_terminal() and output.columns() < _NARROW else 20)
     waiting = group.unplaced + group.staging + group.queued
     name = group.name or "-"
     if output.on_terminal() and len(name) > _WIDEST_NAME:

@@ -391,7 +391,8 @@ class JobRunner:
         path = f"{self._scratch.path(job.slots[0])}/{UNREADY_FILE}.{record.group}.{job.index}.{job.attempt}"
         if not record.made_ready or not os.path.exists(path):
             return ""
-        return _line(path) or UNREADY
+        said = _line(path)
+        return f"{said}; its log says why" if said else UNREADY
 
     def settle(self) -> None:
         """Complete the jobs of which nothing is left. NotInPlace."""
