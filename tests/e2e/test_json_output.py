@@ -84,6 +84,10 @@ def test_work(verbs: Verbs, tmp_path: Path) -> None:
     assert verbs.one("fetch", "fetch", group, "--to", str(tmp_path / "out"))["files"]
     assert verbs.one("retry", "retry", group)["jobs"] == 1
     assert verbs.one("explain", "explain", group)["decisions"]
+    over = verbs.one("submit-wait", "submit", "--wait", "--", "true")["group"]
+    assert verbs.one("drop", "drop", over) == {"groups": [over], "left": []}
+    told = verbs.one("drop", "drop", "--older-than", "1ms")
+    assert [left["group"] for left in told["left"]] and all(left["why"] for left in told["left"])
 
 
 def test_control(verbs: Verbs) -> None:
