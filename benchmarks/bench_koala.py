@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from diana.sim.report.gang_figures import GangFigures
 from diana.sim.report.intervals import interval
 from diana.sim.scenario.scenario import load
-from diana.sim.specs.communication_spec import CommunicationSpec
+from diana.sim.specs.gang_spec import CommunicationSpec
 from diana.sim.specs.scenario_spec import Scenario
 from diana.sim.specs.work_spec import WorkSpec
 from diana.sim.world.runner import simulate

@@ -68,7 +68,7 @@ def show_plainly(queue: QueueView) -> None:
     print()
     if not queue.predictions:
         print("starts are guesses: no wait of this site could be compared with its forecast yet")
-    print("diana explain GROUP says why a group waits and what would raise it; --verbose has the numbers")
+    print("diana explain GROUP says why a group waits; --verbose has the numbers")
 
 
 def _plain_note(row: QueueClass) -> str:

@@ -12,8 +12,7 @@ from diana.policy.gang.policies import GRADS, POLICIES, SHORT, request_in
 from diana.policy.gang.requests import FlexibleRequest, GangPlacement, GangRequest, Rooms, SiteRoom, Unplaced
 from diana.policy.gang.soonest import GrowingRoom, soonest
 from diana.policy.gang.turnaround import tried
-from diana.sim.specs.communication_spec import CommunicationSpec
-from diana.sim.specs.gang_spec import ClaimQuestion, GangTables, ScanQuestion
+from diana.sim.specs.gang_spec import ClaimQuestion, CommunicationSpec, GangTables, ScanQuestion
 from diana.sim.specs.names import known
 from diana.sim.specs.resources_spec import RESOURCE_KEYS
 from diana.sim.specs.scenario_spec import Scenario

@@ -7,7 +7,7 @@ import math
 import msgspec
 
 from diana.sim.specs.capacity import capacity
-from diana.sim.specs.communication_spec import CommunicationSpec
+from diana.sim.specs.gang_spec import CommunicationSpec
 from diana.sim.specs.names import known
 from diana.sim.specs.resources_spec import RESOURCE_KEYS
 from diana.sim.specs.scenario_spec import Scenario

@@ -1,5 +1,6 @@
 """Questions put to the code that places gangs, with the answers expected: idle processors and a request, claiming
-times, the order of scans. No grid is run for them (SPEC K2, K4, K5)."""
+times, the order of scans; no grid is run for them (SPEC K2, K4, K5). And what communication between sites costs the
+gangs of a grid that is run (SPEC K9)."""
 
 from __future__ import annotations
 
@@ -54,3 +55,13 @@ class GangTables(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Times at which a gang claims its processors."""
     scan: ScanQuestion | None = None
     """Levels in the order in which their queues are scanned."""
+
+
+class CommunicationSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A gang runs as long as declared, times a factor by the number of sites that its components run at."""
+
+    slowdown: tuple[float, ...] = ()
+    """Factors over 1, 2, 3, ... sites, the last for all more; of gangs that name no application. None: they run as fast
+    over many sites."""
+    applications: dict[str, tuple[float, ...]] = {}
+    """Name of an application -> its factors."""

@@ -9,13 +9,12 @@ from typing import Any, Literal
 import msgspec
 
 from diana.model.settings import Settings, following
-from diana.sim.specs.communication_spec import CommunicationSpec
 from diana.sim.specs.compare_spec import CompareSpec, PolicySpec, SettingsTable
 from diana.sim.specs.data_spec import DatasetSpec
 from diana.sim.specs.demand_spec import UserSpec
 from diana.sim.specs.event_spec import EventSpec
 from diana.sim.specs.fault_spec import FaultsSpec
-from diana.sim.specs.gang_spec import GangTables
+from diana.sim.specs.gang_spec import CommunicationSpec, GangTables
 from diana.sim.specs.keys import check_keys
 from diana.sim.specs.link_spec import LinkSpec, LinksSpec, RouteSpec, TransferSpec
 from diana.sim.specs.program_spec import ProgramTables
