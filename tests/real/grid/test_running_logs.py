@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import time
@@ -52,7 +53,7 @@ class Followed:
     def __init__(self, site: Site, *words: str) -> None:
         self.output = site.data.parent / f"follow-{time.monotonic_ns()}"
         self.errors = self.output.with_suffix(".err")
-        verb, *more = words if words[0] in ("wait", "submit", "status") else ("logs", "-f", *words)
+        verb, *more = words if words[0] in ("wait", "submit", "status", "fetch") else ("logs", "-f", *words)
         command = [*DIANA, verb, "--data", str(site.data), *more]
         with self.output.open("wb") as out, self.errors.open("wb") as err:
             self.process = subprocess.Popen(command, stdout=out, stderr=err, env=site.environment())
@@ -119,6 +120,18 @@ def test_a_log_that_is_not_there_yet_is_exit_code_4_or_waited_for(sites: Sites, 
     assert sites.logs("--tail", "1", f"{before}.0").stdout == "over\n"
 
 
+def test_a_log_that_is_removed_while_it_is_followed_is_missed_in_one_line(sites: Sites, tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    group = sites.submit("alpha", waiting_for(go))
+    followed = sites.follow(f"{group}.0")
+    followed.until("begun\n")
+    shutil.rmtree(sites.alpha.data / "logs" / group)
+    followed.warned("No such file or directory; its log is waited for")
+    go.touch()
+    code, said, errors = followed.end()
+    assert (code, said) == (4, "begun\n") and errors.endswith(f"diana results {group} --from 0 --limit 1\n"), errors
+
+
 def test_the_middle_of_a_long_log_is_left_out_and_the_last_words_are_not(sites: Sites, tmp_path: Path) -> None:
     go = tmp_path / "go"
     script = f"seq 1 100000; until [ -e {go} ]; do sleep 0.05; done; echo the last words"
@@ -173,9 +186,13 @@ def test_those_who_wait_and_follow_go_on_over_a_restart_of_the_node(sites: Sites
     group = sites.submit("beta", waiting_for(go))
     followers = [sites.follow(f"{group}.0"), sites.follow("wait", group)]
     followers.append(sites.follow("submit", "--wait", "--", "sh", "-c", waiting_for(go)))
+    with sites.alpha.client() as client:
+        job = {"command": ["sh", "-c", f"{waiting_for(go)}; echo made > o"], "sites": ["beta"]}
+        made = client.submit({"group": job, "outputs": {"collect": "o"}}).group
+    followers.append(sites.follow("fetch", "--follow", "--to", str(tmp_path / "made"), made))
     watching = sites.follow("status", "--watch", "500ms", group)
     followers[0].until("begun\n")
-    for each in followers[1:]:
+    for each in followers[1:3]:
         each.warned("running" if each is followers[1] else " 0/1 done")
     watching.until("running")
     getattr(sites.alpha, how)()
@@ -185,7 +202,8 @@ def test_those_who_wait_and_follow_go_on_over_a_restart_of_the_node(sites: Sites
     go.touch()
     (code, said, errors), *waits = [each.end() for each in followers]
     assert (code, said) == (0, "begun\nover\n") and errors.count("waiting for it") == 1, errors
-    assert [code for code, _, _ in waits] == [0, 0], waits
+    assert [code for code, _, _ in waits] == [0, 0, 0], waits
+    assert (tmp_path / "made" / "0" / "o").read_text() == "made\n"
     assert f"{group}: done, 1 of 1 job done" in waits[0][1]
     watching.until("done")
     watching.process.terminate()
