@@ -22,6 +22,7 @@ MATRIX: dict[Action, tuple[str, str, str, str, str]] = {
     Action.MOVE: (OWN, ANY, NO, NO, NO),
     Action.RELEASE: (OWN, ANY, NO, NO, NO),
     Action.RETRY: (OWN, ANY, NO, NO, NO),
+    Action.DROP: (OWN, ANY, NO, NO, NO),
     Action.READ_SITES: (ANY, ANY, NO, NO, NO),
     Action.READ_DATASETS: (ANY, ANY, NO, NO, NO),
     Action.ADD_DATASET: (NO, ANY, NO, NO, NO),
