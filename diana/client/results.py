@@ -26,6 +26,9 @@ class JobResult(msgspec.Struct, frozen=True, kw_only=True):
     max_rss_bytes: int
     outputs: tuple[OutputFile, ...] = ()
     error: str = ""
+    signal: int = 0
+    """Number of the signal that ended its process (9 is SIGKILL); 0: none did, or nobody knows. Where one did,
+    `exit_code` is 128 and its number."""
 
     @property
     def done(self) -> bool:
@@ -61,6 +64,7 @@ def rows(group: str, chunk: ResultsChunk) -> Iterator[JobResult]:
             max_rss_bytes=chunk.max_rss_bytes[k],
             outputs=tuple(outputs.get(index, ())),
             error=errors.get(index, ""),
+            signal=chunk.signals[k] if chunk.signals else 0,
         )
 
 

@@ -132,6 +132,7 @@ class Accountant:
             log_offsets=[],
             log_lengths=[],
             log_truncated=[],
+            signals=list(chunk.signals),
         )
 
     def _moved(self, explained: ExplainResponse) -> None:

@@ -10,6 +10,7 @@ import msgspec
 
 from diana.client.results import rows
 from diana.errors import DianaError
+from diana.model.signals import signal_name
 
 if TYPE_CHECKING:
     from diana.client import Client
@@ -29,6 +30,7 @@ class JobEnd(msgspec.Struct, frozen=True):
     site: str = ""
     exit_code: int = 0
     error: str = ""
+    signal: int = 0
 
     @property
     def done(self) -> bool:
@@ -36,8 +38,9 @@ class JobEnd(msgspec.Struct, frozen=True):
 
     def why(self) -> str:
         """The end's reason in one line for a person."""
+        by = f"was ended by {signal_name(self.signal)}" if self.signal else ""
         words = {
-            "FAILED": f"ended with exit code {self.exit_code}",
+            "FAILED": by or f"ended with exit code {self.exit_code}",
             "TIMED_OUT": "ran longer than its limit (resource runtime) and was ended",
             "CANCELLED": "was cancelled",
             "NOT_STARTED": "could not be started",
@@ -118,7 +121,8 @@ class UnderWay:
                     if row.outcome in UNDECIDED:
                         group.doubts[row.index] = row.error
                     else:
-                        self._end(group, row.index, JobEnd(row.job, row.outcome, row.site, row.exit_code, row.error))
+                        end = JobEnd(row.job, row.outcome, row.site, row.exit_code, row.error, row.signal)
+                        self._end(group, row.index, end)
                 # The last one comes again, since a chunk may be told in several parts.
                 group.after = chunk.chunk
         if status.final:

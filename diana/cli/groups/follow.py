@@ -15,6 +15,7 @@ from diana.cli.shared.parsing import Command, add_json, add_node, client, durati
 from diana.cli.shared.patience import NodePatience, insisting, lasting
 from diana.cli.shared.progress import StatusLine, redraws
 from diana.errors import UsageError
+from diana.model.signals import signal_name
 
 if TYPE_CHECKING:
     from diana.client import Client
@@ -296,7 +297,8 @@ def _tell_failures(node: Client, name: str, wrote: bool, told: set[str]) -> None
         # What never ran has no result to tell of.
         if job.site and not job.done and asked_for and job.job not in told:
             how = job.outcome.lower().replace("_", " ")
-            complain(_about(job.job, job.error or f"{how} at {job.site}, exit code {job.exit_code}"))
+            end = f"by {signal_name(job.signal)}" if job.signal else f"exit code {job.exit_code}"
+            complain(_about(job.job, job.error or f"{how} at {job.site}, {end}"))
             told.add(job.job)
         if index and not wrote and not told and str(job.index) == index:
             told.add(job.job)

@@ -13,6 +13,7 @@ from diana.cli.groups.gangs import progress, up_to
 from diana.cli.shared import output
 from diana.cli.shared.parsing import Command, add_json, add_node, at_least, client, duration_s
 from diana.cli.shared.patience import NodePatience, insisting
+from diana.model.signals import signal_name
 
 if TYPE_CHECKING:
     from diana.client import Client
@@ -364,6 +365,8 @@ def show_job(story: JobStory, *, at_barrier: bool = False) -> None:
     how = story.state.lower().replace("_", " ")
     where = f" at {story.site}, attempt {story.attempt}" if story.site else ""
     code = f", exit code {story.exit_code}" if story.exit_code else ""
+    if story.signal:
+        code = f", by {signal_name(story.signal)}"
     output.heading(f"{story.job} ended: {how}{where}{code}")
     if story.note:
         output.say(story.note)

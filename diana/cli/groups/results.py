@@ -11,6 +11,7 @@ import msgspec
 from diana.cli.shared import output
 from diana.cli.shared.parsing import Command, add_json, add_node, at_least, client, node_given
 from diana.errors import UsageError
+from diana.model.signals import signal_name
 
 if TYPE_CHECKING:
     from diana.cli.shared.shapes import JobRow
@@ -93,7 +94,7 @@ def _row(row: JobResult) -> tuple[object, ...]:
     return (
         row.job,
         row.outcome.lower().replace("_", " "),
-        row.exit_code if ran or row.exit_code else "-",
+        signal_name(row.signal) if row.signal else row.exit_code if ran or row.exit_code else "-",
         row.site or "-",
         row.attempt or "-",
         output.seconds(row.ended_s - row.started_s) if ran else "-",
@@ -110,7 +111,9 @@ COMMANDS = {
         "In order of the jobs' indices. A page of a large group costs what it holds, not what the group is.\n"
         "failed: also those that took too long, could not be started or lacked an input or output. held: what became\n"
         "of them is not known; diana retry --held tries them again. Jobs on hold wait, and are not among them. A job\n"
-        "that was given to no site has none, and what never began there has no times.",
+        "that was given to no site has none, and what never began there has no times.\n"
+        "EXIT: the exit code, or the signal that ended it; --json has a signal's number as signal, and 128 more as\n"
+        "exitCode.",
         """
 diana results alpha-12
 diana results alpha-12 --outcome failed

@@ -14,6 +14,7 @@ from diana.cli.groups.queue import waiting_lines
 from diana.cli.shared import output
 from diana.cli.top.tables import ending
 from diana.client.results import JobResult, rows
+from diana.model.signals import signal_name
 from diana.model.views.group import GroupStatus, SiteShare
 from diana.wire.client import messages as wire
 
@@ -172,7 +173,7 @@ def _failed(status: GroupStatus, failures: Failures) -> Iterator[str]:
             job.job,
             job.site,
             job.outcome.lower().replace("_", " "),
-            str(job.exit_code),
+            signal_name(job.signal) if job.signal else str(job.exit_code),
             job.error or "-",
         ]
         for job in reversed(failures.last)

@@ -14,6 +14,7 @@ from diana.client.calls.packing import outcomes, result_index, spent_s
 from diana.client.results import JobResult, rows
 from diana.errors import DianaError, JobFailed, Overloaded, Unreachable
 from diana.model.indexset import IndexSet
+from diana.model.signals import signal_name
 from diana.wire.client.messages import FetchChunk
 
 T = TypeVar("T")
@@ -162,8 +163,8 @@ def _failure(group: CallGroup, row: JobResult, log: str) -> JobFailed:
         why = "it ran longer than its time"
     elif row.outcome == "OUT_OF_MEMORY":
         why = row.error.partition(": ")[2]
-    elif row.exit_code > 128:
-        why = f"a signal ({row.exit_code - 128}) ended it"
+    elif row.signal:
+        why = f"{signal_name(row.signal)} ended it"
     else:
         why = row.error or f"exit code {row.exit_code}"
     error = JobFailed(
@@ -171,6 +172,7 @@ def _failure(group: CallGroup, row: JobResult, log: str) -> JobFailed:
         job=row.job,
         outcome=row.outcome,
         job_exit_code=row.exit_code,
+        job_signal=row.signal,
         log=log,
     )
     if log:

@@ -134,7 +134,7 @@ def split(facts: Facts) -> list[Facts]:
         weights[error.index] = weights.get(error.index, 0) + ROW_BYTES + 2 * len(error.text)
     if sum(weights.values()) <= MESSAGE_BYTES:
         return [facts]
-    columns = [name for name in facts.__struct_fields__ if name not in ("site", "outputs", "errors")]
+    columns = [name for name in facts.__struct_fields__ if name not in ("site", "outputs", "errors", "signals")]
     parts, start, weight = [], 0, 0
     for row, index in enumerate([*facts.indices, -1]):
         if row == len(facts.indices) or (weight + weights[index] > MESSAGE_BYTES and row > start):
@@ -142,7 +142,8 @@ def split(facts: Facts) -> list[Facts]:
             inside = set(cut["indices"])
             outputs = [o for o in facts.outputs if o.index in inside]
             errors = [e for e in facts.errors if e.index in inside]
-            parts.append(Facts(site=facts.site, outputs=outputs, errors=errors, **cut))
+            signals = facts.signals[start:row]
+            parts.append(Facts(site=facts.site, outputs=outputs, errors=errors, signals=signals, **cut))
             start, weight = row, 0
         weight += weights.get(index, 0)
     return parts

@@ -196,6 +196,8 @@ class ResultsChunk(Message, frozen=True):
     outputs: tuple[OutputFile, ...] = ()
     errors: tuple[JobError, ...] = ()
     chosen: bool = False
+    signals: tuple[int, ...] = ()
+    """Signal that ended each job's process, such as 9; 0: none did, or nobody knows. Empty: of all of them."""
 
 
 class LogsRequest(Message, frozen=True):
@@ -281,6 +283,8 @@ class JobStory(Message, frozen=True):
     """`started_s` and `ended_s` by the clock of its site."""
     cpu_s: float = 0.0
     max_rss_bytes: int = 0
+    signal: int = 0
+    """Signal that ended its process, such as 9; 0: none did, or nobody knows."""
 
 
 class ExplainResponse(Message, frozen=True):

@@ -277,6 +277,8 @@ class EndedRuns(msgspec.Struct, array_like=True):
     collects: list[list[Collected]]
     """Collected files as in the order; empty: nothing to collect."""
     account: str = ""
+    signals: list[int] = []
+    """Signal that ended each run's process; 0: none did, or nobody knows. Empty: of all of them."""
 
 
 class Ended(_Message):
