@@ -46,6 +46,8 @@ _MAY_NOT_BEGIN = frozenset({"CANCELLED", "NOT_STARTED", "STAGING_FAILED"})
 
 
 def rows(group: str, chunk: ResultsChunk) -> Iterator[JobResult]:
+    """`group`: as its results were asked for, of some of its jobs, too."""
+    group = group.partition(".")[0]
     errors = {error.index: error.text for error in chunk.errors}
     outputs: dict[int, list[OutputFile]] = {}
     for output in chunk.outputs:

@@ -39,6 +39,7 @@ VERBS: dict[str, Any] = {
     "submit-wait": GroupStatus,
     "plan": wire.PlanResponse,
     "status": wire.StatusResponse,
+    "status-job": wire.JobStory,
     "groups": wire.StatusResponse,
     "wait": GroupStatus,
     "results": shapes.JobRow,

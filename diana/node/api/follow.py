@@ -15,6 +15,7 @@ from diana.model.trust.principal import Principal
 from diana.model.views.group import GroupStatus
 from diana.node.api import ended
 from diana.node.api.chunks import current
+from diana.node.api.control import target
 from diana.node.api.convert import to_results, to_status
 from diana.node.api.desk import Desk, checked_group
 from diana.node.ways_in.door import GroupWatch
@@ -82,7 +83,14 @@ async def results(
     Results that jobs had before they were retried are left out; who follows may have been told them, and the newest
     counts.
     """
-    group = checked_group(request.group)
+    group, jobs = target(request.group)
+    if jobs is not None:
+        request = msgspec.structs.replace(request, outcome=request.outcome or ended.ANY)
+        async with aclosing(ended.pages_of(desk, caller, group, request, jobs)) as found:
+            async for number, facts in found:
+                for part in split(facts):
+                    yield to_results(number, part, chosen=True)
+        return
     if request.outcome or request.first or request.most:
         async with aclosing(ended.pages(desk, caller, group, request)) as found:
             async for number, facts in found:

@@ -285,6 +285,8 @@ class JobStory(Message, frozen=True):
     max_rss_bytes: int = 0
     signal: int = 0
     """Signal that ended its process, such as 9; 0: none did, or nobody knows."""
+    runs_for_s: float = 0.0
+    """Seconds since it began, while it runs; 0: its site does not say."""
 
 
 class ExplainResponse(Message, frozen=True):

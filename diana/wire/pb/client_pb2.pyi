@@ -863,7 +863,7 @@ class JobContract(_message.Message):
     def __init__(self, index: _Optional[int] = ..., attempt: _Optional[int] = ..., site: _Optional[str] = ..., done: _Optional[float] = ..., total: _Optional[float] = ..., last_ratio: _Optional[float] = ..., mean_ratio: _Optional[float] = ..., state: _Optional[str] = ..., remaining_s: _Optional[float] = ..., relaxed: _Optional[str] = ...) -> None: ...
 
 class JobStory(_message.Message):
-    __slots__ = ("job", "state", "site", "attempt", "note", "exit_code", "started_s", "ended_s", "cpu_s", "max_rss_bytes", "signal")
+    __slots__ = ("job", "state", "site", "attempt", "note", "exit_code", "started_s", "ended_s", "cpu_s", "max_rss_bytes", "signal", "runs_for_s")
     JOB_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
     SITE_FIELD_NUMBER: _ClassVar[int]
@@ -875,6 +875,7 @@ class JobStory(_message.Message):
     CPU_S_FIELD_NUMBER: _ClassVar[int]
     MAX_RSS_BYTES_FIELD_NUMBER: _ClassVar[int]
     SIGNAL_FIELD_NUMBER: _ClassVar[int]
+    RUNS_FOR_S_FIELD_NUMBER: _ClassVar[int]
     job: str
     state: str
     site: str
@@ -886,7 +887,8 @@ class JobStory(_message.Message):
     cpu_s: float
     max_rss_bytes: int
     signal: int
-    def __init__(self, job: _Optional[str] = ..., state: _Optional[str] = ..., site: _Optional[str] = ..., attempt: _Optional[int] = ..., note: _Optional[str] = ..., exit_code: _Optional[int] = ..., started_s: _Optional[float] = ..., ended_s: _Optional[float] = ..., cpu_s: _Optional[float] = ..., max_rss_bytes: _Optional[int] = ..., signal: _Optional[int] = ...) -> None: ...
+    runs_for_s: float
+    def __init__(self, job: _Optional[str] = ..., state: _Optional[str] = ..., site: _Optional[str] = ..., attempt: _Optional[int] = ..., note: _Optional[str] = ..., exit_code: _Optional[int] = ..., started_s: _Optional[float] = ..., ended_s: _Optional[float] = ..., cpu_s: _Optional[float] = ..., max_rss_bytes: _Optional[int] = ..., signal: _Optional[int] = ..., runs_for_s: _Optional[float] = ...) -> None: ...
 
 class GangWait(_message.Message):
     __slots__ = ("gang", "tries", "components", "gives_up_s", "again_s", "level")

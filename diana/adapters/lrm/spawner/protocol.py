@@ -235,6 +235,8 @@ class LogPlace(_Message):
     """Bytes that the run has written."""
     limit: int = 0
     """Bytes that are kept of its log."""
+    runs_for_s: float = 0.0
+    """Seconds since it began; 0: it has not, or a spawner of an older release does not say."""
 
 
 class HeldRuns(_Message):
