@@ -104,7 +104,7 @@ class JobFailed(DianaError):
         super().__init__(text)
         self.job = job
         self.outcome = outcome
-        """Outcome as in `JobResult`; HELD for a job that will not start by itself."""
+        """Outcome as in `JobResult`; held for a job that will not start by itself."""
         self.job_exit_code = job_exit_code
         self.job_signal = job_signal
         """Signal that ended its process, as in `JobResult`."""

@@ -299,10 +299,10 @@ def _tell_failures(node: Client, name: str, wrote: bool, told: set[str]) -> None
     else:
         ended = chain(node.result_chunks(group, outcome="failed"), node.result_chunks(group, outcome="held"))
     for job in by_index(group, ended):
-        asked_for = job.outcome != "CANCELLED" if not index else str(job.index) == index
+        asked_for = job.outcome != "cancelled" if not index else str(job.index) == index
         # What never ran has no result to tell of.
         if job.site and not job.done and asked_for and job.job not in told:
-            how = job.outcome.lower().replace("_", " ")
+            how = job.outcome.replace("_", " ")
             end = f"by {signal_name(job.signal)}" if job.signal else f"exit code {job.exit_code}"
             complain(_about(job.job, job.error or f"{how} at {job.site}, {end}"))
             told.add(job.job)

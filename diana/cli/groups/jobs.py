@@ -45,7 +45,7 @@ def show_job(story: JobStory, *, at_barrier: bool = False) -> None:
         if story.note not in ("", f"waits at {story.site}"):
             output.say(story.note)
         return
-    how = story.state.lower().replace("_", " ")
+    how = story.state.replace("_", " ")
     where = f" at {story.site}, attempt {story.attempt}" if story.site else ""
     code = f", exit code {story.exit_code}" if story.exit_code else ""
     if story.signal:
@@ -62,11 +62,11 @@ def show_job(story: JobStory, *, at_barrier: bool = False) -> None:
             used += f", {output.size(story.max_rss_bytes)} of memory at most"
         output.say(f"{ran} from {began} on, with {used}")
     group = story.job.partition(".")[0]
-    if story.state in ("UNKNOWN", "INTERRUPTED"):
+    if story.state in ("unknown", "interrupted"):
         output.say(f"nobody knows how it ended: diana retry --held {story.job} tries it again")
-    elif story.state != "DONE":
+    elif story.state != "done":
         more = f"diana logs {story.job} shows its output; " if story.site else ""
-        again = "--cancelled " if story.state == "CANCELLED" else ""
+        again = "--cancelled " if story.state == "cancelled" else ""
         output.say(f"{more}diana retry {again}{story.job} tries it again, diana retry {again}{group} all such")
 
 
@@ -128,7 +128,7 @@ def _row(story: JobStory) -> tuple[object, ...]:
     ran_s = story.runs_for_s or story.ended_s - story.started_s
     return (
         story.job,
-        story.state.lower().replace("_", " "),
+        story.state.replace("_", " "),
         story.site or "-",
         story.attempt or "-",
         signal_name(story.signal) if story.signal else story.exit_code if ran_s > 0 and story.ended_s else "-",

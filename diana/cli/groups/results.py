@@ -96,7 +96,7 @@ def _row(row: JobResult) -> tuple[object, ...]:
     ran = row.began
     return (
         row.job,
-        row.outcome.lower().replace("_", " "),
+        row.outcome.replace("_", " "),
         signal_name(row.signal) if row.signal else row.exit_code if ran or row.exit_code else "-",
         row.site or "-",
         row.attempt or "-",

@@ -23,7 +23,7 @@ class OutputRow(_Shape, frozen=True, rename="camel"):
 
 
 class JobRow(_Shape, frozen=True, rename="camel"):
-    """A job that has ended. Times are seconds of its site's clock; outcome is DONE, FAILED, TIMED_OUT, ..."""
+    """A job that has ended. Times are seconds of its site's clock; outcome is done, failed, timed_out, ..."""
 
     job: str
     index: int

@@ -26,7 +26,7 @@ MOST_WAITING = 10
 MOST_FAILED = 15
 CHUNKS_A_LOOK = 20
 """Results are read on bit by bit, so that a group of a million jobs costs a look no more than others."""
-_FINE = ("DONE",)
+_FINE = ("done",)
 _SHARES = (
     "SITE", ">JOBS", ">STAGING", ">QUEUED", ">HELD", ">RUNNING", ">DONE", ">FAILED", "STATE", ">HEARD", "LEVEL",
 )  # fmt: skip
@@ -172,7 +172,7 @@ def _failed(status: GroupStatus, failures: Failures) -> Iterator[str]:
         [
             job.job,
             job.site,
-            job.outcome.lower().replace("_", " "),
+            job.outcome.replace("_", " "),
             signal_name(job.signal) if job.signal else str(job.exit_code),
             job.error or "-",
         ]

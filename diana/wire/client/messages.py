@@ -181,7 +181,8 @@ class JobError(Message, frozen=True):
 
 
 class ResultsChunk(Message, frozen=True):
-    """Columns: entry k of each belongs to job `indices[k]`. `outcomes` are names: DONE, FAILED, ..."""
+    """Columns: entry k of each belongs to job `indices[k]`. `outcomes` are names: DONE, FAILED,
+    ..., which clients give to their users in lower case."""
 
     chunk: int = 0
     site: str = ""
@@ -271,7 +272,8 @@ class JobStory(Message, frozen=True):
 
     job: str
     state: str
-    """waiting, held, given (its site does not say more), queued, running; or its outcome, such as DONE."""
+    """waiting, held, given (its site does not say more), queued, running; or its outcome, such as DONE,
+    which clients give to their users in lower case."""
     site: str = ""
     """Empty: it was given to none."""
     attempt: int = 0
