@@ -248,7 +248,9 @@ def test_one_job_is_explained_while_it_waits_runs_and_is_over(alpha: Site, tmp_p
 
     until(lambda: job(0)["state"] == "running", "the first one runs")
     assert (job(0)["site"], job(0)["attempt"]) == ("alpha", 1)
-    assert f"{group}.0 runs at alpha, attempt 1; diana logs -f {group}.0" in diana(alpha, "explain", f"{group}.0")
+    runs = diana(alpha, "explain", f"{group}.0").splitlines()[0]
+    assert runs.startswith(f"{group}.0 runs at alpha for "), runs
+    assert runs.endswith(f" s, attempt 1; diana logs -f {group}.0 follows its output"), runs
     assert job(9)["state"] in ("queued", "waiting")
     queue = diana(alpha, "queue")
     assert queue.splitlines()[0].startswith("alpha: 2 running in 2 slots, ") and group in queue
