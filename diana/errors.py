@@ -98,12 +98,16 @@ class JobFailed(DianaError):
 
     code = "failed"
 
-    def __init__(self, text: str, *, job: str, outcome: str, job_exit_code: int = 0, log: str = "") -> None:
+    def __init__(
+        self, text: str, *, job: str, outcome: str, job_exit_code: int = 0, log: str = "", job_signal: int = 0
+    ) -> None:
         super().__init__(text)
         self.job = job
         self.outcome = outcome
-        """Outcome as in `JobResult`; HELD for a job that will not start by itself."""
+        """Outcome as in `JobResult`; held for a job that will not start by itself."""
         self.job_exit_code = job_exit_code
+        self.job_signal = job_signal
+        """Signal that ended its process, as in `JobResult`."""
         self.log = log
 
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from diana import __version__
 from diana.client import steps
-from diana.client.results import JobResult, as_asked, by_index, rows
+from diana.client.results import JobResult, as_asked, by_index, rows, spelled, story_spelled
 from diana.client.where import data_folder
 from diana.errors import DianaError, UnknownCall, WaitTimedOut
 from diana.model.views.datasets import Dataset
@@ -264,12 +264,14 @@ class AsyncClient:
         for row in by_index(group, page):
             yield row
 
-    def result_chunks(
+    async def result_chunks(
         self, group: str, *, follow: bool = False, after: int = 0, outcome: str = "", first: int = 0, most: int = 0
     ) -> AsyncIterator[wire.ResultsChunk]:
         """Results in columns; `after` skips chunks already seen. With `outcome` a page's chunks bear one number."""
         request = wire.ResultsRequest(group=group, follow=follow, after=after, outcome=outcome, first=first, most=most)
-        return self._wire.stream("Results", request)
+        async with aclosing(cast("Any", self._wire.stream("Results", request))) as chunks:
+            async for chunk in chunks:
+                yield spelled(chunk)
 
     def history_chunks(
         self, from_wall_s: float = 0.0, to_wall_s: float = 0.0, *, grid: bool = False
@@ -324,7 +326,7 @@ class AsyncClient:
 
     async def explain(self, group: str) -> wire.ExplainResponse:
         """Why a group's jobs are where they are; of one job (`alpha-12.3`) also where it stands (`job`)."""
-        return cast("wire.ExplainResponse", await self._call("Explain", wire.GroupRequest(group=group)))
+        return story_spelled(await self._call("Explain", wire.GroupRequest(group=group)))
 
     # --- the node ------------------------------------------------------------------------------------
 

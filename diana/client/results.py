@@ -6,13 +6,14 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 
 import msgspec
+from msgspec.structs import replace
 
 from diana.errors import UsageError
-from diana.wire.client.messages import OutputFile, ResultsChunk
+from diana.wire.client.messages import ExplainResponse, OutputFile, ResultsChunk
 
 
 class JobResult(msgspec.Struct, frozen=True, kw_only=True):
-    """One finished job. Times are seconds of its site's clock; `outcome` is DONE, FAILED, TIMED_OUT, ..."""
+    """One finished job. Times are seconds of its site's clock; `outcome` is done, failed, timed_out, ..."""
 
     job: str
     index: int
@@ -26,10 +27,13 @@ class JobResult(msgspec.Struct, frozen=True, kw_only=True):
     max_rss_bytes: int
     outputs: tuple[OutputFile, ...] = ()
     error: str = ""
+    signal: int = 0
+    """Number of the signal that ended its process (9 is SIGKILL); 0: none did, or nobody knows. Where one did,
+    `exit_code` is 128 and its number."""
 
     @property
     def done(self) -> bool:
-        return self.outcome == "DONE"
+        return self.outcome == "done"
 
     @property
     def began(self) -> bool:
@@ -38,11 +42,23 @@ class JobResult(msgspec.Struct, frozen=True, kw_only=True):
         return bool(self.site) and (self.outcome not in _MAY_NOT_BEGIN or self.ended_s > self.started_s)
 
 
-_MAY_NOT_BEGIN = frozenset({"CANCELLED", "NOT_STARTED", "STAGING_FAILED"})
+_MAY_NOT_BEGIN = frozenset({"cancelled", "not_started", "staging_failed"})
 """Outcomes of jobs that may never have begun; one that did not has one time for both its start and its end."""
 
 
+def spelled(chunk: ResultsChunk) -> ResultsChunk:
+    """The chunk with its outcomes as users read them: `timed_out`, where nodes of every release send TIMED_OUT."""
+    return replace(chunk, outcomes=tuple(map(str.lower, chunk.outcomes)))
+
+
+def story_spelled(found: ExplainResponse) -> ExplainResponse:
+    """The same of the job that is explained."""
+    return replace(found, job=replace(found.job, state=found.job.state.lower())) if found.job is not None else found
+
+
 def rows(group: str, chunk: ResultsChunk) -> Iterator[JobResult]:
+    """`group`: as its results were asked for, of some of its jobs, too."""
+    group = group.partition(".")[0]
     errors = {error.index: error.text for error in chunk.errors}
     outputs: dict[int, list[OutputFile]] = {}
     for output in chunk.outputs:
@@ -61,6 +77,7 @@ def rows(group: str, chunk: ResultsChunk) -> Iterator[JobResult]:
             max_rss_bytes=chunk.max_rss_bytes[k],
             outputs=tuple(outputs.get(index, ())),
             error=errors.get(index, ""),
+            signal=chunk.signals[k] if chunk.signals else 0,
         )
 
 

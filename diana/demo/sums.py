@@ -35,7 +35,7 @@ class ResultTally:
                 # The merge command, which runs as one job more.
                 continue
             self._ends[index] += 1
-            if outcome != "DONE":
+            if outcome != "done":
                 continue
             self._done_at[index] = chunk.site
             start_s, end_s = started - self._submitted_s, ended - self._submitted_s

@@ -18,7 +18,7 @@ class Outcome(IntEnum):
     DONE = 1
     """Exited 0 and every collected output was there."""
     FAILED = 2
-    """Exited non-zero, or by a signal of its own (`exit_code` = 128 + signal)."""
+    """Exited non-zero, or by a signal of its own (`exit_code` = 128 + `signal`)."""
     TIMED_OUT = 3
     CANCELLED = 4
     NOT_STARTED = 5
@@ -98,6 +98,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     log_truncated: list[bool]
     outputs: list[OutputFile] = []
     errors: list[JobError] = []
+    signals: list[int] = []
+    """Signal that ended each job's process, by its wait status; 0: none, or nobody knows. Empty: of all of them."""
 
 
 MOST_SECONDS = 1e11

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from diana.bounds import decoded
+from diana.model.facts import MOST_SECONDS
 
 MARK_BYTES = 128
 """Most bytes of the line; a log longer than its limit by no more than these is kept whole."""
@@ -47,6 +48,8 @@ class LiveLog(msgspec.Struct, frozen=True, array_like=True):
     note: str = ""
     limit: int = 0
     """Bytes that are kept of it."""
+    runs_for_s: float = 0.0
+    """Seconds since it began; 0: it has not, or its machine does not say."""
 
 
 _decode = msgspec.msgpack.Decoder(LiveLog).decode
@@ -61,6 +64,8 @@ def decode_live(data: bytes) -> LiveLog:
     log = decoded(_decode, data)
     if min(log.attempt, log.start, log.size) < 0 or len(log.data) > MOST_SHOWN_BYTES:
         raise ValueError("a log of negative size, or more of it than was asked")
+    if not 0 <= log.runs_for_s <= MOST_SECONDS:
+        raise ValueError("a time that no clock shows")
     return log
 
 

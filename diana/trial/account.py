@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from diana.client import Client
-from diana.model.facts import Facts, Outcome
+from diana.model.facts import OUT_OF_MEMORY, Facts, Outcome
 from diana.model.ids import SiteId
 from diana.sim.load.workload import Submission
 from diana.sim.report import report as rp
@@ -22,6 +22,11 @@ from diana.wire.client.messages import ExplainResponse, ResultsChunk
 REAL_KEYS = ("groups", "sites", "faults", "expect")
 """Parts of the simulator's report that real nodes can tell."""
 _FAULTS_ONLY_SIMULATED = ("seeds", "violations", "digest")
+
+
+def _outcome(name: str) -> int:
+    """Return the outcome of a result as the client spells it; one for want of memory is a failure in facts."""
+    return int(Outcome.FAILED if name == OUT_OF_MEMORY.lower() else Outcome[name.upper()])
 
 
 class _Site:
@@ -122,7 +127,7 @@ class Accountant:
             site=SiteId(chunk.site),
             indices=list(chunk.indices),
             attempts=list(chunk.attempts),
-            outcomes=[Outcome[name].value for name in chunk.outcomes],
+            outcomes=[_outcome(name) for name in chunk.outcomes],
             exit_codes=list(chunk.exit_codes),
             started_s=scaled(chunk.started_s),
             ended_s=scaled(chunk.ended_s),
@@ -132,6 +137,7 @@ class Accountant:
             log_offsets=[],
             log_lengths=[],
             log_truncated=[],
+            signals=list(chunk.signals),
         )
 
     def _moved(self, explained: ExplainResponse) -> None:

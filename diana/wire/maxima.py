@@ -200,6 +200,7 @@ FIELDS: dict[str, Most] = {
     "Facts.log_truncated": Most(items=_MANY),
     "Facts.outputs": Most(items=_MANY),
     "Facts.errors": Most(items=_MANY),
+    "Facts.signals": Most(items=_MANY),
     "OutputFile.name": Most(text=_REF),
     "OutputFile.sha256": _KEY,
     "JobError.text": _SHOWN,

@@ -15,6 +15,7 @@ from google.protobuf.message import DecodeError
 
 from diana.engine.messages.messages import Gossip, Hello, Message, Prepare, Retry
 from diana.model.facts import Facts, Outcome
+from diana.model.signals import MOST_SIGNAL
 from diana.wire import BadMessage, mapping, maxima
 from diana.wire.maxima import MAX_MESSAGE_BYTES
 from diana.wire.pb import client_pb2, common_pb2, peer_pb2
@@ -27,7 +28,8 @@ _peer = mapping.Mapper((peer_pb2, common_pb2), checked=True, signed=frozenset({"
 _client = mapping.Mapper((client_pb2, common_pb2), checked=False)
 
 _OUTCOMES = frozenset(int(o) for o in Outcome)
-_COLUMNS = tuple(f.name for f in msgspec.structs.fields(Facts) if f.name not in ("site", "outputs", "errors"))
+_OTHERS = ("site", "outputs", "errors", "signals")
+_COLUMNS = tuple(f.name for f in msgspec.structs.fields(Facts) if f.name not in _OTHERS)
 
 
 def _check_facts(facts: Facts) -> None:
@@ -37,6 +39,10 @@ def _check_facts(facts: Facts) -> None:
             raise BadMessage(f"Facts.{name}: {len(getattr(facts, name))} values for {rows} indices")
     if not _OUTCOMES.issuperset(facts.outcomes):
         raise BadMessage(f"Facts.outcomes: {min(set(facts.outcomes) - _OUTCOMES)} is no outcome")
+    if facts.signals and len(facts.signals) != rows:
+        raise BadMessage(f"Facts.signals: {len(facts.signals)} values for {rows} indices")
+    if max(facts.signals, default=0) > MOST_SIGNAL:
+        raise BadMessage(f"Facts.signals: {max(facts.signals)} is no signal")
 
 
 def _check_prepare(prepare: Prepare) -> None:

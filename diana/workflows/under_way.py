@@ -10,6 +10,7 @@ import msgspec
 
 from diana.client.results import rows
 from diana.errors import DianaError
+from diana.model.signals import signal_name
 
 if TYPE_CHECKING:
     from diana.client import Client
@@ -17,32 +18,34 @@ if TYPE_CHECKING:
 
 ASKED_AT_ONCE = 1_000
 """Groups per call."""
-UNDECIDED = frozenset({"UNKNOWN", "INTERRUPTED", "LEASE_OVER"})
+UNDECIDED = frozenset({"unknown", "interrupted", "lease_over"})
 """Outcomes after which diana tries again or holds the job: no end yet."""
 
 
 class JobEnd(msgspec.Struct, frozen=True):
-    """The end of one job. `outcome` is DONE, FAILED, TIMED_OUT, ...; `site` is empty where it ran nowhere."""
+    """The end of one job. `outcome` is done, failed, timed_out, ...; `site` is empty where it ran nowhere."""
 
     job: str
     outcome: str
     site: str = ""
     exit_code: int = 0
     error: str = ""
+    signal: int = 0
 
     @property
     def done(self) -> bool:
-        return self.outcome == "DONE"
+        return self.outcome == "done"
 
     def why(self) -> str:
         """The end's reason in one line for a person."""
+        by = f"was ended by {signal_name(self.signal)}" if self.signal else ""
         words = {
-            "FAILED": f"ended with exit code {self.exit_code}",
-            "TIMED_OUT": "ran longer than its limit (resource runtime) and was ended",
-            "CANCELLED": "was cancelled",
-            "NOT_STARTED": "could not be started",
-            "STAGING_FAILED": "got not what it reads",
-            "HELD": "ended in a way nobody knows and is given up",
+            "failed": by or f"ended with exit code {self.exit_code}",
+            "timed_out": "ran longer than its limit (resource runtime) and was ended",
+            "cancelled": "was cancelled",
+            "not_started": "could not be started",
+            "staging_failed": "got not what it reads",
+            "held": "ended in a way nobody knows and is given up",
         }
         said = words.get(self.outcome, f"ended: {self.outcome}")
         where = f" at {self.site}" if self.site else ""
@@ -118,7 +121,8 @@ class UnderWay:
                     if row.outcome in UNDECIDED:
                         group.doubts[row.index] = row.error
                     else:
-                        self._end(group, row.index, JobEnd(row.job, row.outcome, row.site, row.exit_code, row.error))
+                        end = JobEnd(row.job, row.outcome, row.site, row.exit_code, row.error, row.signal)
+                        self._end(group, row.index, end)
                 # The last one comes again, since a chunk may be told in several parts.
                 group.after = chunk.chunk
         if status.final:
@@ -136,7 +140,7 @@ class UnderWay:
         or are held since nobody knows how they ended, and start again only if somebody orders it."""
         for index in sorted(group.open):
             error = group.doubts.get(index, status.note)
-            self._end(group, index, JobEnd(f"{group.name}.{index}", status.state.upper(), error=error))
+            self._end(group, index, JobEnd(f"{group.name}.{index}", status.state, error=error))
 
     def _say(self, group: _Group, status: GroupStatus) -> None:
         """Tell once that somebody has to do something about the group."""

@@ -6,6 +6,7 @@ import hashlib
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -154,9 +155,15 @@ def test_fewer_or_more_bytes_than_named_are_refused(tmp_path: Path, chunks: list
         deliver(root_at(tmp_path), told, iter(chunks))
 
 
-def test_columns_of_unequal_length_are_refused() -> None:
+@pytest.mark.parametrize("columns", [{"cpu_s": [0.0]}, {"signals": [9]}, {"signals": [9, -1]}, {"signals": [0, 128]}])
+def test_columns_of_unequal_length_and_signals_there_are_not_are_refused(columns: dict[str, Any]) -> None:
     with pytest.raises(ValueError):
-        decode_batch(encode_batch(DeliveredRuns(1, 1, PART, 1, facts(2, cpu_s=[0.0]))))
+        decode_batch(encode_batch(DeliveredRuns(1, 1, PART, 1, facts(2, **columns))))
+
+
+def test_the_signals_of_a_member_s_jobs_come_with_its_batch() -> None:
+    told = decode_batch(encode_batch(DeliveredRuns(1, 1, PART, 1, facts(2, signals=[0, 9]))))
+    assert told.facts.signals == [0, 9]
 
 
 def test_an_output_that_vanished_fails_its_job_and_no_other(tmp_path: Path) -> None:

@@ -16,9 +16,13 @@ PUBLISHED = Path(__file__).parents[2] / "docs" / "json-output.schema.json"
 @cache
 def _schema() -> dict[str, Any]:
     schema: dict[str, Any] = json.loads(PUBLISHED.read_text(encoding="utf-8"))
-    for one in schema["$defs"].values():
+    for name, one in schema["$defs"].items():
         if "properties" in one:
             one["additionalProperties"] = False
+            # Zeros, empty texts and empty lists are there; a message within another may be absent.
+            # Reports have what they were asked for.
+            if not name.startswith("simulation.") and name != "Checked":
+                one["required"] = [key for key, kind in one["properties"].items() if "anyOf" not in kind]
     return schema
 
 

@@ -171,7 +171,7 @@ def test_what_never_began_shows_neither_exit_code_nor_times() -> None:
         cells = _row(told)
         return cells[2], cells[5], cells[7]
 
-    assert shown("CANCELLED", 0, 5.0) == ("-", "-", "-")
-    assert shown("NOT_STARTED", 127, 5.0) == (127, "-", "-")
-    assert shown("CANCELLED", 143, 7.0)[:2] == (143, "2.0 s")
-    assert shown("DONE", 0, 5.0)[0] == 0
+    assert shown("cancelled", 0, 5.0) == ("-", "-", "-")
+    assert shown("not_started", 127, 5.0) == (127, "-", "-")
+    assert shown("cancelled", 143, 7.0)[:2] == (143, "2.0 s")
+    assert shown("done", 0, 5.0)[0] == 0

@@ -24,8 +24,8 @@ def outcome(value: object) -> bytes:
     return remote.VALUE + (0).to_bytes(8, "little") + len(data).to_bytes(8, "little") + data
 
 
-def row(index: int, outcome: str = "DONE") -> Any:
-    return SimpleNamespace(index=index, done=outcome == "DONE", outcome=outcome, job=f"alpha-1.{index}", error="",
+def row(index: int, outcome: str = "done") -> Any:
+    return SimpleNamespace(index=index, done=outcome == "done", outcome=outcome, job=f"alpha-1.{index}", error="",
                            exit_code=0, site="beta")  # fmt: skip
 
 

@@ -216,7 +216,7 @@ def test_results_are_rows_in_order_of_arrival(client: Client, node: InThread) ->
     node.book.keep("alpha-1", 1, facts("alpha", [0], outputs=[OutputFile(0, "o", 5, "ab")]))
     rows = list(client.results("alpha-1", follow=True))
     assert [(r.job, r.site, r.outcome, r.exit_code) for r in rows] == [
-        ("alpha-1.3", "beta", "DONE", 0), ("alpha-1.1", "beta", "FAILED", 7), ("alpha-1.0", "alpha", "DONE", 0),
+        ("alpha-1.3", "beta", "done", 0), ("alpha-1.1", "beta", "failed", 7), ("alpha-1.0", "alpha", "done", 0),
     ]  # fmt: skip
     assert rows[1].error == "why" and rows[2].outputs[0].name == "o"
     assert [c.chunk for c in client.result_chunks("alpha-1", after=1)] == [1]

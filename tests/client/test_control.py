@@ -81,7 +81,7 @@ def test_the_newest_result_of_a_retried_job_wins_in_results_logs_and_fetch(
     client: Client, node: InThread, tmp_path: Path
 ) -> None:
     group = retried(node)
-    assert [(row.index, row.attempt, row.outcome) for row in client.results(group)] == [(0, 2, "DONE")]
+    assert [(row.index, row.attempt, row.outcome) for row in client.results(group)] == [(0, 2, "done")]
     assert b"".join(chunk.data for chunk in client.logs(f"{group}.0")) == b"second\n"
     assert b"".join(chunk.data for chunk in client.logs(f"{group}.1")) == b"other\n", "until it has ended again"
     assert [(path.name, path.read_bytes()) for path in client.fetch(group, tmp_path / "out")] == [("o", b"new")]

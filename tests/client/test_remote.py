@@ -74,7 +74,7 @@ async def test_a_user_does_remotely_what_a_local_one_does(remote: Remote, tmp_pa
         (remote.node.data.gathered(group) / "sub" / "o").write_bytes(big)  # type: ignore[arg-type]
         asyncio.get_running_loop().call_later(0.1, lambda: book.finish(group))
         assert (await client.wait(group, timeout_s=60)).done == 1
-        assert [(row.index, row.outcome) async for row in client.results(group)] == [(0, "DONE")]
+        assert [(row.index, row.outcome) async for row in client.results(group)] == [(0, "done")]
         assert b"".join([chunk.data async for chunk in client.logs(f"{group}.0")]) == b"hello"
         assert [path.read_bytes() for path in await client.fetch(group, tmp_path / "out")] == [big]
         assert await client.cancel(group) == 1

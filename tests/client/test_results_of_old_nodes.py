@@ -1,4 +1,5 @@
-"""A node of an older release does not know `outcome` and tells all results: nobody is to take these for the answer."""
+"""A node of an older release does not know `outcome` and tells all results: nobody is to take these for the answer. It
+knows no signals, and spells outcomes as nodes of every release do."""
 
 from __future__ import annotations
 
@@ -23,4 +24,5 @@ def test_results_by_outcome_of_a_node_that_does_not_choose_are_refused(monkeypat
         monkeypatch.setattr(client._wire, "stream", everything)
         with pytest.raises(UsageError, match="older release"):
             list(client.results("alpha-1", outcome="failed"))
-        assert [row.outcome for row in client.results("alpha-1")] == ["DONE"]
+        assert [row.signal for row in client.results("alpha-1")] == [0]
+        assert [row.outcome for row in client.results("alpha-1")] == ["done"]

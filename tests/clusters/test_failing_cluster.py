@@ -22,7 +22,7 @@ def test_a_cluster_that_fails_every_job_gets_ten_of_a_group(
     with alpha.client() as client:
         group = client.submit(job).group
         client.wait(group, timeout_s=200.0)
-        failed = {index for index, how in outcomes(client, group).items() if how != "DONE"}
+        failed = {index for index, how in outcomes(client, group).items() if how != "done"}
         print(grid.run(alpha, "explain", "--data", str(alpha.data), group).stdout)
     assert 1 <= len(failed) <= 10
     assert {start.site for start in starts.all() if start.index in failed} == {beta.name}

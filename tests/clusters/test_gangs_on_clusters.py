@@ -94,7 +94,7 @@ def test_components_begin_together_though_others_hold_one_cluster_and_nodes_are_
         freed_s = time.time()
         with three.sites[SITES[0]].client() as client:
             assert client.wait(group, timeout_s=120).state == "done", three.story()
-            assert set(outcomes(client, group).values()) == {"DONE"}
+            assert set(outcomes(client, group).values()) == {"done"}
     finally:
         other.end()
     ((found,),) = by_gang(path).values()

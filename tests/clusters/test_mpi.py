@@ -126,7 +126,7 @@ def test_a_launcher_that_is_not_there_is_told_with_its_name_its_site_and_the_men
     with alpha.client() as client:
         group = client.submit(job(program)).group
         client.wait(group, timeout_s=60)
-        assert outcomes(client, group) == {0: "NOT_STARTED"}
+        assert outcomes(client, group) == {0: "not_started"}
     said = grid.run(alpha, "logs", "--data", str(alpha.data), f"{group}.0").stdout
     assert "/opt/mpi/bin/mpirun, which starts MPI jobs, is not on this machine of site alpha; have its operator" in said
 
@@ -137,7 +137,7 @@ def test_what_a_launcher_says_stands_in_the_log_of_the_job(grid: Grid, program: 
     with alpha.client() as client:
         group = client.submit(job(program, "/no/such/{array}")).group
         client.wait(group, timeout_s=60)
-        assert outcomes(client, group) == {0: "FAILED"}
+        assert outcomes(client, group) == {0: "failed"}
     said = grid.run(alpha, "logs", "--data", str(alpha.data), f"{group}.0").stdout
     assert "execvp error on file /no/such/0" in said
 
@@ -156,7 +156,7 @@ def test_a_cancelled_job_leaves_no_rank_behind(grid: Grid, program: Path) -> Non
         until(lambda: sleeping(mark) == RANKS, "all ranks run", 30.0)
         client.cancel(group)
         client.wait(group, timeout_s=60)
-        assert outcomes(client, group) == {0: "CANCELLED"}
+        assert outcomes(client, group) == {0: "cancelled"}
     until(lambda: not sleeping(mark), "all ranks are gone", 10.0)
 
 

@@ -65,7 +65,7 @@ def test_processes_at_two_sites_are_one_world_and_their_answer_is_that_of_one_si
     with alpha.client() as client:
         group = client.submit(job(str(solver), POINTS)).group
         assert client.wait(group, timeout_s=90).state == "done", grid.story()
-        assert set(outcomes(client, group).values()) == {"DONE"}
+        assert set(outcomes(client, group).values()) == {"done"}
         first, second = said(client, group, 2)
         ranks = sorted(line.partition(":")[0] for line in first.splitlines() if line.startswith("process "))
         assert ranks == [f"process {rank} of 3" for rank in range(3)], first

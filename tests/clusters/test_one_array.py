@@ -64,13 +64,13 @@ def goes_through(grid: Grid, starts: Starts, beta: Site, gamma: Site, chance: ra
         until(lambda: {d.name for d in client.datasets()} >= {"words"}, "alpha knows the dataset", 20.0)
         group = client.submit(job).group
         client.wait(group, timeout_s=400.0)
-        failed = {index for index, how in outcomes(client, group).items() if how != "DONE"}
+        failed = {index for index, how in outcomes(client, group).items() if how != "done"}
         assert failed == set(range(7, jobs, FAILING))
         assert client.retry(group) == len(failed)
         client.wait(group, timeout_s=100.0)
         ended = Counter(outcomes(client, group).values())
         print(grid.run(alpha, "status", "--data", str(alpha.data), group).stdout)
-    assert ended == {"DONE": jobs}
+    assert ended == {"done": jobs}
     again = {index: tries for index, tries in starts.doubled().items()}
     assert set(again) == failed
     assert all([start.attempt for start in tries] == [1, 2] for tries in again.values())

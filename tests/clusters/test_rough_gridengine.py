@@ -56,7 +56,7 @@ def test_an_array_survives_the_death_of_master_and_node_and_holds(
     attempts = Counter((start.index, start.attempt) for start in starts.all())
     again = sum(attempt > 1 for _, attempt in attempts)
     print(f"{again} jobs were tried again")
-    assert ended == {"DONE": JOBS}
+    assert ended == {"done": JOBS}
     assert set(attempts.values()) == {1}, f"started twice: {[k for k, n in attempts.items() if n > 1]}"
     assert {index for index, _ in attempts} == set(range(JOBS))
     assert again < JOBS / 10

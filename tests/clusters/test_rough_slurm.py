@@ -72,7 +72,7 @@ def test_a_thousand_jobs_survive_the_death_of_controller_and_node_holds_and_requ
         client.wait(group, timeout_s=100.0)
         ended = Counter(outcomes(client, group).values())
     attempts = Counter((start.index, start.attempt) for start in starts.all())
-    assert ended == {"DONE": JOBS}
+    assert ended == {"done": JOBS}
     assert set(attempts.values()) == {1}, f"started twice: {[k for k, n in attempts.items() if n > 1]}"
     assert {index for index, _ in attempts} == set(range(JOBS))
     again = sum(attempt > 1 for _, attempt in attempts)

@@ -134,7 +134,7 @@ def test_what_cannot_be_made_ready_is_told_as_not_started_with_the_reason_in_the
         absent = client.submit(job(offered, "true", container=f"{offered.image}-not")).group
         for group, said in ((lacks, "no-such/7"), (absent, f"{offered.image}-not")):
             client.wait(group, timeout_s=60)
-            assert set(outcomes(client, group).values()) == {"NOT_STARTED"}
+            assert set(outcomes(client, group).values()) == {"not_started"}
             assert said in grid.run(alpha, "logs", "--data", str(alpha.data), f"{group}.0").stdout
 
 
@@ -153,5 +153,5 @@ def test_a_cancelled_job_leaves_no_container_behind(grid: Grid, offered: Offered
         until(sleeping, "the job runs in its container", 30.0)
         client.cancel(group)
         client.wait(group, timeout_s=60)
-        assert set(outcomes(client, group).values()) == {"CANCELLED"}
+        assert set(outcomes(client, group).values()) == {"cancelled"}
     assert not sleeping() and offered.image not in offered.podman("ps", "--all")

@@ -117,7 +117,7 @@ def test_jobs_in_slurm_outlive_the_machine_that_gave_them_and_none_runs_twice(
         print(f"{before} starts when main died, {meanwhile} two seconds later; led by spare after {took_s:.1f} s")
         doubled = starts.doubled()
         assert not doubled, f"{doubled}\n{grid.story()}"
-        assert (state, told) == ("done", dict.fromkeys(range(JOBS), "DONE")), f"{told}\n{grid.story()}"
+        assert (state, told) == ("done", dict.fromkeys(range(JOBS), "done")), f"{told}\n{grid.story()}"
         assert collected(client, grid, group) == all_of(JOBS)
     assert len(starts.all()) == JOBS
     assert not slurm.run("squeue", "-h", "-t", "PD,R", "-o", "%F")
@@ -140,7 +140,7 @@ def test_a_leader_that_was_stopped_and_wakes_gives_nothing_and_may_take_over_aga
         role_goes_to(grid, spare, main)
         state, told = ended(client, grid, group), outcomes(client, group)
         assert not starts.doubled(), f"{starts.doubled()}\n{grid.story()}"
-        assert (state, told) == ("done", dict.fromkeys(range(JOBS), "DONE")), f"{told}\n{grid.story()}"
+        assert (state, told) == ("done", dict.fromkeys(range(JOBS), "done")), f"{told}\n{grid.story()}"
         assert collected(client, grid, group) == all_of(JOBS)
     assert len(starts.all()) == JOBS
 
@@ -179,7 +179,7 @@ def test_jobs_that_are_given_up_run_again_where_the_group_says_so(
         assert done.returncode == 0, done.stderr
         until(lambda: not trouble(spare), lambda: f"spare feeds the cluster\n{spare.story()}", 20.0, 0.2)
         assert ended(client, grid, group) == "done", grid.story()
-        assert outcomes(client, group) == dict.fromkeys(range(24), "DONE")
+        assert outcomes(client, group) == dict.fromkeys(range(24), "done")
     times = Counter((start.index, start.attempt) for start in starts.all())
     assert {index for index, _ in times} == set(range(24)) and set(times.values()) == {1}
     assert any(attempt == 2 for _, attempt in times), "none ran again"

@@ -67,7 +67,7 @@ def test_every_file_gets_one_job_also_where_they_cannot_be_dealt_evenly(tmp_path
 
 def test_bytes_moved_are_inputs_from_elsewhere_the_program_and_outputs_on_their_way_home() -> None:
     tally = ResultTally(2, 100.0)
-    done = {"attempts": (1,), "outcomes": ("DONE",), "exit_codes": (0,), "cpu_s": (0.0,), "max_rss_bytes": (0,)}
+    done = {"attempts": (1,), "outcomes": ("done",), "exit_codes": (0,), "cpu_s": (0.0,), "max_rss_bytes": (0,)}
     for site, index in (("home", 0), ("away", 1), ("home", 2)):
         outputs = (OutputFile(index=index, name="o", size_bytes=5),)
         times = {"started_s": (101.0,), "ended_s": (103.0 + index,)}
@@ -80,7 +80,7 @@ def test_bytes_moved_are_inputs_from_elsewhere_the_program_and_outputs_on_their_
 def test_a_second_result_of_a_job_does_not_pass_as_done_once() -> None:
     tally = ResultTally(1, 0.0)
     for _ in range(2):
-        tally.add(ResultsChunk(site="s", indices=(0,), outcomes=("DONE",), started_s=(0.0,), ended_s=(1.0,)))
+        tally.add(ResultsChunk(site="s", indices=(0,), outcomes=("done",), started_s=(0.0,), ended_s=(1.0,)))
     assert (tally.done(), tally.repeated()) == (0, 1)
 
 

@@ -98,23 +98,23 @@ def gets_and_keeps(grid: Grid, root: Site, tmp_path: Path, *, at: Site | None = 
         for index in range(3):
             assert log(client, f"{own}.{index}") == b"found\ngiven\ngiven\n", [*client.results(own)]
         how, why = outcome(client, linked)
-        assert how == "FAILED" and "input c.txt (dataset:shared/c.txt) is shared by all jobs and was changed" in why
+        assert how == "failed" and "input c.txt (dataset:shared/c.txt) is shared by all jobs and was changed" in why
         assert {path.name: path.read_bytes() for path in files if path.name != "c.txt"} == {
             "a.txt": b"given\n",
             "b.bin": BIG,
         }
         how, why = outcome(client, failed)
-        assert how == "FAILED" and why.endswith(": 'd/p' and 1 others are passed over, as no regular file"), why
+        assert how == "failed" and why.endswith(": 'd/p' and 1 others are passed over, as no regular file"), why
         assert fetched(client, failed, tmp_path) == {"0/a.csv": "2\n", "0/d/e/f": "1\n"}
-        assert outcome(client, timed)[0] == "TIMED_OUT"
+        assert outcome(client, timed)[0] == "timed_out"
         assert fetched(client, timed, tmp_path) == {"0/late": "saved\n", "0/up.txt": "up\n"}
-        assert outcome(client, cancelled)[0] == "CANCELLED"
+        assert outcome(client, cancelled)[0] == "cancelled"
         late = {"0/late": "saved\n"} if warned else {}
         assert fetched(client, cancelled, tmp_path) == {"0/up.txt": "up\n", **late}
         how, why = outcome(client, lacking)
-        assert how == "STAGING_FAILED" and "there lay results.txt; its directory stays for 1d00h: " in why
+        assert how == "staging_failed" and "there lay results.txt; its directory stays for 1d00h: " in why
         assert (Path(why.rpartition(": ")[2]) / "results.txt").read_text() == "1\n"
-        assert outcome(client, talks) == ("DONE", "")
+        assert outcome(client, talks) == ("done", "")
         said = log(client, f"{talks}.0")
         assert said.startswith(b"head\ny\n") and said.endswith(b"y\ntail\nmy k,my D,my out,my n,my PLAIN\n")
         assert said.count(b"bytes left out here; log_limit is 1048576 bytes") == 1 and len(said) < (1 << 20) + 100

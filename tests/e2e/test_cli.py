@@ -215,10 +215,8 @@ def test_a_job_begins_in_the_folder_that_was_named_or_not_at_all(alpha: Site, tm
     assert diana(alpha, "logs", f"{group}.0") == f"found\n{folder}\n"
     lost = submitted(alpha, "--cwd", str(tmp_path / "gone"), "--", "true", code=1)
     (row,) = [json.loads(line) for line in diana(alpha, "results", "--json", lost).splitlines()]
-    assert (
-        row["outcome"] == "NOT_STARTED"
-        and f"no folder {tmp_path / 'gone'} here that its account may enter (cwd)" in row["error"]
-    )
+    why = f"no folder {tmp_path / 'gone'} here that its account may enter (cwd)"
+    assert (row["outcome"], row["error"]) == ("not_started", f"{lost}.0: {why}; its log says why")
     assert f"no folder {tmp_path / 'gone'} here that its account may enter" in diana(alpha, "logs", f"{lost}.0")
     diana(alpha, "submit", "--cwd", ".", "--collect", "x", "--", "true", code=2)
     diana(alpha, "submit", "--set", "cwd=here", "--", "true", code=2)
@@ -229,14 +227,14 @@ def test_jobs_that_ran_out_of_memory_are_tried_again_with_more(alpha: Site) -> N
     words = ("--memory", "60M", "--", sys.executable, "-c", takes)
     group = submitted(alpha, *words, code=1)
     (row,) = [json.loads(line) for line in diana(alpha, "results", "--json", group).splitlines()]
-    assert row["outcome"] == "OUT_OF_MEMORY" and f"diana retry --memory 2x {group}" in row["error"]
+    assert row["outcome"] == "out_of_memory" and f"diana retry --memory 2x {group}" in row["error"]
     diana(alpha, "retry", "--memory", "2x", "--held", group, code=2)
     diana(alpha, "retry", "--memory", "1x", group, code=2)
     assert "with 3x of memory" in diana(alpha, "retry", "--memory", "3x", group)
     diana(alpha, "wait", group)
     itself = submitted(alpha, "--retries", "out_of_memory=1,factor=3", *words)
     (row,) = [json.loads(line) for line in diana(alpha, "results", "--json", itself).splitlines()]
-    assert (row["outcome"], row["attempt"]) == ("DONE", 2)
+    assert (row["outcome"], row["attempt"]) == ("done", 2)
     assert row["maxRssBytes"] > 80 << 20
     diana(alpha, "submit", "--retries", "out_of_memory=1", "--", "true", code=2)
 
@@ -251,7 +249,9 @@ def test_one_job_is_explained_while_it_waits_runs_and_is_over(alpha: Site, tmp_p
 
     until(lambda: job(0)["state"] == "running", "the first one runs")
     assert (job(0)["site"], job(0)["attempt"]) == ("alpha", 1)
-    assert f"{group}.0 runs at alpha, attempt 1; diana logs -f {group}.0" in diana(alpha, "explain", f"{group}.0")
+    runs = diana(alpha, "explain", f"{group}.0").splitlines()[0]
+    assert runs.startswith(f"{group}.0 runs at alpha for "), runs
+    assert runs.endswith(f" s, attempt 1; diana logs -f {group}.0 follows its output"), runs
     assert job(9)["state"] in ("queued", "waiting")
     queue = diana(alpha, "queue")
     assert queue.splitlines()[0].startswith("alpha: 2 running in 2 slots, ") and group in queue
@@ -262,7 +262,7 @@ def test_one_job_is_explained_while_it_waits_runs_and_is_over(alpha: Site, tmp_p
     diana(alpha, "release", f"{group}.9")
     go.touch()
     diana(alpha, "wait", group, code=1)
-    assert job(0)["state"] == "DONE" and job(0)["exitCode"] == 0
+    assert job(0)["state"] == "done" and job(0)["exitCode"] == 0
     failed = diana(alpha, "explain", f"{group}.1")
     assert f"{group}.1 ended: failed at alpha, attempt 1, exit code 1" in failed
     assert f"diana retry {group}.1 tries it again" in failed and "the plan:" in failed

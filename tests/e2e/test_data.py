@@ -74,7 +74,7 @@ def test_inputs_of_two_sites_are_staged_and_outputs_gathered_and_merged_once(
         assert (status.state, status.done, status.gathering) == ("done", PARTS, 0), status
         assert status.bytes_moved > 0
         found = outcomes(client, group)
-        assert {index: found[index] for index in range(PARTS)} == dict.fromkeys(range(PARTS), "DONE")
+        assert {index: found[index] for index in range(PARTS)} == dict.fromkeys(range(PARTS), "done")
     check(expected, to)
     assert len(starts.all()) == PARTS and not starts.doubled()
 
@@ -204,8 +204,8 @@ def test_what_a_job_does_to_its_inputs_is_its_own_affair_here_and_at_another_sit
         client.add_dataset("big", [big.parent])
         group = client.submit(job).group
         until(lambda: client.status([group])[0].final, lambda: str(client.status([group])))
-        assert set(outcomes(client, group).values()) <= {"FAILED", "STAGING_FAILED"}
-        assert "FAILED" in outcomes(client, group).values()
+        assert set(outcomes(client, group).values()) <= {"failed", "staging_failed"}
+        assert "failed" in outcomes(client, group).values()
         errors = [each.error for each in client.results(group)]
         assert any("input b.bin (dataset:big/b.bin) is shared by all jobs" in error for error in errors), errors
         (tmp_path / "good").touch()

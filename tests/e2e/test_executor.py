@@ -77,7 +77,7 @@ def test_calls_run_over_two_sites_and_come_back_each_in_its_way(grid: Grid, tmp_
         with pytest.raises(JobFailed, match=r"dies as .* exit code 3: the last words") as caught:
             executor.submit(dies).result(60)
         assert (caught.value.outcome, caught.value.job_exit_code, caught.value.log) == (
-            "FAILED",
+            "failed",
             3,
             "the last words\n",
         )

@@ -72,7 +72,7 @@ def test_a_held_group_waits_at_two_sites_and_only_its_failed_jobs_are_retried(gr
         assert f"trying {JOBS // 2} jobs again" in diana(alpha, "retry", group)
         status = client.wait(group, timeout_s=60)
         assert (status.state, status.done, status.failed) == ("done", JOBS, 0), status
-        assert outcomes(client, group) == dict.fromkeys(range(JOBS), "DONE")
+        assert outcomes(client, group) == dict.fromkeys(range(JOBS), "done")
         assert {row.index: row.attempt for row in client.results(group)} == {i: 1 + i % 2 for i in range(JOBS)}
         assert "no failed jobs to retry: 12 done" in diana(alpha, "retry", group, code=2)
     lines = Counter(started.read_text().splitlines())

@@ -80,6 +80,8 @@ def test_work(verbs: Verbs, tmp_path: Path) -> None:
     assert verbs.run("results", "results", "--outcome", "failed", group)
     assert verbs.run("results-columns", "results", "--columns", "--outcome", "failed", group)
     assert verbs.one("explain", "explain", f"{group}.1")["job"]["exitCode"] == 3
+    told = verbs.run("status-job", "status", f"{group}.[0-1]")
+    assert [(one["state"], one["exitCode"], one["signal"]) for one in told] == [("done", 0, 0), ("failed", 3, 0)]
     assert verbs.run("logs", "logs", "--failed", group)
     assert verbs.one("fetch", "fetch", group, "--to", str(tmp_path / "out"))["files"]
     assert verbs.one("retry", "retry", group)["jobs"] == 1

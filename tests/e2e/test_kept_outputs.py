@@ -52,7 +52,7 @@ def test_what_a_job_left_at_its_time_limit_comes_home(alpha: Site, tmp_path: Pat
     script = 'trap "echo saved > c; exit 0" TERM; while :; do sleep .2; done'
     group = submitted(alpha, "--time", "2s", "--collect", "c", "--", "sh", "-c", script, code=1)
     assert fetched(alpha, group, tmp_path) == {"0/c": "saved\n"}
-    assert as_json(alpha, "results", group)["outcome"] == "TIMED_OUT"
+    assert as_json(alpha, "results", group)["outcome"] == "timed_out"
 
 
 def test_what_a_job_writes_in_the_grace_it_asked_for_comes_home_when_it_is_cancelled(

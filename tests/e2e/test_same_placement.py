@@ -65,7 +65,7 @@ def really(client: Client, dataset: str) -> tuple[Decision, dict[str, int]]:
     }
     group = client.submit(job).group
     assert client.wait(group, timeout_s=60).state == "done"
-    assert outcomes(client, group) == dict.fromkeys(range(JOBS), "DONE")
+    assert outcomes(client, group) == dict.fromkeys(range(JOBS), "done")
     ran: dict[str, int] = {}
     for result in client.results(group):
         ran[result.site] = ran.get(result.site, 0) + 1

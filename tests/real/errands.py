@@ -74,7 +74,7 @@ class Errand:
                 out.append(f"{result.job} has two results")
             found[result.index] = result.outcome
         # A job that was cancelled before it started has a count and no facts.
-        allowed = ("DONE", "CANCELLED", None) if self.kind == "cancelled" else ("DONE",)
+        allowed = ("done", "cancelled", None) if self.kind == "cancelled" else ("done",)
         wrong = {index: found.get(index) for index in range(self.jobs) if found.get(index) not in allowed}
         if wrong:
             out.append(f"{self}: {len(wrong)} jobs did not end as {allowed}: {dict(list(wrong.items())[:5])}")

@@ -60,6 +60,6 @@ def test_a_job_on_slurm_that_is_cancelled_has_the_time_to_write_what_it_has_besi
         group = submitted(client, script, ["*.csv"], **more)
         until(lambda: list(beta.paths.root.glob(f"jobs/{group}_*/*/0/up.csv")), lambda: f"it runs {beta.story()}")
         grid.run(beta, "cancel", "--data", str(beta.data), group)
-        assert outcome(client, group) == ("CANCELLED", "")
+        assert outcome(client, group) == ("cancelled", "")
         assert fetched(client, group, tmp_path) == {"0/up.csv": "mine\n", "0/late.csv": "given\nmore\n"}
     assert {path.read_bytes() == content for path, content in files.items()} == {True}

@@ -20,7 +20,7 @@ ALL = {"alpha", "beta", "gamma"}
 def all_done(client: Client, group: str, starts: Starts, grid: Grid) -> None:
     status = client.wait(group, timeout_s=90)
     assert (status.state, status.done) == ("done", JOBS), f"{status}\n{grid.story()}"
-    assert dict(outcomes(client, group)) == dict.fromkeys(range(JOBS), "DONE")
+    assert dict(outcomes(client, group)) == dict.fromkeys(range(JOBS), "done")
     assert starts.count() == JOBS and not starts.doubled(), starts.doubled()
 
 

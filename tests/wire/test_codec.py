@@ -33,7 +33,7 @@ SUBGROUPS = st.builds("{}/{}".format, GROUPS, st.integers(0, 10**9))
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 FLOATS = st.floats(allow_nan=False, allow_infinity=False)
 INDEX_SETS = st.sets(st.integers(0, 2**52), max_size=8).map(IndexSet.of)
-SMALL = ("outcomes", "exit_codes")
+SMALL = ("outcomes", "exit_codes", "signals")
 
 
 def facts_of(rows: int) -> st.SearchStrategy[Facts]:
@@ -58,6 +58,7 @@ def facts_of(rows: int) -> st.SearchStrategy[Facts]:
         log_truncated=column(st.booleans()),
         outputs=st.lists(st.builds(OutputFile, natural, TEXT, natural, st.just("ab" * 32)), max_size=3),
         errors=st.lists(st.builds(JobError, natural, TEXT), max_size=3),
+        signals=st.just([]) | column(st.integers(0, 127)),
     )
 
 
@@ -216,6 +217,10 @@ def result(value: Facts) -> messages.Result:
 BAD = {
     "columns of unequal length": result(facts(3, cpu_s=[1.0])),
     "unknown outcome": result(facts(1, outcomes=[99])),
+    "fewer signals than jobs": result(facts(3, signals=[9])),
+    "more signals than jobs": result(facts(0, signals=[9])),
+    "a signal that is none": result(facts(1, signals=[128])),
+    "a negative signal": result(facts(1, signals=[-9])),
     "negative index": result(facts(1, indices=[-1])),
     "a time that is no number": result(facts(1, started_s=[float("nan")])),
     "infinite time": messages.Retry(after_s=float("inf")),

@@ -30,7 +30,7 @@ from diana.adapters.batch.systems.system import Array, BatchRefused, BatchSystem
 from diana.adapters.batch.waits import QueueWaits
 from diana.adapters.durable import replace_durably, sync
 from diana.adapters.lrm.spawner.capped import hold_file, read_held
-from diana.adapters.lrm.spawner.identity import boot_s
+from diana.adapters.lrm.spawner.identity import boot_s, wall_s
 from diana.adapters.lrm.spawner.protocol import Order
 from diana.engine.journal.events import Run
 from diana.model.facts import Facts, Outcome
@@ -454,14 +454,16 @@ class Book:
                 return LiveLog(WAITS, run.attempt)
             if begun.why:
                 return LiveLog(ENDED, run.attempt)
+            ran_s = max(0.0, wall_s() - begun.at_s)
             try:
                 size = folder.log(task).stat().st_size
                 limit = array.order.log_limit_bytes
                 at, data = read_held(folder.log(task), 0, size, limit, start, most)
             except FileNotFoundError:
                 stand = OWN_FILES if array.order.stdouts and array.order.stderrs else RUNS
-                return LiveLog(stand, run.attempt)
-            return LiveLog(RUNS, run.attempt, at, max(size, at + len(data)), data, limit=limit)
+                return LiveLog(stand, run.attempt, runs_for_s=ran_s)
+            size = max(size, at + len(data))
+            return LiveLog(RUNS, run.attempt, at, size, data, limit=limit, runs_for_s=ran_s)
         return LiveLog(ENDED if run in self._of_run else UNKNOWN, run.attempt)
 
     # --- inside ----------------------------------------------------------------------------------------

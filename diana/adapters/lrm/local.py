@@ -243,14 +243,16 @@ class LocalLrm:
         if place is None:
             return LiveLog(UNKNOWN, run.attempt, note=f"machine {self._worker} cannot say where its log is just now")
         if place.stand != RUNS:
-            return LiveLog(place.stand, run.attempt, note="" if place.stand != UNKNOWN else "its start is on the way")
+            note = "" if place.stand != UNKNOWN else "its start is on the way"
+            return LiveLog(place.stand, run.attempt, note=note, runs_for_s=place.runs_for_s)
         loop, path = asyncio.get_running_loop(), self._data.logs_root / place.segment
         reading = partial(read_held, path, place.offset, place.size, place.limit, start, most)
         try:
             at, data = await loop.run_in_executor(self._collecting, reading)
         except OSError as fault:
             return LiveLog(UNKNOWN, run.attempt, note=f"its log at machine {self._worker}: {fault.strerror}")
-        return LiveLog(RUNS, run.attempt, at, max(place.size, at + len(data)), data, limit=place.limit)
+        size = max(place.size, at + len(data))
+        return LiveLog(RUNS, run.attempt, at, size, data, limit=place.limit, runs_for_s=place.runs_for_s)
 
     async def _place_of_log(self, run: Run) -> LogPlace | None:
         if self._wire is None or not self._shows_logs:

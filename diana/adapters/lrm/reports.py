@@ -32,6 +32,7 @@ def facts_of(site: SiteId, batch: EndedRuns, kept: CollectedBatch | None, offset
         log_truncated=batch.log_truncated,
         outputs=kept.outputs if kept else [],
         errors=errors + (kept.errors if kept else []),
+        signals=columns.told_signals(batch.signals),
     )
 
 

@@ -21,6 +21,7 @@ from diana.model.job.checkpoint import SavedJob
 from diana.model.job.resources import ResourceOffer
 from diana.model.kept_log import LiveLog
 from diana.model.run_columns import Runs
+from diana.model.signals import MOST_SIGNAL
 
 VERSION = 1
 MOST_FRAME_BYTES = 1 << 20
@@ -365,14 +366,18 @@ def decode_batch(data: bytes) -> DeliveredRuns:
     """Decode a batch. ValueError for nonsense, columns of unequal length and sizes below zero among it."""
     batch = decoded(_batch.decode, data)
     facts = batch.facts
-    columns = (
+    columns: tuple[Sequence[object], ...] = (
         *(facts.attempts, facts.outcomes, facts.exit_codes, facts.started_s, facts.ended_s, facts.cpu_s),
         *(facts.max_rss_bytes, facts.log_segments, facts.log_offsets, facts.log_lengths, facts.log_truncated),
     )
+    if facts.signals:
+        columns = (*columns, facts.signals)
     if any(len(column) != len(facts.indices) for column in columns):
         raise ValueError("columns of unequal length")
     if min([0, *facts.log_lengths, *(output.size_bytes for output in facts.outputs)]) < 0:
         raise ValueError("a size below zero")
+    if facts.signals and not 0 <= min(facts.signals) <= max(facts.signals) <= MOST_SIGNAL:
+        raise ValueError("a number that no signal has")
     return batch
 
 

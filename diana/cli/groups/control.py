@@ -126,7 +126,7 @@ def _move(args: argparse.Namespace) -> int:
 def _checkpoint(args: argparse.Namespace) -> int:
     def act(node: Client, target: str) -> tuple[Counts, str]:
         jobs = node.checkpoint(target)
-        return {"jobs": jobs}, f"asked {_jobs(jobs)} to save and stop"
+        return {"jobs": jobs, "started": 0}, f"asked {_jobs(jobs)} to save and stop"
 
     return _each(args, act)
 

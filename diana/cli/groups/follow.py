@@ -15,6 +15,7 @@ from diana.cli.shared.parsing import Command, add_json, add_node, client, durati
 from diana.cli.shared.patience import NodePatience, insisting, lasting
 from diana.cli.shared.progress import StatusLine, redraws
 from diana.errors import UsageError
+from diana.model.signals import signal_name
 
 if TYPE_CHECKING:
     from diana.client import Client
@@ -149,6 +150,12 @@ def _wait_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _wait(args: argparse.Namespace) -> int:
+    for job in args.groups:
+        group, dot, _ = job.partition(".")
+        if dot:
+            way = f"diana wait {group} waits for all of its group"
+            way += f", diana logs -f {job} for a job that runs" if "[" not in job else ""
+            raise UsageError(f"wait: {job} is no group; {way}")
     with client(args) as node:
         if args.any:
             return _wait_for_one(node, args)
@@ -307,11 +314,12 @@ def _tell_failures(node: Client, name: str, wrote: bool, told: set[str]) -> None
     else:
         ended = chain(node.result_chunks(group, outcome="failed"), node.result_chunks(group, outcome="held"))
     for job in by_index(group, ended):
-        asked_for = job.outcome != "CANCELLED" if not index else str(job.index) == index
+        asked_for = job.outcome != "cancelled" if not index else str(job.index) == index
         # What never ran has no result to tell of.
         if job.site and not job.done and asked_for and job.job not in told:
-            how = job.outcome.lower().replace("_", " ")
-            complain(_about(job.job, job.error or f"{how} at {job.site}, exit code {job.exit_code}"))
+            how = job.outcome.replace("_", " ")
+            end = f"by {signal_name(job.signal)}" if job.signal else f"exit code {job.exit_code}"
+            complain(_about(job.job, job.error or f"{how} at {job.site}, {end}"))
             told.add(job.job)
         if index and not wrote and not told and str(job.index) == index:
             told.add(job.job)
@@ -329,7 +337,7 @@ def _left(group: str, names: list[str]) -> str:
 
 
 def _fetch_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("group", metavar="GROUP")
+    parser.add_argument("group", metavar="GROUP", help="a group, or jobs of it alone: alpha-12.3, 'alpha-12.[3-9]'")
     parser.add_argument("pattern", nargs="?", default="", help="only outputs whose name fits, such as '*.csv'")
     parser.add_argument("--to", metavar="DIR", help="the folder (default: ./GROUP)")
     parser.add_argument(
@@ -340,19 +348,20 @@ def _fetch_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _fetch(args: argparse.Namespace) -> int:
-    folder = args.to or args.group
+    group, jobs, _ = args.group.partition(".")
+    folder = args.to or group
     if "/" in args.group or args.group in ("", ".", ".."):
         raise UsageError(f"group {args.group!r}: is no group's name; see diana status")
     with client(args) as node:
         patience = NodePatience()
         # What is not there is told at once; of a node that is there, a restart is waited for.
-        status = insisting(patience, lambda: node.status([args.group]))[0]
+        status = insisting(patience, lambda: node.status([group]))[0]
         paths = insisting(patience, lambda: node.fetch(args.group, folder, args.pattern, follow=args.follow))
         if args.follow and not paths and not args.json:
             # Without --follow the node says by itself that there are none, and where they might be.
             paths = insisting(patience, lambda: node.fetch(args.group, folder, args.pattern))
         if args.follow and not args.json:
-            status = insisting(patience, lambda: node.status([args.group]))[0]
+            status = insisting(patience, lambda: node.status([group]))[0]
     if args.json:
         from diana.cli.shared.shapes import Fetched
 
@@ -361,7 +370,7 @@ def _fetch(args: argparse.Namespace) -> int:
     moved = sum(path.stat().st_size for path in paths)
     fitting = f" that fit {args.pattern}" if args.pattern else ""
     line = f"{args.group}: {output.counted(len(paths), 'file')}{fitting} in {folder}, {output.size(moved)}"
-    print(f"{line}{_not_well(status, node_given(args))}")
+    print(line if jobs else f"{line}{_not_well(status, node_given(args))}")
     return 0
 
 
@@ -409,6 +418,7 @@ diana logs --merge alpha-12
         "Each file is verified, and appears whole or not at all.",
         """
 diana fetch alpha-12
+diana fetch alpha-12.3
 diana fetch alpha-12 '*.csv' --to results
 diana fetch --follow alpha-12
 """,

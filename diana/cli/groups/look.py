@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from diana.cli.groups.gangs import progress, up_to
+from diana.cli.groups.jobs import show_job, status_of_jobs
 from diana.cli.shared import output
 from diana.cli.shared.parsing import Command, add_json, add_node, at_least, client, duration_s
 from diana.cli.shared.patience import NodePatience, insisting
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from diana.client import Client
     from diana.model.views.group import GroupStatus, SiteShare
     from diana.model.views.site import Guarded, Site
-    from diana.wire.client.messages import JobStory, StatusResponse
+    from diana.wire.client.messages import StatusResponse
 
 _SUMMED = ("jobs", "staging", "queued", "held", "running", "done", "failed")
 LIMIT = 20
@@ -29,7 +30,10 @@ SEEN_AGE_S = 5.0
 
 def _status_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "groups", nargs="*", metavar="GROUP", help="these groups, with each site's share (default: all)"
+        "groups",
+        nargs="*",
+        metavar="GROUP",
+        help="these groups, with each site's share, or jobs of a group (alpha-12.3, 'alpha-12.[3-9]') (default: all)",
     )
     parser.add_argument("--mine", "--me", action="store_true", help="only my groups")
     parser.add_argument("--active", action="store_true", help="only groups that are not over")
@@ -43,7 +47,7 @@ def _status_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--watch", nargs="?", const=2.0, type=_time_or_group, metavar="TIME", help="show again every TIME (default 2s)"
     )
-    add_json(parser, "StatusResponse")
+    add_json(parser, "StatusResponse; of jobs JobStory, one job per line")
     add_node(parser)
 
 
@@ -55,6 +59,8 @@ def _time_or_group(text: str) -> float | str:
 def _status(args: argparse.Namespace) -> int:
     if isinstance(args.watch, str):
         args.groups, args.watch = [args.watch, *args.groups], 2.0
+    if any("." in target for target in args.groups):
+        return status_of_jobs(args)
     patience = NodePatience()
     with client(args) as node:
         while True:
@@ -344,50 +350,6 @@ def _explain(args: argparse.Namespace) -> int:
     return 0
 
 
-_STANDS = {
-    "waiting": "waits for a site",
-    "held": "is held; diana release {job} has it go on",
-    "given": "is at {site}, which does not say more just now",
-    "queued": "waits in the queue of {site}",
-    "running": "runs at {site}, attempt {attempt}; diana logs -f {job} follows its output",
-}
-
-
-def show_job(story: JobStory, *, at_barrier: bool = False) -> None:
-    """One job: where it is or was, how it ended, what it used, and the command that tells more. `at_barrier`: its gang
-    has not begun, so that it may hold processors and be in no queue."""
-    stand = _STANDS.get(story.state)
-    if at_barrier and story.state == "queued":
-        stand = "is placed at {site}; its gang has not begun"
-    if stand is not None:
-        told = stand.format(job=story.job, site=story.site, attempt=story.attempt)
-        output.heading(f"{story.job} {told}")
-        if story.note not in ("", f"waits at {story.site}"):
-            output.say(story.note)
-        return
-    how = story.state.lower().replace("_", " ")
-    where = f" at {story.site}, attempt {story.attempt}" if story.site else ""
-    code = f", exit code {story.exit_code}" if story.exit_code else ""
-    output.heading(f"{story.job} ended: {how}{where}{code}")
-    if story.note:
-        output.say(story.note)
-    if story.site and story.ended_s > story.started_s:
-        ran = f"ran {output.seconds(story.ended_s - story.started_s)}"
-        began = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(story.started_s))
-        used = f"{output.seconds(story.cpu_s)} of processor time"
-        if story.max_rss_bytes:
-            # It ended before anybody looked.
-            used += f", {output.size(story.max_rss_bytes)} of memory at most"
-        output.say(f"{ran} from {began} on, with {used}")
-    group = story.job.partition(".")[0]
-    if story.state in ("UNKNOWN", "INTERRUPTED"):
-        output.say(f"nobody knows how it ended: diana retry --held {story.job} tries it again")
-    elif story.state != "DONE":
-        more = f"diana logs {story.job} shows its output; " if story.site else ""
-        again = "--cancelled " if story.state == "CANCELLED" else ""
-        output.say(f"{more}diana retry {again}{story.job} tries it again, diana retry {again}{group} all such")
-
-
 def _sites_options(parser: argparse.ArgumentParser) -> None:
     add_json(parser, "SitesResponse")
     add_node(parser)
@@ -470,10 +432,12 @@ COMMANDS = {
     "status": Command(
         _status_options,
         _status,
-        "A site that cannot be reached is shown with the age of what is known, never as an error.",
+        "A site that cannot be reached is shown with the age of what is known, never as an error.\n"
+        "Of one job: where it stands and since when, or how it ended and what it used, and the commands that go on.",
         """
 diana status
 diana status alpha-12
+diana status alpha-12.3
 diana status --watch alpha-12
 diana status --mine --active --watch
 """,

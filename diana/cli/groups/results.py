@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ import msgspec
 from diana.cli.shared import output
 from diana.cli.shared.parsing import Command, add_json, add_node, at_least, client, node_given
 from diana.errors import UsageError
+from diana.model.signals import signal_name
 
 if TYPE_CHECKING:
     from diana.cli.shared.shapes import JobRow
@@ -25,7 +27,7 @@ _HEADER = (">JOB", "OUTCOME", ">EXIT", "SITE", ">ATTEMPT", ">RAN", ">CPU", ">MEM
 
 
 def _options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("group", metavar="GROUP")
+    parser.add_argument("group", metavar="GROUP", help="a group, a job of it (alpha-12.3), or jobs ('alpha-12.[3-9]')")
     parser.add_argument("--outcome", choices=OUTCOMES, help="only jobs that ended so")
     parser.add_argument(
         "--from", dest="first", type=at_least(0), default=0, metavar="INDEX", help="from this job on (default: 0)"
@@ -64,7 +66,9 @@ def _results(args: argparse.Namespace) -> int:
         found = list(node.results(args.group, outcome=outcome, first=args.first, most=limit + 1))
     if not found:
         behind = f" from job {args.first} on" if args.first else ""
-        output.say(f"{args.group}: no job{behind} has ended {_so(outcome)}")
+        _, jobs, _ = args.group.partition(".")
+        way = f"; diana status {shlex.quote(args.group)}{node_given(args)} tells how it stands" if jobs else ""
+        output.say(f"{args.group}: no job{behind} has ended {_so(outcome)}{way}")
         return 0
     output.print_table(
         _HEADER, [_row(row) for row in islice(found, limit)], least=("CPU", "ATTEMPT", "MEMORY", "RAN", "SITE")
@@ -73,7 +77,7 @@ def _results(args: argparse.Namespace) -> int:
         chosen = f" --outcome {args.outcome}" if args.outcome else ""
         chosen += f" --limit {args.limit}" if args.limit else ""
         chosen += f" --from {found[limit].index}{node_given(args)}"
-        print(f"and more; diana results {args.group}{chosen} goes on")
+        print(f"and more; diana results {shlex.quote(args.group)}{chosen} goes on")
     return 0
 
 
@@ -92,8 +96,8 @@ def _row(row: JobResult) -> tuple[object, ...]:
     ran = row.began
     return (
         row.job,
-        row.outcome.lower().replace("_", " "),
-        row.exit_code if ran or row.exit_code else "-",
+        row.outcome.replace("_", " "),
+        signal_name(row.signal) if row.signal else row.exit_code if ran or row.exit_code else "-",
         row.site or "-",
         row.attempt or "-",
         output.seconds(row.ended_s - row.started_s) if ran else "-",
@@ -110,9 +114,13 @@ COMMANDS = {
         "In order of the jobs' indices. A page of a large group costs what it holds, not what the group is.\n"
         "failed: also those that took too long, could not be started or lacked an input or output. held: what became\n"
         "of them is not known; diana retry --held tries them again. Jobs on hold wait, and are not among them. A job\n"
-        "that was given to no site has none, and what never began there has no times.",
+        "that was given to no site has none, and what never began there has no times.\n"
+        "EXIT: the exit code, or the signal that ended it; --json has a signal's number as signal, and 128 more as\n"
+        "exitCode.",
         """
 diana results alpha-12
+diana results alpha-12.3
+diana results 'alpha-12.[3-9,12]'
 diana results alpha-12 --outcome failed
 diana results alpha-12 --outcome failed --from 500000 --limit 20
 diana results alpha-12 --outcome failed --json

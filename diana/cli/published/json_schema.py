@@ -13,6 +13,7 @@ from typing import Any, get_type_hints
 import msgspec
 
 from diana.cli.shared import shapes
+from diana.model.facts import OUT_OF_MEMORY, Outcome
 from diana.model.views.datasets import Dataset
 from diana.model.views.group import GroupStatus
 from diana.model.views.link import LinkMap
@@ -46,6 +47,7 @@ VERBS: dict[str, Any] = {
     "submit-wait": GroupStatus,
     "plan": wire.PlanResponse,
     "status": wire.StatusResponse,
+    "status-job": wire.JobStory,
     "groups": wire.StatusResponse,
     "wait": GroupStatus,
     "results": shapes.JobRow,
@@ -113,6 +115,31 @@ class Expect(msgspec.Struct):
     unmet: list[str]
 
 
+OUTCOMES = (*(outcome.name.lower() for outcome in Outcome), OUT_OF_MEMORY.lower())
+VALUES: dict[tuple[str, str], tuple[str, ...]] = {
+    ("JobRow", "outcome"): OUTCOMES,
+    ("ResultsChunk", "outcomes"): OUTCOMES,
+    ("JobStory", "state"): ("waiting", "held", "given", "queued", "running", *OUTCOMES),
+    ("GroupStatus", "state"): (
+        *("waiting", "placing", "queued", "running", "held", "unreachable", "merging", "registering"),
+        *("done", "failed", "cancelled"),
+    ),
+    ("SiteShare", "state"): (
+        *("local", "offered", "committed", "unreachable", "closed"),
+        *("cancelling", "holding", "releasing", "moving"),
+    ),
+}
+"""All values of these texts: lower-case words joined by underscores."""
+
+
+def _name_values(definitions: dict[str, Any]) -> None:
+    for (message, key), values in VALUES.items():
+        field = definitions[message]["properties"][key]
+        field["items" if field["type"] == "array" else "enum"] = (
+            {"type": "string", "enum": list(values)} if field["type"] == "array" else list(values)
+        )
+
+
 def _simulation() -> Any:
     """Each key is there when the scenario's report, or `--report`, names it."""
     hints = get_type_hints(Report)
@@ -128,6 +155,7 @@ def _simulation() -> Any:
 def schema() -> dict[str, Any]:
     """`$defs`: a schema per verb under its name, and the messages under theirs."""
     made, definitions = msgspec.json.schema_components(VERBS.values(), ref_template="#/$defs/{name}")
+    _name_values(definitions)
     reports = (_simulation(), shapes.TraceFigures)
     simulated, more = msgspec.json.schema_components(reports, ref_template="#/$defs/simulation.{name}")
     simulation, trace = simulated

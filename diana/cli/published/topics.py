@@ -33,10 +33,11 @@ ENVIRONMENT = {
 _JSON = """\
 --json prints one line of JSON for programs on standard output; progress and errors go to standard
 error. Its keys are those of proto3's JSON of the messages in proto/diana/v1/client.proto: lower
-camel case, seconds as numbers, bytes in base64. Values that are 0, "", false or an empty list are
-there; of messages within others those that are absent are left out. results prints a line per job
-(--columns: many jobs a line), logs, wait and datasets show one per chunk, group or page; demo,
-simulate and scenario run print a report over several lines.
+camel case, seconds as numbers, bytes in base64. States and outcomes are lower-case words joined by
+underscores (done, timed_out, out_of_memory), whatever the release of the node. Values that are 0,
+"", false or an empty list are there; of messages within others those that are absent are left out.
+results prints a line per job (--columns: many jobs a line), logs, wait and datasets show one per
+chunk, group or page; demo, simulate and scenario run print a report over several lines.
 docs/json-output.schema.json says what each verb prints. Keys may be added, none is taken away.
 A failure prints nothing there: the exit code says of which kind it is, standard error why.
 """

@@ -23,7 +23,7 @@ class OutputRow(_Shape, frozen=True, rename="camel"):
 
 
 class JobRow(_Shape, frozen=True, rename="camel"):
-    """A job that has ended. Times are seconds of its site's clock; outcome is DONE, FAILED, TIMED_OUT, ..."""
+    """A job that has ended. Times are seconds of its site's clock; outcome is done, failed, timed_out, ..."""
 
     job: str
     index: int
@@ -38,6 +38,9 @@ class JobRow(_Shape, frozen=True, rename="camel"):
     max_rss_bytes: int
     outputs: tuple[OutputRow, ...]
     error: str
+    signal: int
+    """Number of the signal that ended its process (9 is SIGKILL), and exitCode is 128 and that number. 0: none did, or
+    nobody knows."""
 
 
 class Fetched(_Shape, frozen=True):

@@ -14,6 +14,7 @@ from diana.cli.groups.queue import waiting_lines
 from diana.cli.shared import output
 from diana.cli.top.tables import ending
 from diana.client.results import JobResult, rows
+from diana.model.signals import signal_name
 from diana.model.views.group import GroupStatus, SiteShare
 from diana.wire.client import messages as wire
 
@@ -25,7 +26,7 @@ MOST_WAITING = 10
 MOST_FAILED = 15
 CHUNKS_A_LOOK = 20
 """Results are read on bit by bit, so that a group of a million jobs costs a look no more than others."""
-_FINE = ("DONE",)
+_FINE = ("done",)
 _SHARES = (
     "SITE", ">JOBS", ">STAGING", ">QUEUED", ">HELD", ">RUNNING", ">DONE", ">FAILED", "STATE", ">HEARD", "LEVEL",
 )  # fmt: skip
@@ -171,8 +172,8 @@ def _failed(status: GroupStatus, failures: Failures) -> Iterator[str]:
         [
             job.job,
             job.site,
-            job.outcome.lower().replace("_", " "),
-            str(job.exit_code),
+            job.outcome.replace("_", " "),
+            signal_name(job.signal) if job.signal else str(job.exit_code),
             job.error or "-",
         ]
         for job in reversed(failures.last)

@@ -14,6 +14,7 @@ from diana.client.calls.packing import outcomes, result_index, spent_s
 from diana.client.results import JobResult, rows
 from diana.errors import DianaError, JobFailed, Overloaded, Unreachable
 from diana.model.indexset import IndexSet
+from diana.model.signals import signal_name
 from diana.wire.client.messages import FetchChunk
 
 T = TypeVar("T")
@@ -128,13 +129,13 @@ async def _hear_ends(client: AsyncClient, group: CallGroup) -> None:
 
 async def _ended_badly(client: AsyncClient, group: CallGroup, row: JobResult) -> None:
     log = ""
-    if group.logs_read < MOST_LOGS and row.outcome in ("FAILED", "TIMED_OUT", "OUT_OF_MEMORY"):
+    if group.logs_read < MOST_LOGS and row.outcome in ("failed", "timed_out", "out_of_memory"):
         group.logs_read += 1
         log = await _log_tail(client, row.job)
     future = group.open.pop(row.index, None)
     if future is None:
         return
-    if row.outcome == "CANCELLED":
+    if row.outcome == "cancelled":
         # By somebody else's word, while it ran.
         group.cancelled += 1
         future.end_cancelled()
@@ -156,14 +157,14 @@ async def _log_tail(client: AsyncClient, job: str) -> str:
 
 def _failure(group: CallGroup, row: JobResult, log: str) -> JobFailed:
     last = (log.strip().splitlines() or [""])[-1].strip()
-    if row.outcome in ("UNKNOWN", "INTERRUPTED"):
+    if row.outcome in ("unknown", "interrupted"):
         why = f"nobody knows how it ended, so it is held; diana retry --held {group.name} has it run again"
-    elif row.outcome == "TIMED_OUT":
+    elif row.outcome == "timed_out":
         why = "it ran longer than its time"
-    elif row.outcome == "OUT_OF_MEMORY":
+    elif row.outcome == "out_of_memory":
         why = row.error.partition(": ")[2]
-    elif row.exit_code > 128:
-        why = f"a signal ({row.exit_code - 128}) ended it"
+    elif row.signal:
+        why = f"{signal_name(row.signal)} ended it"
     else:
         why = row.error or f"exit code {row.exit_code}"
     error = JobFailed(
@@ -171,6 +172,7 @@ def _failure(group: CallGroup, row: JobResult, log: str) -> JobFailed:
         job=row.job,
         outcome=row.outcome,
         job_exit_code=row.exit_code,
+        job_signal=row.signal,
         log=log,
     )
     if log:
@@ -240,7 +242,7 @@ async def _end_rest(client: AsyncClient, group: CallGroup) -> None:
     (status,) = await client.status([group.name])
     never_ran = sum(index not in group.ran for index in list(group.open))
     cancelled = status.cancelled - group.cancelled >= never_ran
-    outcome = "HELD" if status.state == "held" else ""
+    outcome = "held" if status.state == "held" else ""
     for index, future in group.take_open():
         ran, job = index in group.ran, f"{group.name}.{index}"
         if cancelled and not ran:

@@ -19,6 +19,7 @@ from diana.model.ids import SubgroupId
 from diana.model.indexset import IndexSet
 from diana.model.job.output_names import OutputNames
 from diana.model.learned import RunSample, work_of
+from diana.model.signals import signal_name
 from diana.model.sketch import Batch
 
 LEAST_SPEED, MOST_SPEED = 1e-3, 1e3
@@ -307,6 +308,8 @@ def _first_error(group: Group, facts: Facts) -> str:
     ended."""
     if facts.errors:
         return facts.errors[0].text
+    if facts.indices == [group.jobs] and any(facts.signals):
+        return f"{signal_name(facts.signals[0])} ended it"
     if facts.indices == [group.jobs] and facts.exit_codes[0]:
         return f"exit code {facts.exit_codes[0]}"
     return ""

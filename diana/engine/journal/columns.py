@@ -9,7 +9,7 @@ from msgspec.structs import fields
 from diana.model.facts import Facts, JobError, Outcome
 from diana.model.ids import SiteId
 
-_COLUMNS = tuple(f.name for f in fields(Facts) if f.name not in ("site", "outputs", "errors"))
+_COLUMNS = tuple(f.name for f in fields(Facts) if f.name not in ("site", "outputs", "errors", "signals"))
 
 
 def empty(site: SiteId) -> Facts:
@@ -25,6 +25,7 @@ def pick(facts: Facts, rows: Sequence[int]) -> Facts:
         site=facts.site,
         outputs=[o for o in facts.outputs if o.index in wanted],
         errors=[e for e in facts.errors if e.index in wanted],
+        signals=told_signals([facts.signals[at] for at in rows] if facts.signals else []),
         **columns,
     )
 
@@ -38,8 +39,14 @@ def join(some: Sequence[Facts]) -> Facts:
         site=some[0].site,
         outputs=[o for facts in some for o in facts.outputs],
         errors=[e for facts in some for e in facts.errors],
+        signals=told_signals([number for facts in some for number in facts.signals or [0] * len(facts.indices)]),
         **columns,
     )
+
+
+def told_signals(signals: list[int]) -> list[int]:
+    """Return the column of signals; empty where it tells of none."""
+    return signals if any(signals) else []
 
 
 _ROW_BYTES, _OUTPUT_BYTES = 100, 110

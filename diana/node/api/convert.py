@@ -83,4 +83,5 @@ def to_results(chunk: int, facts: Facts, *, chosen: bool = False) -> wire.Result
         ),
         errors=tuple(wire.JobError(index=e.index, text=e.text) for e in facts.errors),
         chosen=chosen,
+        signals=tuple(facts.signals),
     )

@@ -82,7 +82,7 @@ def checked_group(text: str) -> GroupId:
     if not is_group_id(text):
         group, _, index = text.partition(".")
         if is_group_id(group) and index.isdecimal():
-            raise UsageError(f"{text} is a job, and a group is wanted here; diana explain {text} tells how it fares")
+            raise UsageError(f"{text} is a job, and a group is wanted here; diana status {text} tells how it fares")
         raise UsageError(f"group {text!r}: want SITE-NUMBER, such as alpha-12; `diana status` lists yours")
     return GroupId(text)
 

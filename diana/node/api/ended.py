@@ -10,10 +10,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable
 
+import msgspec
+
 from diana.engine.journal.events import Ask
 from diana.errors import UsageError
 from diana.model.facts import Facts
 from diana.model.ids import GroupId
+from diana.model.indexset import IndexSet
 from diana.model.trust.principal import Principal
 from diana.model.views.views import ENDINGS, EndedJobs
 from diana.node.api.chunks import read
@@ -23,6 +26,35 @@ from diana.wire.client import messages as wire
 ANY = "ended"
 PAGE_JOBS = 2000
 """Jobs of one question to the engine, where more are wanted."""
+MOST_RANGES = 1000
+"""Ranges of jobs in one call."""
+
+
+async def pages_of(
+    desk: Desk, caller: Principal, group: GroupId, request: wire.ResultsRequest, jobs: IndexSet
+) -> AsyncGenerator[tuple[int, Facts], None]:
+    """`pages` of these jobs alone: a page costs what it holds, however large the group."""
+    _check(request)
+    view = await desk.group(caller, group)
+    if beyond := jobs - IndexSet.span(0, view.indices):
+        raise UsageError(f"{group} has jobs 0 to {view.indices - 1}, no {beyond}")
+    wanted = jobs & IndexSet.span(request.first, view.indices)
+    if len(wanted.bounds) > 2 * MOST_RANGES:
+        raise UsageError(f"{group}: jobs named in more than {MOST_RANGES:,} ranges; name fewer at once")
+    left, number = request.most, 0
+    for start, stop in wanted.ranges():
+        at = start
+        while 0 <= at < stop:
+            most = min(stop - at, PAGE_JOBS, left) if request.most else min(stop - at, PAGE_JOBS)
+            page = await desk.request(EndedJobs, _asks(caller, group, request.outcome, at, most))
+            here = tuple((name, some & IndexSet.span(at, stop)) for name, some in page.by_ending)
+            page = msgspec.structs.replace(page, by_ending=here)
+            for facts in await asyncio.to_thread(read, desk.door.store, desk.places, group, page):
+                yield number, facts
+            left -= sum(len(some) for _, some in here)
+            if request.most and left <= 0:
+                return
+            at, number = page.next, number + 1
 
 
 async def pages(

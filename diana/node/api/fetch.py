@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
+import shlex
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
 from fnmatch import fnmatchcase
@@ -19,12 +20,15 @@ from diana.adapters.staging.paths import NotPlain, Root, Unlinked, files_below, 
 from diana.errors import DianaError, Unreachable, UsageError
 from diana.model.facts import Facts, FactsKey
 from diana.model.ids import GroupId
+from diana.model.indexset import IndexSet
 from diana.model.job.urls import is_url
 from diana.model.trust.principal import Principal
 from diana.model.views.views import GroupView
 from diana.model.words import counted
+from diana.node.api import ended
 from diana.node.api.chunks import current
-from diana.node.api.desk import Desk, checked_group
+from diana.node.api.control import target
+from diana.node.api.desk import Desk
 from diana.node.pair.elsewhere import other_machine
 from diana.wire.client import messages as wire
 
@@ -32,9 +36,17 @@ READ_BYTES = 1 << 20
 
 
 async def fetch(desk: Desk, caller: Principal, request: wire.FetchRequest) -> AsyncGenerator[wire.FetchChunk, None]:
-    group = checked_group(request.group)
+    group, jobs = target(request.group)
     view = await desk.group(caller, group)
     folder, own = where(desk, view)
+    if jobs is not None:
+        named = await _of_jobs(desk, caller, group, request, jobs)
+        other = _Other(desk, group) if own and desk.pair is not None else None
+        for name in sorted(named):
+            async with aclosing(one(folder, name, named[name], other, _or_at_the_other(desk))) as chunks:
+                async for chunk in chunks:
+                    yield chunk
+        return
     named = await asyncio.to_thread(wanted_outputs, current(desk.door.store.facts(group), view), request.pattern)
     other = _Other(desk, group) if own and desk.pair is not None else None
     if own and view.final:
@@ -54,6 +66,21 @@ async def fetch(desk: Desk, caller: Principal, request: wire.FetchRequest) -> As
         async with aclosing(one(folder, name, named[name], other, _or_at_the_other(desk))) as chunks:
             async for chunk in chunks:
                 yield chunk
+
+
+async def _of_jobs(
+    desk: Desk, caller: Principal, group: GroupId, request: wire.FetchRequest, jobs: IndexSet
+) -> dict[str, str]:
+    """Name -> SHA-256 of what these jobs left. UsageError where that is nothing."""
+    named: dict[str, str] = {}
+    asked = wire.ResultsRequest(group=group, outcome=ended.ANY)
+    async with aclosing(ended.pages_of(desk, caller, group, asked, jobs)) as pages:
+        async for _, facts in pages:
+            named.update((o.name, o.sha256) for o in facts.outputs if matches(o.name, request.pattern))
+    if not named:
+        which = f" that match {request.pattern!r}" if request.pattern else ""
+        raise UsageError(f"{request.group}: no outputs{which}; diana status {shlex.quote(request.group)} says why")
+    return named
 
 
 def where(desk: Desk, view: GroupView) -> tuple[Root, bool]:

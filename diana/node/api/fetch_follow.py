@@ -22,7 +22,8 @@ from diana.model.trust.principal import Principal
 from diana.model.views.views import GroupView
 from diana.node.api import fetch
 from diana.node.api.chunks import Chunk, current
-from diana.node.api.desk import Desk, checked_group
+from diana.node.api.control import target
+from diana.node.api.desk import Desk
 from diana.node.api.follow import LOOK_EVERY_S, PAGE_JOBS
 from diana.wire.client import messages as wire
 
@@ -56,7 +57,10 @@ async def fetch_or_follow(
 async def _follow(desk: Desk, caller: Principal, request: wire.FetchRequest) -> AsyncGenerator[wire.FetchChunk, None]:
     """The jobs' outputs, without what a merge command wrote. Ends when the group is final; then what cannot be had is
     told, after all that can."""
-    group, skip = checked_group(request.group), _have(request.skip)
+    group, jobs = target(request.group)
+    if jobs is not None:
+        raise UsageError(f"{request.group}: outputs are followed of a whole group; leave --follow (-f) out")
+    skip = _have(request.skip)
     lacking: Lacking = {}
     bad: list[Bad] = []
     read = 0

@@ -15,6 +15,7 @@ from diana.model.trust.principal import Principal
 from diana.model.views.group import GroupStatus
 from diana.node.api import ended
 from diana.node.api.chunks import current
+from diana.node.api.control import target
 from diana.node.api.convert import to_results, to_status
 from diana.node.api.desk import Desk, checked_group
 from diana.node.ways_in.door import GroupWatch
@@ -82,7 +83,14 @@ async def results(
     Results that jobs had before they were retried are left out; who follows may have been told them, and the newest
     counts.
     """
-    group = checked_group(request.group)
+    group, jobs = target(request.group)
+    if jobs is not None:
+        request = msgspec.structs.replace(request, outcome=request.outcome or ended.ANY)
+        async with aclosing(ended.pages_of(desk, caller, group, request, jobs)) as found:
+            async for number, facts in found:
+                for part in split(facts):
+                    yield to_results(number, part, chosen=True)
+        return
     if request.outcome or request.first or request.most:
         async with aclosing(ended.pages(desk, caller, group, request)) as found:
             async for number, facts in found:
@@ -134,7 +142,7 @@ def split(facts: Facts) -> list[Facts]:
         weights[error.index] = weights.get(error.index, 0) + ROW_BYTES + 2 * len(error.text)
     if sum(weights.values()) <= MESSAGE_BYTES:
         return [facts]
-    columns = [name for name in facts.__struct_fields__ if name not in ("site", "outputs", "errors")]
+    columns = [name for name in facts.__struct_fields__ if name not in ("site", "outputs", "errors", "signals")]
     parts, start, weight = [], 0, 0
     for row, index in enumerate([*facts.indices, -1]):
         if row == len(facts.indices) or (weight + weights[index] > MESSAGE_BYTES and row > start):
@@ -142,7 +150,8 @@ def split(facts: Facts) -> list[Facts]:
             inside = set(cut["indices"])
             outputs = [o for o in facts.outputs if o.index in inside]
             errors = [e for e in facts.errors if e.index in inside]
-            parts.append(Facts(site=facts.site, outputs=outputs, errors=errors, **cut))
+            signals = facts.signals[start:row]
+            parts.append(Facts(site=facts.site, outputs=outputs, errors=errors, signals=signals, **cut))
             start, weight = row, 0
         weight += weights.get(index, 0)
     return parts

@@ -145,7 +145,14 @@ async def stand_of(desk: Desk, caller: Principal, view: GroupView, index: int) -
     if place.held and state == "queued":
         state = "held"
     note = place.note or (look.note if look.stand in (WAITS, UNKNOWN) else "")
-    return wire.JobStory(job=name, state=state, site=place.site, attempt=look.attempt, note=note)
+    return wire.JobStory(
+        job=name,
+        state=state,
+        site=place.site,
+        attempt=look.attempt,
+        note=note,
+        runs_for_s=look.runs_for_s if state == "running" else 0.0,
+    )
 
 
 _STATES = {RUNS: "running", OWN_FILES: "running", WAITS: "queued"}

@@ -166,6 +166,7 @@ async def _ended_story(desk: Desk, caller: Principal, group: GroupId, index: int
                         attempt=row.attempts[k],
                         note=next((error.text for error in row.errors if error.index == index), ""),
                         exit_code=row.exit_codes[k],
+                        signal=row.signals[k] if row.signals else 0,
                         started_s=row.started_s[k],
                         ended_s=row.ended_s[k],
                         cpu_s=row.cpu_s[k],

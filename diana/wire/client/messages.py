@@ -183,7 +183,8 @@ class JobError(Message, frozen=True):
 
 
 class ResultsChunk(Message, frozen=True):
-    """Columns: entry k of each belongs to job `indices[k]`. `outcomes` are names: DONE, FAILED, ..."""
+    """Columns: entry k of each belongs to job `indices[k]`. `outcomes` are names: DONE, FAILED,
+    ..., which clients give to their users in lower case."""
 
     chunk: int = 0
     site: str = ""
@@ -198,6 +199,8 @@ class ResultsChunk(Message, frozen=True):
     outputs: tuple[OutputFile, ...] = ()
     errors: tuple[JobError, ...] = ()
     chosen: bool = False
+    signals: tuple[int, ...] = ()
+    """Signal that ended each job's process, such as 9; 0: none did, or nobody knows. Empty: of all of them."""
 
 
 class LogsRequest(Message, frozen=True):
@@ -273,7 +276,8 @@ class JobStory(Message, frozen=True):
 
     job: str
     state: str
-    """waiting, held, given (its site does not say more), queued, running; or its outcome, such as DONE."""
+    """waiting, held, given (its site does not say more), queued, running; or its outcome, such as DONE,
+    which clients give to their users in lower case."""
     site: str = ""
     """Empty: it was given to none."""
     attempt: int = 0
@@ -285,6 +289,10 @@ class JobStory(Message, frozen=True):
     """`started_s` and `ended_s` by the clock of its site."""
     cpu_s: float = 0.0
     max_rss_bytes: int = 0
+    signal: int = 0
+    """Signal that ended its process, such as 9; 0: none did, or nobody knows."""
+    runs_for_s: float = 0.0
+    """Seconds since it began, while it runs; 0: its site does not say."""
 
 
 class ExplainResponse(Message, frozen=True):

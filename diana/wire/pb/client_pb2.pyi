@@ -276,7 +276,7 @@ class ResultsRequest(_message.Message):
     def __init__(self, group: _Optional[str] = ..., follow: _Optional[bool] = ..., after: _Optional[int] = ..., outcome: _Optional[str] = ..., first: _Optional[int] = ..., most: _Optional[int] = ...) -> None: ...
 
 class ResultsChunk(_message.Message):
-    __slots__ = ("chunk", "site", "indices", "attempts", "outcomes", "exit_codes", "started_s", "ended_s", "cpu_s", "max_rss_bytes", "outputs", "errors", "chosen")
+    __slots__ = ("chunk", "site", "indices", "attempts", "outcomes", "exit_codes", "started_s", "ended_s", "cpu_s", "max_rss_bytes", "outputs", "errors", "chosen", "signals")
     CHUNK_FIELD_NUMBER: _ClassVar[int]
     SITE_FIELD_NUMBER: _ClassVar[int]
     INDICES_FIELD_NUMBER: _ClassVar[int]
@@ -290,6 +290,7 @@ class ResultsChunk(_message.Message):
     OUTPUTS_FIELD_NUMBER: _ClassVar[int]
     ERRORS_FIELD_NUMBER: _ClassVar[int]
     CHOSEN_FIELD_NUMBER: _ClassVar[int]
+    SIGNALS_FIELD_NUMBER: _ClassVar[int]
     chunk: int
     site: str
     indices: _containers.RepeatedScalarFieldContainer[int]
@@ -303,7 +304,8 @@ class ResultsChunk(_message.Message):
     outputs: _containers.RepeatedCompositeFieldContainer[_common_pb2.OutputFile]
     errors: _containers.RepeatedCompositeFieldContainer[_common_pb2.JobError]
     chosen: bool
-    def __init__(self, chunk: _Optional[int] = ..., site: _Optional[str] = ..., indices: _Optional[_Iterable[int]] = ..., attempts: _Optional[_Iterable[int]] = ..., outcomes: _Optional[_Iterable[str]] = ..., exit_codes: _Optional[_Iterable[int]] = ..., started_s: _Optional[_Iterable[float]] = ..., ended_s: _Optional[_Iterable[float]] = ..., cpu_s: _Optional[_Iterable[float]] = ..., max_rss_bytes: _Optional[_Iterable[int]] = ..., outputs: _Optional[_Iterable[_Union[_common_pb2.OutputFile, _Mapping]]] = ..., errors: _Optional[_Iterable[_Union[_common_pb2.JobError, _Mapping]]] = ..., chosen: _Optional[bool] = ...) -> None: ...
+    signals: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, chunk: _Optional[int] = ..., site: _Optional[str] = ..., indices: _Optional[_Iterable[int]] = ..., attempts: _Optional[_Iterable[int]] = ..., outcomes: _Optional[_Iterable[str]] = ..., exit_codes: _Optional[_Iterable[int]] = ..., started_s: _Optional[_Iterable[float]] = ..., ended_s: _Optional[_Iterable[float]] = ..., cpu_s: _Optional[_Iterable[float]] = ..., max_rss_bytes: _Optional[_Iterable[int]] = ..., outputs: _Optional[_Iterable[_Union[_common_pb2.OutputFile, _Mapping]]] = ..., errors: _Optional[_Iterable[_Union[_common_pb2.JobError, _Mapping]]] = ..., chosen: _Optional[bool] = ..., signals: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class LogsRequest(_message.Message):
     __slots__ = ("job", "failed", "follow", "tail", "start", "attempt", "merge")
@@ -889,7 +891,7 @@ class JobContract(_message.Message):
     def __init__(self, index: _Optional[int] = ..., attempt: _Optional[int] = ..., site: _Optional[str] = ..., done: _Optional[float] = ..., total: _Optional[float] = ..., last_ratio: _Optional[float] = ..., mean_ratio: _Optional[float] = ..., state: _Optional[str] = ..., remaining_s: _Optional[float] = ..., relaxed: _Optional[str] = ...) -> None: ...
 
 class JobStory(_message.Message):
-    __slots__ = ("job", "state", "site", "attempt", "note", "exit_code", "started_s", "ended_s", "cpu_s", "max_rss_bytes")
+    __slots__ = ("job", "state", "site", "attempt", "note", "exit_code", "started_s", "ended_s", "cpu_s", "max_rss_bytes", "signal", "runs_for_s")
     JOB_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
     SITE_FIELD_NUMBER: _ClassVar[int]
@@ -900,6 +902,8 @@ class JobStory(_message.Message):
     ENDED_S_FIELD_NUMBER: _ClassVar[int]
     CPU_S_FIELD_NUMBER: _ClassVar[int]
     MAX_RSS_BYTES_FIELD_NUMBER: _ClassVar[int]
+    SIGNAL_FIELD_NUMBER: _ClassVar[int]
+    RUNS_FOR_S_FIELD_NUMBER: _ClassVar[int]
     job: str
     state: str
     site: str
@@ -910,7 +914,9 @@ class JobStory(_message.Message):
     ended_s: float
     cpu_s: float
     max_rss_bytes: int
-    def __init__(self, job: _Optional[str] = ..., state: _Optional[str] = ..., site: _Optional[str] = ..., attempt: _Optional[int] = ..., note: _Optional[str] = ..., exit_code: _Optional[int] = ..., started_s: _Optional[float] = ..., ended_s: _Optional[float] = ..., cpu_s: _Optional[float] = ..., max_rss_bytes: _Optional[int] = ...) -> None: ...
+    signal: int
+    runs_for_s: float
+    def __init__(self, job: _Optional[str] = ..., state: _Optional[str] = ..., site: _Optional[str] = ..., attempt: _Optional[int] = ..., note: _Optional[str] = ..., exit_code: _Optional[int] = ..., started_s: _Optional[float] = ..., ended_s: _Optional[float] = ..., cpu_s: _Optional[float] = ..., max_rss_bytes: _Optional[int] = ..., signal: _Optional[int] = ..., runs_for_s: _Optional[float] = ...) -> None: ...
 
 class GangWait(_message.Message):
     __slots__ = ("gang", "tries", "components", "gives_up_s", "again_s", "level")

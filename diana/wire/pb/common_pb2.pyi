@@ -43,7 +43,7 @@ class JobError(_message.Message):
     def __init__(self, index: _Optional[int] = ..., text: _Optional[str] = ...) -> None: ...
 
 class Facts(_message.Message):
-    __slots__ = ("site", "indices", "attempts", "outcomes", "exit_codes", "started_s", "ended_s", "cpu_s", "max_rss_bytes", "log_segments", "log_offsets", "log_lengths", "log_truncated", "outputs", "errors")
+    __slots__ = ("site", "indices", "attempts", "outcomes", "exit_codes", "started_s", "ended_s", "cpu_s", "max_rss_bytes", "log_segments", "log_offsets", "log_lengths", "log_truncated", "outputs", "errors", "signals")
     SITE_FIELD_NUMBER: _ClassVar[int]
     INDICES_FIELD_NUMBER: _ClassVar[int]
     ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
@@ -59,6 +59,7 @@ class Facts(_message.Message):
     LOG_TRUNCATED_FIELD_NUMBER: _ClassVar[int]
     OUTPUTS_FIELD_NUMBER: _ClassVar[int]
     ERRORS_FIELD_NUMBER: _ClassVar[int]
+    SIGNALS_FIELD_NUMBER: _ClassVar[int]
     site: str
     indices: _containers.RepeatedScalarFieldContainer[int]
     attempts: _containers.RepeatedScalarFieldContainer[int]
@@ -74,7 +75,8 @@ class Facts(_message.Message):
     log_truncated: _containers.RepeatedScalarFieldContainer[bool]
     outputs: _containers.RepeatedCompositeFieldContainer[OutputFile]
     errors: _containers.RepeatedCompositeFieldContainer[JobError]
-    def __init__(self, site: _Optional[str] = ..., indices: _Optional[_Iterable[int]] = ..., attempts: _Optional[_Iterable[int]] = ..., outcomes: _Optional[_Iterable[int]] = ..., exit_codes: _Optional[_Iterable[int]] = ..., started_s: _Optional[_Iterable[float]] = ..., ended_s: _Optional[_Iterable[float]] = ..., cpu_s: _Optional[_Iterable[float]] = ..., max_rss_bytes: _Optional[_Iterable[int]] = ..., log_segments: _Optional[_Iterable[str]] = ..., log_offsets: _Optional[_Iterable[int]] = ..., log_lengths: _Optional[_Iterable[int]] = ..., log_truncated: _Optional[_Iterable[bool]] = ..., outputs: _Optional[_Iterable[_Union[OutputFile, _Mapping]]] = ..., errors: _Optional[_Iterable[_Union[JobError, _Mapping]]] = ...) -> None: ...
+    signals: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, site: _Optional[str] = ..., indices: _Optional[_Iterable[int]] = ..., attempts: _Optional[_Iterable[int]] = ..., outcomes: _Optional[_Iterable[int]] = ..., exit_codes: _Optional[_Iterable[int]] = ..., started_s: _Optional[_Iterable[float]] = ..., ended_s: _Optional[_Iterable[float]] = ..., cpu_s: _Optional[_Iterable[float]] = ..., max_rss_bytes: _Optional[_Iterable[int]] = ..., log_segments: _Optional[_Iterable[str]] = ..., log_offsets: _Optional[_Iterable[int]] = ..., log_lengths: _Optional[_Iterable[int]] = ..., log_truncated: _Optional[_Iterable[bool]] = ..., outputs: _Optional[_Iterable[_Union[OutputFile, _Mapping]]] = ..., errors: _Optional[_Iterable[_Union[JobError, _Mapping]]] = ..., signals: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class QueueClass(_message.Message):
     __slots__ = ("user", "processors", "queue", "level", "priority", "base", "ageing", "offset", "demoted", "allowance", "n", "jobs", "ready", "parts", "low_s", "high_s", "heavy")

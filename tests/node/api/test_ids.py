@@ -12,7 +12,7 @@ from diana.node.api.desk import checked_group, checked_job
     ("text", "line"),
     [
         ("alpha12", "group 'alpha12': want SITE-NUMBER, such as alpha-12; `diana status` lists yours"),
-        ("alpha-1.0", "alpha-1.0 is a job, and a group is wanted here; diana explain alpha-1.0 tells how it fares"),
+        ("alpha-1.0", "alpha-1.0 is a job, and a group is wanted here; diana status alpha-1.0 tells how it fares"),
         ("alpha-1.x", "group 'alpha-1.x': want SITE-NUMBER, such as alpha-12; `diana status` lists yours"),
     ],
 )

@@ -53,7 +53,7 @@ def holds_what_it_cannot_know(grid: Grid, alpha: Site, starts: Starts, group: st
     said = alpha.paths.node_log.read_text()
     assert "its claim log lost what it once held" in said, said
     with alpha.client() as client:
-        errors = {result.error for result in client.results(group) if result.outcome != "DONE"}
+        errors = {result.error for result in client.results(group) if result.outcome != "done"}
     assert any("nobody knows whether it ran" in error for error in errors), errors
     says_the_loss_of_claims(grid, alpha, group)
 
@@ -211,7 +211,7 @@ def test_groups_that_half_a_log_lost_come_back_from_the_peer_that_has_them_and_r
         for group in groups:
             seen = over(alpha, group)
             assert seen.done == 2 and not seen.note, seen
-            assert outcomes(client, group) == {0: "DONE", 1: "DONE"}
+            assert outcomes(client, group) == {0: "done", 1: "done"}
             told = b"".join(chunk.data for chunk in client.logs(group))
             assert told.count(b"it is done") == 2, told
     assert starts.count() == 2 * GROUPS and starts.sites() == {"beta"}, starts.all()

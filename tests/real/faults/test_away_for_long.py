@@ -39,7 +39,7 @@ def ended_once(site: Site, group: str, starts: Starts, within_s: float = 60.0) -
     with site.client() as client:
         status = client.wait(group, timeout_s=within_s)
         assert (status.state, status.done) == ("done", JOBS), status
-        assert outcomes(client, group) == dict.fromkeys(range(JOBS), "DONE")
+        assert outcomes(client, group) == dict.fromkeys(range(JOBS), "done")
     assert starts.count() == JOBS and not starts.doubled()
 
 

@@ -63,7 +63,7 @@ def test_a_journal_that_cannot_be_synced_ends_the_node_before_it_answers(grid: G
         assert {view.group: view.state for view in client.status([before])} == {before: "done"}
         group = client.submit(starts.job(2), key="during").group
         client.wait(group, timeout_s=30)
-        assert set(outcomes(client, group).values()) == {"DONE"}
+        assert set(outcomes(client, group).values()) == {"done"}
         assert len(client.status()) == 2 and starts.count() == 4
 
 
@@ -79,7 +79,7 @@ def test_a_claim_that_cannot_be_synced_starts_no_job(grid: Grid, starts: Starts)
     assert failed.count == 1
     with alpha.client() as client:
         until(lambda: client.status([group])[0].state != "running", "it is over, or held", 20.0)
-        done = [index for index, outcome in outcomes(client, group).items() if outcome == "DONE"]
+        done = [index for index, outcome in outcomes(client, group).items() if outcome == "done"]
     alpha.assert_runs()
     # Nobody knows of a claim that may be on the disk whether its job ran; none ran twice, and none vanished.
     assert starts.count() == len(done) and not starts.doubled()

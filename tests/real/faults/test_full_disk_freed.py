@@ -166,7 +166,7 @@ def test_a_full_disk_costs_nothing_that_was_promised_and_ends_by_itself(small: t
     with alpha.client() as client:
         for group, jobs in ((runs, 2), (waits, 2)):
             client.wait(group, timeout_s=30)
-            assert set(outcomes(client, group).values()) == {"DONE"} and len(outcomes(client, group)) == jobs
+            assert set(outcomes(client, group).values()) == {"done"} and len(outcomes(client, group)) == jobs
         until((alpha.data / "ballast").exists, "the ballast lies there again", 10.0)
         until(lambda: not diana("submit", str(job_file)).returncode, "work is taken again", 10.0)
     assert starts.count() == 7
@@ -228,7 +228,7 @@ def each_once(grid: Grid, alpha: OnSmallDisk, starts: Starts, *groups: str) -> N
         for group in groups:
             client.wait(group, timeout_s=60)
             ended += outcomes(client, group).values()
-        assert ended == ["DONE"] * JOBS and starts.count() == JOBS, alpha.story()
+        assert ended == ["done"] * JOBS and starts.count() == JOBS, alpha.story()
         until((alpha.data / "ballast").exists, "the ballast lies there again", 10.0)
 
 

@@ -95,7 +95,7 @@ def test_a_replica_that_is_gone_changed_or_rotten_fails_staging_by_name_and_a_me
             for source in (f"dataset:{spoil.__name__}", f"dataset:{spoil.__name__}/f1"):
                 assert told(client, groups[source]).state == "failed"
                 (result,) = client.results(groups[source])
-                assert (result.outcome, result.site) == ("STAGING_FAILED", "alpha")
+                assert (result.outcome, result.site) == ("staging_failed", "alpha")
                 assert f"dataset:{spoil.__name__}/f1: {line}" in result.error and "\n" not in result.error
         assert [path for path in (alpha.data / "staged").rglob("*") if path.name in ("f0", "f1", "f2")] == []
         with beta.client() as mended:

@@ -133,7 +133,7 @@ def test_what_nobody_knows_what_waits_for_a_failure_and_what_others_cancel(grid:
         Path(go).touch()
         with pytest.raises(JobFailed, match="diana retry --held") as caught:
             lost.result(60)
-        assert caught.value.outcome == "UNKNOWN" and caught.value.job == lost.job
+        assert caught.value.outcome == "unknown" and caught.value.job == lost.job
 
 
 ENDS = """

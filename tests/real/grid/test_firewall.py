@@ -35,7 +35,7 @@ def run(origin: Machine, starts: Starts, to: Path) -> set[str]:
         group = client.submit({**job, "outputs": {"collect": ["out-{index}"], "to": str(to)}}).group
         status = client.wait(group, timeout_s=60)
         assert (status.state, status.done) == ("done", JOBS), (status, origin.story())
-        assert outcomes(client, group) == dict.fromkeys(range(JOBS), "DONE")
+        assert outcomes(client, group) == dict.fromkeys(range(JOBS), "done")
         until(lambda: len(list(to.glob("out-*"))) == JOBS, lambda: f"all outputs\n{origin.story()}", 30)
     assert {p.name: p.read_text() for p in to.iterdir()} == {f"out-{n}": f"{n}\n" for n in range(JOBS)}
     mine = starts.all()[before:]

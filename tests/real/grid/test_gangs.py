@@ -35,7 +35,7 @@ def test_components_begin_together_though_one_site_is_busy(three: Grid) -> None:
     with three.sites["alpha"].client() as client:
         group = client.submit(job_file(path)).group
         assert client.wait(group, timeout_s=90).state == "done", three.story()
-        assert set(outcomes(client, group).values()) == {"DONE"}
+        assert set(outcomes(client, group).values()) == {"done"}
     ((found,),) = by_gang(path).values()
     assert whole(found), found
     assert min(begin.at_s for begin in found) >= float(free.read_text()), "none began before the last had a processor"

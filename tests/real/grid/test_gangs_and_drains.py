@@ -46,7 +46,7 @@ def ends(grid: Grid, group: str) -> None:
     with grid.sites["alpha"].client() as client:
         ended = client.wait(group, timeout_s=90)
         assert (ended.state, ended.failed) == ("done", 0), f"{ended}\n{grid.story()}"
-        assert set(outcomes(client, group).values()) == {"DONE"}
+        assert set(outcomes(client, group).values()) == {"done"}
 
 
 def one_attempt(path: Path, *sites: str) -> None:

@@ -50,7 +50,7 @@ def test_a_command_that_cannot_be_executed_at_one_site_has_nobody_start_and_the_
         assert client.wait(group, timeout_s=90).state == "failed", grid.story()
         said = client.status(group)[0]
         assert program in said.note and "at site gamma" in said.note and (said.failed, said.cancelled) == (1, 2)
-        assert outcomes(client, group) == {2: "NOT_STARTED"}
+        assert outcomes(client, group) == {2: "not_started"}
         all_free(grid)
     assert not begins(path)
 
@@ -106,6 +106,6 @@ def test_clocks_an_hour_apart_that_jump_at_the_barrier_change_nothing(grid: Grid
             clock.move(0)
         os.kill(spawner, signal.SIGCONT)
         assert client.wait(group, timeout_s=60).state == "done", grid.story()
-        assert set(outcomes(client, group).values()) == {"DONE"}
+        assert set(outcomes(client, group).values()) == {"done"}
     gangs = by_gang(path)
     assert len(gangs) == 4 and all(whole(found) for (found,) in gangs.values()), gangs

@@ -48,7 +48,7 @@ def test_gangs_and_jobs_of_two_users_that_wait_for_their_turn_all_end(grid: Grid
         with Client(credential=grid.root / name) as client:
             ended = client.wait(group, timeout_s=240)
             assert (ended.state, ended.done) == ("done", JOBS), f"{ended}\n{grid.story()}"
-            assert set(outcomes(client, group).values()) == {"DONE"}
+            assert set(outcomes(client, group).values()) == {"done"}
     assert len(starts.all()) == 2 * JOBS
     attempts = by_gang(path)
     assert len(attempts) == GANGS and all(whole(found) for (found,) in attempts.values()), attempts

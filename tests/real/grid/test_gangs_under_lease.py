@@ -42,7 +42,7 @@ def test_a_gang_that_lost_a_site_while_it_ran_begins_anew_elsewhere_and_nothing_
         ((first, last),) = by_gang(path).values()
         assert {begin.site for begin in first} == {"alpha", lost} and {begin.site for begin in last} == {"alpha", other}
         assert whole(first, 2) and whole(last, 2)
-        assert set(outcomes(client, group).values()) == {"DONE"}
+        assert set(outcomes(client, group).values()) == {"done"}
         if loses is signal.SIGKILL:
             grid.sites[lost].kill()
             grid.sites[lost].start()

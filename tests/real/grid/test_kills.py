@@ -56,7 +56,7 @@ def test_kill_of_the_origin_loses_and_doubles_nothing(grid: Grid, starts: Starts
     alpha.start()
     status = final(alpha, group)
     assert (status.state, status.done) == ("done", JOBS), status
-    assert results(alpha, group) == dict.fromkeys(range(JOBS), "DONE")
+    assert results(alpha, group) == dict.fromkeys(range(JOBS), "done")
     assert len(starts.all()) == JOBS and not starts.doubled()
     assert starts.sites() == {"alpha", "beta", "gamma"}
 
@@ -72,7 +72,7 @@ def test_kill_of_an_executing_site_loses_and_doubles_nothing(grid: Grid, starts:
     victim.start()
     status = final(alpha, group)
     assert (status.state, status.done) == ("done", JOBS), status
-    assert results(alpha, group) == dict.fromkeys(range(JOBS), "DONE")
+    assert results(alpha, group) == dict.fromkeys(range(JOBS), "done")
     assert len(starts.all()) == JOBS and not starts.doubled()
 
 
@@ -87,7 +87,7 @@ def test_kill_of_a_spawner_holds_only_what_ran_there(grid: Grid, starts: Starts,
     assert status.held <= SLOTS and status.state == ("held" if status.held else "done"), status
     found = results(alpha, group)
     assert sorted(found) == list(range(JOBS))
-    assert sorted(found.values()) == sorted(["DONE"] * status.done + ["UNKNOWN"] * status.held)
+    assert sorted(found.values()) == sorted(["done"] * status.done + ["unknown"] * status.held)
     assert not starts.doubled()
 
 
@@ -100,7 +100,7 @@ def test_kill_of_a_spawner_reruns_only_what_ran_there(grid: Grid, starts: Starts
     victim.kill_spawner()
     status = final(alpha, group)
     assert (status.state, status.done) == ("done", JOBS), status
-    assert results(alpha, group) == dict.fromkeys(range(JOBS), "DONE")
+    assert results(alpha, group) == dict.fromkeys(range(JOBS), "done")
     doubled = starts.doubled()
     assert len(doubled) <= SLOTS and all(len(twice) == 2 for twice in doubled.values()), doubled
     assert {start.site for twice in doubled.values() for start in twice} <= {victim.name}
@@ -129,6 +129,6 @@ def test_kills_in_a_row_of_whatever_there_is_lose_nothing(grid: Grid, starts: St
     print(*story, sep="\n")
     status = final(alpha, group)
     assert (status.state, status.done) == ("done", JOBS), status
-    assert results(alpha, group) == dict.fromkeys(range(JOBS), "DONE")
+    assert results(alpha, group) == dict.fromkeys(range(JOBS), "done")
     again = len(starts.all()) - JOBS
     assert 0 <= again <= SLOTS * spawners, starts.doubled()

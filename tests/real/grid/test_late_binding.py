@@ -42,7 +42,7 @@ def test_jobs_wait_at_their_origin_and_are_called_by_the_sites_that_come_free(gr
         status = client.wait(group, timeout_s=60)
         assert (status.state, status.done) == ("done", JOBS), status
         assert {share.site for share in status.shares} == {"alpha", "beta"}
-        assert outcomes(client, group) == dict.fromkeys(range(JOBS), "DONE")
+        assert outcomes(client, group) == dict.fromkeys(range(JOBS), "done")
         reasons = {decision.reason for decision in client.explain(group).decisions}
         assert any(reason.startswith("their turn came at") for reason in reasons), reasons
     assert len(starts.all()) == JOBS and not starts.doubled()

@@ -64,7 +64,7 @@ def test_a_site_that_is_killed_loses_its_jobs_to_another_and_its_results_come_to
         until(lambda: client.info().queued_jobs + client.info().running_jobs == 0, beta.story, 15.0)
     with alpha.client() as client:
         until(lambda: {s.site for s in client.sites() if s.state == "alive"} >= {"beta"}, "it is back", 20.0)
-        assert outcomes(client, group) == dict.fromkeys(range(JOBS), "DONE")
+        assert outcomes(client, group) == dict.fromkeys(range(JOBS), "done")
         assert {result.site for result in client.results(group)} == {"gamma"}
         # The site has work again, as soon as it has written down what is no longer its.
         more = client.submit(starts.job(2, ("true",), sites=["beta"], on_site_lost="rerun")).group

@@ -39,7 +39,7 @@ def test_machines_of_a_site_share_its_licences_whoever_is_killed(grid: Grid, tmp
     with root.client() as client:
         status = client.wait(group, timeout_s=60)
         assert (status.state, status.done) == ("done", JOBS), f"{status}\n{grid.story()}"
-        assert set(outcomes(client, group).values()) == {"DONE"}
+        assert set(outcomes(client, group).values()) == {"done"}
     used = 0
     for line in marks.read_text().split():
         used += 1 if line[0] == "+" else -1

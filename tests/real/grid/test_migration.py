@@ -39,7 +39,7 @@ def all_done_once(grid: Grid, starts: Starts, alpha: Site, group: str) -> Counte
     with alpha.client() as client:
         status = client.wait(group, timeout_s=90)
         assert (status.state, status.done) == ("done", JOBS), f"{status}\n{grid.story()}"
-        assert dict(outcomes(client, group)) == dict.fromkeys(range(JOBS), "DONE")
+        assert dict(outcomes(client, group)) == dict.fromkeys(range(JOBS), "done")
     assert len(starts.all()) == JOBS and not starts.doubled(), starts.doubled()
     return Counter(start.site for start in starts.all())
 

@@ -47,7 +47,7 @@ def test_what_waits_is_moved_with_one_command(grid: Grid, starts: Starts) -> Non
     with alpha.client() as client:
         status = client.wait(group, timeout_s=60)
         assert (status.state, status.done) == ("done", JOBS)
-        assert dict(outcomes(client, group)) == dict.fromkeys(range(JOBS), "DONE")
+        assert dict(outcomes(client, group)) == dict.fromkeys(range(JOBS), "done")
         assert sum(share.jobs for share in status.shares) == JOBS
     where = Counter(start.site for start in starts.all())
     assert where["gamma"] > 300 and where["beta"] >= 8 and not starts.doubled(), where
@@ -72,5 +72,5 @@ def test_kills_while_jobs_move_to_and_fro_lose_and_double_nothing(
     with alpha.client() as client:
         status = client.wait(group, timeout_s=90)
         assert (status.state, status.done) == ("done", JOBS), f"{status}\n{grid.story()}"
-        assert dict(outcomes(client, group)) == dict.fromkeys(range(JOBS), "DONE")
+        assert dict(outcomes(client, group)) == dict.fromkeys(range(JOBS), "done")
     assert len(starts.all()) == JOBS and not starts.doubled(), starts.doubled()

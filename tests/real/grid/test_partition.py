@@ -47,6 +47,6 @@ def test_a_partition_of_ten_seconds_loses_and_doubles_nothing(lan: Lan, grid: Gr
         status = client.wait(group, timeout_s=60)
         print(f"consistent {time.monotonic() - healed_s:.1f} s after healing")
         assert (status.state, status.done) == ("done", JOBS), status
-        assert outcomes(client, group) == dict.fromkeys(range(JOBS), "DONE")
+        assert outcomes(client, group) == dict.fromkeys(range(JOBS), "done")
     assert len(starts.all()) == JOBS and not starts.doubled()
     timely(time.monotonic() - healed_s, HEALED_S + 15, "the healing")

@@ -61,7 +61,7 @@ def test_processes_at_two_sites_find_each_other_and_their_answer_is_that_of_one(
         sites = [{"site": "alpha", "count": 1}, {"site": "beta", "count": 1}]
         group = client.submit({"group": {"command": command}, "components": sites}).group
         assert client.wait(group, timeout_s=90).state == "done", grid.story()
-        assert set(outcomes(client, group).values()) == {"DONE"}
+        assert set(outcomes(client, group).values()) == {"done"}
         first, second = said(client, group, 2)
     assert first.startswith("process 0 of 2 at alpha") and second.startswith("process 1 of 2 at beta")
     assert answer(first) == answer(alone)

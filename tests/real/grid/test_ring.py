@@ -29,7 +29,7 @@ def test_a_token_visits_each_component_once_and_comes_back(grid: Grid) -> None:
         components = [{"site": site, "cpus": 1} for site in around]
         group = client.submit({"group": {"command": [sys.executable, str(RING)]}, "components": components}).group
         assert client.wait(group, timeout_s=90).state == "done", grid.story()
-        assert set(outcomes(client, group).values()) == {"DONE"}
+        assert set(outcomes(client, group).values()) == {"done"}
         said = [b"".join(part.data for part in client.logs(f"{group}.{rank}")).decode() for rank in range(3)]
     for rank, text in enumerate(said):
         came = f"rank {rank} of 3 at {around[rank]}: the token came from rank {(rank - 1) % 3} at {around[rank - 1]}\n"

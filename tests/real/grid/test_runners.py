@@ -92,7 +92,7 @@ def test_a_runner_that_fails_at_one_site_sends_the_gang_to_the_others(
         group = client.submit(wanted).group
         until(lambda: "no licence server" in str(client.explain(group)), "the site's words are told", 60)
         assert client.wait(group, timeout_s=90).state == "done"
-        assert set(outcomes(client, group).values()) == {"DONE"}
+        assert set(outcomes(client, group).values()) == {"done"}
         assert sorted(line.split(" at ")[1].split(",")[0] for line in said(client, group, 2)) == ["alpha", "gamma"]
 
 

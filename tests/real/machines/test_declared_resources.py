@@ -60,7 +60,7 @@ def test_jobs_with_an_fpga_run_two_at_a_time_at_the_site_that_declares_two_and_n
         beta.start()
         status = client.wait(group, timeout_s=60)
         assert (status.state, status.done) == ("done", JOBS), f"{status}\n{grid.story()}"
-        assert set(outcomes(client, group).values()) == {"DONE"}
+        assert set(outcomes(client, group).values()) == {"done"}
         assert used(marks) == (2, {"beta"})
         assert marks.read_text().count("+") == JOBS
 

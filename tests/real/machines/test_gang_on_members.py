@@ -40,7 +40,7 @@ def test_components_on_members_begin_with_the_others_though_their_leader_is_kill
     os.kill(spawner, signal.SIGCONT)
     with beta.client() as client:
         assert client.wait(group, timeout_s=90).state == "done", grid.story()
-        assert set(outcomes(client, group).values()) == {"DONE"}
+        assert set(outcomes(client, group).values()) == {"done"}
     found = begins(path)
     moments = [begin.at_s for begin in found]
     assert sorted((begin.rank, begin.site) for begin in found) == [(0, "alpha"), (1, "alpha"), (2, "beta")]
@@ -87,7 +87,7 @@ def test_a_gang_whose_member_is_lost_at_the_barrier_begins_whole_on_another(grid
         m3.start()
         os.kill(spawner, signal.SIGCONT)
         assert client.wait(group, timeout_s=240).state == "done", grid.story()
-        assert set(outcomes(client, group).values()) == {"DONE"}
+        assert set(outcomes(client, group).values()) == {"done"}
     ((*torn, last),) = by_gang(path).values()
     assert whole(last) and sorted(begin.site for begin in last) == ["alpha", "alpha", "beta"], (torn, last)
 
@@ -105,6 +105,6 @@ def test_a_gang_whose_member_is_lost_while_it_runs_is_held_and_retried_whole(gri
         print(client.status(group)[0])
         diana(beta, "retry", "--held", group)
         assert client.wait(group, timeout_s=240).state == "done", grid.story()
-        assert set(outcomes(client, group).values()) == {"DONE"}
+        assert set(outcomes(client, group).values()) == {"done"}
     ((first, last),) = by_gang(path).values()
     assert whole(first) and whole(last)

@@ -57,7 +57,7 @@ def test_the_standby_of_the_origin_goes_on_with_a_gang_at_the_barrier_and_with_o
     with Client(credential=credential) as client:
         ended = client.wait(group, timeout_s=240)
         assert (ended.state, ended.failed) == ("done", 0), f"{ended}\n{grid.story()}"
-        assert set(outcomes(client, group).values()) == {"DONE"}
+        assert set(outcomes(client, group).values()) == {"done"}
     ((found,),) = by_gang(path).values()
     assert whole(found, 2), found
     assert {begin.site for begin in found} == {"beta", "gamma"}
@@ -88,7 +88,7 @@ def test_a_component_on_a_member_goes_on_when_the_leader_of_its_site_is_lost(gri
             os.kill(spawner, signal.SIGCONT)
         ended = client.wait(group, timeout_s=240)
         assert (ended.state, ended.failed) == ("done", 0), f"{ended}\n{grid.story()}"
-        assert set(outcomes(client, group).values()) == {"DONE"}
+        assert set(outcomes(client, group).values()) == {"done"}
     ((found,),) = by_gang(path).values()
     assert whole(found), found
 
@@ -106,6 +106,6 @@ def test_a_component_on_the_machine_that_led_is_waited_for_until_that_machine_is
         alpha.launch()
         ended = client.wait(group, timeout_s=240)
         assert (ended.state, ended.failed) == ("done", 0), f"{ended}\n{grid.story()}"
-        assert set(outcomes(client, group).values()) == {"DONE"}
+        assert set(outcomes(client, group).values()) == {"done"}
     ((found,),) = by_gang(path).values()
     assert whole(found), found

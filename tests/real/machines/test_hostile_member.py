@@ -205,6 +205,6 @@ def test_after_all_lies_the_jobs_end_once_with_their_own_outputs(attacked: Attac
     with attacked.alpha.client() as client:
         seen = client.wait(attacked.group, timeout_s=60)
         assert (seen.state, seen.done) == ("done", JOBS), seen
-        assert set(outcomes(client, attacked.group).values()) == {"DONE"}
+        assert set(outcomes(client, attacked.group).values()) == {"done"}
         assert b"".join(one.data for one in client.fetch_chunks(attacked.group)).count(b"mine") == JOBS
     assert len(attacked.starts.all()) == JOBS and not attacked.starts.doubled()

@@ -111,7 +111,7 @@ def test_outputs_a_dead_leader_had_collected_come_when_it_is_back(grid: Grid, st
         }
         fetched = client.fetch(group, grid.root / "fetched")
         assert {path.name for path in fetched} == NAMES and len(fetched) == JOBS
-        assert dict(outcomes(client, group)) == dict.fromkeys(range(JOBS), "DONE")
+        assert dict(outcomes(client, group)) == dict.fromkeys(range(JOBS), "done")
     assert len(starts.all()) == JOBS
 
 
@@ -135,7 +135,7 @@ def test_jobs_whose_outputs_lay_on_a_machine_that_was_removed_run_again_or_are_s
         if on_crash == "rerun":
             assert (status.state, status.done) == ("done", JOBS), f"{status}\n{grid.story()}"
             assert {path.name for path in folder.iterdir()} == NAMES
-            assert dict(outcomes(client, group)) == dict.fromkeys(range(JOBS), "DONE")
+            assert dict(outcomes(client, group)) == dict.fromkeys(range(JOBS), "done")
         else:
             assert status.state == "failed" and "machine main, which was removed" in status.note, status
             assert len(starts.all()) == JOBS

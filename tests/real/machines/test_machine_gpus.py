@@ -83,7 +83,7 @@ def test_each_device_has_one_job_at_a_time_while_the_node_and_its_member_are_kil
     with root.client() as client:
         status = client.wait(group, timeout_s=60)
         assert (status.state, status.done) == ("done", JOBS), f"{status}\n{grid.story()}"
-        assert set(outcomes(client, group).values()) == {"DONE"}
+        assert set(outcomes(client, group).values()) == {"done"}
         most, seen = used(marks)
         assert (most, seen) == (3, HAS)
         assert marks.read_text().count("begin") == JOBS

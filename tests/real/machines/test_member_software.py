@@ -75,4 +75,4 @@ def test_jobs_start_only_on_the_machine_that_has_their_module_and_wait_for_it_wh
         assert client.wait(last, timeout_s=60).state == "done"
         assert machines_of(client, last) == {"main hello"}
         for group in (first, later, plain, last):
-            assert set(outcomes(client, group).values()) == {"DONE"}
+            assert set(outcomes(client, group).values()) == {"done"}

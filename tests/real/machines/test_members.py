@@ -51,7 +51,7 @@ def test_members_run_a_group_with_inputs_and_its_outputs_and_logs_come_home(grid
         group = client.submit(job).group
         status = client.wait(group, timeout_s=60)
         assert (status.state, status.done) == ("done", 30), f"{status} {grid.story()}"
-        assert {found for index, found in outcomes(client, group).items() if index < 30} == {"DONE"}
+        assert {found for index, found in outcomes(client, group).items() if index < 30} == {"done"}
         logs = [chunk.data.decode() for index in range(30) for chunk in client.logs(f"{group}.{index}")]
     for part in range(30):
         assert (out / f"result-{part}.txt").read_bytes() == (data / f"part-{part}.txt").read_bytes()
@@ -144,10 +144,10 @@ def test_no_job_is_lost_or_doubled_whatever_befalls_members_and_their_root(grid:
     with root.client() as client:
         until(lambda: running(client, group) == 0, lambda: f"the group rests: {grid.story()}", 60.0, 0.2)
         found = outcomes(client, group)
-    lost = {index for index in range(jobs) if found.get(index) not in ("DONE", "UNKNOWN")}
+    lost = {index for index in range(jobs) if found.get(index) not in ("done", "unknown")}
     assert not lost and not starts.doubled(), f"{sorted(lost)} {starts.doubled()}\n{grid.story()}"
     # Only what ran under the spawner that was killed has an unknown outcome.
-    unknown = [index for index, outcome in found.items() if outcome == "UNKNOWN"]
+    unknown = [index for index, outcome in found.items() if outcome == "unknown"]
     assert 0 < len(unknown) <= 2, unknown
     # One of these may have been claimed and not have come to its first line yet.
     assert {start.index for start in starts.all()} >= set(range(jobs)) - set(unknown)

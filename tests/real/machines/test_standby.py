@@ -41,7 +41,7 @@ def alpha_with_standby(grid: Grid) -> tuple[Site, Site]:
 def all_done(client: Client, group: str, starts: Starts, jobs: int = JOBS) -> None:
     status = client.wait(group, timeout_s=END_S)
     assert (status.state, status.done) == ("done", jobs), status
-    assert dict(outcomes(client, group)) == dict.fromkeys(range(jobs), "DONE")
+    assert dict(outcomes(client, group)) == dict.fromkeys(range(jobs), "done")
     assert len(starts.all()) == jobs and not starts.doubled()
 
 

@@ -64,7 +64,7 @@ def check(grid: Grid, alpha: Site, submitted: dict[str, object], read: Callable[
         group = client.submit(submitted).group
         status = client.wait(group, timeout_s=60)
         assert (status.state, status.done, status.gathering) == ("done", JOBS, 0), status
-        assert set(outcomes(client, group).values()) == {"DONE"}
+        assert set(outcomes(client, group).values()) == {"done"}
         for k in range(JOBS):
             assert read(f"out-{k}.bin") == what + b"part-%d" % k
         fetched = grid.root / "fetched"
@@ -163,7 +163,7 @@ def test_what_turns_out_not_to_be_allowed_fails_staging_at_once_and_not_after_fi
             status = client.wait(group, timeout_s=60)
             assert status.state == "failed", status
             results = list(client.results(group))
-            assert {result.outcome for result in results} == {"STAGING_FAILED"}
+            assert {result.outcome for result in results} == {"staging_failed"}
             assert all("moved at site beta: not allowed here" in result.error for result in results)
         looks = [path for _, path, _ in http.asked].count("/moved")
         assert 0 < looks < len(results), "a look where it is placed, and one try for all that it stages together"

@@ -82,7 +82,7 @@ def takes_work(alpha: Site, peer: OldPeer) -> None:
             return f"done: {client.status([group])}\n{peer.story()}\n{alpha.story()}"
 
         until(lambda: client.status([group])[0].state == "done", story, 30, 0.1)
-        assert outcomes(client, group) == dict.fromkeys(range(JOBS), "DONE")
+        assert outcomes(client, group) == dict.fromkeys(range(JOBS), "done")
         assert {result.site for result in client.results(group)} == {"old"}
     # An offer that a busy machine is late to answer is said again.
     prepare, *again = peer.told("prepare")

@@ -48,7 +48,7 @@ def test_a_site_left_by_it_goes_on_where_it_was(grid: Grid) -> None:
 
 def fetches_what_was_there(client: Client, site: Site, grid: Grid) -> None:
     group = GROUPS["finished"]
-    assert outcomes(client, group) == dict.fromkeys(range(3), "DONE")
+    assert outcomes(client, group) == dict.fromkeys(range(3), "done")
     assert {path.read_text() for path in client.fetch(group, grid.root / "got")} == {f"out of {n}\n" for n in range(3)}
     assert b"".join(chunk.data for chunk in client.logs(f"{group}.1")) == b"says 1\n"
     (made,) = client.datasets()

@@ -57,7 +57,7 @@ def goes_there_and_comes_back(grid: Grid, starts: Starts, here: Site, there: Sit
         group = client.submit(with_data(starts, name, there.name)).group
         status = client.wait(group, timeout_s=END_S)
         assert (status.state, status.done) == ("done", PARTS), (status, grid.story())
-        assert outcomes(client, group) == dict.fromkeys(range(PARTS), "DONE")
+        assert outcomes(client, group) == dict.fromkeys(range(PARTS), "done")
         assert {result.site for result in client.results(group)} == {there.name}
         fetched = {path.name: path.read_text() for path in client.fetch(group, grid.root / f"from-{here.name}")}
         assert fetched == {f"out-{k}": f"{name} {k}\n" for k in range(PARTS)}

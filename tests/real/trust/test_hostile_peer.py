@@ -241,6 +241,6 @@ def test_after_all_of_it_both_groups_end_once_each(attacked: Attacked) -> None:
         with site.client() as client:
             group = attacked.groups[site.name]
             until(lambda: client.status([group])[0].state == "done", site.story, 60, 0.1)  # noqa: B023
-            assert outcomes(client, group) == dict.fromkeys(range(JOBS), "DONE")
+            assert outcomes(client, group) == dict.fromkeys(range(JOBS), "done")
     by_site = [(one.index, one.site) for one in attacked.starts.all()]
     assert len(by_site) == len(set(by_site)) == 2 * JOBS

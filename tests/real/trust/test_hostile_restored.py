@@ -98,7 +98,7 @@ def test_no_word_that_it_said_before_makes_a_node_without_marks_start_anew_or_wa
         it.go.touch()
         with it.alpha.client() as client:
             until(lambda: client.status([it.group])[0].state == "done", it.alpha.story, 60, 0.1)
-            assert outcomes(client, it.group) == dict.fromkeys(range(JOBS), "DONE")
+            assert outcomes(client, it.group) == dict.fromkeys(range(JOBS), "done")
     assert not starts.doubled()
     assert "mallory says that it knows a later state" in it.alpha.paths.audit.read_text()
     assert "site alpha stops" not in it.alpha.paths.node_log.read_text()

@@ -101,7 +101,7 @@ def test_a_job_reads_what_its_owner_may_read_and_nothing_that_only_the_node_may(
     with node.client() as client:
         group = client.submit(job(f"file://{shared}/anns")).group
         client.wait(group, timeout_s=40.0)
-        assert outcomes(client, group) == {0: "DONE"}, client.status([group])
+        assert outcomes(client, group) == {0: "done"}, client.status([group])
         assert b"".join(chunk.data for chunk in client.logs(f"{group}.0")) == b"of anns"
         with pytest.raises(UsageError) as refusal:
             client.submit(job(f"file://{shared}/roots"))
@@ -125,7 +125,7 @@ def test_a_machine_of_the_site_reads_as_the_account_that_its_own_list_says(grid:
             client.wait(group, timeout_s=40.0)
         assert b"".join(chunk.data for chunk in client.logs(f"{groups[0]}.0")) == b"of all"
         (result,) = client.results(groups[1])
-        assert result.outcome == "STAGING_FAILED" and "permission denied for account bob-i" in result.error, result
+        assert result.outcome == "staging_failed" and "permission denied for account bob-i" in result.error, result
 
 
 # --- a stager with the real program --------------------------------------------------------------------------

@@ -48,7 +48,7 @@ def test_three_sites_join_and_a_fourth_and_renewals_do_without_the_first(grid: G
     with delta.client() as client:
         group = client.submit(starts.job(6)).group
         assert client.wait(group, 60).done == 6
-        assert set(outcomes(client, group).values()) == {"DONE"}
+        assert set(outcomes(client, group).values()) == {"done"}
     assert any(line["action"] == "sign" and line["target"] == "site delta" for line in audited(beta) + audited(gamma))
 
 

@@ -66,7 +66,7 @@ def test_outputs_and_merge_results_are_the_owners_and_fetch_has_them(
     with site.client() as client:
         group = client.submit(job("echo hello > {x}", to, merge=merge)).group
         client.wait(group, timeout_s=40.0)
-        assert outcomes(client, group) == {0: "DONE", 1: "DONE"}, client.status([group])
+        assert outcomes(client, group) == {0: "done", 1: "done"}, client.status([group])
         assert (to / "merged").read_text() == "hello\nann-o\n", client.status([group])
         # A file that changed in the user's folder is the user's business.
         (to / PROOF).write_text("other")

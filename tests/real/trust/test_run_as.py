@@ -67,7 +67,7 @@ def test_a_job_runs_as_the_account_of_its_owner_with_nothing_of_roots(site: Site
     group, ends = _run(site, _job(script, 2))
     said = _log(site, group).splitlines()
     ann = people["ann-t"]
-    assert ends == {0: "DONE", 1: "DONE"}, _log(site, group)
+    assert ends == {0: "done", 1: "done"}, _log(site, group)
     assert said[:4] == [str(ann.pw_uid), str(ann.pw_gid), str(ann.pw_gid), f"{ann.pw_dir} ann-t"]
     assert "CapEff:\t0000000000000000" in said and "err" in said
 
@@ -84,7 +84,7 @@ def test_outputs_inputs_and_scratch_work_though_the_account_shuts_others_out(sit
     job["inputs"] = [{"url": str(data), "path": "given/in.txt"}]
     job["outputs"] = {"collect": ["out-{index}", "d/e/deep-{index}"]}
     group, ends = _run(site, job)
-    assert set(ends.values()) == {"DONE"}, _log(site, group)
+    assert set(ends.values()) == {"done"}, _log(site, group)
     kept = sorted(site.data.glob(f"groups/{group}/outputs/**/out-*"))
     assert len(kept) == 3 and all(path.read_text() == "hello" and path.stat().st_uid == 0 for path in kept)
     until(lambda: not list(site.data.glob("slots/*/*")), "scratch is empty", 10.0)
@@ -140,7 +140,7 @@ def test_a_fork_bomb_leaves_node_and_machine_alive_and_dies_with_its_job(site: S
         client.wait(group, timeout_s=60.0)
     until(lambda: not processes_of(uid), "all are gone", 20.0)
     _, ends = _run(site, _job("true"))
-    assert ends == {0: "DONE"}
+    assert ends == {0: "done"}
 
 
 def test_jobs_of_another_account_outlive_a_restart_of_the_node_and_of_the_spawner(site: Site, people: Made) -> None:
@@ -153,7 +153,7 @@ def test_jobs_of_another_account_outlive_a_restart_of_the_node_and_of_the_spawne
     site.start()
     with site.client() as client:
         client.wait(group, timeout_s=30.0)
-        assert outcomes(client, group) == {0: "DONE"}
+        assert outcomes(client, group) == {0: "done"}
     assert "over" in _log(site, group)
 
 
@@ -167,7 +167,7 @@ def test_who_has_no_account_here_gets_no_job_and_one_line(grid: Grid, people: Ma
         group = client.submit(_job("id -u")).group
         client.wait(group, timeout_s=30.0)
         (result,) = client.results(group)
-        assert result.outcome == "NOT_STARTED", result
+        assert result.outcome == "not_started", result
         assert "no account here runs jobs of root@alpha-vo" in result.error
 
 
@@ -190,7 +190,7 @@ def test_a_job_of_another_account_is_asked_to_save_and_goes_on_from_its_own_file
         client.checkpoint(group)
         client.wait(group, timeout_s=60.0)
         (result,) = client.results(group)
-        assert (result.outcome, result.attempt) == ("DONE", 2), result
+        assert (result.outcome, result.attempt) == ("done", 2), result
     (answer,) = site.data.glob(f"groups/{group}/outputs/**/answer")
     begun, ended, account = answer.read_text().split()
     assert 0 < int(begun) < 40 and (ended, account) == ("40", "ann-t")

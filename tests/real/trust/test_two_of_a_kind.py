@@ -90,7 +90,7 @@ def test_a_user_submits_waits_and_fetches_over_tls(grid: Grid, starts: Starts) -
         assert (client.info().principal, client.info().role) == ("ann@alpha-vo", "user")
         group = client.submit(job).group
         assert client.wait(group, timeout_s=60).state == "done"
-        assert outcomes(client, group) == dict.fromkeys(range(10), "DONE")
+        assert outcomes(client, group) == dict.fromkeys(range(10), "done")
         paths = client.fetch(group, grid.root / "here")
         assert {path.name: path.read_text() for path in paths} == {f"out-{i}.txt": f"{i}\n" for i in range(10)}
     # Another user of the same VO sees nothing of it and can do nothing to it.

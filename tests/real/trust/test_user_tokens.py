@@ -33,7 +33,7 @@ def test_a_signed_group_runs_elsewhere_and_nothing_but_what_was_signed_is_taken(
     with Client(credential=grid.root / "ann") as ann, Client(credential=grid.root / "bob") as bob:
         group = ann.submit(JOB).group
         ann.wait(group, timeout_s=60.0)
-        assert outcomes(ann, group) == {0: "DONE", 1: "DONE"}
+        assert outcomes(ann, group) == {0: "done", 1: "done"}
         request = prepare(JOB, "mine", None, None, None).request
         asked = ann._wire.call("Submit", msgspec.structs.replace(request, signs=True))
         good = permit(load_credential(grid.root / "ann", None), asked.to_sign[0])

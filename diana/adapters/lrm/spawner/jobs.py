@@ -207,7 +207,7 @@ def batches(jobs: Iterable[Job]) -> list[EndedRuns]:
         batch = out.get(name)
         if batch is None:
             batch = out[name] = EndedRuns(
-                *name[:3], [], [], [], [], [], [], [], [], [], [], [], [], [], [], record.account
+                *name[:3], [], [], [], [], [], [], [], [], [], [], [], [], [], [], record.account, []
             )
         if end.error:
             batch.errors.append((len(batch.indices), end.error))
@@ -225,4 +225,9 @@ def batches(jobs: Iterable[Job]) -> list[EndedRuns]:
         batch.log_truncated.append(end.truncated)
         if record.own_directory:
             batch.collects.append(job.collects)
+        if end.signal:
+            batch.signals += [0] * (len(batch.indices) - 1 - len(batch.signals)) + [end.signal]
+    for batch in out.values():
+        if batch.signals:
+            batch.signals += [0] * (len(batch.indices) - len(batch.signals))
     return list(out.values())

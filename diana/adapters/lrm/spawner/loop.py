@@ -197,11 +197,12 @@ class Spawner:
             return LogPlace(asked.number, kept_log.WAITS)
         if job.state is JobState.ENDED or job.segment is None:
             return LogPlace(asked.number, kept_log.ENDED)
+        ran_s = max(0.0, boot_s() - job.started_s)
         if job.own_out:
-            return LogPlace(asked.number, kept_log.OWN_FILES)
+            return LogPlace(asked.number, kept_log.OWN_FILES, runs_for_s=ran_s)
         size = max(0, os.fstat(job.segment.fd).st_size - job.log_offset)
         limit = job.claim.record.log_limit_bytes
-        return LogPlace(asked.number, kept_log.RUNS, job.segment.name, job.log_offset, size, limit)
+        return LogPlace(asked.number, kept_log.RUNS, job.segment.name, job.log_offset, size, limit, ran_s)
 
     def _on_hello(self, link: NodeConnection, hello: Hello) -> None:
         if hello.term < self._table.term:

@@ -235,6 +235,8 @@ class LogPlace(_Message):
     """Bytes that the run has written."""
     limit: int = 0
     """Bytes that are kept of its log."""
+    runs_for_s: float = 0.0
+    """Seconds since it began; 0: it has not, or a spawner of an older release does not say."""
 
 
 class HeldRuns(_Message):
@@ -277,6 +279,8 @@ class EndedRuns(msgspec.Struct, array_like=True):
     collects: list[list[Collected]]
     """Collected files as in the order; empty: nothing to collect."""
     account: str = ""
+    signals: list[int] = []
+    """Signal that ended each run's process; 0: none did, or nobody knows. Empty: of all of them."""
 
 
 class Ended(_Message):

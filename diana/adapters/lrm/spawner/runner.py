@@ -349,7 +349,7 @@ class JobRunner:
         # A child between vfork and exec still holds a copy of every descriptor, so that closing one does not take it
         # out of the poll; its number, used again, would then bring this exit to another job.
         self._epoll.unregister(pidfd)
-        now = boot_s()
+        now, by_signal = boot_s(), 0
         record = job.claim.record
         if job.adopted:
             os.close(pidfd)
@@ -362,7 +362,7 @@ class JobRunner:
             self._pids.discard(job.pid)
             code = os.waitstatus_to_exitcode(status)
             if code < 0:
-                code = 128 - code
+                by_signal, code = -code, 128 - code
             saved = code == EXIT and (job.asked_signal or job.claim.stops_together)
             own = Outcome.CHECKPOINTED if saved else Outcome.FAILED if code else Outcome.DONE
             outcome = job.verdict or own
@@ -370,6 +370,7 @@ class JobRunner:
         error = ""
         if job.over_bytes and outcome in (Outcome.FAILED, Outcome.UNKNOWN):
             outcome, code, rss = Outcome.FAILED, 128 + signal.SIGKILL, job.peak_bytes
+            by_signal = int(signal.SIGKILL)
             error = out_of_memory(f"{record.group}.{job.index}", job.over_bytes, record.memory_bytes)
         if outcome in (Outcome.DONE, Outcome.FAILED) and (why := self._unready(job)):
             outcome, error = Outcome.NOT_STARTED, f"{record.group}.{job.index}: {why}"
@@ -377,6 +378,7 @@ class JobRunner:
             error = f"{record.group}.{job.index}: {LOST_WHILE_RUNNING}"
         job.state = JobState.DRAINING
         end = End(record.number, job.index, outcome, code, job.started_s, now, cpu_s, rss, "", 0, 0, False, error)
+        end.signal = by_signal
         self._draining.append((job, end))
 
     def _own_peak(self, job: Job, told_bytes: int) -> int:

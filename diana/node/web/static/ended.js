@@ -27,8 +27,8 @@ export class EndedJobs {
     this.table = new Table(
       [
         { name: "Job", number: true, draw: (cell, row) => place(cell, h("button", { type: "button", onclick: () => log(row.index) }, `${group}.${row.index}`)), sort: (row) => row.index },
-        { name: "Outcome", draw: (cell, row) => state(cell, row.outcome.toLowerCase()), sort: (row) => row.outcome },
-        { name: "Exit code", number: true, text: (row) => (row.began || row.exit ? `${row.exit}` : ""), sort: (row) => row.exit },
+        { name: "Outcome", draw: (cell, row) => state(cell, row.outcome), sort: (row) => row.outcome },
+        { name: "Exit", number: true, text: (row) => row.signal ? signalName(row.signal) : row.began || row.exit ? `${row.exit}` : "", sort: (row) => row.exit },
         { name: "Site", text: (row) => row.site || "never ran", sort: (row) => row.site },
         { name: "Attempt", number: true, text: (row) => (row.site ? `${row.attempt}` : ""), sort: (row) => row.attempt },
         { name: "Ran", number: true, text: (row) => (row.began ? seconds(row.ran) : ""), sort: (row) => row.ran },
@@ -84,13 +84,19 @@ export class EndedJobs {
 }
 
 // Of these one that was given to a machine and never began has one time for both its start and its end.
-const MAY_NOT_BEGIN = ["CANCELLED", "NOT_STARTED", "STAGING_FAILED"];
+const MAY_NOT_BEGIN = ["cancelled", "not_started", "staging_failed"];
 
 function rowsOf(chunk) {
   const errors = new Map((chunk.errors ?? []).map((error) => [Number(error.index ?? 0), error.text]));
   return (chunk.indices ?? []).map((index, at) => ({
-    index: Number(index), attempt: Number(chunk.attempts?.[at] ?? 0), outcome: chunk.outcomes?.[at] ?? "", exit: chunk.exitCodes?.[at] ?? 0, site: chunk.site ?? "",
-    began: Boolean(chunk.site) && (!MAY_NOT_BEGIN.includes(chunk.outcomes?.[at]) || (chunk.endedS?.[at] ?? 0) > (chunk.startedS?.[at] ?? 0)),
+    index: Number(index), attempt: Number(chunk.attempts?.[at] ?? 0), outcome: (chunk.outcomes?.[at] ?? "").toLowerCase(), exit: chunk.exitCodes?.[at] ?? 0, signal: chunk.signals?.[at] ?? 0, site: chunk.site ?? "",
+    began: Boolean(chunk.site) && (!MAY_NOT_BEGIN.includes((chunk.outcomes?.[at] ?? "").toLowerCase()) || (chunk.endedS?.[at] ?? 0) > (chunk.startedS?.[at] ?? 0)),
     ran: Math.max(0, (chunk.endedS?.[at] ?? 0) - (chunk.startedS?.[at] ?? 0)), cpu: chunk.cpuS?.[at] ?? 0, rss: Number(chunk.maxRssBytes?.[at] ?? 0), error: errors.get(Number(index)) ?? "",
   }));
+}
+
+const SIGNALS = { 1: "HUP", 2: "INT", 3: "QUIT", 4: "ILL", 5: "TRAP", 6: "ABRT", 7: "BUS", 8: "FPE", 9: "KILL", 10: "USR1", 11: "SEGV", 12: "USR2", 13: "PIPE", 14: "ALRM", 15: "TERM", 24: "XCPU", 25: "XFSZ", 31: "SYS" };
+
+function signalName(number) {
+  return SIGNALS[number] ? `SIG${SIGNALS[number]}` : `signal ${number}`;
 }

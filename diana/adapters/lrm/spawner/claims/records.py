@@ -114,6 +114,8 @@ class End(msgspec.Struct, array_like=True):
     length: int
     truncated: bool
     error: str
+    signal: int = 0
+    """Signal that ended its process, by the wait status; 0: none did, or nobody knows."""
 
 
 class Finished(_Record):
