@@ -16,7 +16,7 @@ import pytest
 from diana.adapters.batch.array.folder import ArrayFolder, TaskEnd
 from diana.adapters.batch.array.live import outcome_of
 from diana.adapters.batch.array.script import Dialect, Surroundings, cases, script
-from diana.adapters.lrm.spawner.identity import wall_s
+from diana.adapters.lrm.spawner.identity import machine, wall_s
 from diana.adapters.lrm.spawner.protocol import Order
 from diana.model.facts import Outcome
 from tests.batch.test_book_searched import order
@@ -99,6 +99,38 @@ def test_a_task_that_is_told_to_end_waits_for_its_command_and_leaves_it_to_other
         assert (tmp_path / "saved").exists()
     assert folder.end(0) is None
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith("diana-")] == []
+
+
+def at_node(boot_id: str) -> Surroundings:
+    said = Dialect(task="K", first=0, job="J", machine="M")
+    return Surroundings(site="alpha", cluster="c", dialect=said, data="/s/a b", path="/own", boot_id=boot_id)
+
+
+@pytest.mark.parametrize(
+    ("boot_id", "more", "data", "found"),
+    [
+        ("", {}, "", False),
+        ("this", {}, "/s/a b", True),
+        ("another", {}, "", False),
+        ("this", {"contained": True}, "", False),
+        ("this", {"environment": [("DIANA_DATA", "/x")]}, "/x", True),
+        ("another", {"environment": [("DIANA_DATA", "/x")]}, "/x", False),
+        ("this", {"environments": [[("DIANA_DATA", "/x")]]}, "/x", True),
+        ("this", {"environment": [("PATH", "/bin:/usr/bin")]}, "/s/a b", False),
+    ],
+)
+def test_a_task_is_told_of_the_node_on_the_machine_of_that_node_alone(
+    tmp_path: Path, boot_id: str, more: Mapping[str, object], data: str, found: bool
+) -> None:
+    given = msgspec.structs.replace(order([0]), argv=["sh", "-c", 'echo "$DIANA_DATA" "$PATH"'], **more)
+    folder = ArrayFolder(tmp_path / "array")
+    around = at_node(machine().boot_id if boot_id == "this" else boot_id)
+    folder.make(script(given, str(folder.root), str(tmp_path), around), cases(given))
+    told = {"PATH": "/bin:/usr/bin", "K": "0", "J": "7", "M": "n1", "TMPDIR": str(tmp_path)}
+    done = subprocess.run(["sh", folder.script], env=told, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    path = "/bin:/usr/bin:/own" if found else "/bin:/usr/bin"
+    assert (folder.root / "out" / "0").read_text() == f"{data} {path}\n"
 
 
 NAMES = [*"DHGLacdefhiklmnopqrstuwxyz", "gone", "out", "err", "IFS", "OPTIND", "UID", "RANDOM", "PLAIN"]

@@ -19,7 +19,7 @@ from diana.adapters.lrm.spawner.processes import MARKER
 from diana.adapters.lrm.spawner.protocol import UNREADY_FILE, Order
 from diana.model.indexset import IndexSet
 from diana.model.job.grace import GRACE_S
-from diana.model.job.own_folder import HERE, SUBMIT_DIR
+from diana.model.job.own_folder import DATA, HERE, SUBMIT_DIR, may_set
 
 LEASE_LOOK_S = 2
 _OWN_WORDS = frozenset(
@@ -71,6 +71,12 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     dialect: Dialect
     setup: tuple[str, ...] = ()
     """Shell lines of the operator's, before each job."""
+    data: str = ""
+    """The node's data directory; empty: nobody is told of it."""
+    boot_id: str = ""
+    """The boot id of the node's machine, where alone its socket can be reached."""
+    path: str = ""
+    """The folder of the node's own `diana`."""
     address: str = "hostname -f"
     """Shell words that print the address of the machine where the job runs, as other sites reach it."""
 
@@ -157,7 +163,9 @@ def _attempt(order: Order) -> Iterable[str]:
 
 
 def _environment(order: Order, around: Surroundings) -> Iterable[str]:
-    """Yield the environment; diana's variables come last: a spec cannot forge them."""
+    """Yield the environment; diana's variables come last: a spec cannot forge them. But what it says of the node that
+    its jobs speak to holds."""
+    yield from _own_node(order, around)
     yield from _variables(order.environment, order)
     # `exec`, for a command that is called like one of the shell's own is none.
     yield f'begin() {{ exec {_beginning(order)}"$@"; }}'
@@ -173,6 +181,16 @@ def _environment(order: Order, around: Surroundings) -> Iterable[str]:
     yield f"export DIANA_INDEX=$i DIANA_JOB={_word(order.group)}.$i DIANA_ATTEMPT=$a DIANA_SLOT=$k"
     yield f"export {MARKER.decode()}{_word(f'{order.subgroup}:{order.epoch}')}:$i:$a"
     yield from saving.environment(order)
+
+
+def _own_node(order: Order, around: Surroundings) -> Iterable[str]:
+    """Yield the lines that tell a task on the node's own machine of the node."""
+    if around.data and around.boot_id and not order.contained:
+        yield f'if read -r b </proc/sys/kernel/random/boot_id && [ "$b" = {_word(around.boot_id)} ]; then'
+        yield _export(DATA, around.data)
+        if around.path:
+            yield f'command -v diana >/dev/null || export PATH="$PATH":{_word(around.path)}'
+        yield "fi 2>/dev/null"
 
 
 def _folder(order: Order, jobs_folder: str, folder: str) -> Iterable[str]:
@@ -239,7 +257,7 @@ def _leased(command: str, lease: str, said: Dialect) -> Iterable[str]:
 
 def _variables(rows: Iterable[tuple[str, str]], order: Order) -> list[str]:
     """Return the words that set a job's variables, but for those that come last."""
-    return [_set(name, value, order) for name, value in rows if not name.startswith("DIANA_") and name not in _SHELLS]
+    return [_set(name, value, order) for name, value in rows if may_set(name) and name not in _SHELLS]
 
 
 def _last(rows: Iterable[tuple[str, str]], order: Order) -> list[str]:
