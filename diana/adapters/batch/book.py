@@ -108,7 +108,7 @@ class Book:
         self.ledger = Ledger(self._root / "ledger.db")
         with closing_on_fault(self.ledger):
             self.rows = open_rows(data, settings, self.ledger, self._around, before)
-        self._judge = Judge(self.rows, settings, self._asking, name, system.kind)
+        self._judge = Judge(self.rows, settings, self._asking, name, system.kind, system.dialect)
         self.identity = self.rows.identity
         if self.rows.taken_over:
             _log.info("cluster %s: took over %d arrays", name, self.rows.taken_over)

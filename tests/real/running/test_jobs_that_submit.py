@@ -140,7 +140,8 @@ def test_a_job_that_submits_itself_for_ever_is_refused_politely_and_the_node_liv
         after = client.submit({"group": {"command": ["true"], "sites": ["beta"]}}).group
         assert client.wait(after, timeout_s=60).state == "done"
     for line in said.read_text().splitlines():
-        assert line.startswith("diana: ") and "user_max_queued" in line, line
+        # Some are refused by the node that takes the word, some by the plan of what it has room for.
+        assert line.startswith("diana: ") and ("8 jobs per user" in line or "user_max_queued" in line), line
 
 
 def test_a_job_is_no_operator_though_it_has_the_account_of_one(grid: Grid, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from diana.adapters.batch.array import barrier, saving
+from diana.adapters.batch.array import barrier, memory, saving
 from diana.adapters.lrm.spawner.processes import MARKER
 from diana.adapters.lrm.spawner.protocol import UNREADY_FILE, Order
 from diana.model.indexset import IndexSet
@@ -59,6 +59,11 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     """The variable of the machine where the task runs."""
     reserved: tuple[int, ...] = ()
     """Exit codes by which a task would order it to do something: only the node is told them."""
+    memory_group: str = ""
+    """Pattern, in words of a shell, of cgroups that belong to the job alone; empty: it makes none."""
+    too_much: str = ""
+    """Pattern of its words in `said` on a job that it ended for its memory, with groups `used` and `limit`, in the same
+    unit, where it tells these; empty: it says nothing there."""
     warns: bool = False
     """True if it sends all processes of a task TERM, and KILL once the script has ended, or some time later."""
 
@@ -230,11 +235,12 @@ def _run(order: Order, folder: str, said: Dialect) -> Iterable[str]:
     yield from saving.unwatched(order)
     if order.before:
         yield f'rm "${{TMPDIR:-$PWD}}/{UNREADY_FILE}.$DIANA_JOB.$a" 2>/dev/null && n=u'
+    yield from memory.lines(said.memory_group)
     yield '[ -z "$gone" ] || { cd /; rm -rf "$gone"; }'
     if said.warns:
         # How it ended is the batch system's to say, which ended it.
         yield '[ -z "$t" ] || { trap - TERM; kill -TERM $$; }'
-    yield 'told "$c" "${n:--}"'
+    yield 'told "$c" "${n:--}${m:+ $m}"'
 
 
 def _leased(command: str, lease: str, said: Dialect) -> Iterable[str]:
