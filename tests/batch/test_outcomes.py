@@ -15,7 +15,7 @@ import pytest
 
 from diana.adapters.batch.array.folder import ArrayFolder, TaskEnd
 from diana.adapters.batch.array.live import outcome_of
-from diana.adapters.batch.array.memory import SAID, TaskMemory, TooMuch
+from diana.adapters.batch.array.memory import SAID, EndedForMemory, TaskMemory
 from diana.adapters.batch.array.script import Dialect, Surroundings, cases, script
 from diana.adapters.batch.systems.slurm_text import TOO_MUCH
 from diana.adapters.lrm.spawner.identity import machine, wall_s
@@ -103,7 +103,7 @@ def test_what_slurm_writes_of_a_job_that_it_ended_for_its_memory_is_read_in_what
     memory.make(given)
     assert memory.too_much(0, given, TOO_MUCH) is None
     (tmp_path / SAID / "0").write_text(words)
-    assert memory.too_much(0, given, TOO_MUCH) == (None if used is None else TooMuch(used))
+    assert memory.too_much(0, given, TOO_MUCH) == (None if used is None else EndedForMemory(used))
     # A batch system that says nothing there is not read.
     assert memory.too_much(0, given, "") is None
 

@@ -12,7 +12,7 @@ import msgspec
 from diana.adapters.batch.array import memory
 from diana.adapters.batch.array.barrier import LATE
 from diana.adapters.batch.array.folder import CANCELLED, LOST, RECALLED, Begun, TaskEnd
-from diana.adapters.batch.array.memory import TooMuch
+from diana.adapters.batch.array.memory import EndedForMemory
 from diana.adapters.batch.systems.system import Fate, Seen, Stage
 from diana.adapters.lrm.spawner.protocol import UNREADY, Order
 from diana.engine.journal.events import Run
@@ -269,7 +269,12 @@ _OF_FATE = {Fate.TIME_LIMIT: Outcome.TIMED_OUT, Fate.LIMIT: Outcome.FAILED, Fate
 
 
 def outcome_without_end(
-    begun: Begun | None, cancelled: bool, seen: Seen | None, kind: str, order: Order, too_much: TooMuch | None = None
+    begun: Begun | None,
+    cancelled: bool,
+    seen: Seen | None,
+    kind: str,
+    order: Order,
+    too_much: EndedForMemory | None = None,
 ) -> tuple[Outcome, str]:
     """Return how an attempt ended whose script told no end. `seen`, `too_much`: what the batch system says of it."""
     if cancelled or (begun is not None and begun.why == CANCELLED):

@@ -21,7 +21,7 @@ SAID = "said"
 _MOST_SAID_BYTES = 1 << 14
 
 
-class TooMuch(NamedTuple):
+class EndedForMemory(NamedTuple):
     """The memory of a task that was ended for it. `used_bytes` 0: not known."""
 
     used_bytes: int
@@ -37,7 +37,7 @@ class TaskMemory:
         if order.memory_bytes:
             self._said.mkdir(mode=0o700, exist_ok=True)
 
-    def too_much(self, task: int, order: Order, words: str) -> TooMuch | None:
+    def too_much(self, task: int, order: Order, words: str) -> EndedForMemory | None:
         """Return what the batch system says of a task that told no end. `words`: `Dialect.too_much`."""
         text = b""
         with suppress(FileNotFoundError):
@@ -48,7 +48,7 @@ class TaskMemory:
         used, limit = (found.groupdict().get(name) or "" for name in ("used", "limit"))
         # Releases count in units of their own.
         known = used.isdecimal() and limit.isdecimal() and int(limit) > 0
-        return TooMuch(order.memory_bytes * int(used) // int(limit) if known else 0)
+        return EndedForMemory(order.memory_bytes * int(used) // int(limit) if known else 0)
 
 
 def lines(own: str) -> Iterable[str]:
