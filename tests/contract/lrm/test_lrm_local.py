@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -95,11 +96,20 @@ async def test_a_job_gets_a_clean_environment_and_its_names(
 
 
 async def test_a_job_finds_the_sites_own_diana_behind_all_else_where_its_path_leads_to_none(
-    site: RealSite, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    site.start(GroupSpec(argv=("sh", "-c", "command -v diana")), 0)
-    (end,) = await site.ended(1)
-    assert site.log(end).strip() == shutil.which("diana", path=with_diana("/usr/bin"))
+    (tmp_path / "bin").mkdir()
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:/usr/bin:/bin")
+    assert shutil.which("diana") is None
+    site = RealSite(tmp_path / "data")
+    await site.up()
+    try:
+        site.start(GroupSpec(argv=("sh", "-c", "command -v diana; echo $PATH")), 0)
+        (end,) = await site.ended(1)
+        own = Path(sys.executable).parent
+        assert site.log(end).splitlines() == [f"{own}/diana", f"{tmp_path}/bin:/usr/bin:/bin:{own}"]
+    finally:
+        await site.down()
     assert with_diana("/usr/bin").startswith("/usr/bin:") and with_diana(with_diana("/bin")) == with_diana("/bin")
 
 
