@@ -29,6 +29,12 @@ def cannot_connect(data: str, error: OSError) -> DianaError:
             " its operator can open the socket's folder to your group"
         )
     if not os.path.exists(os.path.join(data, "site.toml")):
+        if (job := os.environ.get("DIANA_JOB")) and not os.environ.get("DIANA_DATA"):
+            where = f"{os.environ.get('DIANA_MACHINE', '')} of {os.environ.get('DIANA_SITE', '')}"
+            return Unreachable(
+                f"job {job} has no way to a node: {where} gives its jobs none, as clusters and containers do;"
+                " submit from a job on a plain machine, or name a credential and an address (docs/python.md)"
+            )
         return Unreachable(
             f"no site in {data}; make one with: diana init NAME --data {data}, or diana join;"
             " or name another with --data"

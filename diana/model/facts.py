@@ -48,10 +48,16 @@ and its error says so."""
 _TOO_MUCH = ": out of memory: it used "
 
 
-def out_of_memory(job: str, used_bytes: int, limit_bytes: int) -> str:
-    """Return the error of a job that was ended since it used more memory than it may."""
-    used = f"{job}{_TOO_MUCH}{_mib(used_bytes)} with its children, memory is {_mib(limit_bytes)}"
-    return f"{used}; diana retry --memory 2x {job.partition('.')[0]} gives such jobs twice as much"
+def out_of_memory(job: str, used_bytes: int, limit_bytes: int, where: str = "") -> str:
+    """Return the error of a job that was ended since it used more memory than it may. `used_bytes` 0: nobody knows how
+    much that was; `limit_bytes` 0: its group names no memory, and had what its site gives such jobs."""
+    used = _mib(used_bytes) if used_bytes else "more than it may"
+    mend, of_it = "--memory 2x", "gives such jobs twice as much"
+    if not limit_bytes:
+        mend, of_it = "--memory 8G", "gives such jobs so much"
+    limit = f"memory is {_mib(limit_bytes)}" if limit_bytes else "and its group names no memory"
+    told = f"{job}{where}{_TOO_MUCH}{used} with its children, {limit}"
+    return f"{told}; diana retry {mend} {job.partition('.')[0]} {of_it}"
 
 
 def was_out_of_memory(outcome: int, error: str) -> bool:

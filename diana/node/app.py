@@ -437,11 +437,11 @@ class _Node:
         from diana.node.ways_in.client_service import add_client_service
         from diana.node.ways_in.control import ControlServer
         from diana.node.ways_in.door import About
-        from diana.node.ways_in.users import LocalUsers
+        from diana.node.ways_in.users import users_of_machine
         from diana.node.web.wiring import open_dashboard
 
         config, paths = self.config, self.paths
-        users = LocalUsers(config.vo, operators=config.operators, owner_of=config.owner_of)
+        users = users_of_machine(config)
         about = About(site=config.site, vo=config.vo, release=__version__, address=self.address)
         self.audit = open_audit(paths.audit, self.store.meta(AUDIT_HEAD))
         stack.callback(self.audit.close)

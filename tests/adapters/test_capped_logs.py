@@ -81,3 +81,15 @@ def test_room_is_given_back_though_the_file_looks_as_long_as_it_was(tmp_path: Pa
     capped.hold(fd, len(BEFORE), 1 << 16)
     os.close(fd)
     assert path.stat().st_size > 4 << 20 and path.stat().st_blocks * 512 < 1 << 18
+
+
+def test_the_last_words_of_a_log_that_is_written_are_those_behind_what_is_left_out(tmp_path: Path) -> None:
+    limit = 4000
+    path = tmp_path / "log"
+    path.write_bytes(text := _text(30_000))
+    capped.hold_file(path, limit)
+    size = len(text)
+    at, last = capped.read_held(path, 0, size, limit, -(1 << 18), 1 << 18)
+    assert at + len(last) == size and last and text.endswith(last)
+    # Fewer than are kept begin where they are asked for.
+    assert capped.read_held(path, 0, size, limit, -10, 1 << 18) == (size - 10, text[-10:])

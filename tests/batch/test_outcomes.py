@@ -15,10 +15,12 @@ import pytest
 
 from diana.adapters.batch.array.folder import ArrayFolder, TaskEnd
 from diana.adapters.batch.array.live import outcome_of
+from diana.adapters.batch.array.memory import SAID, EndedForMemory, TaskMemory
 from diana.adapters.batch.array.script import Dialect, Surroundings, cases, script
-from diana.adapters.lrm.spawner.identity import wall_s
+from diana.adapters.batch.systems.slurm_text import TOO_MUCH
+from diana.adapters.lrm.spawner.identity import machine, wall_s
 from diana.adapters.lrm.spawner.protocol import Order
-from diana.model.facts import Outcome
+from diana.model.facts import Outcome, was_out_of_memory
 from tests.batch.test_book_searched import order
 
 
@@ -40,6 +42,70 @@ def test_a_run_is_over_its_time_if_its_limit_ended_it_and_it_lasted_as_long(
 ) -> None:
     end = TaskEnd(exit_code, "-", 1000.0, 1000.0 + ran_s, 0.0, "n1")
     assert outcome_of(end, msgspec.structs.replace(order([0]), time_limit_s=2.0), cancelled=False) == (outcome, "")
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "cancelled", "memory_bytes", "outcome", "said"),
+    [
+        (137, False, 100 << 20, Outcome.FAILED, "out of memory: it used 99 MiB with its children, memory is 100 MiB;"),
+        (1, False, 0, Outcome.FAILED, "out of memory: it used 99 MiB with its children, and its group names no memory"),
+        (0, False, 100 << 20, Outcome.DONE, ""),
+        (137, True, 100 << 20, Outcome.CANCELLED, ""),
+    ],
+)
+def test_a_command_that_failed_with_a_process_ended_for_its_memory_ran_out_of_memory(
+    exit_code: int, cancelled: bool, memory_bytes: int, outcome: Outcome, said: str
+) -> None:
+    end = TaskEnd(exit_code, "m", 1000.0, 1002.0, 0.0, "n1", 99 << 20)
+    found, error = outcome_of(end, msgspec.structs.replace(order([0]), memory_bytes=memory_bytes), cancelled)
+    assert found is outcome and (error.startswith(said) if said else not error), error
+    assert was_out_of_memory(found, f"alpha-1.0 at site alpha, cluster c: {error}") == bool(said)
+    assert not said or f"diana retry --memory {'2x' if memory_bytes else '8G'} alpha-1 gives" in error
+
+
+@pytest.mark.parametrize(
+    ("first", "flag", "peak"),
+    [
+        ("137 m 1234", "m", 1234),
+        ("0 - 77", "-", 77),
+        ("0 -", "-", 0),
+        ("0 - x", "-", 0),
+        (f"1 m {9**300}", "m", 1 << 62),
+    ],
+)
+def test_an_end_tells_the_most_memory_where_its_script_knew_it(
+    tmp_path: Path, first: str, flag: str, peak: int
+) -> None:
+    folder = ArrayFolder(tmp_path / "array")
+    folder.make("", "")
+    (folder.root / "end" / "0").write_text(f"{first}\n0m0s 0m0s\n0m0s 0m0s\n.\n")
+    end = folder.end(0)
+    assert end is not None and (end.flag, end.peak_bytes) == (flag, peak)
+
+
+@pytest.mark.parametrize(
+    ("words", "used"),
+    [
+        ("slurmstepd-n1: error: StepId=1.batch exceeded memory limit (325038080 > 104857600), being killed\n"
+         "slurmstepd-n1: error: Exceeded job memory limit\n", 325038080),
+        ("slurmstepd: error: Job 5 exceeded memory limit (317420 > 102400), being killed\n", 317420 << 10),
+        ("slurmstepd: error: Exceeded step memory limit at some point.\n", 0),
+        ("slurmstepd: error: Detected 1 oom-kill event(s) in StepId=1.batch. Some of your processes may\n", 0),
+        ("slurmstepd: error: *** JOB 1 ON n1 CANCELLED AT 2026-11-30T05:49:19 ***\n", None),
+        ("", None),
+    ],
+)  # fmt: skip
+def test_what_slurm_writes_of_a_job_that_it_ended_for_its_memory_is_read_in_whatever_unit(
+    tmp_path: Path, words: str, used: int | None
+) -> None:
+    given = msgspec.structs.replace(order([0]), memory_bytes=100 << 20)
+    memory = TaskMemory(tmp_path)
+    memory.make(given)
+    assert memory.too_much(0, given, TOO_MUCH) is None
+    (tmp_path / SAID / "0").write_text(words)
+    assert memory.too_much(0, given, TOO_MUCH) == (None if used is None else EndedForMemory(used))
+    # A batch system that says nothing there is not read.
+    assert memory.too_much(0, given, "") is None
 
 
 @contextmanager
@@ -99,6 +165,38 @@ def test_a_task_that_is_told_to_end_waits_for_its_command_and_leaves_it_to_other
         assert (tmp_path / "saved").exists()
     assert folder.end(0) is None
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith("diana-")] == []
+
+
+def at_node(boot_id: str) -> Surroundings:
+    said = Dialect(task="K", first=0, job="J", machine="M")
+    return Surroundings(site="alpha", cluster="c", dialect=said, data="/s/a b", path="/own", boot_id=boot_id)
+
+
+@pytest.mark.parametrize(
+    ("boot_id", "more", "data", "found"),
+    [
+        ("", {}, "", False),
+        ("this", {}, "/s/a b", True),
+        ("another", {}, "", False),
+        ("this", {"contained": True}, "", False),
+        ("this", {"environment": [("DIANA_DATA", "/x")]}, "/x", True),
+        ("another", {"environment": [("DIANA_DATA", "/x")]}, "/x", False),
+        ("this", {"environments": [[("DIANA_DATA", "/x")]]}, "/x", True),
+        ("this", {"environment": [("PATH", "/bin:/usr/bin")]}, "/s/a b", False),
+    ],
+)
+def test_a_task_is_told_of_the_node_on_the_machine_of_that_node_alone(
+    tmp_path: Path, boot_id: str, more: Mapping[str, object], data: str, found: bool
+) -> None:
+    given = msgspec.structs.replace(order([0]), argv=["sh", "-c", 'echo "$DIANA_DATA" "$PATH"'], **more)
+    folder = ArrayFolder(tmp_path / "array")
+    around = at_node(machine().boot_id if boot_id == "this" else boot_id)
+    folder.make(script(given, str(folder.root), str(tmp_path), around), cases(given))
+    told = {"PATH": "/bin:/usr/bin", "K": "0", "J": "7", "M": "n1", "TMPDIR": str(tmp_path)}
+    done = subprocess.run(["sh", folder.script], env=told, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    path = "/bin:/usr/bin:/own" if found else "/bin:/usr/bin"
+    assert (folder.root / "out" / "0").read_text() == f"{data} {path}\n"
 
 
 NAMES = [*"DHGLacdefhiklmnopqrstuwxyz", "gone", "out", "err", "IFS", "OPTIND", "UID", "RANDOM", "PLAIN"]

@@ -59,6 +59,25 @@ def test_a_local_submission_brings_neither_asyncio_nor_grpc(node: InThread) -> N
     assert out == "alpha-1\nset()\n"
 
 
+def test_a_job_without_a_way_to_a_node_is_told_so_and_not_to_make_a_site(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, text in {"JOB": "alpha-1.3", "SITE": "beta", "MACHINE": "slurm"}.items():
+        monkeypatch.setenv(f"DIANA_{name}", text)
+    monkeypatch.delenv("DIANA_DATA", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with pytest.raises(errors.Unreachable) as caught:
+        Client().info()
+    assert str(caught.value) == (
+        "job alpha-1.3 has no way to a node: slurm of beta gives its jobs none, as clusters and containers do;"
+        " submit from a job on a plain machine, or name a credential and an address (docs/python.md)"
+    )
+    # A directory that somebody named is spoken of as ever.
+    monkeypatch.setenv("DIANA_DATA", str(tmp_path / "no"))
+    with pytest.raises(errors.Unreachable, match=f"no site in {tmp_path}/no; make one"):
+        Client().info()
+
+
 def test_a_node_that_is_not_running_is_named_with_the_mend(tmp_path: Path) -> None:
     with pytest.raises(errors.Unreachable) as caught:
         Client(tmp_path / "no").info()

@@ -7,6 +7,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -34,7 +35,7 @@ def folder(name: str) -> Path:
     return made
 
 
-def _up(name: str, cpus: int = 8, **more: int) -> Iterator[SlurmSite]:
+def _up(name: str, cpus: int = 8, **more: Any) -> Iterator[SlurmSite]:
     assert not missing(slurm_site.PROGRAMS), (
         f"install slurm-wlm, slurm-client and munge: no {missing(slurm_site.PROGRAMS)[0]} here"
     )
@@ -61,6 +62,12 @@ def other_slurm() -> Iterator[SlurmSite]:
 def two_machines() -> Iterator[SlurmSite]:
     """A Slurm of two processors and 1,000 MiB on each of its machines."""
     yield from _up("w", cpus=2, machines=2, memory_mib=1000)
+
+
+@pytest.fixture(scope="session", params=["cgroup", "gather"])
+def slurm_of_memory(request: pytest.FixtureRequest) -> Iterator[SlurmSite]:
+    """A Slurm that ends jobs for too much memory, the kernel's way and by looking itself."""
+    yield from _up(f"m{request.param[0]}", cpus=4, memory_mib=2000, holds_memory=request.param)
 
 
 @pytest.fixture(scope="session")

@@ -57,13 +57,30 @@ _MACHINE = (
 )
 
 
+_HOLDS_MEMORY = {
+    "cgroup": {"TaskPlugin=task/none": "TaskPlugin=task/cgroup"},
+    "gather": {
+        "JobAcctGatherType=jobacct_gather/none": "JobAcctGatherType=jobacct_gather/linux\n"
+        "JobAcctGatherFrequency=task=1\nJobAcctGatherParams=OverMemoryKill"
+    },
+}
+
+
 class SlurmSite:
     kind = "slurm"
 
     def __init__(
-        self, root: Path, name: str, cpus: int = 8, most_tasks: int = 1001, machines: int = 1, memory_mib: int = 0
+        self,
+        root: Path,
+        name: str,
+        cpus: int = 8,
+        most_tasks: int = 1001,
+        machines: int = 1,
+        memory_mib: int = 0,
+        holds_memory: str = "",
     ) -> None:
-        """`cpus`: of each of its machines, which are daemons on this one."""
+        """`cpus`: of each of its machines, which are daemons on this one. `holds_memory`: how jobs are held to the
+        memory they asked for, by `cgroup` or by `gather`, which looks once a second; empty: they are not."""
         self.root, self.name = root, name
         self.machines = [f"{name}-n{number + 1}" for number in range(machines)]
         self.config = root / "slurm.conf"
@@ -96,6 +113,17 @@ class SlurmSite:
             )
         )
 
+        if holds_memory:
+            changes = {"CR_CPU\n": "CR_CPU_Memory\n"} | _HOLDS_MEMORY[holds_memory]
+            text = self.config.read_text()
+            for line, other in changes.items():
+                assert line in text
+                text = text.replace(line, other)
+            self.config.write_text(text)
+        if holds_memory == "cgroup":
+            (root / "cgroup.conf").write_text(
+                "CgroupPlugin=autodetect\nCgroupAutomount=no\nCgroupMountpoint=/sys/fs/cgroup\nConstrainRAMSpace=yes\n"
+            )
         # Two devices, to be handed out; what they are does not matter.
         gpus = [root / f"gpu{number}" for number in range(2)]
         for gpu in gpus:

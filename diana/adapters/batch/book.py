@@ -9,6 +9,7 @@ was.
 from __future__ import annotations
 
 import logging
+import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
@@ -29,8 +30,10 @@ from diana.adapters.batch.settings import ClusterSettings
 from diana.adapters.batch.systems.system import Array, BatchRefused, BatchSystem, BatchUnreachable, Seen
 from diana.adapters.batch.waits import QueueWaits
 from diana.adapters.durable import replace_durably, sync
+from diana.adapters.lrm import own_program
 from diana.adapters.lrm.spawner.capped import hold_file, read_held
 from diana.adapters.lrm.spawner.identity import boot_s, wall_s
+from diana.adapters.lrm.spawner.identity import machine as machine_identity
 from diana.adapters.lrm.spawner.protocol import Order
 from diana.engine.journal.events import Run
 from diana.model.facts import Facts, Outcome
@@ -89,7 +92,14 @@ class Book:
         self._asked_s = 0.0
         self._ending = ending
         self._around = Surroundings(
-            site=site, cluster=name, dialect=system.dialect, setup=settings.setup, address=settings.address
+            site=site,
+            cluster=name,
+            dialect=system.dialect,
+            setup=settings.setup,
+            data=os.path.abspath(data.root),
+            boot_id=machine_identity().boot_id,
+            path=own_program.folder(),
+            address=settings.address,
         )
         self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
         # A ledger whose folder a power cut takes away knows nothing of the jobs it gave.
@@ -98,7 +108,7 @@ class Book:
         self.ledger = Ledger(self._root / "ledger.db")
         with closing_on_fault(self.ledger):
             self.rows = open_rows(data, settings, self.ledger, self._around, before)
-        self._judge = Judge(self.rows, settings, self._asking, name, system.kind)
+        self._judge = Judge(self.rows, settings, self._asking, name, system.kind, system.dialect)
         self.identity = self.rows.identity
         if self.rows.taken_over:
             _log.info("cluster %s: took over %d arrays", name, self.rows.taken_over)

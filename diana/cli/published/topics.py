@@ -22,7 +22,8 @@ EXIT_CODES = {
 """Exit codes of every verb. A shell's `$?` of 128 and more is otherwise a signal, as ever."""
 
 ENVIRONMENT = {
-    "DIANA_DATA": "the node's data directory where --data names none (default: ~/.diana)",
+    "DIANA_DATA": "the node's data directory where --data names none (default: ~/.diana); jobs on plain "
+    "machines have that of their own node",
     "DIANA_NOTIFY": "who is told when a group is over where --notify names nobody",
     "DIANA_ROOT_JOBS": "true: init and join by root let jobs run as root, as --root-jobs does",
     "NO_COLOR": "if not empty: no colours, as --no-color",

@@ -161,10 +161,10 @@ class MemberNode:
         """The server of its control socket, not started."""
         from diana.node.member.api import MemberApi
         from diana.node.ways_in.control import ControlServer
-        from diana.node.ways_in.users import LocalUsers
+        from diana.node.ways_in.users import users_of_machine
 
         config = self.config
-        users = LocalUsers(config.vo, operators=config.operators, owner_of=config.owner_of)
+        users = users_of_machine(config)
         api: Any = MemberApi(config, self.paths, self.dialler, self.member, boot_s, self._stop.set, self.local)
         return ControlServer(self.paths.socket, api, users)
 

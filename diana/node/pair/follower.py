@@ -305,10 +305,10 @@ class _Follower:
         """The control socket's server, not started. None: for a machine that has not met the other one."""
         from diana.node.pair.standby_api import StandbyApi
         from diana.node.ways_in.control import ControlServer
-        from diana.node.ways_in.users import LocalUsers
+        from diana.node.ways_in.users import users_of_machine
 
         config = self._config
-        users = LocalUsers(config.vo, operators=config.operators, owner_of=config.owner_of)
+        users = users_of_machine(config)
         api = StandbyApi(config, self._paths, self._address, replication, self._says, self._stop.set)
         return ControlServer(self._paths.socket, cast("Api", api), users)
 

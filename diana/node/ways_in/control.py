@@ -69,13 +69,13 @@ class ControlServer:
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
-        uid = peer_uid(writer.get_extra_info("socket"))
+        pid, uid = peer(writer.get_extra_info("socket"))
         try:
             if len(self._open) >= self._limits.connections or self._by_uid[uid] >= self._limits.connections_per_uid:
                 busy = Overloaded("the node has as many local connections as it takes; try again shortly", 1.0)
                 writer.write(failure_frame(failure_of(busy)))
                 return
-            talk = Conversation(reader, writer, self._api, self._users.of_uid(uid), self._limits, f"uid {uid}")
+            talk = Conversation(reader, writer, self._api, self._users.of_process(pid, uid), self._limits, f"uid {uid}")
             self._open[task] = talk
             self._by_uid[uid] += 1
             try:
@@ -96,11 +96,11 @@ class ControlServer:
             writer.close()
 
 
-def peer_uid(connection: socket.socket) -> int:
-    """The uid that opened the connection, from the kernel."""
+def peer(connection: socket.socket) -> tuple[int, int]:
+    """Process and uid that opened the connection, from the kernel."""
     packed = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEERCRED.size)
-    uid: int = _PEERCRED.unpack(packed)[1]
-    return uid
+    pid, uid, _ = _PEERCRED.unpack(packed)
+    return pid, uid
 
 
 def bind(path: Path) -> socket.socket:

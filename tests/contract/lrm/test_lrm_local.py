@@ -5,20 +5,28 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import msgspec
 import pytest
 import pytest_asyncio
 
+from diana.adapters.lrm.own_program import with_diana
+from diana.adapters.lrm.render import Renderer
 from diana.adapters.lrm.rows import TableRows
 from diana.adapters.lrm.software import Software
 from diana.adapters.lrm.spawner import identity
+from diana.adapters.lrm.spawner.launching import Launcher
+from diana.adapters.lrm.spawner.others import OtherAccounts
 from diana.engine.journal.events import JobsEnded
 from diana.model import kept_log
 from diana.model.facts import Outcome, OutputFile
+from diana.model.ids import GroupId
 from diana.model.job.spec import Axis, GroupSpec, InputFile, Outputs, Sweep, Table
 from diana.model.job.sweep import encode_rows
+from diana.model.layout import DataDir
 from tests.contract.lrm_builders import SUBGROUP, RealSite, alive, shell
 
 
@@ -83,7 +91,46 @@ async def test_a_job_gets_a_clean_environment_and_its_names(
         "SLOT": "0",
     }
     assert env["DIANA_PROCESSORS"] == "1" and env["TMPDIR"] == str(site.data.slot(0))
+    assert env["DIANA_DATA"] == str(site.data.root)
     assert "CANARY_SECRET" not in env and "PYTHONPATH" not in env
+
+
+async def test_a_job_finds_the_sites_own_diana_behind_all_else_where_its_path_leads_to_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "bin").mkdir()
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:/usr/bin:/bin")
+    assert shutil.which("diana") is None
+    site = RealSite(tmp_path / "data")
+    await site.up()
+    try:
+        site.start(GroupSpec(argv=("sh", "-c", "command -v diana; echo $PATH")), 0)
+        (end,) = await site.ended(1)
+        own = Path(sys.executable).parent
+        assert site.log(end).splitlines() == [f"{own}/diana", f"{tmp_path}/bin:/usr/bin:/bin:{own}"]
+    finally:
+        await site.down()
+    assert with_diana("/usr/bin").startswith("/usr/bin:") and with_diana(with_diana("/bin")) == with_diana("/bin")
+
+
+@pytest.mark.parametrize("environment", [(("DIANA_DATA", "/own/{e}"),), (("DIANA_DATA", "/own/b"),)])
+async def test_a_group_may_name_another_node_to_its_jobs(
+    site: RealSite, environment: tuple[tuple[str, str], ...]
+) -> None:
+    site.start(GroupSpec(argv=("env",), environment=environment, sweep=_sweep("e", "a", "b")), 1)
+    (end,) = await site.ended(1)
+    assert "DIANA_DATA=/own/b" in site.log(end).splitlines()
+
+
+def test_a_container_in_which_the_node_is_not_is_not_told_of_it(tmp_path: Path) -> None:
+    data = DataDir(tmp_path)
+    data.spawner.mkdir()
+    launcher = Launcher(data, OtherAccounts())
+    plain = Renderer(GroupSpec(argv=("true",)), GroupId("alpha-1"), None).order(
+        SUBGROUP, 1, [0], {}, directory="", grace_s=5.0
+    )
+    assert launcher.base(plain)[b"DIANA_DATA"] == str(tmp_path).encode()
+    assert b"DIANA_DATA" not in launcher.base(msgspec.structs.replace(plain, contained=True))
 
 
 def _sweep(name: str, *values: str) -> Sweep:

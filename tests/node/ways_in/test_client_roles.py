@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from diana.adapters.lrm.spawner.identity import environment
 from diana.errors import Denied, UsageError
 from diana.model.trust.principal import Principal, Role
 from diana.node.api.service import ACTIONS, check
-from diana.node.ways_in.users import LocalUsers
+from diana.node.ways_in.users import LocalUsers, is_job_of
 from diana.wire.client.messages import METHODS
 from tests.client.nodelike import Nodelike
 
@@ -110,3 +114,36 @@ def test_a_uid_is_the_principal_the_site_says(uid: int, role: Role, name: str) -
 )
 def test_a_certificate_gives_no_more_than_the_site_grants(user: str, vo: str, role: Role) -> None:
     assert users().of_certificate(user, vo).role is role
+
+
+def test_a_job_of_the_site_is_no_operator_whatever_account_it_has() -> None:
+    def named(pid: int) -> Principal:
+        return LocalUsers("lab", node_uid=500, account=lambda uid: ACCOUNTS[uid], is_job=jobs.__contains__).of_process(
+            pid, 500
+        )
+
+    jobs = {7}
+    assert named(7) == Principal(Role.USER, "diana@lab")
+    assert named(8) == Principal(Role.OPERATOR, "diana@lab")
+
+
+@pytest.mark.parametrize(
+    ("marks", "is_one"),
+    [
+        ({"DIANA_RUN": "1-2:alpha-1/0:1:0:1", "DIANA_SITE": "alpha"}, True),
+        ({"DIANA_RUN": "1-2:beta-1/0:1:0:1", "DIANA_SITE": "beta"}, False),
+        ({"DIANA_SITE": "alpha"}, False),
+        ({}, False),
+    ],
+)
+def test_a_process_of_a_job_is_known_by_its_environment(marks: dict[str, str], is_one: bool) -> None:
+    process = subprocess.Popen(["sleep", "60"], env={"PATH": os.environ["PATH"], **marks})
+    try:
+        # Between two programs of one process it reads as empty for a moment.
+        while not environment(process.pid):
+            time.sleep(0.001)
+        assert is_job_of("alpha", process.pid) == is_one
+    finally:
+        process.kill()
+        process.wait()
+    assert not is_job_of("alpha", process.pid)

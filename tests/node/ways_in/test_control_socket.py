@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from diana.model.trust.principal import Role
-from diana.node.ways_in.control import bind, peer_uid
+from diana.node.ways_in.control import bind, peer
 from diana.node.ways_in.control_calls import Limits
 from diana.wire import frames
 from diana.wire.client.messages import MAX_FRAME_BYTES, METHODS, Empty, StatusRequest, WaitRequest
@@ -87,7 +87,7 @@ async def test_the_uid_comes_from_the_connection_not_from_its_words(tmp_path: Pa
     listener = bind(tmp_path / "c" / "s")
     _, writer = await asyncio.open_unix_connection(str(tmp_path / "c" / "s"))
     taken, _ = await asyncio.get_running_loop().sock_accept(listener)
-    assert peer_uid(taken) == os.getuid()
+    assert peer(taken) == (os.getpid(), os.getuid())
     taken.close()
     writer.close()
     listener.close()

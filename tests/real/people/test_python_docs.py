@@ -23,6 +23,7 @@ SAYS = (
     "done\n",
     "6\n[0.0, 1.0, 2.0, 3.0, 4.0]\n499500.0\n",
     "ZeroDivisionError",
+    "done\n",
 )
 """Text of each snippet's output."""
 

@@ -5,6 +5,7 @@ site keeps those of its own jobs. All is durable before anybody hears that the j
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, get_origin
 
@@ -18,7 +19,7 @@ from diana.adapters.lrm.spawner.capped import append_kept
 from diana.adapters.lrm.spawner.identity import wall_s
 from diana.adapters.lrm.spawner.protocol import EndedRuns, Order
 from diana.adapters.subgrid.delivery import LogSegments
-from diana.model.facts import Facts, Outcome
+from diana.model.facts import Facts, Outcome, was_out_of_memory
 from diana.model.ids import GroupId, SiteId, SubgroupId, group_of, job_id
 from diana.model.layout import DataDir
 
@@ -34,6 +35,8 @@ class TaskOutcome(NamedTuple):
     error: str = ""
     end: TaskEnd | None = None
     begun: Begun | None = None
+    peak_bytes: int = 0
+    """Most memory that it used, where the batch system told it; 0: not known."""
 
 
 class Ending:
@@ -70,7 +73,7 @@ class Ending:
                 batch.started_s.append(started_s)
                 batch.ended_s.append(ended_s)
                 batch.cpu_s.append(row.end.cpu_s if row.end else 0.0)
-                batch.max_rss_bytes.append(0)
+                batch.max_rss_bytes.append(row.end.peak_bytes if row.end else row.peak_bytes)
                 if fd < 0 and folder.log(row.task).exists():
                     segment, fd = self._segments.open(group)
                 offset, length, cut = _append(folder, row.task, fd, order.log_limit_bytes)
@@ -107,6 +110,8 @@ def _empty(order: Order) -> EndedRuns:
 def _exit_code(row: TaskOutcome) -> int:
     if row.end is not None:
         return row.end.exit_code
+    if was_out_of_memory(row.outcome, f": {row.error}"):
+        return 128 + signal.SIGKILL
     return _NOT_STARTED_EXIT if row.outcome is Outcome.NOT_STARTED else EXIT_UNKNOWN
 
 

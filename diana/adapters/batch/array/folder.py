@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from diana.adapters.batch.array.barrier import GO, Barrier
+from diana.adapters.batch.array.memory import TaskMemory
 from diana.adapters.batch.array.saving import TaskSaving
 from diana.adapters.batch.array.script import END_OF_FILE
 from diana.adapters.durable import sync
@@ -29,6 +30,7 @@ LOST = "lost"
 
 _OVER = ".over"
 _GATE_BYTES = 500
+_MOST_MEMORY_BYTES = 1 << 62
 
 
 class TaskEnd(NamedTuple):
@@ -37,11 +39,14 @@ class TaskEnd(NamedTuple):
     exit_code: int
     flag: str
     """`n`: no such command, `w`: no working folder, `s`: no scratch directory, `l`: the lease was over, `b`: it left
-    its barrier without being let go, `c`: it saved its state as it was asked to; `-`: the command's own end."""
+    its barrier without being let go, `c`: it saved its state as it was asked to, `m`: the kernel ended
+    a process of it for its memory, and the command failed; `-`: the command's own end."""
     started_s: float
     ended_s: float
     cpu_s: float
     machine: str
+    peak_bytes: int = 0
+    """Most memory that it used, as its cgroup counts it; 0: not known."""
 
 
 class Begun(NamedTuple):
@@ -64,6 +69,7 @@ class ArrayFolder:
         self._runs, self._ends, self._logs, self._over = root / "run", root / "end", root / "out", root / "over"
         self.barrier = Barrier(root)
         self.saving = TaskSaving(root)
+        self.memory = TaskMemory(root)
 
     def make(self, script: str, cases: str, *, holds: bool = False) -> None:
         """Make the folder; both texts are durable on return: they are never made anew. Files that are there already
@@ -165,7 +171,8 @@ class ArrayFolder:
         lines = text.split("\n")
         if len(lines) < 5 or lines[3] != END_OF_FILE:
             return None
-        code, _, flag = lines[0].partition(" ")
+        code, _, how = lines[0].partition(" ")
+        flag, _, peak = how.partition(" ")
         begun = self.begun(task)
         return TaskEnd(
             int(code) if code.isdecimal() else 255,
@@ -174,6 +181,7 @@ class ArrayFolder:
             ended_s,
             _cpu_s(lines[2]),
             begun.machine if begun else "",
+            min(int(peak), _MOST_MEMORY_BYTES) if peak.isdecimal() else 0,
         )
 
     def log(self, task: int) -> Path:

@@ -10,6 +10,7 @@ from diana.adapters.batch.array.ending import TaskOutcome
 from diana.adapters.batch.array.folder import CANCELLED, GIVEN_UP, LOST
 from diana.adapters.batch.array.live import LiveArray, TaskVerdict
 from diana.adapters.batch.array.rows import Rows
+from diana.adapters.batch.array.script import Dialect
 from diana.adapters.batch.asking import Asking
 from diana.adapters.batch.settings import ClusterSettings
 from diana.adapters.lrm.spawner.identity import boot_s
@@ -23,12 +24,15 @@ class Judge:
     """Methods block. OSError; `ArraysElsewhere` before a gate is shut that another machine may want open. `name`: the
     cluster's, for the log; `kind`: the batch system's, for errors."""
 
-    def __init__(self, rows: Rows, settings: ClusterSettings, asking: Asking, name: str, kind: str) -> None:
+    def __init__(
+        self, rows: Rows, settings: ClusterSettings, asking: Asking, name: str, kind: str, dialect: Dialect
+    ) -> None:
         self._rows = rows
         self._settings = settings
         self._asking = asking
         self._name = name
         self._kind = kind
+        self._dialect = dialect
 
     def shut(self, array: LiveArray, tasks: Iterable[int], why: str, error: str = "") -> list[int]:
         """Shut the gates of these tasks; return those that have not begun, and never will. `error`: as
@@ -48,8 +52,10 @@ class Judge:
     def without_end(self, array: LiveArray, task: int) -> TaskOutcome:
         begun = self._rows.folder(array.token).begun(task)
         said = array.said.get(task)
-        outcome, error = live.outcome_without_end(begun, task in array.cancelled, said, self._kind)
-        return TaskOutcome(task, outcome, error, begun=begun)
+        order = array.order
+        too_much = self._rows.folder(array.token).memory.too_much(task, order, self._dialect.too_much)
+        outcome, error = live.outcome_without_end(begun, task in array.cancelled, said, self._kind, order, too_much)
+        return TaskOutcome(task, outcome, error, begun=begun, peak_bytes=too_much.used_bytes if too_much else 0)
 
     def lost(self, array: LiveArray) -> list[int]:
         """Return those of the tasks the batch system shows no more that are over; mark for a new submission those

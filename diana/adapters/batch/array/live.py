@@ -9,12 +9,14 @@ from types import MappingProxyType
 
 import msgspec
 
+from diana.adapters.batch.array import memory
 from diana.adapters.batch.array.barrier import LATE
 from diana.adapters.batch.array.folder import CANCELLED, LOST, RECALLED, Begun, TaskEnd
+from diana.adapters.batch.array.memory import EndedForMemory
 from diana.adapters.batch.systems.system import Fate, Seen, Stage
 from diana.adapters.lrm.spawner.protocol import UNREADY, Order
 from diana.engine.journal.events import Run
-from diana.model.facts import Outcome
+from diana.model.facts import Outcome, out_of_memory
 from diana.model.ids import SubgroupId
 from diana.model.indexset import IndexSet
 
@@ -248,6 +250,8 @@ def outcome_of(end: TaskEnd, order: Order, cancelled: bool) -> tuple[Outcome, st
         return Outcome.DONE, ""
     if cancelled:
         return Outcome.CANCELLED, ""
+    if end.flag == memory.FLAG:
+        return Outcome.FAILED, ran_out(order, end.peak_bytes)
     if end.flag == "c":
         return Outcome.CHECKPOINTED, ""
     ran_s = end.ended_s - end.started_s
@@ -256,11 +260,23 @@ def outcome_of(end: TaskEnd, order: Order, cancelled: bool) -> tuple[Outcome, st
     return Outcome.FAILED, ""
 
 
+def ran_out(order: Order, used_bytes: int) -> str:
+    """Return the error of a task of the order that was ended for its memory, without the job's name before it."""
+    return out_of_memory(order.group, used_bytes, order.memory_bytes).removeprefix(f"{order.group}: ")
+
+
 _OF_FATE = {Fate.TIME_LIMIT: Outcome.TIMED_OUT, Fate.LIMIT: Outcome.FAILED, Fate.MACHINE_LOST: Outcome.INTERRUPTED}
 
 
-def outcome_without_end(begun: Begun | None, cancelled: bool, seen: Seen | None, kind: str) -> tuple[Outcome, str]:
-    """Return how an attempt ended whose script told no end. `seen`: what the batch system says of it."""
+def outcome_without_end(
+    begun: Begun | None,
+    cancelled: bool,
+    seen: Seen | None,
+    kind: str,
+    order: Order,
+    too_much: EndedForMemory | None = None,
+) -> tuple[Outcome, str]:
+    """Return how an attempt ended whose script told no end. `seen`, `too_much`: what the batch system says of it."""
     if cancelled or (begun is not None and begun.why == CANCELLED):
         return Outcome.CANCELLED, ""
     if begun is not None and begun.why in (RECALLED, LATE):
@@ -276,6 +292,8 @@ def outcome_without_end(begun: Begun | None, cancelled: bool, seen: Seen | None,
             f"{kind} ended it {MOST_TRIES} times before it began{said}; see that the cluster's machines have the "
             "node's data directory, and the cluster's log"
         )
+    if too_much is not None or (seen is not None and seen.fate is Fate.MEMORY):
+        return Outcome.FAILED, ran_out(order, too_much.used_bytes if too_much is not None else 0)
     if seen is not None and seen.fate is not None:
         done = "lost" if seen.fate is Fate.MACHINE_LOST else "ended"
         return _OF_FATE[seen.fate], f"{kind} {done} it on {begun.machine}: {why}"

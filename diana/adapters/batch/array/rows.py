@@ -151,6 +151,7 @@ class Rows:
         text = script(order, str(to), str(jobs), self._around, hold_s(order))
         made.make(text, cases(order) if varies(order) else "", holds=bool(order.barrier_s))
         made.saving.make(order)
+        made.memory.make(order)
         replace_durably(beside / _ORDER, _encode(_Given(version=VERSION, order=order)))
         try:
             # A name that is taken, by a seal or an array, is not replaced.

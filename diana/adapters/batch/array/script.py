@@ -14,12 +14,12 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from diana.adapters.batch.array import barrier, saving
+from diana.adapters.batch.array import barrier, memory, saving
 from diana.adapters.lrm.spawner.processes import MARKER
 from diana.adapters.lrm.spawner.protocol import UNREADY_FILE, Order
 from diana.model.indexset import IndexSet
 from diana.model.job.grace import GRACE_S
-from diana.model.job.own_folder import HERE, SUBMIT_DIR
+from diana.model.job.own_folder import DATA, HERE, SUBMIT_DIR, may_set
 
 LEASE_LOOK_S = 2
 _OWN_WORDS = frozenset(
@@ -59,6 +59,11 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     """The variable of the machine where the task runs."""
     reserved: tuple[int, ...] = ()
     """Exit codes by which a task would order it to do something: only the node is told them."""
+    memory_group: str = ""
+    """Pattern, in words of a shell, of cgroups that belong to the job alone; empty: it makes none."""
+    too_much: str = ""
+    """Pattern of its words in `said` on a job that it ended for its memory, with groups `used` and `limit`, in the same
+    unit, where it tells these; empty: it says nothing there."""
     warns: bool = False
     """True if it sends all processes of a task TERM, and KILL once the script has ended, or some time later."""
 
@@ -71,6 +76,12 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     dialect: Dialect
     setup: tuple[str, ...] = ()
     """Shell lines of the operator's, before each job."""
+    data: str = ""
+    """The node's data directory; empty: nobody is told of it."""
+    boot_id: str = ""
+    """The boot id of the node's machine, where alone its socket can be reached."""
+    path: str = ""
+    """The folder of the node's own `diana`."""
     address: str = "hostname -f"
     """Shell words that print the address of the machine where the job runs, as other sites reach it."""
 
@@ -157,7 +168,9 @@ def _attempt(order: Order) -> Iterable[str]:
 
 
 def _environment(order: Order, around: Surroundings) -> Iterable[str]:
-    """Yield the environment; diana's variables come last: a spec cannot forge them."""
+    """Yield the environment; diana's variables come last: a spec cannot forge them. But what it says of the node that
+    its jobs speak to holds."""
+    yield from _own_node(order, around)
     yield from _variables(order.environment, order)
     # `exec`, for a command that is called like one of the shell's own is none.
     yield f'begin() {{ exec {_beginning(order)}"$@"; }}'
@@ -173,6 +186,16 @@ def _environment(order: Order, around: Surroundings) -> Iterable[str]:
     yield f"export DIANA_INDEX=$i DIANA_JOB={_word(order.group)}.$i DIANA_ATTEMPT=$a DIANA_SLOT=$k"
     yield f"export {MARKER.decode()}{_word(f'{order.subgroup}:{order.epoch}')}:$i:$a"
     yield from saving.environment(order)
+
+
+def _own_node(order: Order, around: Surroundings) -> Iterable[str]:
+    """Yield the lines that tell a task on the node's own machine of the node."""
+    if around.data and around.boot_id and not order.contained:
+        yield f'if read -r b </proc/sys/kernel/random/boot_id && [ "$b" = {_word(around.boot_id)} ]; then'
+        yield _export(DATA, around.data)
+        if around.path:
+            yield f'command -v diana >/dev/null || export PATH="$PATH":{_word(around.path)}'
+        yield "fi 2>/dev/null"
 
 
 def _folder(order: Order, jobs_folder: str, folder: str) -> Iterable[str]:
@@ -212,11 +235,12 @@ def _run(order: Order, folder: str, said: Dialect) -> Iterable[str]:
     yield from saving.unwatched(order)
     if order.before:
         yield f'rm "${{TMPDIR:-$PWD}}/{UNREADY_FILE}.$DIANA_JOB.$a" 2>/dev/null && n=u'
+    yield from memory.lines(said.memory_group)
     yield '[ -z "$gone" ] || { cd /; rm -rf "$gone"; }'
     if said.warns:
         # How it ended is the batch system's to say, which ended it.
         yield '[ -z "$t" ] || { trap - TERM; kill -TERM $$; }'
-    yield 'told "$c" "${n:--}"'
+    yield 'told "$c" "${n:--}${m:+ $m}"'
 
 
 def _leased(command: str, lease: str, said: Dialect) -> Iterable[str]:
@@ -239,7 +263,7 @@ def _leased(command: str, lease: str, said: Dialect) -> Iterable[str]:
 
 def _variables(rows: Iterable[tuple[str, str]], order: Order) -> list[str]:
     """Return the words that set a job's variables, but for those that come last."""
-    return [_set(name, value, order) for name, value in rows if not name.startswith("DIANA_") and name not in _SHELLS]
+    return [_set(name, value, order) for name, value in rows if may_set(name) and name not in _SHELLS]
 
 
 def _last(rows: Iterable[tuple[str, str]], order: Order) -> list[str]:

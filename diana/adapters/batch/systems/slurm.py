@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from diana.adapters.batch.array.memory import SAID
 from diana.adapters.batch.array.script import Dialect
 from diana.adapters.batch.settings import ClusterSettings
 from diana.adapters.batch.systems import slurm_text as read
@@ -58,7 +59,13 @@ class Slurm:
 
     kind = "slurm"
     dialect = Dialect(
-        task="SLURM_ARRAY_TASK_ID", first=0, job="SLURM_ARRAY_JOB_ID", machine="SLURMD_NODENAME", warns=True
+        task="SLURM_ARRAY_TASK_ID",
+        first=0,
+        job="SLURM_ARRAY_JOB_ID",
+        machine="SLURMD_NODENAME",
+        memory_group='*/job_"$SLURM_JOB_ID"/*',
+        too_much=read.TOO_MUCH,
+        warns=True,
     )
 
     def __init__(self, settings: ClusterSettings) -> None:
@@ -112,7 +119,7 @@ class Slurm:
 
     def submit(self, array: Array) -> str:
         argv = ["sbatch", "--parsable", "--no-requeue", "--export=ALL", "--input=/dev/null"]
-        argv += ["--output=/dev/null", "--error=/dev/null", f"--job-name={read.NAME_PREFIX}{array.token}"]
+        argv += ["--output=/dev/null", f"--error={_said(array)}", f"--job-name={read.NAME_PREFIX}{array.token}"]
         at_once = f"%{array.at_once}" if array.at_once else ""
         argv += [f"--array={array.tasks}{at_once}", f"--chdir={Path(array.script).parent}", *self._partition]
         # Wherever an MPI job lies, Slurm tells its launcher how many processes it has.
@@ -175,3 +182,9 @@ class Slurm:
 
     def _run(self, *argv: str, transient: tuple[str, ...] = _TRANSIENT) -> str:
         return self.commands.run(argv, transient)
+
+
+def _said(array: Array) -> str:
+    """Return the file for Slurm's own words on each task; folders of an earlier release have none."""
+    said = Path(array.script).parent / SAID
+    return f"{said}/%a" if array.memory_bytes and said.is_dir() else "/dev/null"

@@ -44,10 +44,13 @@ _NEVER = frozenset(
 _UNLIMITED = ("infinite", "UNLIMITED", "n/a", "NOT_SET")
 
 
+TOO_MUCH = r"oom.kill event|xceeded (?:job |step )?memory limit(?: \((?P<used>\d{1,20}) > (?P<limit>\d{1,20})\))?"
+"""Words on the standard error of a job that it, or the kernel for it, ended for its memory."""
+
 _FATES = {
     "TIMEOUT": Fate.TIME_LIMIT,
     "DEADLINE": Fate.TIME_LIMIT,
-    "OUT_OF_MEMORY": Fate.LIMIT,
+    "OUT_OF_MEMORY": Fate.MEMORY,
     **dict.fromkeys(("NODE_FAIL", "BOOT_FAIL", "PREEMPTED", "REVOKED", "LAUNCH_FAILED"), Fate.MACHINE_LOST),
 }
 

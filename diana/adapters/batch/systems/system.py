@@ -103,8 +103,10 @@ class Fate(Enum):
 
     TIME_LIMIT = 1
     LIMIT = 2
-    """A limit on something else: memory, as a rule."""
+    """A limit on something else: memory, as a rule, but nobody says so."""
     MACHINE_LOST = 3
+    MEMORY = 4
+    """The limit on its memory, surely."""
 
 
 class Seen(msgspec.Struct, frozen=True):

@@ -83,12 +83,12 @@ def append_kept(source: int, fd: int, limit: int) -> tuple[int, bool]:
 
 def read_held(path: Path, offset: int, size: int, limit: int, start: int, most: int) -> tuple[int, bytes]:
     """Read at most `most` bytes of a log of `size` bytes that may still be written to, from the byte `start` of it or,
-    if that is negative, so many before its end. Return where they begin: behind what is left out, if it is that.
-    OSError."""
+    if that is negative, so many before its end: of these the ones behind what is left out, if anything is. Return where
+    they begin: behind what is left out, if it is that. OSError."""
     fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         while True:
-            at, stop = _stretch(size, limit, start if start >= 0 else max(0, size + start), most)
+            at, stop = _stretch(size, limit, start if start >= 0 else _before_end(size, limit, -start), most)
             data = os.pread(fd, stop - at, offset + at)
             grown = max(size, os.fstat(fd).st_size - offset)
             gap = gap_in(grown, limit)
@@ -98,6 +98,12 @@ def read_held(path: Path, offset: int, size: int, limit: int, start: int, most: 
             size = grown
     finally:
         os.close(fd)
+
+
+def _before_end(size: int, limit: int, length: int) -> int:
+    """Return where the last `length` bytes begin that are kept together."""
+    gap = gap_in(size, limit)
+    return max(0, size - length, gap.stop if gap is not None else 0)
 
 
 def _stretch(size: int, limit: int, start: int, most: int) -> tuple[int, int]:

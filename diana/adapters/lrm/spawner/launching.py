@@ -13,6 +13,7 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
+from diana.adapters.lrm.own_program import with_diana
 from diana.adapters.lrm.spawner import steps
 from diana.adapters.lrm.spawner.jobs import Job
 from diana.adapters.lrm.spawner.memory import first_to_go
@@ -21,7 +22,7 @@ from diana.adapters.lrm.spawner.processes import MARKER
 from diana.adapters.lrm.spawner.protocol import Order
 from diana.adapters.lrm.spawner.segments import Segment
 from diana.model.ids import SubgroupId
-from diana.model.job.own_folder import HERE, SUBMIT_DIR
+from diana.model.job.own_folder import DATA, HERE, SUBMIT_DIR, may_set
 from diana.model.layout import DataDir
 
 NOT_FOUND_EXIT = 127
@@ -55,8 +56,8 @@ class Launcher:
         self._others = others
         folder = os.stat(data.spawner)
         self._marker = MARKER + f"{folder.st_dev}-{folder.st_ino}".encode()
-        self._path = os.environ.get("PATH") or _DEFAULT_PATH
-        self._base = {b"PATH": self._path.encode()}
+        self._base = {b"PATH": os.fsencode(with_diana(os.environ.get("PATH") or _DEFAULT_PATH))}
+        self._way = os.fsencode(os.path.abspath(data.root))
         for name in _PASSED_ON:
             if value := os.environ.get(name):
                 self._base[name.encode()] = os.fsencode(value)
@@ -65,8 +66,11 @@ class Launcher:
         self._here = ""
 
     def base(self, order: Order) -> dict[bytes, bytes]:
-        """Return the environment shared by an order's jobs. Our DIANA_* come last: a spec cannot forge them."""
+        """Return the environment shared by an order's jobs. Our DIANA_* come last: a spec cannot forge them. But what
+        it says of the node that its jobs speak to holds."""
         out = self._base_as_other.copy() if order.account else self._base.copy()
+        if not order.contained:
+            out[DATA.encode()] = self._way
         for name, value in order.environment:
             out[name.encode()] = value.encode()
         out[b"DIANA_GROUP"] = order.group.encode()
@@ -173,7 +177,7 @@ class Launcher:
         out = job.claim.base.copy()
         if job.environment:
             for name, value in job.environment:
-                if not name.startswith("DIANA_"):
+                if may_set(name):
                     out[name.encode()] = value.encode()
         for name, value in job.met:
             out[name.encode()] = value.encode()
