@@ -51,5 +51,7 @@ def test_the_units_are_what_systemd_reads(name: str, tmp_path: Path) -> None:
     done = subprocess.run(
         ["systemd-analyze", "verify", "--man=no", str(unit)], capture_output=True, text=True, timeout=60, check=False
     )
-    mine = [line for line in done.stderr.splitlines() if name in line]
+    # A systemd before 254 passes it over, as docs/upgrade.md says.
+    known = [line for line in done.stderr.splitlines() if "'DelegateSubgroup'" not in line]
+    mine = [line for line in known if name in line]
     assert not mine, mine

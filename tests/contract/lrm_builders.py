@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from diana.adapters.lrm.cgroups.per_job import noted
 from diana.adapters.lrm.local import LocalLrm
 from diana.adapters.lrm.spawner.claims.claimlog import ClaimLog
 from diana.adapters.lrm.spawner.claims.claimlog import read as read_log
@@ -410,6 +411,8 @@ class RealSite(LrmSite):
         await self.lrm.close(stop_spawner=True)
         if _is_spawner(pid):
             os.kill(pid, signal.SIGKILL)
+            await self.until(lambda: not alive(pid))
+        remove_groups(self.data.spawner)
 
     # --- what only the real one has --------------------------------------------------------------------
 
@@ -423,6 +426,16 @@ class RealSite(LrmSite):
 
 
 Site = Callable[..., Awaitable[RealSite]]
+
+
+def remove_groups(folder: Path) -> None:
+    """Remove the empty control groups that a killed spawner of that folder left."""
+    standing, status = noted(folder), os.stat(folder)
+    for path in (
+        Path(standing.base).glob(f"diana-{status.st_dev}-{status.st_ino}.*") if standing and standing.base else ()
+    ):
+        with suppress(OSError):
+            path.rmdir()
 
 
 def _is_spawner(pid: int) -> bool:

@@ -31,6 +31,7 @@ from diana.model.views.group import GroupStatus
 from diana.node.config.setup import init_site
 from diana.node.config.site_file import load_config
 from diana.node.config.text import write_config
+from tests.contract.lrm_builders import remove_groups
 from tests.runs import SOAK
 
 REPO = Path(__file__).resolve().parents[2]
@@ -348,6 +349,9 @@ class Grid:
             time.sleep(0.02)
         else:
             faults.append(f"still alive: {living}")
+        for site in self.sites.values():
+            if site.paths.spawner.is_dir():
+                remove_groups(site.paths.spawner)
         faults += [line for site in self.sites.values() for line in site.complaints()]
         if os.environ.get("DIANA_KEEP"):
             print(f"kept: {self.root}")

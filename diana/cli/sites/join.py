@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from diana.cli.shared import output
 from diana.cli.shared.parsing import Command, add_data, add_gpus, add_json, add_node, at_least, client, duration_s
 from diana.cli.sites.given_tokens import HOW, token_from
-from diana.cli.sites.site import add_root_jobs, data_of, gpus_of, say_root_jobs
+from diana.cli.sites.site import add_root_jobs, data_of, gpus_of, say_quota, say_root_jobs
 
 if TYPE_CHECKING:
     from diana.node.enrol.nearest import SiteDistance
@@ -128,7 +128,9 @@ def _join_options(parser: argparse.ArgumentParser) -> None:
         help="what the node binds (default: this machine's address on the way to the inviter, from port 7400 on)",
     )
     parser.add_argument("--advertise", metavar="HOST:PORT", help="where others reach it, if that differs; none: nobody")
-    parser.add_argument("--slots", type=at_least(0), metavar="N", help="processors jobs may hold (default: all here)")
+    parser.add_argument(
+        "--slots", type=at_least(0), metavar="N", help="processors jobs may hold (default: all it may use)"
+    )
     add_gpus(parser)
     add_root_jobs(parser)
     parser.add_argument(
@@ -208,6 +210,8 @@ def _join(args: argparse.Namespace) -> int:
         where = f"{made.folder}{gpus_of(config, args.gpus)}"
         output.say(f"machine {made.name}, {what} of site {made.site} of {made.vo}: made in {where}")
     if not made.again:
+        if args.slots is None:
+            say_quota()
         say_root_jobs(config)
     output.say(f"start its node with: diana node --data {made.folder}")
     return 0

@@ -29,7 +29,9 @@ def _init_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--vo-from", metavar="DIR", type=Path, help="join the VO made in this data directory instead of making one"
     )
-    parser.add_argument("--slots", type=at_least(0), metavar="N", help="processors jobs may hold (default: all here)")
+    parser.add_argument(
+        "--slots", type=at_least(0), metavar="N", help="processors jobs may hold (default: all it may use)"
+    )
     add_gpus(parser)
     parser.add_argument(
         "--cluster",
@@ -91,6 +93,8 @@ def _init_site(args: argparse.Namespace) -> int:
         output.say("only this machine reaches it there; for others, set listen in its site.toml, or init with --listen")
     if args.cluster:
         output.say(f"{args.cluster} starts its jobs: see that it answers with diana doctor --data {data}")
+    if args.slots is None and not args.cluster:
+        say_quota()
     say_root_jobs(config)
     output.say(f"start its node with: diana node --data {data}")
     return 0
@@ -120,6 +124,18 @@ def add_root_jobs(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="jobs may run as root, where the node does and site.toml maps no accounts (so says DIANA_ROOT_JOBS=true)",
     )
+
+
+def say_quota() -> None:
+    """Tell of slots that nobody named, where they are fewer than the processors."""
+    from diana.adapters.lrm.cgroups.bounds import processors
+
+    found = processors()
+    if found.quota:
+        output.say(
+            f"{output.counted(found.usable, 'slot')}, since a control group's CPU quota leaves "
+            f"{found.quota:g} processors here; --slots N says otherwise, slots in its site.toml later"
+        )
 
 
 def say_root_jobs(config: SiteConfig) -> None:

@@ -17,6 +17,7 @@ from pathlib import Path
 from diana import errors
 from diana.adapters.batch.settings import ClusterSettings
 from diana.adapters.batch.systems import kinds
+from diana.adapters.lrm.cgroups import bounds
 from diana.adapters.trust import certificates
 from diana.model.ids import site_id
 from diana.model.layout import DataDir
@@ -47,9 +48,10 @@ def init_site(
 ) -> SiteConfig:
     """Make a site's data directory: a VO of its own, or a member of the one made in the data directory `vo_from`.
 
-    `slots` None: the processors this process may use, or none with a `cluster`: the batch system of this kind starts
-    the site's jobs. `gpus`: of this machine, for jobs. `root_jobs`: they may run as root. `UsageError` for anything
-    wrong, also a directory that is initialised already; then nothing has been made.
+    `slots` None: the processors this process may use by its affinity and its control groups' quotas, or none with a
+    `cluster`: the batch system of this kind starts the site's jobs. `gpus`: of this machine, for jobs. `root_jobs`:
+    they may run as root. `UsageError` for anything wrong, also a directory that is initialised already; then
+    nothing has been made.
     """
     paths = DataDir(data)
     try:
@@ -202,9 +204,10 @@ def root_jobs_said() -> bool:
 
 
 def own_settings(slots: int | None) -> Settings:
+    """The slots that are asked for, or of this machine what control groups leave to this process; so its memory."""
     try:
-        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        return Settings(slots=len(os.sched_getaffinity(0)) if slots is None else slots, memory_bytes=memory)
+        own = bounds.processors().usable if slots is None else slots
+        return Settings(slots=own, memory_bytes=bounds.memory_bytes())
     except ValueError as error:
         raise errors.UsageError(str(error)) from None
 

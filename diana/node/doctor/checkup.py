@@ -62,6 +62,7 @@ def _local(paths: DataDir, config: SiteConfig, held: machine.Holder | None, now_
         blocking("audit", lambda: files.trail(paths), _DISK),
         blocking("certificate", lambda: trust.certificate(paths, config, now_wall_s), _DISK),
         blocking("spawner", lambda: machine.spawner(paths, held), kernel),
+        blocking("cgroups", lambda: machine.cgroups(paths), kernel),
         blocking("limits", lambda: machine.limits(config, held), kernel),
         blocking("port", lambda: machine.listening(config, held), kernel),
         *(

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from diana.adapters.lrm import launch
+from diana.adapters.lrm.cgroups.per_job import noted
 from diana.model.layout import DataDir
 from diana.model.words import counted
 from diana.node.config.site_file import SiteConfig, host_port, is_loopback
@@ -86,6 +87,19 @@ def spawner(paths: DataDir, held: Holder | None) -> Results:
         mend = f"read {log}; if it hangs, kill -9 {mine.pid}: the node starts another, running jobs are adopted"
         return [fail("spawner", f"process {mine.pid} runs and takes no connection", mend)]
     return [ok("spawner", "none runs; the node starts it")]
+
+
+def cgroups(paths: DataDir) -> Results:
+    """What the spawner found at its start. Jobs run without control groups, too."""
+    standing = noted(paths.spawner)
+    if standing is None:
+        return [ok("cgroups", "not looked for yet: the spawner does at its start")]
+    sampled = "memory of jobs is sampled"
+    if not standing.base:
+        return [ok("cgroups", f"jobs have none, {sampled}: {standing.why}")]
+    if not standing.held:
+        return [ok("cgroups", f"each job has its own in {standing.base}, {sampled}: {standing.why}")]
+    return [ok("cgroups", f"each job has its own in {standing.base}, the kernel holds its memory")]
 
 
 def limits(config: SiteConfig, held: Holder | None) -> Results:

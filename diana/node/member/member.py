@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import signal
 import time
 from collections.abc import Callable, Mapping
@@ -17,6 +16,7 @@ import msgspec
 
 from diana import __version__
 from diana.adapters.datadir import OpenDataDir
+from diana.adapters.lrm.cgroups.bounds import memory_bytes
 from diana.adapters.lrm.local import LocalLrm
 from diana.adapters.tasks import begin, end, keep_up
 from diana.errors import DianaError
@@ -88,7 +88,7 @@ class MemberNode:
             config.site,
             config.machine,
             config.settings.slots,
-            os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+            memory_bytes(),
             boot_s,
             subgroups_here=lambda: subgroups_in(paths),
             dropped=self._dropped,

@@ -52,7 +52,8 @@ async def test_a_job_whose_children_together_use_too_much_is_ended_and_told_apar
     assert (end.outcome, end.exit_code) == (Outcome.FAILED, 137)
     assert was_out_of_memory(end.outcome, end.error) and end.error.startswith("alpha-1.0: out of memory: it used ")
     assert "with its children, memory is 150 MiB; diana retry --memory 2x alpha-1 gives such jobs" in end.error
-    assert 150 * MIB < peak_bytes(site, 0) < 400 * MIB
+    # Exactly that, where the kernel holds it.
+    assert 150 * MIB <= peak_bytes(site, 0) < 400 * MIB
 
 
 @pytest.mark.wide

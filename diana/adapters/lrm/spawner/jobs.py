@@ -69,6 +69,7 @@ class Job:
         "asked_by_s",
         "asked_signal",
         "attempt",
+        "cgroup",
         "checkpoint",
         "claim",
         "collects",
@@ -114,6 +115,8 @@ class Job:
         """Devices the run has, as CUDA names them."""
         self.pid = 0
         self.pidfd = -1
+        self.cgroup = ""
+        """Its control group; empty: it has none."""
         self.adopted = False
         """True if an earlier spawner started it: it is not our child, and nobody knows its exit."""
         self.started_s = 0.0

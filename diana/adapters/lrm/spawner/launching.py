@@ -10,20 +10,22 @@ import errno
 import os
 import signal
 import stat
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from diana.adapters.lrm.cgroups.per_job import JobCgroups
 from diana.adapters.lrm.own_program import with_diana
 from diana.adapters.lrm.spawner import steps
 from diana.adapters.lrm.spawner.jobs import Job
 from diana.adapters.lrm.spawner.memory import first_to_go
-from diana.adapters.lrm.spawner.others import OtherAccounts
+from diana.adapters.lrm.spawner.others import FileAction, OtherAccounts
 from diana.adapters.lrm.spawner.processes import MARKER
 from diana.adapters.lrm.spawner.protocol import Order
 from diana.adapters.lrm.spawner.segments import Segment
 from diana.model.ids import SubgroupId
 from diana.model.job.own_folder import DATA, HERE, SUBMIT_DIR, may_set
-from diana.model.layout import DataDir
+from diana.model.layout import DataDir, flat
 
 NOT_FOUND_EXIT = 127
 """Exit code a shell gives for a command that could not be started."""
@@ -54,6 +56,7 @@ class Launcher:
         self._processors = sorted(os.sched_getaffinity(0))
         """Processors that this process may use, of which each slot has one."""
         self._others = others
+        self.cgroups = JobCgroups(data.spawner)
         folder = os.stat(data.spawner)
         self._marker = MARKER + f"{folder.st_dev}-{folder.st_ino}".encode()
         self._base = {b"PATH": os.fsencode(with_diana(os.environ.get("PATH") or _DEFAULT_PATH))}
@@ -94,6 +97,10 @@ class Launcher:
         record = job.claim.record
         return b"%b:%b:%d:%d:%d" % (self._marker, record.subgroup.encode(), record.epoch, job.index, job.attempt)
 
+    def run_name(self, job: Job) -> str:
+        """Return the name of a run's control group, of what its claim says."""
+        return f"{flat(SubgroupId(job.claim.record.subgroup))}.{job.claim.record.epoch}.{job.index}.{job.attempt}"
+
     def launch(self, job: Job, segment: Segment, scratch: str) -> int:
         """Start the run as leader of a new session; return its pid. NotStarted, TryLater."""
         environment = self.environment(job, scratch)
@@ -112,11 +119,7 @@ class Launcher:
             if self.pins:
                 # A child has the processors of its parent from its first instruction on.
                 os.sched_setaffinity(0, self._of_slots(job))
-            if job.claim.record.account:
-                return self._others.launch(job, program, environment, folder, actions)
-            pid = os.posix_spawn(
-                program, job.argv, environment, file_actions=actions, setsid=True, setsigdef=_RESET, setsigmask=()
-            )
+            pid = self._spawn(job, program, environment, folder, actions)
         except OSError as fault:
             raise self._explained(fault, job, folder, environment[b"PATH"].decode()) from None
         except ValueError as fault:
@@ -127,7 +130,31 @@ class Launcher:
             if self.pins:
                 with suppress(OSError):
                     os.sched_setaffinity(0, self._processors)
-        first_to_go(pid)
+        if not job.claim.record.account:
+            first_to_go(pid)
+        return pid
+
+    def _spawn(
+        self, job: Job, program: str, environment: dict[bytes, bytes], folder: str, actions: Sequence[FileAction]
+    ) -> int:
+        """Start it within a control group of its own, where it can have one. What looks after a container is no
+        job's: a rootless podman has one such process for all its containers."""
+        record, pid = job.claim.record, 0
+        job.cgroup = "" if record.contained else self.cgroups.enter(self.run_name(job))
+        try:
+            if record.account:
+                pid = self._others.launch(job, program, environment, folder, actions)
+            else:
+                pid = os.posix_spawn(
+                    program, job.argv, environment, file_actions=actions, setsid=True, setsigdef=_RESET, setsigmask=()
+                )
+        finally:
+            if job.cgroup and not self.cgroups.leave():
+                job.cgroup = ""
+            elif not pid:
+                self.cgroups.remove(job.cgroup)
+                job.cgroup = ""
+        self.cgroups.limit(job.cgroup, record.memory_bytes)
         return pid
 
     def launch_parent(self, job: Job, environment: dict[bytes, bytes], folder: str, asks: int) -> int:

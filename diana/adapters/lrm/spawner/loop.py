@@ -73,6 +73,7 @@ class Spawner:
         if (found.lost or not found.records) and (ended := replay.end_unclaimed(past, self._launcher)):
             why = self._lost or f"{data.spawner / LOG}: is gone"
             self._lost = f"{why}; {ended} jobs that ran unknown to it were ended"
+        self._launcher.cgroups.sweep([job.cgroup for job in self._runner.running.values()])
         if self._lost:
             losses.keep(data.spawner / LOG, self._lost)
         self._table.use(ClaimLog(data.spawner / LOG, self._table.records()))
@@ -104,6 +105,7 @@ class Spawner:
                 self._runner.end_last()
             self._table.log.sync()
             raise
+        self._launcher.cgroups.tidy()
         self._table.log.sync()
 
     def _wait_s(self) -> float:

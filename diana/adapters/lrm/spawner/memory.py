@@ -1,6 +1,7 @@
 """Memory of running jobs, of each with all its children: what it is now, what it was at most, and who has too much.
 
-It is sampled: the resident memory of all processes that descend from a job's or are of its session. Pages that several
+It is sampled: the resident memory of all processes in a job's control group or, where it has none, of those that
+descend from the job's or are of its session. Pages that several
 of them share are counted once before anybody is ended for them. What a job takes and gives back between two samples is
 not seen.
 """
@@ -11,6 +12,7 @@ import os
 from collections.abc import Collection, Iterable
 from contextlib import suppress
 
+from diana.adapters.lrm.cgroups.per_job import JobCgroups
 from diana.adapters.lrm.spawner.identity import boot_s, stat_fields
 from diana.adapters.lrm.spawner.jobs import Job
 
@@ -32,7 +34,8 @@ def first_to_go(pid: int) -> None:
 
 
 class MemoryWatch:
-    def __init__(self) -> None:
+    def __init__(self, cgroups: JobCgroups) -> None:
+        self._cgroups = cgroups
         self._sampled_s = 0.0
         self._took_s = 0.0
 
@@ -44,7 +47,7 @@ class MemoryWatch:
         if not running or began_s < self._sampled_s + max(every_s, _SHARE * self._took_s):
             return []
         over = []
-        for job, (pids, resident) in families(running).items():
+        for job, (pids, resident) in families(running, self._cgroups).items():
             limit, used = job.claim.record.memory_bytes, resident
             if 0 < limit < used:
                 used = sum(map(_own_bytes, pids))
@@ -57,8 +60,20 @@ class MemoryWatch:
         return over
 
 
-def families(jobs: Iterable[Job]) -> dict[Job, tuple[list[int], int]]:
+def families(jobs: Iterable[Job], cgroups: JobCgroups) -> dict[Job, tuple[list[int], int]]:
     """Return each job's processes, and their resident memory in bytes."""
+    out, others = {}, []
+    for job in jobs:
+        pids = cgroups.pids(job.cgroup) if job.cgroup else []
+        # Something else may have taken its leader out of its group, and then more than that.
+        if job.pid in pids:
+            out[job] = pids, sum(map(_resident_bytes, pids))
+        else:
+            others.append(job)
+    return out | _by_parents(others) if others else out
+
+
+def _by_parents(jobs: Iterable[Job]) -> dict[Job, tuple[list[int], int]]:
     by_leader = {job.pid: job for job in jobs if job.pid}
     owner: dict[int, Job | None] = dict(by_leader)
     parents: dict[int, int] = {}
@@ -95,5 +110,9 @@ def _own_bytes(pid: int) -> int:
         return 0
     except OSError:
         pass
+    return _resident_bytes(pid)
+
+
+def _resident_bytes(pid: int) -> int:
     fields = stat_fields(pid)
     return int(fields[_RESIDENT]) * _PAGE_BYTES if fields is not None else 0

@@ -76,7 +76,8 @@ class JobRunner:
         """Pids of our own unreaped children."""
         self._strays = Strays(launcher, others)
         self.warm = Parents(launcher, epoll)
-        self._memory = MemoryWatch()
+        self._cgroups = launcher.cgroups
+        self._memory = MemoryWatch(launcher.cgroups)
         self._contained = Contained(launcher, others)
         self._draining: list[tuple[Job, End]] = []
         self._untidy: list[Job] = []
@@ -277,6 +278,9 @@ class JobRunner:
             if self._place.look():
                 self._table.starting([job])
                 job.pid = child.pid
+                # It has done nothing yet, so that it has no children elsewhere.
+                job.cgroup = self._cgroups.put(self._launcher.run_name(job), job.pid)
+                self._cgroups.limit(job.cgroup, job.claim.record.memory_bytes)
                 first_to_go(job.pid)
                 self._runs(job)
                 self._table.started([job])
@@ -333,6 +337,7 @@ class JobRunner:
         """Adopt a living run of an earlier spawner."""
         record = job.claim.record
         job.adopted = True
+        job.cgroup = self._cgroups.find(self._launcher.run_name(job))
         self._strays.caretakers |= record.contained
         job.state = JobState.RUNNING
         self.slots.hold(job.slots)
@@ -351,6 +356,10 @@ class JobRunner:
         self._epoll.unregister(pidfd)
         now, by_signal = boot_s(), 0
         record = job.claim.record
+        spent = self._cgroups.spent(job.cgroup)
+        job.peak_bytes = max(job.peak_bytes, spent.peak_bytes)
+        if spent.over:
+            job.over_bytes = job.over_bytes or max(job.peak_bytes, record.memory_bytes)
         if job.adopted:
             os.close(pidfd)
             outcome, code, cpu_s, rss = job.verdict or Outcome.UNKNOWN, EXIT_UNKNOWN, 0.0, 0
@@ -415,6 +424,7 @@ class JobRunner:
             if job in spared:
                 left.append((job, end))
                 continue
+            grouped = self._cgroups.kill(job.cgroup)
             if job.claim.record.account and self.others.separate:
                 alive = job in held_up or (not job.adopted and processes.group_alive(job.pid))
                 if alive:
@@ -425,7 +435,7 @@ class JobRunner:
                 alive = job in held_up or processes.group_alive(job.pid)
                 if alive and job.kill_at_s:
                     processes.signal_group(job.pid, signal.SIGKILL)
-            if alive:
+            if alive or grouped:
                 left.append((job, end))
             else:
                 self._complete(job, end)
@@ -452,6 +462,8 @@ class JobRunner:
             except OSError as fault:
                 end.truncated = True
                 print(f"{segment.name}: {fault.strerror}", file=sys.stderr, flush=True)
+        self._cgroups.remove(job.cgroup)
+        job.cgroup = ""
         self._leave_log(job)
         self._table.ended(job, end)
         self.to_tell.append(job)
@@ -558,6 +570,8 @@ class JobRunner:
             self._contained.kill([job for job in jobs if job.claim.record.contained])
             self.others.flush()
             time.sleep(_DRAIN_POLL_S)
+        for job in jobs:
+            self._cgroups.remove(job.cgroup)
 
     def _stop(self, job: Job, verdict: Outcome) -> None:
         if job.verdict == 0:
@@ -575,6 +589,8 @@ class JobRunner:
             processes.kill_family(job.pid, self._launcher.marker(job), number)
         else:
             processes.signal_group(job.pid, number)
+        if number == signal.SIGKILL:
+            self._cgroups.kill(job.cgroup)
 
     # --- time ------------------------------------------------------------------------------------------
 
@@ -600,6 +616,8 @@ class JobRunner:
             at = min(at, self._not_before_s)
         if self._place.again_s:
             at = min(at, self._place.again_s)
+        if self._cgroups.left:
+            at = min(at, boot_s() + _RETRY_S)
         return min(at, self.leases.next_s(), self.warm.deadline_s())
 
     def on_time(self) -> None:
@@ -635,6 +653,7 @@ class JobRunner:
             self._strays.reap(self._pids | self.others.helpers() | self.warm.pids)
         if self._place.again_s:
             self._place.look()
+        self._cgroups.tidy()
 
     def _look_at_steps(self, now: float) -> None:
         """Read what running jobs report. One of another account has a directory that is closed to us."""
