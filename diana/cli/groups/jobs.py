@@ -11,7 +11,6 @@ from diana.cli.shared import output
 from diana.cli.shared.parsing import client
 from diana.cli.shared.patience import NodePatience, insisting
 from diana.errors import UsageError
-from diana.model.indexset import IndexSet
 from diana.model.signals import signal_name
 
 if TYPE_CHECKING:
@@ -97,6 +96,8 @@ def named(target: str) -> list[str]:
         raise UsageError(f"status: {target} is a group among jobs; name groups or jobs, not both")
     if not (part.startswith("[") and part.endswith("]")):
         return [target]
+    from diana.model.indexset import IndexSet
+
     try:
         jobs = IndexSet.parse(part[1:-1])
     except ValueError as error:
