@@ -115,7 +115,7 @@ def _add_job(parser: argparse.ArgumentParser) -> None:
     )
     over.add_argument("--memory", metavar="SIZE", help="per job: 500M, 8G")
     over.add_argument("--gpus", metavar="N", help="GPUs per job, which it has for itself")
-    over.add_argument("--time", metavar="TIME", help="limit per job: 90s, 30m, 2h")
+    over.add_argument("--time", metavar="TIME", help="limit per job: 90s, 30m, 2h; a number alone: seconds")
     over.add_argument("--sites", action=_Listed, metavar="A,B", help="only these sites")
     over.add_argument("--not-sites", action=_Listed, metavar="A,B", help="not these sites")
     over.add_argument(
@@ -143,7 +143,7 @@ def _add_job(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=TEXT",
-        help="a variable of each job; NAME alone: as it is here",
+        help="a variable of each job, the text as it stands; NAME alone: as it is here",
     )
     over.add_argument(
         "--export", metavar="ALL|NONE|NAMES", help="variables of this shell that each job has (default: NONE)"
