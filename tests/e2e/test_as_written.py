@@ -96,3 +96,20 @@ def test_an_input_with_braces_in_its_name_is_there(alpha: Site, tmp_path: Path) 
     (tmp_path / "j.toml").write_text("inputs = ['{{a}}']\n[group]\ncommand = 'cat {{a}}'\n")
     assert printed(alpha, tmp_path, "j.toml")[0] == ["content of it"]
     assert printed(alpha, tmp_path, "--input", "{a}", "--", "cat", "{{a}}")[0] == ["content of it"]
+
+
+def test_the_first_script_of_the_docs_runs_as_it_is_printed(alpha: Site, tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "job-file.md").read_text()
+    script = page.partition("## Scripts\n")[2].partition("```sh\n")[2].partition("```")[0]
+    (tmp_path / "run.sh").write_text(script.replace("1-100%20", "2-4%2"))
+    code, out, err = said(alpha, tmp_path, "submit", "--parsable", "--wait", "run.sh")
+    assert code == 0, err
+    assert said(alpha, tmp_path, "fetch", out.strip(), "--to", "made")[0] == 0
+    assert {path.name: path.read_text() for path in (tmp_path / "made").iterdir()} == {
+        f"square-{n}.txt": f"{n * n}\n" for n in (2, 3, 4)
+    }
+
+
+def test_the_jobs_of_an_array_have_its_values_whatever_the_command_is(alpha: Site, tmp_path: Path) -> None:
+    command = "import os; print(os.environ['DIANA_ARRAY_TASK_ID'], os.environ['SLURM_ARRAY_TASK_ID'])"
+    assert printed(alpha, tmp_path, "--array", "7,9", "--", sys.executable, "-c", command)[0] == ["7 7", "9 9"]

@@ -9,14 +9,17 @@ from diana.engine.journal.effects import Refusal, Reply
 from diana.engine.journal.events import GiveUpSite, RetryJobs
 from diana.engine.journal.records import JobsRetried
 from diana.engine.journal.state import Group, Step, Subgroup
+from diana.engine.matching import match
 from diana.engine.placement.control import asked_of, ended, refuse
 from diana.engine.recovery import stocktaking
 from diana.engine.site import dependencies
 from diana.engine.site.context import Context
 from diana.engine.views import answers
 from diana.model.durations import seconds
+from diana.model.ids import SiteId
 from diana.model.indexset import FinishedSet, IndexSet
 from diana.model.job.gang import whole_gangs
+from diana.model.job.resources import MEMORY, gib
 from diana.model.views.views import Ok
 from diana.policy.trust.authorise import Action, authorise
 
@@ -40,7 +43,7 @@ def retry(core: Context, event: RetryJobs) -> None:
     if event.unreachable and event.indices is not None:
         refuse(core, event, f"--unreachable is about all that a site has of a group; write {group.group} alone")
         return
-    if (event.memory_bytes or event.memory_factor) and (why := _no_memory(group, event, wanted)):
+    if (event.memory_bytes or event.memory_factor) and (why := _no_memory(core, group, event, wanted)):
         refuse(core, event, why)
         return
     kinds = [
@@ -125,6 +128,12 @@ def by_itself(core: Context, group: Group) -> bool:
         return True
     kinds = {kind: some for kind, some in _by_kind(group, failed).items() if some}
     kinds = {kind: some for kind, some in kinds.items() if group.own_retries_of.get(kind, 0) < getattr(rules, kind)}
+    memory_bytes = _more(group, rules.factor) if "out_of_memory" in kinds else 0
+    if memory_bytes and (most := _most_anywhere(core, group)[0]):
+        # More than any site has would have them wait for ever; as much as one has is worth a try.
+        memory_bytes = min(memory_bytes, most)
+        if memory_bytes <= group.spec.resources.memory_bytes:
+            del kinds["out_of_memory"]
     if not kinds:
         return False
     again = whole_gangs(group.spec, IndexSet.union(kinds.values()))
@@ -135,7 +144,7 @@ def by_itself(core: Context, group: Group) -> bool:
             indices=again,
             by_itself=True,
             kinds=tuple(sorted(kinds)),
-            memory_bytes=_more(group, rules.factor) if "out_of_memory" in kinds else 0,
+            memory_bytes=memory_bytes if "out_of_memory" in kinds else 0,
             not_before_s=core.now + pause_s if pause_s else 0.0,
         )
     )
@@ -160,7 +169,21 @@ def _more(group: Group, factor: float) -> int:
     return min(int(group.spec.resources.memory_bytes * factor), MOST_BYTES)
 
 
-def _no_memory(group: Group, event: RetryJobs, wanted: IndexSet) -> str:
+def _most_anywhere(core: Context, group: Group) -> tuple[int, SiteId]:
+    """Return the most memory that a job of the group can have at a site known here, and the site; 0: one of them does
+    not say."""
+    told = {core.site: core.workers.offer().most.get(MEMORY, 0)} if core.workers.slots() else {}
+    for site, peer in core.view.peers.items():
+        if peer.summary is not None and peer.summary.slots and site not in core.view.banned:
+            told[site] = peer.summary.memory_bytes
+    at = {site: most for site, most in told.items() if match.allowed(group.spec, site)}
+    if not at or not all(at.values()):
+        return 0, core.site
+    site = min(at, key=lambda one: (-at[one], one))
+    return at[site], site
+
+
+def _no_memory(core: Context, group: Group, event: RetryJobs, wanted: IndexSet) -> str:
     """Why jobs cannot be tried again with so much memory; empty: they can."""
     if group.spec.is_gang:
         return f"{group.group}: --memory is for ordinary jobs; submit its gangs anew with more"
@@ -172,6 +195,9 @@ def _no_memory(group: Group, event: RetryJobs, wanted: IndexSet) -> str:
         return f"{group.group} names no memory to have more of; write how much, such as --memory 8G"
     if event.memory_bytes and event.memory_bytes <= had:
         return f"{group.group} had {had >> 20} MiB for each job already; write more than that, or --memory 2x"
+    asked, (most, site) = event.memory_bytes or _more(group, event.memory_factor), _most_anywhere(core, group)
+    if most and asked > most:
+        return f"no site that is known has {gib(asked)} for a job; the most is {gib(most)}, at {site}"
     return ""
 
 

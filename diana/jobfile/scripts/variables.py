@@ -6,7 +6,7 @@ import re
 from collections.abc import Container, Iterable, Mapping
 from typing import NamedTuple
 
-from diana.model.job.own_folder import HERE, SUBMIT_DIR
+from diana.model.job.own_folder import ARRAY_TASK, HERE, SUBMIT_DIR
 from diana.model.job.spec import GroupSpec
 
 _NAME = re.compile(r"(?<![A-Za-z0-9_])SLURMD?_[A-Z][A-Z0-9_]*(?![A-Za-z0-9_])")
@@ -29,9 +29,9 @@ class SlurmLines(NamedTuple):
 
 
 def array_environment(first: int, last: int, count: int) -> dict[str, str]:
-    """Return the variables of an array's script, under our names and Slurm's; their values are templates."""
+    """Return the variables of an array, under our names and Slurm's; their values are templates."""
     return {
-        "DIANA_ARRAY_TASK_ID": "{array}",
+        ARRAY_TASK: "{array}",
         "SLURM_ARRAY_TASK_ID": "{array}",
         "SLURM_ARRAY_JOB_ID": "{group}",
         "SLURM_ARRAY_TASK_COUNT": str(count),

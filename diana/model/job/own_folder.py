@@ -12,6 +12,10 @@ DATA = "DIANA_DATA"
 there: `diana submit` counts milliseconds)."""
 
 
+ARRAY_TASK = "DIANA_ARRAY_TASK_ID"
+"""The job's value of its group's array, as its job file has it."""
+
+
 def may_set(name: str) -> bool:
     """True for a variable that a group may set for its jobs: what else is called like ours is ours alone."""
-    return name == DATA or not name.startswith("DIANA_")
+    return name in (DATA, ARRAY_TASK) or not name.startswith("DIANA_")

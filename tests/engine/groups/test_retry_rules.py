@@ -53,6 +53,29 @@ def test_those_that_ran_out_of_memory_get_more_each_time_and_others_are_not_trie
     assert (view(grid).state, view(grid).done, view(grid).failed) == ("failed", 2, 2)
 
 
+def test_no_job_is_given_more_memory_than_a_site_has_and_one_that_had_that_has_failed() -> None:
+    grid = Grid({"memory_bytes": 4 * GIB}, alpha=1)
+    alpha = grid["alpha"]
+    alpha.submit(sized(1, RetryRules(out_of_memory=5, factor=3.0)), 1)
+    for had in (1, 3, 4):
+        assert given(grid, "alpha") == [had]
+        alpha.end(1, Outcome.FAILED, TOO_MUCH)
+        grid.pass_time(1.0)
+    assert (view(grid).state, view(grid).final, view(grid).failed) == ("failed", True, 1)
+    told = alpha.retry("alpha-1", memory_factor=2.0)
+    assert isinstance(told, fx.Refusal)
+    assert told.text == "no site that is known has 8.0 GiB for a job; the most is 4.0 GiB, at alpha"
+
+
+def test_where_a_site_does_not_say_how_much_memory_it_has_more_is_asked_for() -> None:
+    grid = Grid(alpha=1)
+    alpha = grid["alpha"]
+    alpha.submit(sized(1, RetryRules(out_of_memory=1, factor=1000.0)), 1)
+    alpha.end(1, Outcome.FAILED, TOO_MUCH)
+    grid.pass_time(1.0)
+    assert given(grid, "alpha") == [1000]
+
+
 def test_more_memory_travels_to_another_site_and_is_kept_over_crashes_of_both() -> None:
     grid = Grid(alpha=0, beta=2)
     grid["alpha"].submit(sized(2, RetryRules(out_of_memory=1)), 2)

@@ -96,6 +96,8 @@ class JobCgroups:
             (folder / f"{NOTE}.new").write_text(json.dumps({**self.standing._asdict(), "bases": self._bases}))
             os.replace(folder / f"{NOTE}.new", folder / NOTE)
         except OSError as fault:
+            with suppress(OSError):
+                os.unlink(folder / f"{NOTE}.new")
             # The next spawner would not find what was made there.
             self._do_without(f"{folder / NOTE}: {fault.strerror}")
 
@@ -292,7 +294,9 @@ class JobCgroups:
 
 
 def _say(what: str) -> None:
-    print(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {what}", file=sys.stderr, flush=True)
+    # A log on a disk without room costs no job.
+    with suppress(OSError):
+        print(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {what}", file=sys.stderr, flush=True)
 
 
 def _is_very_root(folder: Path) -> bool:
