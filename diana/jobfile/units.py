@@ -8,8 +8,8 @@ import shlex
 from collections.abc import Iterator
 from typing import NamedTuple
 
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([kKMGTP])(i?B?|B)?|B)?\Z")
-_POWERS = {"k": 1, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5}
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([kKmMgGtTpP])(i?B?|B)?|B)?\Z")
+_POWERS = {"K": 1, "M": 2, "G": 3, "T": 4, "P": 5}
 _DURATION = re.compile(
     r"(?:(\d+(?:\.\d*)?)\s*d(?:ays?)?)?\s*(?:(\d+(?:\.\d*)?)\s*h(?:(?:ou)?rs?)?)?"
     r"\s*(?:(\d+(?:\.\d*)?)\s*m(?:in(?:ute)?s?)?)?\s*(?:(\d+(?:\.\d*)?)\s*s(?:ec(?:ond)?s?)?)?"
@@ -39,7 +39,7 @@ def size_bytes(value: str | int, bare: str = "B") -> int:
             raise ValueError(f'{value!r} is no size; write a number and a unit, such as "500M" or "8G"')
         number, unit, suffix = found.groups()
         base = 1000 if suffix == "B" else 1024
-        size = float(number) * base ** (_POWERS[unit] if unit else 0)
+        size = float(number) * base ** (_POWERS[unit.upper()] if unit else 0)
     else:
         size = value
     if not 0 <= size <= MOST_BYTES:

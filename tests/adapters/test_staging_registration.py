@@ -189,13 +189,22 @@ async def test_outputs_that_were_dropped_go_also_where_a_kill_broke_that_off(tmp
         assert not again.exists() and other.exists()
 
 
-async def test_outputs_that_a_user_registered_as_a_dataset_stay_when_their_group_is_dropped(tmp_path: Path) -> None:
+@pytest.mark.parametrize("alone", [True, False])
+async def test_outputs_stay_when_their_group_is_dropped_for_as_long_as_a_dataset_has_them(
+    tmp_path: Path, alone: bool
+) -> None:
     async with grid(tmp_path, "alpha") as (alpha,):
         kept = write(alpha.data.gathered(GROUP) / "sub" / "a", b"1")
-        await alpha.stager.register("made", [kept.parent])
+        beside = write(tmp_path / "beside" / "b", b"2")
+        await alpha.stager.register("made", [kept.parent, *([] if alone else [beside])])
         alpha.stager.drop_group(GROUP, outputs=True)
         await alpha.stager.close()
         assert kept.exists()
+    async with grid(tmp_path, "alpha") as (alpha,):
+        await alpha.stager.remove_dataset("made")
+        alpha.stager.drop_group(GROUP, outputs=True)
+        await alpha.stager.close()
+        assert not kept.exists() and beside.exists()
 
 
 def test_a_catalogue_of_a_newer_release_is_refused_in_one_line(tmp_path: Path) -> None:

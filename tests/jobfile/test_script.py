@@ -66,7 +66,8 @@ def test_sbatch_lines_that_mean_nothing_here_are_passed_over_and_said() -> None:
     spec, notes = noted(script)
     assert notes == [
         "passed over, as it means nothing here: #SBATCH --partition (line 2), --account (line 2),"
-        " --mail-type (line 3), --requeue (line 3), --qos (line 4)",
+        " --mail-type (line 3), --requeue (line 3), --qos (line 4)"
+        "; diana submit --notify mail:NAME@HOST tells of its end",
     ]
     assert spec.resources.processors == 3
     assert dict(spec.environment) == {

@@ -11,6 +11,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from diana.cli.shared import output
+from diana.cli.shared.faults import complain
 from diana.cli.shared.parsing import Command, add_json, add_node, client, duration_s, node_given
 from diana.cli.shared.patience import NodePatience, insisting, lasting
 from diana.cli.shared.progress import StatusLine, redraws
@@ -86,6 +87,11 @@ def follow(
     try:
         for last in lasting(patience, watch):
             progress.show(last)
+    except KeyboardInterrupt:
+        progress.end()
+        if not quiet:
+            complain(f"{group} goes on; diana cancel {group}{given} ends it")
+        raise
     finally:
         progress.end()
     assert last is not None, "a wait ends with a status"
@@ -237,7 +243,6 @@ def _log_chunks(node: Client, args: argparse.Namespace) -> Iterator[LogsChunk]:
 def _logs(args: argparse.Namespace) -> int:
     """Bytes as they were written; how a job failed and what is missing is told on standard error, so that a pipe gets
     the logs alone. Logs out of reach are one line for all, and an exit code."""
-    from diana.cli.shared.faults import complain
     from diana.errors import Unreachable
 
     out = sys.stdout.buffer
@@ -304,7 +309,6 @@ def _about(job: str, text: str) -> str:
 
 def _tell_failures(node: Client, name: str, wrote: bool, told: set[str]) -> None:
     """Tell of jobs that did not end well and are not told of yet: a log does not say it, least of all an empty one."""
-    from diana.cli.shared.faults import complain
     from diana.client.results import by_index
 
     group, _, index = name.partition(".")
@@ -370,6 +374,8 @@ def _fetch(args: argparse.Namespace) -> int:
     moved = sum(path.stat().st_size for path in paths)
     fitting = f" that fit {args.pattern}" if args.pattern else ""
     line = f"{args.group}: {output.counted(len(paths), 'file')}{fitting} in {folder}, {output.size(moved)}"
+    if not (status.final or args.follow):
+        line += f"; {group} was not over: {status.done:,} of {output.counted(status.jobs, 'job')} done, --follow waits"
     print(line if jobs else f"{line}{_not_well(status, node_given(args))}")
     return 0
 

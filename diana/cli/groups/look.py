@@ -141,6 +141,9 @@ def _show_notes(groups: Sequence[GroupStatus], *, left_out: bool) -> None:
 def freeing(group: GroupStatus) -> str:
     """The command that has a group's held jobs go on; empty: none are held."""
     if group.state == "held" and group.final:
+        if group.after and group.note.startswith("waits for"):
+            # What it waits for is to be tried again, and its note says so.
+            return ""
         return f"diana retry --held {group.group}"
     return f"diana release {group.group}" if group.held and not group.final else ""
 
@@ -209,6 +212,8 @@ def _show_shares(group: GroupStatus) -> None:
         output.say(expected_line(group))
     if group.note:
         output.say(group.note)
+    if group.failed and not group.gangs:
+        output.say(f"why jobs failed: diana logs --failed {group.group}, diana results {group.group} --outcome failed")
     for line in group.notices:
         output.say(f"notify {line}")
     if group.shares:

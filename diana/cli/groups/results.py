@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from itertools import islice
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -19,6 +18,8 @@ if TYPE_CHECKING:
     from diana.client.results import JobResult
 
 SHOWN = 100
+_MOST_ERRORS = 20
+"""Errors below a table on a terminal."""
 MOST_SHOWN = 100_000
 """Rows in one table, which is laid out as a whole."""
 ANY = "ended"
@@ -70,15 +71,27 @@ def _results(args: argparse.Namespace) -> int:
         way = f"; diana status {shlex.quote(args.group)}{node_given(args)} tells how it stands" if jobs else ""
         output.say(f"{args.group}: no job{behind} has ended {_so(outcome)}{way}")
         return 0
-    output.print_table(
-        _HEADER, [_row(row) for row in islice(found, limit)], least=("CPU", "ATTEMPT", "MEMORY", "RAN", "SITE")
-    )
+    shown = found[:limit]
+    if output.on_terminal():
+        # What is said of them is longer than a terminal is wide.
+        rows = [_row(row)[:-1] for row in shown]
+        output.print_table(_HEADER[:-1], rows, least=("CPU", "ATTEMPT", "MEMORY", "RAN", "SITE"))
+        _say_errors([row.error for row in shown if row.error])
+    else:
+        output.print_table(_HEADER, [_row(row) for row in shown])
     if len(found) > limit:
         chosen = f" --outcome {args.outcome}" if args.outcome else ""
         chosen += f" --limit {args.limit}" if args.limit else ""
         chosen += f" --from {found[limit].index}{node_given(args)}"
         print(f"and more; diana results {shlex.quote(args.group)}{chosen} goes on")
     return 0
+
+
+def _say_errors(errors: list[str]) -> None:
+    for error in errors[:_MOST_ERRORS]:
+        output.say(error)
+    if len(errors) > _MOST_ERRORS:
+        print(f"and {output.counted(len(errors) - _MOST_ERRORS, 'more error')}; --json has all")
 
 
 def _json_row(row: JobResult) -> JobRow:
@@ -102,7 +115,7 @@ def _row(row: JobResult) -> tuple[object, ...]:
         row.attempt or "-",
         output.seconds(row.ended_s - row.started_s) if ran else "-",
         output.seconds(row.cpu_s) if ran else "-",
-        output.size(row.max_rss_bytes) if ran and row.max_rss_bytes else "-",
+        output.memory(row.max_rss_bytes) if ran and row.max_rss_bytes else "-",
         row.error or "-",
     )
 

@@ -197,6 +197,16 @@ def size(value_bytes: float) -> str:
     return f"{value_bytes:.0f} {unit}" if unit == "B" else f"{value_bytes:.1f} {unit}"
 
 
+def memory(value_bytes: float) -> str:
+    """`0 KiB`, `512 KiB`, `1.5 MiB`, `2.0 GiB` (powers of 1024, as limits of memory are written)."""
+    value = value_bytes / 1024
+    for unit in ("KiB", "MiB", "GiB", "TiB"):
+        if value < 1024 or unit == "TiB":
+            break
+        value /= 1024
+    return f"{value:.0f} {unit}" if unit == "KiB" else f"{value:.1f} {unit}"
+
+
 def rate(bytes_per_s: float) -> str:
     return f"{size(bytes_per_s)}/s" if bytes_per_s > 0 else "-"
 

@@ -57,7 +57,7 @@ def _kept(core: Context, event: DropGroups, name: GroupId) -> Refusal | None:
         return _refused(f"{name} is not over; diana cancel {name} ends it")
     if behind := dependencies.waiting_for(core, name):
         return _refused(f"{_listed(behind)} waits for {name}; diana cancel {behind[0]} ends that")
-    if name in event.have_files and not (event.outputs or group.registered or _stands_elsewhere(group)):
+    if name in event.have_files and not (event.outputs or _rested_on(core, group) or _stands_elsewhere(group)):
         return _refused(
             f"{name} has outputs at the node; diana fetch {name} copies them, diana drop --outputs {name} deletes them"
         )
@@ -76,8 +76,12 @@ def _listed(names: list[GroupId]) -> str:
 def _drop(core: Context, group: Group, *, outputs: bool) -> None:
     dependencies.forget(core, group)
     core.persist(GroupExpired(group=group.group))
-    # A dataset rests on the files that its group gathered.
-    core.emit(DropGroup(group.group, outputs=outputs and not group.registered))
+    core.emit(DropGroup(group.group, outputs=outputs and not _rested_on(core, group)))
+
+
+def _rested_on(core: Context, group: Group) -> bool:
+    """True if a dataset rests on the files that the group gathered."""
+    return group.registered and group.spec.outputs.dataset in core.state.datasets
 
 
 def _stands_elsewhere(group: Group) -> bool:

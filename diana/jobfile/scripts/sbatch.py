@@ -34,6 +34,7 @@ _PATTERN = {
 _UNKNOWN_YET = {"%N": "node", "%u": "user"}
 """Patterns for what is not known when a job is submitted, and the words that stand for it."""
 _NULL = "/dev/null"
+_MAIL = {"--mail-type", "--mail-user"}
 _GROUP = re.compile(r"[A-Za-z0-9][\w.-]*-\d+\Z", re.ASCII)
 
 
@@ -135,7 +136,8 @@ class Sbatch:
             self._passed_over["--signal"] = self._signal.line
         if self._passed_over:
             passed = ", ".join(f"{option} (line {line})" for option, line in self._passed_over.items())
-            self.notes.append(f"passed over, as it means nothing here: #SBATCH {passed}")
+            told = "; diana submit --notify mail:NAME@HOST tells of its end" if _MAIL & self._passed_over.keys() else ""
+            self.notes.append(f"passed over, as it means nothing here: #SBATCH {passed}{told}")
         self._complete_resources()
         now = self._now
         return SlurmLines(name, now.ntasks, now.cpus, now.memory_per_cpu, self.there)

@@ -144,8 +144,8 @@ def _lan(config: SiteConfig, announced: str, problem: str) -> Results:
         return [warn("multicast", f"nothing is announced or found on the local network: {problem}", mend)]
     if config.zeroconf and announced and announced != config.site:
         found = f"another machine here is announced as {config.site}, so this one is {announced}"
-        mend = "two sites have one name, or a copy of this data directory runs elsewhere: stop one of them"
-        return [fail("multicast", found, mend)]
+        mend = "nothing, if that is of another VO; else two sites have one name, or a copy of this data directory runs"
+        return [warn("multicast", found, f"{mend} elsewhere: stop one of them")]
     return network.multicast(config.zeroconf, network.of_this_machine() if config.zeroconf else ())
 
 

@@ -131,3 +131,11 @@ def test_a_group_that_left_no_files_goes_without_a_word_about_outputs() -> None:
     _, alpha = ended(collect=("out",))
     assert isinstance(drop(alpha, "alpha-1"), GroupsDropped)
     assert dropped(alpha) == [("alpha-1", False)]
+
+
+def test_outputs_of_which_the_dataset_was_removed_are_asked_about_like_others() -> None:
+    _, alpha = ended(collect=("out",), dataset="made")
+    alpha.handle(ev.RemoveDataset(request=5, principal=OPERATOR, name="made"))
+    assert "alpha-1 has outputs at the node" in refused(drop(alpha, "alpha-1", have_files=("alpha-1",)))
+    assert isinstance(drop(alpha, "alpha-1", have_files=("alpha-1",), outputs=True), GroupsDropped)
+    assert dropped(alpha) == [("alpha-1", True)]

@@ -176,10 +176,14 @@ class KeptData(Database):
     # --- outputs ----------------------------------------------------------------------------------
 
     def reads_below(self, folder: str) -> bool:
-        """True if a dataset was registered from this folder, or from one below it, since the catalogue was made."""
+        """True if a dataset that is registered has files from this folder, or from one below it. A look at each of its
+        files, where it was put together from several paths and once had some from there."""
         with self.read() as db:
             below = db.execute(
-                "SELECT 1 FROM roots WHERE path = ?1 OR substr(path, 1, length(?1) + 1) = ?1 || '/' LIMIT 1", (folder,)
+                "SELECT 1 FROM roots r WHERE (r.path = ?1 OR substr(r.path, 1, length(?1) + 1) = ?1 || '/') AND EXISTS"
+                " (SELECT 1 FROM datasets d WHERE d.version > 0 AND (d.folder = r.path OR d.folder = '' AND EXISTS"
+                " (SELECT 1 FROM files f WHERE f.dataset = d.id AND f.root = r.id))) LIMIT 1",
+                (folder,),
             ).fetchone()
         return below is not None
 
