@@ -228,8 +228,9 @@ diana checkpoint 'alpha-12.[3-9,12]'
     "drop": Command(
         _drop_options,
         _drop,
-        "The node forgets them: results, logs, and a day later files that were uploaded for them. Their keys are free again, and\n"
-        "groups to come cannot name them in --after. A site forgets groups by itself after keep_s (30 days).\n"
+        "The node forgets them: results, logs, and a day later files that were uploaded for them. Their keys are\n"
+        "free again, and groups to come cannot name them in --after. A site forgets groups by itself after keep_s\n"
+        "(30 days).\n"
         "Outputs are never deleted unasked: a group that has some at the node stays, unless --outputs.\n"
         "Those in a folder of yours (--to), at a URL or in a dataset stay in any case.",
         """
