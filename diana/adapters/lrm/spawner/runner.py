@@ -405,6 +405,14 @@ class JobRunner:
         said = _line(path)
         return f"{said}; its log says why" if said else UNREADY
 
+    def sweep_groups(self) -> None:
+        """End what earlier spawners left in control groups, once all jobs that go on are adopted."""
+        leaders = {job.pid for job in self.running.values()}
+        for job in self.running.values():
+            if job.cgroup and not self._cgroups.is_of(job.cgroup, job.pid, leaders):
+                job.cgroup = ""
+        self._cgroups.sweep([job.cgroup for job in self.running.values()], leaders)
+
     def settle(self) -> None:
         """Complete the jobs of which nothing is left. NotInPlace."""
         self._settle()
