@@ -49,6 +49,7 @@ VERBS = {
 }
 
 _OUTPUT = "what jobs print is read with diana logs; --set group.stdout=FILE brings it home as a file"
+_FORCE = "it asks nothing; with --outputs also what lies at the node alone is deleted"
 _JOB = {
     "--chdir": "--cwd",
     "--cores": "--cpus",
@@ -102,7 +103,7 @@ _OPTIONS: dict[str, dict[str, str]] = {
     "results": {"--state": "--outcome", "--failed": "--outcome failed", "-n": "--limit"},
     "fetch": {"--output": "--to", "-o": "--to", "--dir": "--to"},
     "wait": {"-t": "--timeout", "-q": "--quiet"},
-    "drop": {"--force": "--outputs", "-f": "--outputs", "--before": "--older-than", "--age": "--older-than"},
+    "drop": {"--force": _FORCE, "-f": _FORCE, "--before": "--older-than", "--age": "--older-than"},
 }
 
 
