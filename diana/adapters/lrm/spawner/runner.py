@@ -12,6 +12,7 @@ import os
 import resource
 import select
 import signal
+import stat
 import sys
 import time
 from contextlib import suppress
@@ -681,10 +682,14 @@ class JobRunner:
 
 
 def _line(path: str) -> str:
-    """What the file says, as one line of 300 characters at most; empty: nothing that we may read."""
+    """What the file says, as one line of 300 characters at most; empty: nothing that we may read. A file that has
+    another name as well may be one that the job itself must not read."""
     with suppress(OSError):
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
+            found = os.fstat(fd)
+            if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+                return ""
             return one_line(os.read(fd, 1200).decode(errors="replace"))[:300]
         finally:
             os.close(fd)
