@@ -56,6 +56,11 @@ def test_a_user_drops_groups_that_are_over(grid: Grid, tmp_path: Path) -> None:
     diana(alpha, "wait", "--quiet", again, runs)
     assert diana(alpha, "logs", f"{again}.0") == "twice\n"
 
+    hidden = submitted(alpha, "--collect", ".o", "--", "sh", "-c", "echo x > .o")
+    diana(alpha, "wait", "--quiet", hidden)
+    assert f"{hidden} has outputs at the node" in diana(alpha, "drop", hidden, code=2)
+    diana(alpha, "drop", "--outputs", hidden)
+
     kept = submitted(alpha, "--collect", "o", "--", "sh", "-c", "echo x > o")
     diana(alpha, "wait", "--quiet", kept)
     assert diana(alpha, "drop", "--older-than", "1h") == "no group of yours has been over for so long\n"

@@ -137,7 +137,7 @@ def test_a_duration_is_read_alike_in_a_file_and_as_an_option_of_a_verb(written: 
 def test_a_duration_with_a_hundred_thousand_blanks_is_read_at_once() -> None:
     blanks = " " * 100_000
     assert units.duration_s(f"1h{blanks}30m") == 5400.0
-    with pytest.raises(ValueError, match="^'1d x' is no duration") as error:
+    with pytest.raises(ValueError, match=r"^'1d x' is no duration") as error:
         units.duration_s(f"1d{blanks}x")
     assert len(str(error.value)) < 200
 
