@@ -108,6 +108,6 @@ _OPTIONS: dict[str, dict[str, str]] = {
 
 
 def option(verb: str, word: str) -> str:
-    """What `verb` has in place of this option of others, as a clause; empty: nothing is known."""
+    """Return the mend for this option of others, as `verb` has it, in a clause; empty: none is known."""
     here = _OPTIONS.get(verb, {}).get(word.partition("=")[0], "")
     return f"did you mean {here}?" if here.startswith(("-", "diana ")) else here

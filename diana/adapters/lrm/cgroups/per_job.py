@@ -50,7 +50,7 @@ class GroupStanding(NamedTuple):
 
 
 class Spent(NamedTuple):
-    """What the kernel counted of a job's memory."""
+    """A job's memory, as the kernel counted it."""
 
     peak_bytes: int
     """0: it does not tell."""
@@ -215,8 +215,9 @@ class JobCgroups:
             self._falls_back(fault, "a job's memory is sampled alone")
 
     def spent(self, path: str) -> Spent:
-        """Of files that it read the kernel counts the cached pages, too; what was left of them in the end is no memory
-        that the job wanted. Of one that was ended for its memory all counts: the cache went before."""
+        """Return the memory of a job that is over. The kernel counts cached pages of files that the job read, too; the
+        job did not want those that are left in the end, and they are taken off. All counts where the job was ended for
+        its memory: then the cache went before."""
         if not path or not self.standing.held:
             return Spent(0, over=False)
         over = _field(f"{path}/memory.events.local", b"oom") > 0 and _field(f"{path}/memory.events", b"oom_kill") > 0

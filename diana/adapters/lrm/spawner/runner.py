@@ -682,7 +682,7 @@ class JobRunner:
 
 
 def _line(path: str) -> str:
-    """What the file says, as one line of 300 characters at most; empty: nothing that we may read. A file that has
+    """Return the file's text as one line of 300 characters at most; empty: none that we may read. A file that has
     another name as well may be one that the job itself must not read."""
     with suppress(OSError):
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
