@@ -29,7 +29,7 @@ def cannot_connect(data: str, error: OSError) -> DianaError:
             " its operator can open the socket's folder to your group"
         )
     if not os.path.exists(os.path.join(data, "site.toml")):
-        if (job := os.environ.get("DIANA_JOB")) and not os.environ.get("DIANA_DATA"):
+        if (job := os.environ.get("DIANA_JOB")) and not os.environ.get("DIANA_DATA") and data == data_folder(None):
             where = f"{os.environ.get('DIANA_MACHINE', '')} of {os.environ.get('DIANA_SITE', '')}"
             return Unreachable(
                 f"job {job} has no way to a node: {where} gives its jobs none, as clusters and containers do;"

@@ -144,7 +144,7 @@ def _required(data: dict[str, Any], text: str) -> Any:
 
 
 def _mend(name: str) -> str:
-    """What may have been meant by an option that is none."""
+    """Return the mend for an option that is none, in a clause."""
     full = _full_names()
     near = meant(name) or close_key(name, full if "." in name else [*SHORT, REQUIRE])
     if "." not in name:

@@ -112,7 +112,7 @@ def _home(key: str) -> str:
 
 
 def _close_or_meant(key: str, known: list[str], path: str) -> str:
-    """What may have been meant by a key that the table at `path` does not have."""
+    """Return the mend for a key that the table at `path` does not have, in a clause."""
     if other := meant(key):
         section, _, name = other.rpartition(".")
         return f"did you mean '{name}'" + (f", under [{section}]?" if section and section != path else "?")

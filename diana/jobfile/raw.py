@@ -164,7 +164,7 @@ class RawGroup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 _MEMORY = (
     'Memory that a job may use with all its children: bytes, or text with a unit such as "500M" or "8G"; 0: no limit. '
-    "A job that uses more is ended, with the outcome OUT_OF_MEMORY."
+    "A job that uses more is ended, with the outcome out_of_memory."
 )
 
 

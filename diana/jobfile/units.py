@@ -61,7 +61,8 @@ def duration_s(value: str | float) -> float:
     if not isinstance(value, str) or _SECONDS.match(value.strip()):
         seconds = float(value)
     else:
-        text = value.strip()
+        # Runs of blanks could be divided among the pattern's parts in very many ways.
+        text = " ".join(value.split())
         found = _DURATION.match(text) if text else None
         clock = _CLOCK.match(text) if ":" in text or "-" in text else None
         if found:
@@ -70,7 +71,8 @@ def duration_s(value: str | float) -> float:
         elif clock:
             seconds = slurm_time_s(text)
         else:
-            raise ValueError(f'{value!r} is no duration; write units, such as "90s", "30m" or "1h30m", or "1:30:00"')
+            shown = repr(text[:MOST_TIME])
+            raise ValueError(f'{shown} is no duration; write units, such as "90s", "30m" or "1h30m", or "1:30:00"')
     if not (math.isfinite(seconds) and 0 <= seconds <= LONGEST_S):
         raise ValueError(f"{value!r} is out of range; want 0 to {LONGEST_S:.0f} seconds")
     return seconds

@@ -1,4 +1,5 @@
-"""What control groups leave of a machine, read from trees of files as the kernel shows them, and from the real one."""
+"""Processors and memory that control groups leave of a machine, read from trees of files as the kernel shows them, and
+from the real one."""
 
 from __future__ import annotations
 

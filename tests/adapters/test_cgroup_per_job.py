@@ -186,7 +186,7 @@ def test_nothing_is_made_where_nothing_may_be(tmp_path: Path, capfd: pytest.Capt
     groups = machine.look()
     assert groups.standing == ("", False, "no cgroup v2 is mounted here") == noted(machine.spawner)
     assert groups.enter("x") == groups.find("x") == "" and not groups.kill("")
-    groups.sweep([])
+    groups.sweep([], [])
     assert len(capfd.readouterr().err.splitlines()) == 1
 
 
@@ -210,11 +210,19 @@ def test_groups_of_an_earlier_place_are_found_and_swept_and_nobody_elses_touched
     groups = in_unit.look()
     kept = groups.find("alpha-1_0.1.0.1")
     assert kept == str(earlier / f"{in_unit.prefix}alpha-1_0.1.0.1") and groups.find("alpha-1_0.1.7.1") == ""
-    groups.sweep([kept])
+    groups.sweep([kept], [])
     left = sorted(path.name for path in earlier.iterdir() if path.is_dir())
     assert left == sorted([f"{in_unit.prefix}alpha-1_0.1.0.1", f"{in_unit.prefix.replace('.', '0.')}alpha-1_0.1.1.1"])
     bases = json.loads((in_unit.spawner / NOTE).read_text())["bases"]
     assert bases == [str(earlier), str(in_unit.top / "s/unit")]
+
+
+def test_a_node_that_a_job_started_keeps_its_jobs_below_that_job(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, "/s/diana-7-8.alpha-1_0.1.0.1")
+    machine.group("/s")
+    machine.fit("/s")
+    machine.fit("/s/diana-7-8.alpha-1_0.1.0.1")
+    assert machine.look().standing[:2] == (str(machine.own), False)
 
 
 @pytest.mark.parametrize("text", ["", "[1]", '{"base": 1}', "{", '{"bases": 7}', '{"bases": [7, null, "\\u0000"]}'])

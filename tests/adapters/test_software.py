@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from diana.adapters.lrm.software import Software, check
+from diana.adapters.lrm.spawner import runner
 from diana.adapters.lrm.spawner.protocol import UNREADY_EXIT, UNREADY_FILE
 from diana.model.ids import SubgroupId
 from diana.model.job.spec import GroupSpec, InputFile
@@ -139,3 +140,15 @@ def test_names_that_cannot_be_names_reach_no_command(tmp_path: Path, name: str) 
 def test_a_data_directory_with_a_colon_cannot_be_seen_in_a_container(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="whose name has a colon"):
         Software(container="podman").before(spec("image"), PART, DataDir(tmp_path / "a:b"))
+
+
+def test_why_a_job_could_not_begin_is_read_of_no_file_but_one_of_its_own(tmp_path: Path) -> None:
+    told = tmp_path / "told"
+    told.write_text("no folder\n/data here")
+    assert runner._line(str(told)) == "no folder /data here"
+    secret = tmp_path / "secret"
+    secret.write_text("secret")
+    for made in (lambda p: p.hardlink_to(secret), lambda p: p.symlink_to(secret), os.mkfifo):
+        told.unlink()
+        made(told)
+        assert runner._line(str(told)) == ""

@@ -169,9 +169,26 @@ async def test_a_blob_of_a_dropped_group_that_another_reads_by_then_stays(tmp_pa
         alpha.stager.drop_group(GROUP)
         await alpha.stager.use_blobs(GroupId("alpha-2"), [shared])
         os.utime(alpha.data.blob(shared), (1, 1))
-        alpha.stager.drop_group(GroupId("alpha-3"))
+        alpha.stager.take_up_drops()
         await alpha.stager.close()
         assert alpha.data.blob(shared).exists()
+
+
+async def test_a_group_that_goes_costs_no_look_at_what_others_left_that_went_just_before(tmp_path: Path) -> None:
+    async with grid(tmp_path, "alpha") as (alpha,):
+        young, own = alpha.stager.put_blob_bytes(b"young"), alpha.stager.put_blob_bytes(b"own")
+        await alpha.stager.use_blobs(GROUP, [young])
+        await alpha.stager.use_blobs(GroupId("alpha-2"), [own])
+        alpha.stager.drop_group(GROUP)
+        await asyncio.gather(*alpha.stager._drops)
+        for name in (young, own):
+            os.utime(alpha.data.blob(name), (1, 1))
+        alpha.stager.drop_group(GroupId("alpha-2"))
+        await asyncio.gather(*alpha.stager._drops)
+        assert alpha.data.blob(young).exists() and not alpha.data.blob(own).exists()
+        alpha.stager.take_up_drops()
+        await alpha.stager.close()
+        assert not alpha.data.blob(young).exists()
 
 
 async def test_outputs_that_were_dropped_go_also_where_a_kill_broke_that_off(tmp_path: Path) -> None:

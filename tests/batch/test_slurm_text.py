@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from datetime import datetime
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from diana.adapters.batch.array.memory import SAID
+from diana.adapters.batch.systems import slurm
 from diana.adapters.batch.systems import slurm_text as read
-from diana.adapters.batch.systems.system import BatchUnreachable, Fate, Seen, Stage
+from diana.adapters.batch.systems.system import Array, BatchUnreachable, Fate, Seen, Stage
 from diana.model.indexset import IndexSet
 
 CONFIG = """\
@@ -138,3 +141,16 @@ def test_more_than_there_can_be_is_no_answer() -> None:
         read.capacity(SINFO.replace("64000", "9" * 30), CONFIG, 0)
     with pytest.raises(BatchUnreachable):
         read.listing("7|0-9999999999:2|PENDING|diana.a.1|4|None\n")
+
+
+def test_a_data_directory_with_signs_that_slurm_reads_as_a_pattern_is_no_pattern(tmp_path: Path) -> None:
+    def said(folder: str, memory_bytes: int = 1 << 20) -> str:
+        (tmp_path / folder / SAID).mkdir(parents=True, exist_ok=True)
+        script = str(tmp_path / folder / "script")
+        return slurm._said(
+            Array(token="t", script=script, tasks=IndexSet.span(0, 2), processors=1, memory_bytes=memory_bytes)
+        )
+
+    assert said("plain") == f"{tmp_path}/plain/said/%a"
+    assert said("50%j") == f"{tmp_path}/50%%j/said/%a"
+    assert said("a\\b") == said("plain", memory_bytes=0) == "/dev/null"

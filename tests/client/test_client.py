@@ -73,6 +73,8 @@ def test_a_job_without_a_way_to_a_node_is_told_so_and_not_to_make_a_site(
         " submit from a job on a plain machine, or name a credential and an address (docs/python.md)"
     )
     # A directory that somebody named is spoken of as ever.
+    with pytest.raises(errors.Unreachable, match=f"no site in {tmp_path}/own; make one"):
+        Client(tmp_path / "own").info()
     monkeypatch.setenv("DIANA_DATA", str(tmp_path / "no"))
     with pytest.raises(errors.Unreachable, match=f"no site in {tmp_path}/no; make one"):
         Client().info()

@@ -56,6 +56,11 @@ def test_a_user_drops_groups_that_are_over(grid: Grid, tmp_path: Path) -> None:
     diana(alpha, "wait", "--quiet", again, runs)
     assert diana(alpha, "logs", f"{again}.0") == "twice\n"
 
+    hidden = submitted(alpha, "--collect", ".o", "--", "sh", "-c", "echo x > .o")
+    diana(alpha, "wait", "--quiet", hidden)
+    assert f"{hidden} has outputs at the node" in diana(alpha, "drop", hidden, code=2)
+    diana(alpha, "drop", "--outputs", hidden)
+
     kept = submitted(alpha, "--collect", "o", "--", "sh", "-c", "echo x > o")
     diana(alpha, "wait", "--quiet", kept)
     assert diana(alpha, "drop", "--older-than", "1h") == "no group of yours has been over for so long\n"
@@ -71,3 +76,9 @@ def test_what_drop_is_not_told_it_asks_for(grid: Grid) -> None:
     assert "no group alpha-99 of yours" in diana(alpha, "drop", "alpha-99", code=2)
     assert "want SITE-NUMBER" in diana(alpha, "drop", "../alpha-1", code=2)
     assert "alpha-1.0 is a job" in diana(alpha, "drop", "alpha-1.0", code=2)
+    assert diana(alpha, "drop", "-f", "alpha-1", code=2) == (
+        "diana: drop: does not take -f; it asks nothing; with --outputs also what lies at the node alone is deleted\n"
+    )
+    # All that are named, or none.
+    many = [f"alpha-{number}" for number in range(1, 1002)]
+    assert diana(alpha, "drop", *many, code=2) == "diana: drop: 1,001 groups; name 1 to 1,000 at a time\n"

@@ -8,7 +8,7 @@ import pytest
 
 from diana.cli.shared import parsing
 from diana.errors import UsageError
-from diana.jobfile import parse_file
+from diana.jobfile import parse_file, units
 from diana.model.indexset import IndexSet
 from diana.model.job.spec import Axis, GroupSpec, InputFile, Outputs, Resources, Sweep, encode_spec
 from diana.model.job.sweep import Parameters, decode_rows
@@ -132,6 +132,14 @@ def test_a_unit_of_bytes_counts_by_thousands_and_others_by_1024(written: str, si
 def test_a_duration_is_read_alike_in_a_file_and_as_an_option_of_a_verb(written: str, seconds: float) -> None:
     assert parse(f"group.command = 'e'\nresources.time = '{written}'").spec.resources.time_limit_s == seconds
     assert parsing.duration_s(written) == seconds
+
+
+def test_a_duration_with_a_hundred_thousand_blanks_is_read_at_once() -> None:
+    blanks = " " * 100_000
+    assert units.duration_s(f"1h{blanks}30m") == 5400.0
+    with pytest.raises(ValueError, match=r"^'1d x' is no duration") as error:
+        units.duration_s(f"1d{blanks}x")
+    assert len(str(error.value)) < 200
 
 
 def test_executable_and_arguments_are_taken_as_they_are() -> None:

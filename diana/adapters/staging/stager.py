@@ -9,10 +9,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Hashable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from functools import partial
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +69,8 @@ from diana.ports import Emit
 
 AWAY_S = 2.0
 """Seconds between two looks for a machine that has what is needed."""
+SWEEP_EVERY_S = 3600.0
+"""Seconds between two looks at what all groups left that are gone, while groups go."""
 
 _log = logging.getLogger("diana.staging")
 
@@ -116,6 +120,7 @@ class FileStager:
         self._tickets: dict[int, tuple[asyncio.Task[None], Hashable]] = {}
         self._lanes = Lanes()
         self._dropping = asyncio.Lock()
+        self._swept_s = -inf
         self._closing: set[asyncio.Task[None]] = set()
         self._drops: set[asyncio.Task[None]] = set()
         self._looking: set[asyncio.Task[None]] = set()
@@ -337,6 +342,7 @@ class FileStager:
             drop_group(self._data, self._catalogue, self._blobs, group)
             if outputs:
                 delete_put_aside(self._data)
+            self._sweep(SWEEP_EVERY_S)
 
         self._drop(group, work)
 
@@ -345,9 +351,16 @@ class FileStager:
 
         def work() -> None:
             delete_put_aside(self._data)
-            drop_unused(self._catalogue, self._blobs)
+            self._sweep(0.0)
 
         self._drop("groups that are gone", work)
+
+    def _sweep(self, every_s: float) -> None:
+        """Delete blobs that were too young when their group went, unless that was done `every_s` ago."""
+        now_s = time.monotonic()
+        if now_s - self._swept_s >= every_s:
+            self._swept_s = now_s
+            drop_unused(self._catalogue, self._blobs)
 
     # --- for the client API ----------------------------------------------------------------------------
 

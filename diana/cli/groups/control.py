@@ -173,8 +173,10 @@ def _drop(args: argparse.Namespace) -> int:
         groups = args.groups if args.groups else _over_for(node, args.older_than)
         dropped: list[str] = []
         left: list[GroupLeft] = []
-        for at in range(0, len(groups), _AT_ONCE):
-            answer = node.drop(groups[at : at + _AT_ONCE], outputs=args.outputs, each=not args.groups)
+        # Those that are named go together or not at all, so that the node refuses more of them than it takes at once.
+        at_once = len(groups) if args.groups else _AT_ONCE
+        for at in range(0, len(groups), at_once):
+            answer = node.drop(groups[at : at + at_once], outputs=args.outputs, each=not args.groups)
             dropped += answer.groups
             left += answer.left
     if args.json:

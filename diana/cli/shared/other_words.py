@@ -50,6 +50,7 @@ VERBS = {
 }
 
 _OUTPUT = "what jobs print is read with diana logs; --set group.stdout=FILE brings it home as a file"
+_FORCE = "it asks nothing; with --outputs also what lies at the node alone is deleted"
 _JOB = {
     "--chdir": "--cwd",
     "--cores": "--cpus",
@@ -109,11 +110,11 @@ _OPTIONS: dict[str, dict[str, str]] = {
     "fetch": {"--output": "--to", "-o": "--to", "--dir": "--to"},
     "retry": {"--mem": "--memory"},
     "wait": {"-t": "--timeout", "-q": "--quiet"},
-    "drop": {"--force": "--outputs", "-f": "--outputs", "--before": "--older-than", "--age": "--older-than"},
+    "drop": {"--force": _FORCE, "-f": _FORCE, "--before": "--older-than", "--age": "--older-than"},
 }
 
 
 def option(verb: str, word: str) -> str:
-    """What `verb` has in place of this option of others, as a clause; empty: nothing is known."""
+    """Return the mend for this option of others, as `verb` has it, in a clause; empty: none is known."""
     here = _OPTIONS.get(verb, {}).get(word.partition("=")[0], "")
     return f"did you mean {here}?" if here.startswith(("-", "diana ")) else here

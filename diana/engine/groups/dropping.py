@@ -6,6 +6,7 @@ from diana.engine.journal.effects import DropGroup, Refusal, Reply
 from diana.engine.journal.events import DropGroups
 from diana.engine.journal.records import GroupExpired
 from diana.engine.journal.state import Group
+from diana.engine.recovery import stocktaking
 from diana.engine.site import dependencies
 from diana.engine.site.context import Context
 from diana.model.ids import GroupId, no_group
@@ -55,6 +56,9 @@ def _kept(core: Context, event: DropGroups, name: GroupId) -> Refusal | None:
         return Refusal(code="denied", text=why)
     if not group.state:
         return _refused(f"{name} is not over; diana cancel {name} ends it")
+    if unheard := stocktaking.in_doubt(core, group):
+        # Jobs of it may have been tried again since the copy was made, and run there.
+        return _refused(f"{core.site} was restored from a backup: dropping {name} {unheard}")
     if behind := dependencies.waiting_for(core, name):
         return _refused(f"{_listed(behind)} waits for {name}; diana cancel {behind[0]} ends that")
     if name in event.have_files and not (event.outputs or _rested_on(core, group) or _stands_elsewhere(group)):

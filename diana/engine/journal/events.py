@@ -163,7 +163,7 @@ class DropGroups(msgspec.Struct, frozen=True, kw_only=True):
     outputs: bool = False
     """True: with the outputs that lie in the node's own folder."""
     have_files: frozenset[GroupId] = frozenset()
-    """Those of them for which files lie there."""
+    """Groups among these for which files lie there."""
     each: bool = False
     """True: those of them that can be; False: all, or none."""
 

@@ -191,7 +191,7 @@ class GroupsDropped(msgspec.Struct, frozen=True):
 
     groups: tuple[GroupId, ...]
     left: tuple[tuple[GroupId, str], ...] = ()
-    """Those that stay, each with the reason in one line."""
+    """Groups that stay, each with the reason in one line."""
 
 
 Answer = (

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
-from diana.adapters.staging.paths import files_below
+from diana.adapters.file_names import PART_PREFIX
 from diana.engine.journal.events import CancelJobs, DropGroups, HoldJobs, MoveJobs, ReleaseJobs, RetryJobs
 from diana.errors import UsageError
 from diana.jobfile.units import memory_bytes
+from diana.model.facts import Facts, FactsKey
 from diana.model.ids import GroupId, SiteId, site_id
 from diana.model.indexset import IndexSet
 from diana.model.layout import DataDir
@@ -139,7 +141,9 @@ async def drop(desk: Desk, caller: Principal, request: DropRequest) -> DropRespo
     groups = tuple(dict.fromkeys(map(checked_group, request.groups)))
     if not 0 < len(groups) <= MOST_DROPPED:
         raise UsageError(f"drop: {len(groups):,} groups; name 1 to {MOST_DROPPED:,} at a time")
-    have_files = frozenset() if request.outputs else await asyncio.to_thread(_with_files, desk.data, groups)
+    # Of two machines that lead a site the other may have gathered them.
+    told = desk.door.store.facts if desk.pair is not None else None
+    have_files = frozenset() if request.outputs else await asyncio.to_thread(with_outputs, desk.data, groups, told)
     done = await desk.request(
         views.GroupsDropped,
         lambda number: DropGroups(
@@ -154,9 +158,19 @@ async def drop(desk: Desk, caller: Principal, request: DropRequest) -> DropRespo
     return DropResponse(groups=done.groups, left=tuple(GroupLeft(group=group, why=why) for group, why in done.left))
 
 
-def _with_files(data: DataDir, groups: Iterable[GroupId]) -> frozenset[GroupId]:
-    """Those of the groups for which files were gathered in the node's own folder. Blocks on the disk."""
-    return frozenset(group for group in groups if any(files_below(data.gathered(group))))
+def with_outputs(
+    data: DataDir, groups: Iterable[GroupId], told: Callable[[GroupId], Iterable[tuple[FactsKey, Facts]]] | None
+) -> frozenset[GroupId]:
+    """Return those of the groups for which outputs lie in the node's own folder, also where their names are hidden
+    ones, and those that `told`, if it is there, tells outputs of. Blocks on the disk."""
+
+    def has(group: GroupId) -> bool:
+        names = (name for _, _, files in os.walk(data.gathered(group)) for name in files)
+        if any(not name.startswith(PART_PREFIX) for name in names):
+            return True
+        return told is not None and any(facts.outputs for _, facts in told(group))
+
+    return frozenset(filter(has, groups))
 
 
 def target(text: str) -> tuple[GroupId, IndexSet | None]:

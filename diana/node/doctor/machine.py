@@ -90,7 +90,7 @@ def spawner(paths: DataDir, held: Holder | None) -> Results:
 
 
 def cgroups(paths: DataDir) -> Results:
-    """What the spawner found at its start. Jobs run without control groups, too."""
+    """Tell of control groups for jobs, as the spawner found them at its start. Jobs run without them, too."""
     standing = noted(paths.spawner)
     if standing is None:
         return [ok("cgroups", "not looked for yet: the spawner does at its start")]

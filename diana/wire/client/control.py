@@ -103,5 +103,5 @@ class GroupLeft(Message, frozen=True):
 
 class DropResponse(Message, frozen=True):
     groups: tuple[str, ...] = ()
-    """Those that are forgotten now."""
+    """Groups that are forgotten now."""
     left: tuple[GroupLeft, ...] = ()

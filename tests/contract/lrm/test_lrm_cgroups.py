@@ -182,6 +182,35 @@ async def test_groups_that_are_empty_or_hold_what_no_claim_names_are_swept_at_th
                 folder.rmdir()
 
 
+@pytest.mark.parametrize("of_a_job", [True, False])
+async def test_a_spawner_that_found_no_way_back_from_a_group_costs_no_job_its_life(
+    site: RealSite, tmp_path: Path, of_a_job: bool
+) -> None:
+    told, ends = tmp_path / "told", tmp_path / "ends"
+    told.mkdir()
+    script = f"echo $$ > {told}/$DIANA_INDEX.new; mv {told}/$DIANA_INDEX.new {told}/$DIANA_INDEX; "
+    script += f"while [ ! -e {ends}.$DIANA_INDEX ]; do sleep 0.05; done"
+    site.start(GroupSpec(argv=("/bin/sh", "-c", script)), 0, 1)
+    await site.until(lambda: len(groups(site)) == 2 and len(list(told.glob("[01]"))) == 2)
+    base = noted(site.data.spawner)
+    assert base is not None
+    # As when job 1 was born in the group of job 0, or in that of a job that is over.
+    shared = Path(base.base, groups(site)[0])
+    if not of_a_job:
+        shared = shared.with_name(f"{shared.name.partition('.')[0]}.alpha-9_0.1.0.1")
+        shared.mkdir()
+    pid = int((told / "1").read_text())
+    (shared / "cgroup.procs").write_text(str(pid))
+    await site.lose_lrm()
+    ends.with_suffix(".0").touch()
+    (end,) = await site.ended(1)
+    assert end.run.index == 0 and alive(pid)
+    ends.with_suffix(".1").touch()
+    await site.ended(2)
+    await site.lose_lrm()
+    await site.until(lambda: groups(site) == [])
+
+
 NESTS = """
 at=$(find /sys/fs/cgroup -type d -path "*$(sed -n s/^0:://p /proc/self/cgroup)" | head -n 1)
 mkdir "$at/inner" || exit 3

@@ -20,6 +20,7 @@ from diana.model.indexset import IndexSet
 from diana.model.views.views import Ok
 from tests.engine.bench import Grid, Site
 from tests.engine.builders import no_facts, spec
+from tests.engine.groups.test_dropping import drop
 from tests.engine.handing import PART, go_on, offered, receive, sent, view, with_offer
 
 ALPHA, BETA = SiteId("alpha"), SiteId("beta")
@@ -96,6 +97,8 @@ def test_a_group_that_was_over_in_the_copy_and_was_tried_again_since_goes_on_at_
     grid.pass_time(5.0)
     put_origin_back(grid, copy)
     assert "beta" in str(alpha.retry("alpha-1")) and "go-on" in str(alpha.retry("alpha-1"))
+    # Forgotten now, nobody would hear of the jobs that run.
+    assert "beta" in str(drop(alpha, "alpha-1")) and "alpha-1" in alpha.engine.core.state.groups
     grid.heal("alpha")
     grid.pass_time(5.0)
     assert "diana release" in view(grid).note

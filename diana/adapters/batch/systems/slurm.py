@@ -187,4 +187,6 @@ class Slurm:
 def _said(array: Array) -> str:
     """Return the file for Slurm's own words on each task; folders of an earlier release have none."""
     said = Path(array.script).parent / SAID
-    return f"{said}/%a" if array.memory_bytes and said.is_dir() else "/dev/null"
+    # In a name Slurm reads a `%` as a pattern, and two as one; what stands behind a backslash it takes as it is.
+    named = str(said).replace("%", "%%")
+    return f"{named}/%a" if array.memory_bytes and "\\" not in named and said.is_dir() else "/dev/null"

@@ -1,4 +1,4 @@
-"""What the control groups of this process leave it of the machine: processors and memory, of either version of groups.
+"""Processors and memory that the control groups of this process leave it of the machine, in either version of groups.
 
 A quota of processors is rounded down, and leaves one at least: a slot stands for a whole processor, and a site whose
 slots get three quarters of one each would run everything longer than it estimates.

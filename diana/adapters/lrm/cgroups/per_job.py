@@ -31,6 +31,8 @@ _SYSTEMD = "run/systemd/system"
 _DELEGATED = ("user.delegate", "trusted.delegate")
 """Attributes by which systemd marks a group that it leaves to others, also for those who may not read the second."""
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,160}")
+_OF_A_JOB = re.compile(r"diana-\d+-\d+\.")
+"""Beginning of the name of a job's group, of any data directory."""
 _PROCS = "cgroup.procs"
 _LINKS_OF_ONE = 2
 """Links of a group without groups in it."""
@@ -48,7 +50,7 @@ class GroupStanding(NamedTuple):
 
 
 class Spent(NamedTuple):
-    """What the kernel counted of a job's memory."""
+    """A job's memory, as the kernel counted it."""
 
     peak_bytes: int
     """0: it does not tell."""
@@ -120,9 +122,10 @@ class JobCgroups:
         raise _Unfit(why)
 
     def _candidates(self, own: GroupPlace) -> Iterator[Path]:
-        """The group above ours first: it has no processes of its own, so that it may hand out controllers."""
+        """The group above ours first: it has no processes of its own, so that it may hand out controllers. But where a
+        job started this node, the jobs of the node are that job's, too, and stay below it."""
         managed = (self._root / _SYSTEMD).is_dir()
-        above = () if own.folder == own.top else (own.folder.parent,)
+        above = () if own.folder == own.top or _OF_A_JOB.match(own.folder.name) else (own.folder.parent,)
         for folder in (*above, own.folder):
             if not managed or _is_delegated(folder):
                 yield folder
@@ -214,8 +217,9 @@ class JobCgroups:
             self._falls_back(fault, "a job's memory is sampled alone")
 
     def spent(self, path: str) -> Spent:
-        """Of files that it read the kernel counts the cached pages, too; what was left of them in the end is no memory
-        that the job wanted. Of one that was ended for its memory all counts: the cache went before."""
+        """Return the memory of a job that is over. The kernel counts cached pages of files that the job read, too; the
+        job did not want those that are left in the end, and they are taken off. All counts where the job was ended for
+        its memory: then the cache went before."""
         if not path or not self.standing.held:
             return Spent(0, over=False)
         over = _field(f"{path}/memory.events.local", b"oom") > 0 and _field(f"{path}/memory.events", b"oom_kill") > 0
@@ -282,14 +286,21 @@ class JobCgroups:
         """Return the group in which an earlier spawner started a run; empty: there is none."""
         return next((path for base in self._bases if os.path.isdir(path := self._path(base, run))), "")
 
-    def sweep(self, kept: Collection[str]) -> None:
-        """End and remove all groups of this data directory but those `kept`."""
+    def is_of(self, path: str, pid: int, leaders: Collection[int]) -> bool:
+        """Return True unless processes of `leaders` other than `pid` are in the group too: a spawner that finds no way
+        back from a job's group starts all later jobs there, and the group is none of theirs alone."""
+        return not (set(self.pids(path)) & set(leaders)) - {pid}
+
+    def sweep(self, kept: Collection[str], leaders: Collection[int]) -> None:
+        """End and remove all groups of this data directory but those `kept` and those with a process of `leaders`, by
+        whom jobs go on."""
         for base in self._bases:
             try:
                 names = os.listdir(base)
             except OSError:
                 continue
-            self.left |= {f"{base}/{name}" for name in names if name.startswith(self._prefix)} - set(kept)
+            found = {f"{base}/{name}" for name in names if name.startswith(self._prefix)} - set(kept)
+            self.left |= {path for path in found if not leaders or self.is_of(path, 0, leaders)}
         self.tidy()
 
 

@@ -73,7 +73,7 @@ class Spawner:
         if (found.lost or not found.records) and (ended := replay.end_unclaimed(past, self._launcher)):
             why = self._lost or f"{data.spawner / LOG}: is gone"
             self._lost = f"{why}; {ended} jobs that ran unknown to it were ended"
-        self._launcher.cgroups.sweep([job.cgroup for job in self._runner.running.values()])
+        self._runner.sweep_groups()
         if self._lost:
             losses.keep(data.spawner / LOG, self._lost)
         self._table.use(ClaimLog(data.spawner / LOG, self._table.records()))

@@ -12,6 +12,7 @@ import os
 import resource
 import select
 import signal
+import stat
 import sys
 import time
 from contextlib import suppress
@@ -405,6 +406,14 @@ class JobRunner:
         said = _line(path)
         return f"{said}; its log says why" if said else UNREADY
 
+    def sweep_groups(self) -> None:
+        """End what earlier spawners left in control groups, once all jobs that go on are adopted."""
+        leaders = {job.pid for job in self.running.values()}
+        for job in self.running.values():
+            if job.cgroup and not self._cgroups.is_of(job.cgroup, job.pid, leaders):
+                job.cgroup = ""
+        self._cgroups.sweep([job.cgroup for job in self.running.values()], leaders)
+
     def settle(self) -> None:
         """Complete the jobs of which nothing is left. NotInPlace."""
         self._settle()
@@ -673,10 +682,14 @@ class JobRunner:
 
 
 def _line(path: str) -> str:
-    """What the file says, as one line of 300 characters at most; empty: nothing that we may read."""
+    """Return the file's text as one line of 300 characters at most; empty: none that we may read. A file that has
+    another name as well may be one that the job itself must not read."""
     with suppress(OSError):
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
+            found = os.fstat(fd)
+            if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+                return ""
             return one_line(os.read(fd, 1200).decode(errors="replace"))[:300]
         finally:
             os.close(fd)

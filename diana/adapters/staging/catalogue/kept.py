@@ -145,16 +145,16 @@ class KeptData(Database):
         with self.change() as db:
             db.executemany("INSERT OR IGNORE INTO blob_uses VALUES (?, ?)", ((bytes.fromhex(h), group) for h in hashes))
 
-    def leave_blobs(self, group: GroupId) -> None:
-        """Note that the group reads no blobs any more; those that it read are `unused_blobs` while no other does."""
+    def leave_blobs(self, group: GroupId) -> list[str]:
+        """Note that the group reads no blobs any more; return those that it read and no other does, which are
+        `unused_blobs` until they are forgotten."""
         with self.change() as db:
-            db.execute("INSERT OR IGNORE INTO blob_uses SELECT sha256, ? FROM blob_uses WHERE grp = ?", (_LEFT, group))
+            read = db.execute("SELECT sha256 FROM blob_uses WHERE grp = ?", (group,)).fetchall()
             db.execute("DELETE FROM blob_uses WHERE grp = ?", (group,))
-            db.execute(
-                "DELETE FROM blob_uses AS u WHERE u.grp = ?1 AND EXISTS"
-                " (SELECT 1 FROM blob_uses o WHERE o.sha256 = u.sha256 AND o.grp <> ?1)",
-                (_LEFT,),
-            )
+            others = "SELECT 1 FROM blob_uses WHERE sha256 = ? AND grp <> ? LIMIT 1"
+            left = [sha for (sha,) in read if db.execute(others, (sha, _LEFT)).fetchone() is None]
+            db.executemany("INSERT OR IGNORE INTO blob_uses VALUES (?, ?)", ((sha, _LEFT) for sha in left))
+        return [sha.hex() for sha in left]
 
     def unused_blobs(self) -> list[str]:
         """Return the blobs that groups read and none reads any more."""

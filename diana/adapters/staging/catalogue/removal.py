@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from contextlib import suppress
 
 from diana.adapters.staging.catalogue.catalogue import Catalogue
@@ -25,7 +26,7 @@ def drop_subgroup(data: DataDir, catalogue: Catalogue, subgroup: SubgroupId) -> 
 
 
 def drop_group(data: DataDir, catalogue: Catalogue, blobs: Blobs, group: GroupId) -> None:
-    """Logs, what is left of its subgroups, and blobs that no group reads any more. Gathered outputs stay."""
+    """Logs, what is left of its subgroups, and its blobs that no group reads any more. Gathered outputs stay."""
     remove_tree(data.logs(group))
     prefix = flat(SubgroupId(f"{group}/"))
     for parent in (data.staged(SubgroupId("x")).parent, data.jobs(SubgroupId("x")).parent, data.root / "collected"):
@@ -33,14 +34,17 @@ def drop_group(data: DataDir, catalogue: Catalogue, blobs: Blobs, group: GroupId
             for left in parent.iterdir():
                 if left.name.startswith(prefix):
                     remove_tree(left)
-    catalogue.leave_blobs(group)
-    drop_unused(catalogue, blobs)
+    _delete(catalogue, blobs, catalogue.leave_blobs(group))
 
 
 def drop_unused(catalogue: Catalogue, blobs: Blobs) -> None:
-    """Blobs of groups that are gone, but for those that somebody asked for within a day: a submission may be on its
-    way."""
-    catalogue.forget_blobs([sha256 for sha256 in catalogue.unused_blobs() if blobs.drop(sha256, _BLOB_UNUSED_S)])
+    """Blobs of all groups that are gone. This costs by their number, so that it is not done with each group."""
+    _delete(catalogue, blobs, catalogue.unused_blobs())
+
+
+def _delete(catalogue: Catalogue, blobs: Blobs, unused: Iterable[str]) -> None:
+    """All but those that somebody asked for within a day: a submission may be on its way."""
+    catalogue.forget_blobs([sha256 for sha256 in unused if blobs.drop(sha256, _BLOB_UNUSED_S)])
 
 
 def put_outputs_aside(data: DataDir, catalogue: Catalogue, group: GroupId) -> None:
