@@ -31,6 +31,8 @@ _SYSTEMD = "run/systemd/system"
 _DELEGATED = ("user.delegate", "trusted.delegate")
 """Attributes by which systemd marks a group that it leaves to others, also for those who may not read the second."""
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,160}")
+_OF_JOB = re.compile(r"diana-[0-9]+-[0-9]+\.")
+"""How the group of a job begins, whichever data directory it is of."""
 _PROCS = "cgroup.procs"
 _LINKS_OF_ONE = 2
 """Links of a group without groups in it."""
@@ -118,9 +120,10 @@ class JobCgroups:
         raise _Unfit(why)
 
     def _candidates(self, own: GroupPlace) -> Iterator[Path]:
-        """The group above ours first: it has no processes of its own, so that it may hand out controllers."""
+        """The group above ours first: it has no processes of its own, so that it may hand out controllers. A node that
+        runs within a job stays there with its jobs, which are that job's: they end with it, and count for its memory."""
         managed = (self._root / _SYSTEMD).is_dir()
-        above = () if own.folder == own.top else (own.folder.parent,)
+        above = () if own.folder == own.top or _OF_JOB.match(own.folder.name) else (own.folder.parent,)
         for folder in (*above, own.folder):
             if not managed or _is_delegated(folder):
                 yield folder
