@@ -34,6 +34,9 @@ _NAME = re.compile(r"[A-Za-z0-9_.-]{1,160}")
 _OF_JOB = re.compile(r"diana-[0-9]+-[0-9]+\.")
 """How the group of a job begins, whichever data directory it is of."""
 _PROCS = "cgroup.procs"
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_MOST_STEPS = 20_000
+"""Into and out of groups that a job made, at once: others wait meanwhile."""
 _LINKS_OF_ONE = 2
 """Links of a group without groups in it."""
 
@@ -312,11 +315,30 @@ def _is_delegated(folder: Path) -> bool:
 
 
 def _remove_tree(path: str) -> bool:
-    for folder, _, _ in os.walk(path, topdown=False):
+    """False: not all of it is empty, or it is more than one call removes. A job may have nested its groups deeper than
+    a path or a stack reaches, so that one goes down and up step by step."""
+    names: list[str] = []
+    try:
+        at = os.open(path, _FOLDER)
         try:
-            os.rmdir(folder)
-        except OSError:
-            return False
+            for _ in range(_MOST_STEPS):
+                with os.scandir(at) as entries:
+                    below = next((entry.name for entry in entries if entry.is_dir(follow_symlinks=False)), "")
+                if not below and not names:
+                    break
+                further = os.open(below or "..", _FOLDER, dir_fd=at)
+                os.close(at)
+                at = further
+                if below:
+                    names.append(below)
+                else:
+                    os.rmdir(names.pop(), dir_fd=at)
+        finally:
+            os.close(at)
+        # Where the steps did not suffice this fails, too.
+        os.rmdir(path)
+    except OSError:
+        return False
     return True
 
 
