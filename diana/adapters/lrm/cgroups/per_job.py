@@ -23,6 +23,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from diana.adapters.deep_trees import remove_groups
 from diana.adapters.lrm.cgroups.found import ROOT, UNIFIED, GroupPlace, place
 
 NOTE = "cgroups.json"
@@ -34,7 +35,6 @@ _NAME = re.compile(r"[A-Za-z0-9_.-]{1,160}")
 _OF_JOB = re.compile(r"diana-[0-9]+-[0-9]+\.")
 """How the group of a job begins, whichever data directory it is of."""
 _PROCS = "cgroup.procs"
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _MOST_STEPS = 20_000
 """Into and out of groups that a job made, at once: others wait meanwhile."""
 _LINKS_OF_ONE = 2
@@ -124,7 +124,7 @@ class JobCgroups:
 
     def _candidates(self, own: GroupPlace) -> Iterator[Path]:
         """The group above ours first: it has no processes of its own, so that it may hand out controllers. A node that
-        runs within a job stays there with its jobs, which are that job's: they end with it, and count for its memory."""
+        runs within a job stays there with its jobs, which are that job's: they end with it and count for its memory."""
         managed = (self._root / _SYSTEMD).is_dir()
         above = () if own.folder == own.top or _OF_JOB.match(own.folder.name) else (own.folder.parent,)
         for folder in (*above, own.folder):
@@ -269,7 +269,7 @@ class JobCgroups:
         except FileNotFoundError:
             return
         except OSError as fault:
-            emptied = fault.errno == errno.EBUSY and _remove_tree(path)
+            emptied = fault.errno == errno.EBUSY and remove_groups(path, _MOST_STEPS)
             # One from which there is no way back is left alone.
             if not emptied and os.getpid() not in self.pids(path):
                 self.left.add(path)
@@ -312,34 +312,6 @@ def _is_delegated(folder: Path) -> bool:
             if os.getxattr(folder, name) == b"1":
                 return True
     return False
-
-
-def _remove_tree(path: str) -> bool:
-    """False: not all of it is empty, or it is more than one call removes. A job may have nested its groups deeper than
-    a path or a stack reaches, so that one goes down and up step by step."""
-    names: list[str] = []
-    try:
-        at = os.open(path, _FOLDER)
-        try:
-            for _ in range(_MOST_STEPS):
-                with os.scandir(at) as entries:
-                    below = next((entry.name for entry in entries if entry.is_dir(follow_symlinks=False)), "")
-                if not below and not names:
-                    break
-                further = os.open(below or "..", _FOLDER, dir_fd=at)
-                os.close(at)
-                at = further
-                if below:
-                    names.append(below)
-                else:
-                    os.rmdir(names.pop(), dir_fd=at)
-        finally:
-            os.close(at)
-        # Where the steps did not suffice this fails, too.
-        os.rmdir(path)
-    except OSError:
-        return False
-    return True
 
 
 def _field(path: str, name: bytes) -> int:
