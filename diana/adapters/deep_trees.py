@@ -6,12 +6,14 @@ one that was gone through on the way down, whatever was moved meanwhile.
 
 from __future__ import annotations
 
+import errno
 import os
 from contextlib import suppress
 from itertools import count
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _ALL = 0o700
+_SHOWN_LEVELS = 20
 
 
 def remove_deep(path: str) -> None:
@@ -53,9 +55,13 @@ def _remove(path: str, *, with_files: bool, most_steps: int = 0) -> None:
             if not below:
                 name, *identity = above.pop()
                 if _identity(at) != tuple(identity):
-                    raise OSError(0, "a folder was moved while it was being deleted", path)
+                    raise OSError(errno.ESTALE, "a folder was moved while it was being deleted", name)
                 with suppress(FileNotFoundError):
                     os.rmdir(name, dir_fd=at)
+    except OSError as fault:
+        # Relative to a folder that only we know.
+        fault.filename = "/".join([path, *(name for name, *_ in above[:_SHOWN_LEVELS]), str(fault.filename or "")])
+        raise
     finally:
         os.close(at)
     # Where the steps did not suffice this fails.

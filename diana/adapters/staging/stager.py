@@ -344,8 +344,8 @@ class FileStager:
         """Go on with deletions that a kill broke off, and with blobs that were too young to go."""
 
         def work() -> None:
-            delete_put_aside(self._data)
             drop_unused(self._catalogue, self._blobs)
+            delete_put_aside(self._data)
 
         self._drop("groups that are gone", work)
 
