@@ -73,8 +73,6 @@ def test_text_reads_back_as_the_same_set(a: set[int]) -> None:
 @pytest.mark.parametrize(
     "text", ["", "a", "3-", "-3", "5-4", "1,,2", "1;2", "1.5", "٣-", "0-99999999999999999999", "9" * 5000]
 )
-    "text", ["", "a", "3-", "-3", "5-4", "1,,2", "1;2", "1.5", "٣-", "0-99999999999999999999", "9" * 5000]
-)
 def test_text_that_is_no_index_set_is_named(text: str) -> None:
     with pytest.raises(ValueError, match="index set"):
         IndexSet.parse(text)
