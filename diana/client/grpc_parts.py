@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import grpc
@@ -9,13 +10,16 @@ import msgspec
 from google.protobuf.message import DecodeError
 
 from diana.client.credential import Credential
-from diana.errors import Denied, DianaError, NodeAway, Overloaded, UnknownCall, Unreachable
+from diana.errors import Denied, DianaError, NodeAway, Overloaded, UnknownCall, Unreachable, UsageError
 from diana.wire import peer_codec
 from diana.wire.client.failures import error_of
 from diana.wire.client.messages import METHODS, Failure
+from diana.wire.frames import too_long
 from diana.wire.tls import MAX_GRPC_BYTES, server_name
 
 FAILURE_KEY = "diana-failure-bin"
+_TOO_LONG = re.compile(r"Sent message larger than max \(([0-9]+) vs\. ([0-9]+)\)")
+"""What gRPC says of a message that it did not send; only these words tell it from a node that has too much to do."""
 
 
 def path_of(method: str) -> str:
@@ -69,6 +73,8 @@ def error_from(error: Any, credential: Credential) -> DianaError:
     if status is grpc.StatusCode.UNAVAILABLE:
         return NodeAway(f"{text} does not answer ({details}); check the address, its certificate, and that it runs")
     if status is grpc.StatusCode.RESOURCE_EXHAUSTED:
+        if found := _TOO_LONG.search(details):
+            return UsageError(too_long(int(found[1]), int(found[2])))
         return Overloaded(f"{text} is overloaded ({details}); try again shortly")
     if status is grpc.StatusCode.DEADLINE_EXCEEDED:
         return Unreachable(f"{text} did not answer in time; try again")

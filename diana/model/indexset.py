@@ -15,9 +15,16 @@ import msgspec
 
 LARGEST = 1 << 53
 """Largest index accepted from outside, so that counts stay exact integers everywhere."""
+_MOST_DIGITS = 100
+"""Of a number, with zeros in front."""
+_SHOWN = 200
 CHUNK = 1 << 16
 _CHUNK_BYTES = CHUNK // 8
 _ONES = re.compile("1+")
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
 class IndexSet(msgspec.Struct, frozen=True, array_like=True):
@@ -64,17 +71,19 @@ class IndexSet(msgspec.Struct, frozen=True, array_like=True):
 
     @staticmethod
     def parse(text: str) -> IndexSet:
-        """Make a set from `3`, `3-9`, `1,4-6`; ranges include both ends. ValueError names the bad part."""
-        out = IndexSet()
+        """Make a set from `3`, `3-9`, `1,4-6`; ranges include both ends. O(R log R) for R ranges. ValueError names the
+        bad part."""
+        spans = []
         for part in text.split(","):
             first, dash, last = part.strip().partition("-")
             if not first.isdecimal() or (dash and not last.isdecimal()):
-                raise ValueError(f"index set {text!r}: {part!r} is neither N nor N-M")
-            start, end = int(first), int(last or first)
-            if end < start:
-                raise ValueError(f"index set {text!r}: {part!r} runs backwards")
-            out = out | IndexSet.span(start, end + 1)
-        return out
+                raise ValueError(f"index set {_short(text)!r}: {_short(part)!r} is neither N nor N-M")
+            if max(len(first), len(last)) > _MOST_DIGITS or (end := int(last or first)) >= LARGEST:
+                raise ValueError(f"index set {_short(text)!r}: {_short(part)!r} is beyond all jobs")
+            if end < int(first):
+                raise ValueError(f"index set {_short(text)!r}: {part!r} runs backwards")
+            spans.append(IndexSet((int(first), end + 1)))
+        return IndexSet.union(spans)
 
     def ranges(self) -> Iterator[tuple[int, int]]:
         b = self.bounds

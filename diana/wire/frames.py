@@ -49,11 +49,16 @@ def call_frame(method: str, request: object) -> bytes:
     """Frame a client's call. UsageError for one that is too long."""
     payload = _encode({"version": VERSION, "method": method, "request": request})
     if len(payload) > MAX_FRAME_BYTES:
-        raise UsageError(
-            f"{method.lower()}: what is asked takes {len(payload):,} bytes, and a node reads {MAX_FRAME_BYTES:,} at"
-            " most; put what is long into files, and name those under inputs, or a table under sweep.from"
-        )
+        raise UsageError(f"{method.lower()}: {too_long(len(payload), MAX_FRAME_BYTES)}")
     return frame(payload)
+
+
+def too_long(size: int, most: int) -> str:
+    """What is said of a call that no node reads."""
+    return (
+        f"what is asked takes {size:,} bytes, and a node reads {most:,} at most; put what is long into files, and name"
+        " those under inputs, or a table under sweep.from"
+    )
 
 
 def more_frame(request: object) -> bytes:

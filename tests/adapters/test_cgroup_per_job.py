@@ -113,6 +113,14 @@ def test_a_delegated_unit_is_taken(in_unit: Machine, monkeypatch: pytest.MonkeyP
     assert (in_unit.own / "cgroup.subtree_control").read_text() == ""
 
 
+def test_a_node_within_a_job_has_the_groups_of_its_jobs_in_that_of_the_job(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, "/s/unit/diana-7-8.alpha-1_0.1.0.1")
+    for base in ("/s/unit", "/s/unit/diana-7-8.alpha-1_0.1.0.1"):
+        machine.group(base)
+        machine.fit(base)
+    assert machine.look().standing[:2] == (str(machine.own), False)
+
+
 @pytest.mark.parametrize("lacks", ["controller", "limit"])
 def test_without_a_limit_of_memory_membership_is_left(in_unit: Machine, lacks: str) -> None:
     in_unit.fit("/s/unit", memory=lacks != "limit")

@@ -206,6 +206,26 @@ async def test_outputs_that_were_dropped_go_also_where_a_kill_broke_that_off(tmp
         assert not again.exists() and other.exists()
 
 
+async def test_outputs_that_cannot_be_deleted_keep_no_others_and_a_link_goes_without_what_it_leads_to(
+    tmp_path: Path,
+) -> None:
+    async with grid(tmp_path, "alpha") as (alpha,):
+        elsewhere = write(tmp_path / "elsewhere" / "outputs" / "a", b"1")
+        root = alpha.data.groups_root
+        root.mkdir(parents=True, exist_ok=True)
+        (root / GROUP).symlink_to(tmp_path / "elsewhere")
+        # No folder, so that it stays, and before the others.
+        write(root / ".dropped-alpha-0", b"1")
+        broken_off = write(root / ".dropped-alpha-7" / "outputs" / "a", b"1")
+        young = alpha.stager.put_blob_bytes(b"young")
+        await alpha.stager.use_blobs(GROUP, [young])
+        os.utime(alpha.data.blob(young), (1, 1))
+        alpha.stager.drop_group(GROUP, outputs=True)
+        await alpha.stager.close()
+        assert elsewhere.exists() and not broken_off.exists() and not alpha.data.blob(young).exists()
+        assert [path.name for path in root.iterdir()] == [".dropped-alpha-0"]
+
+
 @pytest.mark.parametrize("alone", [True, False])
 async def test_outputs_stay_when_their_group_is_dropped_for_as_long_as_a_dataset_has_them(
     tmp_path: Path, alone: bool

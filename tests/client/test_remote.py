@@ -119,6 +119,21 @@ async def test_a_long_table_costs_as_many_calls_as_its_rows_also_in_parts(remote
         await ben.info()
 
 
+async def test_what_is_too_long_for_any_node_is_no_overload_but_a_mistake(remote: Remote, tmp_path: Path) -> None:
+    folder = remote.user("ann", tmp_path / "ann")
+    job = {"group": {"command": ["/bin/true"], "environment": {f"V{i}": "x" * 100_000 for i in range(50)}}}
+    async with remote.client(folder) as client:
+        with pytest.raises(errors.UsageError, match=r"^what is asked takes 5,[0-9]{3},[0-9]{3} bytes, and a node"):
+            await client.submit(job)
+
+    def submit() -> None:
+        with Client(address=remote.address, credential=folder) as client:
+            client.submit(job)
+
+    with pytest.raises(errors.UsageError, match="what is asked takes"):
+        await asyncio.to_thread(submit)
+
+
 async def test_one_user_cannot_touch_anothers_group(remote: Remote, tmp_path: Path) -> None:
     async with (
         remote.client(remote.user("ann", tmp_path / "a")) as ann,

@@ -70,10 +70,17 @@ def test_text_reads_back_as_the_same_set(a: set[int]) -> None:
     assert IndexSet.parse(str(x)) == x
 
 
-@pytest.mark.parametrize("text", ["", "a", "3-", "-3", "5-4", "1,,2", "1;2", "1.5", "٣-"])
+@pytest.mark.parametrize(
+    "text", ["", "a", "3-", "-3", "5-4", "1,,2", "1;2", "1.5", "٣-", "0-99999999999999999999", "9" * 5000]
+)
 def test_text_that_is_no_index_set_is_named(text: str) -> None:
     with pytest.raises(ValueError, match="index set"):
         IndexSet.parse(text)
+
+
+def test_text_of_many_ranges_is_read_in_one_go() -> None:
+    # Each range in its turn would be a hundred thousand copies of what was read so far.
+    assert len(IndexSet.parse(",".join(map(str, range(0, 200_000, 2))))) == 100_000
 
 
 @pytest.mark.parametrize("bounds", [(1,), (2, 2), (3, 1), (-1, 4), (0, 2, 2, 4), (0, LARGEST + 1), (1 << 63, 1 << 64)])

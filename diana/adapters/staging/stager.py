@@ -350,8 +350,8 @@ class FileStager:
         """Go on with deletions that a kill broke off, and with blobs that were too young to go."""
 
         def work() -> None:
-            delete_put_aside(self._data)
             self._sweep(0.0)
+            delete_put_aside(self._data)
 
         self._drop("groups that are gone", work)
 

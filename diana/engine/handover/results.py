@@ -149,7 +149,7 @@ def accept(
         has_outputs = True
     timed_out, out_of_memory = _kinds(facts)
     key = facts_key(subgroup.subgroup, subgroup.epoch, batch)
-    gang_key = attempt_book.key_of(group, subgroup) if group.spec.is_gang and subgroup.indices else None
+    gang_key = attempt_book.key_of(group, subgroup) if attempt_book.is_of_gang(group, subgroup) else None
     if gang_key is not None and (ends.revoked or ends.cancelled or len(done) + len(saved) < len(facts.indices)):
         why = f"{subgroup.site} gave its component back" if ends.revoked else _first_error(group, facts)
         why = why or f"its component at {subgroup.site} did not end well"
@@ -257,6 +257,8 @@ def _ratios(group: Group, subgroup: Subgroup, facts: Facts) -> Batch:
 def _gang_model_s(group: Group, subgroup: Subgroup) -> float:
     """Return the seconds of a gang by its model, of a part that may teach something: the components of a program wait
     for each other, so that only the slowest show how long their own work takes; 0: it is none of these."""
+    if not attempt_book.is_of_gang(group, subgroup):
+        return 0.0
     decided = group.decisions[subgroup.decision].gang
     if decided is None:
         return 0.0

@@ -113,7 +113,8 @@ def apply(state: SiteState, record: r.Record, home: SiteId) -> None:
             if group.foretold is None and len(group.decisions) == 1:
                 group.foretold = record.foretold or record.decision.foretold()
             for part in record.parts:
-                _place(state, group, part, home, group.spec_bytes)
+                # At home, too, a component is offered and claimed: it does not start by itself.
+                _place(state, group, part, home, group.spec_bytes, starts_by_itself=not group.spec.is_gang)
         case r.GangGo():
             group = state.groups[record.group]
             group.unplaced, group.unused = group.unplaced - record.unused, group.unused | record.unused
@@ -163,7 +164,7 @@ def apply(state: SiteState, record: r.Record, home: SiteId) -> None:
             group = state.groups[record.group]
             group.merge = "running"
             group.merge_spec = record.spec
-            _place(state, group, record.part, home, record.spec)
+            _place(state, group, record.part, home, record.spec, starts_by_itself=True)
         case r.OutputsRegistered():
             group = state.groups[record.group]
             group.registered = True
@@ -287,9 +288,8 @@ def _decided(group: Group, decision: Decision) -> None:
         group.decisions[-FULL_DECISIONS - 1] = replace(old, candidates=(), reasons=())
 
 
-def _place(state: SiteState, group: Group, part: r.Part, home: SiteId, spec: bytes) -> None:
-    # At home, too, a component is offered and claimed: it does not start by itself.
-    at_home = part.site == home and not group.spec.is_gang
+def _place(state: SiteState, group: Group, part: r.Part, home: SiteId, spec: bytes, *, starts_by_itself: bool) -> None:
+    at_home = part.site == home and starts_by_itself
     group.unplaced = group.unplaced - part.indices
     _not_moving(group, part.indices)
     group.next_number = max(group.next_number, int(part.subgroup.rpartition("/")[2]) + 1)

@@ -226,6 +226,25 @@ async def test_groups_that_a_job_made_in_its_own_go_with_it(site: RealSite) -> N
     await site.until(lambda: groups(site) == [])
 
 
+DEEP = """
+import os
+own = next(line[3:] for line in open("/proc/self/cgroup").read().splitlines() if line.startswith("0::"))
+os.chdir(next(at for at, _, _ in os.walk("/sys/fs/cgroup") if at.endswith(own)))
+for _ in range(1200):
+    os.mkdir("deeper")
+    os.chdir("deeper")
+"""
+
+
+async def test_groups_as_deep_as_no_path_reaches_end_neither_the_spawner_nor_stay(site: RealSite) -> None:
+    spawner = site.spawner_pid()
+    site.start(GroupSpec(argv=(sys.executable, "-c", DEEP)), 0)
+    (end,) = await site.ended(1)
+    assert end.outcome is Outcome.DONE, site.log(end)
+    await site.until(lambda: groups(site) == [])
+    assert site.spawner_pid() == spawner
+
+
 @pytest_asyncio.fixture
 async def held(site: RealSite) -> RealSite:
     standing = noted(site.data.spawner)

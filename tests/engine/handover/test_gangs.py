@@ -17,7 +17,7 @@ from diana.model.indexset import IndexSet
 from diana.model.job.components import components_of
 from diana.model.job.gang import COMPONENT
 from diana.model.job.spec import Axis, GroupSpec, RetryRules, Sweep
-from diana.model.views.views import Ok
+from diana.model.views.views import GroupView, Ok
 from tests.engine.bench import Grid, Post
 from tests.engine.builders import ALICE, BOB, spec
 
@@ -376,6 +376,46 @@ def test_a_gang_that_was_cancelled_or_may_have_ended_well_is_not_tried_again_by_
     grid.pass_time(10.0)
     group = grid["alpha"].group(name)
     assert (group.state, group.own_retries) == ("failed" if how == "cancelled" else "held", 0)
+
+
+def view(grid: Grid) -> GroupView:
+    found = grid["alpha"].ask("group", group="alpha-1")
+    assert isinstance(found, GroupView)
+    return found
+
+
+def merging() -> Grid:
+    grid = Grid(alpha=1, beta=1)
+    submit(grid, "1x1@alpha+1x1@beta", jobs=2, merge=("sum",))
+    for _ in range(2):
+        for site in grid.sites.values():
+            site.end()
+        grid.settle()
+    assert view(grid).state == "merging"
+    return grid
+
+
+def test_the_merge_of_gangs_is_no_component_and_runs_once_at_home_whatever_restarts() -> None:
+    grid = merging()
+    alpha = grid["alpha"]
+    assert [run.index for run in alpha.running] == [4]
+    for _ in range(3):
+        alpha.restart()
+    assert set(alpha.engine.core.book(GangAttempts).parts) == {("alpha-1", 0), ("alpha-1", 1)}
+    grid.finish()
+    assert view(grid).state == "done" and len(alpha.records(r.MergeStarted)) == 1
+    assert [run.index for run in alpha.started].count(4) == 1
+
+
+def test_a_merge_of_gangs_that_failed_says_so_and_is_run_again_alone() -> None:
+    grid = merging()
+    alpha = grid["alpha"]
+    alpha.end(1, Outcome.FAILED)
+    assert view(grid).state == "failed" and "the merge command failed" in view(grid).note
+    assert alpha.engine.core.book(GangAttempts).broken == {}
+    assert alpha.retry("alpha-1") == Ok(1)
+    grid.finish()
+    assert (view(grid).state, view(grid).done) == ("done", 4)
 
 
 def test_to_cancel_one_component_is_to_cancel_its_gang_and_no_other() -> None:

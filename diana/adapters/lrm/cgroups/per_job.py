@@ -23,6 +23,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from diana.adapters.deep_trees import remove_groups
 from diana.adapters.lrm.cgroups.found import ROOT, UNIFIED, GroupPlace, place
 
 NOTE = "cgroups.json"
@@ -31,9 +32,11 @@ _SYSTEMD = "run/systemd/system"
 _DELEGATED = ("user.delegate", "trusted.delegate")
 """Attributes by which systemd marks a group that it leaves to others, also for those who may not read the second."""
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,160}")
-_OF_A_JOB = re.compile(r"diana-\d+-\d+\.")
-"""Beginning of the name of a job's group, of any data directory."""
+_OF_JOB = re.compile(r"diana-[0-9]+-[0-9]+\.")
+"""How the group of a job begins, whichever data directory it is of."""
 _PROCS = "cgroup.procs"
+_MOST_STEPS = 20_000
+"""Into and out of groups that a job made, at once: others wait meanwhile."""
 _LINKS_OF_ONE = 2
 """Links of a group without groups in it."""
 
@@ -122,10 +125,10 @@ class JobCgroups:
         raise _Unfit(why)
 
     def _candidates(self, own: GroupPlace) -> Iterator[Path]:
-        """The group above ours first: it has no processes of its own, so that it may hand out controllers. But where a
-        job started this node, the jobs of the node are that job's, too, and stay below it."""
+        """The group above ours first: it has no processes of its own, so that it may hand out controllers. A node that
+        runs within a job stays there with its jobs, which are that job's: they end with it and count for its memory."""
         managed = (self._root / _SYSTEMD).is_dir()
-        above = () if own.folder == own.top or _OF_A_JOB.match(own.folder.name) else (own.folder.parent,)
+        above = () if own.folder == own.top or _OF_JOB.match(own.folder.name) else (own.folder.parent,)
         for folder in (*above, own.folder):
             if not managed or _is_delegated(folder):
                 yield folder
@@ -269,7 +272,7 @@ class JobCgroups:
         except FileNotFoundError:
             return
         except OSError as fault:
-            emptied = fault.errno == errno.EBUSY and _remove_tree(path)
+            emptied = fault.errno == errno.EBUSY and remove_groups(path, _MOST_STEPS)
             # One from which there is no way back is left alone.
             if not emptied and os.getpid() not in self.pids(path):
                 self.left.add(path)
@@ -321,15 +324,6 @@ def _is_delegated(folder: Path) -> bool:
             if os.getxattr(folder, name) == b"1":
                 return True
     return False
-
-
-def _remove_tree(path: str) -> bool:
-    for folder, _, _ in os.walk(path, topdown=False):
-        try:
-            os.rmdir(folder)
-        except OSError:
-            return False
-    return True
 
 
 def _field(path: str, name: bytes) -> int:

@@ -14,6 +14,7 @@ from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 
+from diana.adapters.deep_trees import remove_deep
 from diana.adapters.lrm.spawner.identity import environment, stat_fields
 
 _PR_SET_CHILD_SUBREAPER = 36
@@ -210,11 +211,6 @@ def remove(path: str) -> None:
         return
     try:
         shutil.rmtree(path)
-    except PermissionError:
-        os.chmod(path, 0o700)
-        # Top down: a folder is opened to us before the walk reads it. Links are not followed.
-        for folder, names, _ in os.walk(path):
-            for name in names:
-                if not os.path.islink(f"{folder}/{name}"):
-                    os.chmod(f"{folder}/{name}", 0o700)
-        shutil.rmtree(path)
+    except (OSError, RecursionError):
+        # Closed to us, or too deep.
+        remove_deep(path)

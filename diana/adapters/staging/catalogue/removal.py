@@ -55,5 +55,16 @@ def put_outputs_aside(data: DataDir, catalogue: Catalogue, group: GroupId) -> No
 
 
 def delete_put_aside(data: DataDir) -> None:
-    for left in data.groups_root.glob(f"{_ASIDE}*"):
-        remove_tree(left)
+    """One that cannot be deleted keeps no other. OSError: the first such one."""
+    first: OSError | None = None
+    for left in sorted(data.groups_root.glob(f"{_ASIDE}*")):
+        try:
+            # What a link leads to is not in the node's own folder.
+            if left.is_symlink():
+                left.unlink()
+            else:
+                remove_tree(left)
+        except OSError as fault:
+            first = first or fault
+    if first is not None:
+        raise first

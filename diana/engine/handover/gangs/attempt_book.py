@@ -128,6 +128,11 @@ def key_of(group: Group, subgroup: Subgroup) -> GangKey:
     return group.group, subgroup.indices.bounds[0] // group.spec.gang_size
 
 
+def is_of_gang(group: Group, subgroup: Subgroup) -> bool:
+    """True if the part has components of a gang. That of the group's merge command has none."""
+    return group.spec.is_gang and bool(subgroup.indices) and subgroup.indices.bounds[0] < group.jobs
+
+
 def over(core: Context, group: Group, key: GangKey) -> None:
     """Forget a gang once all its components have a result."""
     parts = (group.subgroups.get(part) for part in core.book(GangAttempts).parts.get(key, ()))

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from diana.engine.data import checkpoints
 from diana.engine.handover import inputs, leases, results
 from diana.engine.handover.gangs import attempt_book
-from diana.engine.handover.gangs.attempt_book import GangAttempts, GangKey, key_of
+from diana.engine.handover.gangs.attempt_book import GangAttempts, GangKey, is_of_gang, key_of
 from diana.engine.journal import columns
 from diana.engine.journal.effects import KeepFacts
 from diana.engine.journal.records import ClaimedPart, GangGo, JobsFailed, TakenBack, facts_key
@@ -61,7 +61,7 @@ def _find(core: Context, group: Group) -> set[GangKey]:
     book, found = core.book(GangAttempts), set[GangKey]()
     for part in sorted(group.subgroups, key=lambda name: group.subgroups[name].epoch):
         subgroup = group.subgroups[part]
-        if subgroup.indices:
+        if is_of_gang(group, subgroup):
             key = key_of(group, subgroup)
             book.parts[key] = (*(book.parts.get(key, ()) if key in found else ()), part)
             found.add(key)
