@@ -88,7 +88,8 @@ _SETTINGS = {
     "accept_remote": "Take work of other sites.",
     "history_for": "Who at other sites is told this site's history (diana history export --grid): nobody, operators "
     "(everybody's groups), users (operators, and each user their own).",
-    "memory_bytes": "Memory one job may ask for at most, bytes; 0: not known.",
+    "memory_bytes": "Memory one job may ask for at most, bytes; 0: not known. `diana init` writes the machine's, or the"
+    " least limit of its control groups.",
     "domain": "Name that requirements of groups know this site by, such as cs.example.edu; empty: none.",
     "max_queued_jobs": "Jobs held here before more are refused.",
     "user_max_queued": "Jobs one user may have waiting here, held ones included; 0: no limit.",
