@@ -93,7 +93,7 @@ def test_results_status_and_fetch_take_jobs_of_a_group(grid: Grid, tmp_path: Pat
         assert sorted(path.name for path in (tmp_path / "some").iterdir()) == ["out-3.txt", "out-7.txt", "out-8.txt"]
         assert "a whole group" in said("fetch", "-f", f"{group}.3", code=2)
         assert said("fetch", f"{group}.9", code=2) == (
-            f"diana: {group}.9: no outputs; diana status {group}.9 says why\n"
+            f"diana: {group}.9: no outputs; diana status {group}.9 tells how it stands, diana logs what it printed\n"
         )
         go.touch()
         client.wait(group, timeout_s=60)

@@ -79,8 +79,8 @@ async def _of_jobs(
             named.update((o.name, o.sha256) for o in facts.outputs if matches(o.name, request.pattern))
     if not named:
         which = f" that match {request.pattern!r}" if request.pattern else ""
-        ended_how = f"diana status {shlex.quote(request.group)} how they ended"
-        raise UsageError(f"{request.group}: no outputs{which}; diana logs has what jobs printed, {ended_how}")
+        stand = f"diana status {shlex.quote(request.group)} tells how it stands"
+        raise UsageError(f"{request.group}: no outputs{which}; {stand}, diana logs what it printed")
     return named
 
 

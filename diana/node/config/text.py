@@ -81,8 +81,8 @@ _WEB = {
 }
 
 _SETTINGS = {
-    "slots": "Processors jobs may hold here at once; 0: this site only submits. `diana init` writes what affinity and CPU"
-    " quotas leave.",
+    "slots": "Processors jobs may hold here at once; 0: this site only submits. `diana init` writes what affinity and"
+    " CPU quotas leave.",
     "speed": "How much faster than the reference a job runs here.",
     "claim_ahead": "Jobs given to machines beyond the free slots; 0: twice the slots, of short jobs 0.5 s of work.",
     "accept_remote": "Take work of other sites.",
