@@ -205,7 +205,7 @@ def _built_sweep(raw: RawJob, files: Mapping[str, SentFile], read_blob: Callable
 
 
 def _array_variables(raw: RawJob, built: BuiltSweep) -> dict[str, str]:
-    return array_environment(*built.array) if built.array else {}
+    return array_environment(*built.array) if built.array and raw.group.script else {}
 
 
 def _default_name(source: str) -> str:

@@ -108,8 +108,3 @@ def test_the_first_script_of_the_docs_runs_as_it_is_printed(alpha: Site, tmp_pat
     assert {path.name: path.read_text() for path in (tmp_path / "made").iterdir()} == {
         f"square-{n}.txt": f"{n * n}\n" for n in (2, 3, 4)
     }
-
-
-def test_the_jobs_of_an_array_have_its_values_whatever_the_command_is(alpha: Site, tmp_path: Path) -> None:
-    command = "import os; print(os.environ['DIANA_ARRAY_TASK_ID'], os.environ['SLURM_ARRAY_TASK_ID'])"
-    assert printed(alpha, tmp_path, "--array", "7,9", "--", sys.executable, "-c", command)[0] == ["7 7", "9 9"]

@@ -82,3 +82,15 @@ def test_a_group_without_a_merge_command_and_one_whose_merge_never_ran_say_so(gr
         assert refused.returncode == 2 and told in refused.stderr, refused
     never = logs(alpha, "--merge", failed)
     assert never.returncode == 0 and "never ran: the merge command begins once all jobs are done" in never.stderr
+
+
+def test_a_merge_command_has_the_name_of_its_group_and_the_variables_that_all_jobs_share(grid: Grid) -> None:
+    alpha = grid.add("alpha", 2)
+    grid.start()
+    wanted = job("echo {group} $ALL ${EACH-none} ${{ALL}}{{}}")
+    wanted["group"] = {**wanted["group"], "environment": {"ALL": "of {group}", "EACH": "{array}"}}
+    wanted["sweep"] = {"array": "4-6", "x": "1"}
+    with alpha.client() as client:
+        group = client.submit(wanted).group
+        assert client.wait(group).state == "done"
+    assert logs(alpha, "--merge", group).stdout == f"{group} of {group} none of {group}{{}}\n"

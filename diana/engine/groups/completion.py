@@ -15,6 +15,7 @@ from diana.engine.site.context import Context
 from diana.model.ids import subgroup_id
 from diana.model.indexset import IndexSet
 from diana.model.job.spec import GroupSpec, Outputs, encode_spec
+from diana.model.job.template import settled
 
 
 def check_complete(core: Context, group: Group) -> None:
@@ -77,11 +78,14 @@ def _final_state(group: Group, all_done: bool) -> tuple[str, str]:
 
 
 def _merge(core: Context, group: Group) -> None:
-    """Start the merge: job number `jobs`, run at home in the folder of the gathered outputs."""
+    """Start the merge: job number `jobs`, run at home in the folder of the gathered outputs. It is no job of the sweep:
+    variables that differ from job to job are none of its."""
+    known = {"group": group.group}
+    variables = ((name, settled(text, known)) for name, text in group.spec.environment)
     spec = GroupSpec(
         name=f"{group.spec.name or group.group} merge",
-        argv=group.spec.outputs.merge,
-        environment=group.spec.environment,
+        argv=tuple(settled(word, known) or word for word in group.spec.outputs.merge),
+        environment=tuple((name, text) for name, text in variables if text is not None),
         outputs=Outputs(to=group.spec.outputs.folder),
         on_crash=group.spec.on_crash,
     )

@@ -29,7 +29,7 @@ class SlurmLines(NamedTuple):
 
 
 def array_environment(first: int, last: int, count: int) -> dict[str, str]:
-    """Return the variables of an array, under our names and Slurm's; their values are templates."""
+    """Return the variables of an array's script, under our names and Slurm's; their values are templates."""
     return {
         ARRAY_TASK: "{array}",
         "SLURM_ARRAY_TASK_ID": "{array}",

@@ -57,6 +57,15 @@ def compile_template(text: str) -> Template:
     return Template(text, frozenset(names))
 
 
+def settled(text: str, params: Mapping[str, str]) -> str | None:
+    """The template `text` with these values in it for good; None: it has names beyond them. ValueError as
+    `compile_template`."""
+    template = compile_template(text)
+    if not template.names.issubset(params):
+        return None
+    return template.render(params).replace("{", "{{").replace("}", "}}")
+
+
 def written_template(text: str) -> Template:
     """The same for a text as its author wrote it, in which a brace after `$` is the shell's."""
     if "{" not in text and "}" not in text:
