@@ -34,8 +34,8 @@ def test_a_job_that_runs_out_of_memory_says_so_and_is_tried_again_with_more(
         group = client.submit(job(10, 250)).group
         assert client.wait(group, timeout_s=90).state == "failed", grid.story()
         small, big = sorted(client.results(group), key=lambda row: row.job)
-        assert small.outcome == "DONE"
-        assert (big.outcome, big.exit_code) == ("OUT_OF_MEMORY", 137), big
+        assert small.outcome == "done"
+        assert (big.outcome, big.exit_code) == ("out_of_memory", 137), big
         cluster = f"slurm-{slurm_of_memory.name}"
         assert big.error.startswith(f"{group}.1 at site beta, cluster {cluster}: out of memory: it used "), big.error
         assert "with its children, memory is 100 MiB; diana retry --memory 2x" in big.error, big.error

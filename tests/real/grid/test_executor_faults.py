@@ -118,7 +118,7 @@ def test_what_nobody_knows_what_waits_for_a_failure_and_what_others_cancel(grid:
         with GridExecutor(alpha.data, python=PYTHON, options={"after": fails}) as behind:
             with pytest.raises(JobFailed, match=f"pow as .*{fails}") as caught:
                 behind.submit(pow, 2, 3).result(30)
-            assert caught.value.outcome == "HELD"
+            assert caught.value.outcome == "held"
 
         theirs = executor.submit(until_there, go, 1)
         until(Path(f"{go}.1").exists, "it runs", 20)

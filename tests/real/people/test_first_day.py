@@ -92,8 +92,8 @@ def test_a_first_day_at_two_sites(grid: Grid, tmp_path: Path) -> None:
     at_alpha("wait", "alpha-29", code=1)
     environment = {**alpha.environment(), "DIANA_DATA": str(alpha.data)}
     with Terminal([sys.executable, "-m", "diana.cli", "status", "--watch", "1"], environment=environment) as terminal:
-        terminal.until("diana status shows all")
-        first = terminal.text().split("diana status shows all")[0]
+        terminal.until("more notes; diana status --limit 0 shows all")
+        first = terminal.text().split("more notes; diana status --limit 0 shows all")[0]
     lines = [line for line in first.splitlines() if line.strip()]
     assert lines[0].startswith("GROUP") and len(lines) <= 23, lines
     assert all(len(line) <= 80 for line in lines), lines

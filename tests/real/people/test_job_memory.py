@@ -119,7 +119,7 @@ def either(request: pytest.FixtureRequest) -> Site:
 def test_children_that_together_take_too_much_and_threads_that_take_nothing(either: Site) -> None:
     group = submitted(either, "--wait", "--memory", "200M", "--", sys.executable, "-c", FOUR, code=1)
     row = end_of(either, group)
-    assert row["outcome"] == "OUT_OF_MEMORY" and "memory is 200 MiB" in str(row["error"]), row
+    assert row["outcome"] == "out_of_memory" and "memory is 200 MiB" in str(row["error"]), row
     group = submitted(either, "--wait", "--memory", "300M", "--", sys.executable, "-c", THREADS)
     assert typed(either, "logs", f"{group}.0") == "64\n"
 
@@ -140,7 +140,7 @@ def is_gone(path: Path) -> bool:
 def test_a_daemon_that_a_job_left_counts_for_it(grouped: Site, tmp_path: Path) -> None:
     group, path = left_by(grouped, tmp_path, 300, 600, "--wait", "--memory", "200M", code=1)
     row = end_of(grouped, group)
-    assert row["outcome"] == "OUT_OF_MEMORY", row
+    assert row["outcome"] == "out_of_memory", row
     assert is_gone(path)
 
 

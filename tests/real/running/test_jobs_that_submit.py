@@ -48,7 +48,7 @@ def test_a_job_submits_where_it_runs_and_waits_for_what_it_submitted(grid: Grid,
     assert inner.startswith("beta-") and "wait says 1" in lines, said
     with beta.client() as client:
         (row,) = client.results(inner)
-        assert row.outcome == "FAILED" and row.exit_code == 3
+        assert row.outcome == "failed" and row.exit_code == 3
         # Of this site it is, wherever its job ran.
         data = {"alpha": alpha.data, "beta": beta.data}[row.site]
         assert f"42 at {data}" in lines, said
