@@ -85,7 +85,7 @@ def test_long_notes_and_gangs_leave_the_list_of_groups_in_the_window(two: Grid, 
         expect(page.get_by_text("1 gang of 2: 1 over")).to_be_visible()
         row = page.locator("tbody tr", has=page.get_by_role("link", name=failed))
         expect(row.locator("td.text span")).to_have_attribute(
-            "title", re.compile("could not be made ready; its log says")
+            "title", re.compile("no folder /no/such/folder here that its account may enter")
         )
         box = row.bounding_box()
         assert box is not None and box["height"] < 60, "two lines at most"

@@ -80,7 +80,8 @@ async def of_merge(
             yield chunk
     view = await desk.group(caller, view.group)
     if view.final and view.merge in ("failed", "held"):
-        yield wire.LogsChunk(job=name, error=view.note)
+        # That this very call shows what it wrote is no news here.
+        yield wire.LogsChunk(job=name, error=view.note.partition("; what it wrote")[0])
 
 
 async def of_job(
