@@ -19,7 +19,7 @@ from diana.wire.tls import MAX_GRPC_BYTES, server_name
 
 FAILURE_KEY = "diana-failure-bin"
 _TOO_LONG = re.compile(r"Sent message larger than max \(([0-9]+) vs\. ([0-9]+)\)")
-"""What gRPC says of a message that it did not send; only these words tell it from a node that has too much to do."""
+"""Words of gRPC for a message that it did not send; they alone tell it from a node that has too much to do."""
 
 
 def path_of(method: str) -> str:

@@ -16,7 +16,7 @@ import msgspec
 LARGEST = 1 << 53
 """Largest index accepted from outside, so that counts stay exact integers everywhere."""
 _MOST_DIGITS = 100
-"""Of a number, with zeros in front."""
+"""Most digits of a number, with zeros in front."""
 _SHOWN = 200
 CHUNK = 1 << 16
 _CHUNK_BYTES = CHUNK // 8

@@ -54,7 +54,7 @@ def call_frame(method: str, request: object) -> bytes:
 
 
 def too_long(size: int, most: int) -> str:
-    """What is said of a call that no node reads."""
+    """Return the words for a call that no node reads."""
     return (
         f"what is asked takes {size:,} bytes, and a node reads {most:,} at most; put what is long into files, and name"
         " those under inputs, or a table under sweep.from"
