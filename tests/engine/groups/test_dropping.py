@@ -139,3 +139,9 @@ def test_outputs_of_which_the_dataset_was_removed_are_asked_about_like_others() 
     assert "alpha-1 has outputs at the node" in refused(drop(alpha, "alpha-1", have_files=("alpha-1",)))
     assert isinstance(drop(alpha, "alpha-1", have_files=("alpha-1",), outputs=True), GroupsDropped)
     assert dropped(alpha) == [("alpha-1", True)]
+
+
+def test_outputs_on_which_a_dataset_rests_stay_at_the_users_word_as_well() -> None:
+    _, alpha = ended(collect=("out",), dataset="made")
+    assert isinstance(drop(alpha, "alpha-1", have_files=("alpha-1",), outputs=True), GroupsDropped)
+    assert dropped(alpha) == [("alpha-1", False)]
