@@ -58,8 +58,12 @@ class Denied(DianaError):
 
 
 class Unplaceable(DianaError):
+    """No site can take the jobs now. `planned`: the node's answer to a plan, whose decisions tell of each site what it
+    lacks (`PlanResponse`); None: it was no plan, or an older node's."""
+
     code = "unplaceable"
     exit_code = 3
+    planned: object | None = None
 
 
 class Unreachable(DianaError):

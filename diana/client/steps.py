@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
 
-from diana.errors import DianaError, UsageError
+from diana.errors import DianaError, Unplaceable, UsageError
 from diana.wire.client.decisions import Decision
 from diana.wire.client.messages import (
     Option,
@@ -187,10 +187,16 @@ def submit(
 
 
 def planned(prepared: PreparedSubmission) -> Generator[MethodCall | FileUpload, Any, PlanResponse]:
-    """The whole answer; an only group stands in `decision`."""
-    response: PlanResponse = yield from _with_files("Plan", prepared)
+    """The whole answer; an only group stands in `decision`. Unplaceable has it as `planned`."""
+    asking = PreparedSubmission(msgspec.structs.replace(prepared.request, tells_refused=True), prepared.folder)
+    response: PlanResponse = yield from _with_files("Plan", asking)
     if not response.groups and response.decision is None:
         raise DianaError("the node answered a plan without a decision")
+    decisions = [response.decision, *(one.decision for one in response.groups)]
+    if why := next((one.refused for one in decisions if one is not None and one.refused), ""):
+        error = Unplaceable(why)
+        error.planned = response
+        raise error
     return response
 
 

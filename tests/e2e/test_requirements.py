@@ -34,9 +34,12 @@ def test_jobs_run_where_the_requirements_hold_and_explain_says_why_nowhere_else(
     assert code == 0, err
     assert "not beta: does not meet: site.memory_bytes >= 4e9 (takes it if site.memory_bytes >= 2000000000)" in out
     assert "not alpha: does not meet: site.memory_bytes >= 4e9 (and 1 more)" in out
-    assert (
-        "    suffix(site.domain, ['gamma.example.edu', 'beta.example.edu']): site.domain = 'alpha.example.edu'" in out
-    )
+    table = {line.split()[0]: line.split()[1:] for line in out.partition("SITE   1 ")[2].splitlines()[1:] if line}
+    assert table == {
+        "gamma": ["yes", "(4000000000)", "yes", "('gamma.example.edu')"],
+        "beta": ["NO", "(2000000000)", "yes", "('beta.example.edu')"],
+        "alpha": ["NO", "(1000000000)", "NO", "('alpha.example.edu')"],
+    }
     code, out, err = said_to(grid, alpha, "plan", "--rank", "site.memory_bytes", "--json", "--", "true")
     decision = json.loads(out)["decision"]
     assert [part["site"] for part in decision["parts"]] == ["gamma"], out
@@ -47,6 +50,10 @@ def test_jobs_run_where_the_requirements_hold_and_explain_says_why_nowhere_else(
     assert "its model, 0 jobs seen" in out and "MODEL" in out
     code, out, err = said_to(grid, alpha, "plan", "--require", "site.memory_bytes >= 8e9", "--", "true")
     assert code == 3 and err.count("\n") == 1 and "takes it if site.memory_bytes >= 4000000000" in err
+    assert "gamma  NO (4000000000)" in out
+    code, out, err = said_to(grid, alpha, "plan", "--require", "site.memory_bytes >= 8e9", "--json", "--", "true")
+    decision = json.loads(out)["decision"]
+    assert code == 3 and decision["refused"] in err and decision["requirements"]["conditions"][0]["text"] in err
     code, out, err = said_to(grid, alpha, "submit", "--require", "site.memory >= 8e9", "--", "true")
     assert code == 2 and err.count("\n") == 1 and "did you mean site.memory_bytes?" in err
     code, out, err = said_to(grid, alpha, "submit", *enough, "--wait", "--", "true", ":::", *map(str, range(12)))

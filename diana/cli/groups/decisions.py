@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from diana.cli.groups.conditions import show_conditions
 from diana.cli.shared import output
 
 if TYPE_CHECKING:
@@ -50,6 +51,8 @@ def show_decision(decision: Decision) -> None:
     output.heading(decision.reason or f"plan: {decision.plan}")
     if decision.gang is not None:
         _show_gang(decision.gang)
+        if decision.requirements is not None:
+            show_conditions(decision.requirements)
         return
     for line in summary(decision):
         output.say(line)
@@ -74,6 +77,8 @@ def show_decision(decision: Decision) -> None:
             ],
         )
     _show_sites(decision)
+    if decision.requirements is not None:
+        show_conditions(decision.requirements)
 
 
 def _show_gang(gang: GangDecision) -> None:
@@ -221,7 +226,8 @@ def _show_sites(decision: Decision) -> None:
     for cost in rejected:
         near = f" (takes it if {cost.near_miss})" if cost.near_miss else ""
         output.say(f"not {cost.site}: {cost.rejected}{near}")
-        for one in cost.failed:
+        # Of an older node there is no table.
+        for one in cost.failed if decision.requirements is None else ():
             output.say(f"    {one.text}" + (f": {one.found}" if one.found else ""))
     for some in decision.reasons:
         output.say(f"{output.counted(some.sites, 'more site')}: {some.reason}")

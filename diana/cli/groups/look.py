@@ -291,6 +291,7 @@ def _explain_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _explain(args: argparse.Namespace) -> int:
+    from diana.cli.groups.conditions import show_conditions
     from diana.cli.groups.contracts import contract_lines
     from diana.cli.groups.decisions import show_called, show_decision, show_moves, show_outcomes
     from diana.cli.groups.gangs import gang_lines, run_lines
@@ -323,6 +324,8 @@ def _explain(args: argparse.Namespace) -> int:
         show_decision(decision)
     several = status is not None and status.gangs != 1
     earlier = "earlier plans, of its other gangs too:" if several else "earlier tries:"
+    if explained.refused is not None and explained.refused.requirements is not None:
+        show_conditions(explained.refused.requirements)
     show_called([decision for decision in others if decision not in planned], earlier if latest else "")
     show_moves(moves)
     if len(of_gangs) > 1 and several:

@@ -22,7 +22,7 @@ from diana.cli.shared.parsing import (
     is_program,
     node_given,
 )
-from diana.errors import UsageError
+from diana.errors import Unplaceable, UsageError
 
 if TYPE_CHECKING:
     from diana.wire.client.messages import SubmitResponse
@@ -400,7 +400,11 @@ def _plan(args: argparse.Namespace) -> int:
         raise UsageError("--look-ahead: tells people what comes out, and has no JSON; leave one of the two out")
     with client(args) as node:
         job = _job_of(args)
-        planned = node.planned(**job)
+        try:
+            planned = node.planned(**job)
+        except Unplaceable as refused:
+            _show_refused(refused, as_json=args.json)
+            raise
         home = next((site.site for site in node.sites() if site.home), "") if args.look_ahead else ""
     for note in [*planned.notes, *_left_here(args, job)]:
         complain(note)
@@ -432,6 +436,24 @@ def _plan(args: argparse.Namespace) -> int:
             if lookout is not None:
                 show_outlook(lookout, args.rolls)
     return 0
+
+
+def _show_refused(refused: Unplaceable, *, as_json: bool) -> None:
+    """Tell of each site what it lacks; the error line follows."""
+    from diana.wire.client.messages import PlanResponse
+
+    planned = refused.planned
+    if not isinstance(planned, PlanResponse):
+        return
+    if as_json:
+        output.print_json(planned)
+        return
+    from diana.cli.groups.conditions import show_conditions
+
+    decisions = [planned.decision, *(one.decision for one in planned.groups)]
+    for one in decisions:
+        if one is not None and one.refused and one.requirements is not None:
+            show_conditions(one.requirements)
 
 
 COMMANDS = {

@@ -102,6 +102,8 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True):
     code: str
     text: str
     retry_after_s: float = 0.0
+    decision: Decision | None = None
+    """Each site, and why it does not take the group; None: that is not what was asked, or not known."""
 
 
 class RegisterIs(msgspec.Struct, frozen=True):

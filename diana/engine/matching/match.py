@@ -35,6 +35,8 @@ class Match:
         """None: the group has none."""
         self._model: EquationModel | Untold | None = _model(spec) if spec.model and not spec.is_gang else None
         """The model of a gang speaks of its components together (`matching/foreseeing.py`)."""
+        self.passed_over: dict[SiteId, str] = {}
+        """First condition that a site surely does not meet by its summary, of those that were looked at."""
         self._of_components = any(each.requirements for each in spec.components)
         self._request = request_of(spec)
 
@@ -56,6 +58,10 @@ class Match:
         seconds = self._model.seconds(values, home=site == self._core.site)
         return seconds if isinstance(seconds, Untold) else foreseen(seconds, past)
 
+    def is_home(self, site: SiteId) -> bool:
+        """True for this site, to which there is no link."""
+        return site == self._core.site
+
     def may_take(self, site: SiteId) -> bool:
         """True unless the group excludes the site, or the site surely lacks something by its summary."""
         if not allowed(self._spec, site):
@@ -67,7 +73,11 @@ class Match:
             return True
         if not facts.may_fit(peer.summary, self._request):
             return False
-        return self.requirements is None or self.requirements.may_hold(facts.of_summary(peer.summary))
+        if self.requirements is None:
+            return True
+        if lacks := self.requirements.surely_failed(facts.of_summary(peer.summary)):
+            self.passed_over[site] = lacks
+        return not lacks
 
     def values(self, site: SiteId, quote: Quote, run_s: float) -> dict[str, Value]:
         """Return the values of a site, and of the link to it, for the expressions of a group that has any."""

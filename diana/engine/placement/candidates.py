@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Collection, Iterable
 from math import inf
 from statistics import median
 from typing import NamedTuple
@@ -12,7 +13,7 @@ import msgspec
 from diana.engine.dispatch import quote_answer
 from diana.engine.guard import guard
 from diana.engine.matching import facts
-from diana.engine.matching.match import allowed, in_words
+from diana.engine.matching.match import Match, allowed, in_words
 from diana.engine.messages.messages import LinkEstimate, Quote
 from diana.engine.placement.draft import Draft, quote_request
 from diana.engine.placement.manifest import Manifest, is_url
@@ -60,8 +61,8 @@ class Field(NamedTuple):
     sites), declared, guess."""
     near: dict[SiteId, str]
     """Change to the group that would let the site take it, if one change would do; else empty."""
-    not_asked: int
-    """Number of known sites that were left out, since others promised more."""
+    not_asked: Counter[str]
+    """Number of known sites that were left out, by reason."""
     startable: dict[SiteId, int]
     """Jobs that would start at once at each site that answered."""
     reserving: frozenset[SiteId]
@@ -132,7 +133,7 @@ def field(core: Context, draft: Draft, manifest: Manifest) -> Field:
         candidates,
         run_from,
         near,
-        not_asked=len(known) - len(named),
+        not_asked=_not_asked(match, known.keys() - set(named)) if len(named) < len(known) else Counter(),
         startable=startable,
         reserving=reserving,
         quotes=quotes,
@@ -141,6 +142,14 @@ def field(core: Context, draft: Draft, manifest: Manifest) -> Field:
         ranks=ranks,
         model_s=model_s,
     )
+
+
+def _not_asked(match: Match, sites: Collection[SiteId]) -> Counter[str]:
+    """Return why sites were not asked: by what they tell everybody they lack something, or others promised more."""
+    if match.requirements is None:
+        return Counter({NOT_ASKED: len(sites)})
+    failed = (match.passed_over.get(site, "") for site in sites)
+    return Counter(f"does not meet: {lacks}" if lacks else NOT_ASKED for lacks in failed)
 
 
 def _kept_from(candidate: Candidate, harm: dict[SiteId, str]) -> Candidate:

@@ -44,7 +44,8 @@ from diana.engine.placement.planning import PlannedDraft
 from diana.engine.site.context import Context
 from diana.engine.site.timers import GroupTimer, RequestTimer
 from diana.model.job.spec import GroupSpec
-from diana.model.views.decision import SiteCost
+from diana.model.views.decision import Decision, SiteCost
+from diana.model.words import counted
 from diana.policy.allocation import splitting
 
 MOST_NEAR = 256
@@ -114,7 +115,8 @@ def _decide_placement(core: Context, draft: Draft, placement: Placement) -> None
         plan = _foretold(core, draft, planned)
         parts.place(core, group, plan, parallel, manifest, unguarded=draft.unguarded)
     else:
-        _wait(core, draft, placement, group, _unplaceable(core, plan, draft.spec).text)
+        refusal = _unplaceable(core, plan, draft.spec)
+        _wait(core, draft, placement, group, refusal.text, refusal.decision)
 
 
 def _place_gangs(core: Context, draft: Draft, placement: Placement, group: Group) -> None:
@@ -122,12 +124,12 @@ def _place_gangs(core: Context, draft: Draft, placement: Placement, group: Group
     draft.indices = group.placeable()
     manifest = Manifest(core, draft)
     if manifest.missing:
-        placed, why = False, manifest.missing_line()
+        placed, why, refused = gang_placing.GangTry(False, manifest.missing_line())
     else:
-        placed, why = gang_placing.place_next(core, group, draft, manifest)
+        placed, why, refused = gang_placing.place_next(core, group, draft, manifest)
     gang_queues.tried(core, group, placed=placed, why=why)
     if why:
-        _wait(core, draft, placement, group, why)
+        _wait(core, draft, placement, group, why, refused)
 
 
 def _foretold(core: Context, draft: Draft, planned: PlannedDraft, *, waits: bool = False) -> splitting.Plan:
@@ -206,7 +208,7 @@ def _decide_gang(
             group = accept(core, purpose)
             if isinstance(answer, Refusal):
                 gang_queues.tried(core, group, placed=False, why=answer.text)
-                _wait(core, draft, Placement(group.group), group, answer.text)
+                _wait(core, draft, Placement(group.group), group, answer.text, answer.decision)
             elif gang_queues.others_wait(core):
                 core.to_place.add(group.group)
             else:
@@ -225,8 +227,9 @@ def _unplaceable(core: Context, plan: splitting.Plan, spec: GroupSpec) -> Refusa
     rows = [*meant, *unknown] or rows
     if unknown and len(unknown) == len(spec.sites):
         return Refusal(code="usage", text="; ".join(unknown))
+    rows += [f"{counted(some.sites, 'more site')}: {some.reason}" for some in plan.decision.reasons[:3]]
     text = f"no site can take this group: {'; '.join(rows)}{_meant(core, spec)}"
-    return Refusal(code="unplaceable", text=text)
+    return Refusal(code="unplaceable", text=text, decision=msgspec.structs.replace(plan.decision, reason=text))
 
 
 def _meant(core: Context, spec: GroupSpec) -> str:
@@ -262,11 +265,15 @@ def _refuse(core: Context, purpose: NewGroup | PlanOnly | Probe, refusal: Refusa
             assert_never(purpose)
 
 
-def _wait(core: Context, draft: Draft, placement: Placement, group: Group, why: str) -> None:
+def _wait(
+    core: Context, draft: Draft, placement: Placement, group: Group, why: str, refused: Decision | None = None
+) -> None:
     """Price an accepted group again later, or elsewhere than where it was to go."""
     if placement.to is not None:
         recall.give_up(core, group, draft.indices, placement.to, why)
         return
     core.waiting_notes[group.group] = why
+    if refused is not None and refused.requirements is not None:
+        core.book(Drafts).refuse(group.group, why, refused)
     core.after(GroupTimer("place", group.group), RETRY_S)
     core.notify(group.group)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import msgspec
 
@@ -21,11 +22,14 @@ from diana.model.job.resources import of_job
 from diana.model.job.spec import GroupSpec
 from diana.model.job.urls import beginnings
 from diana.model.settings import Settings
+from diana.model.views.decision import Decision
 from diana.policy.pricing.demand import Demand
 from diana.policy.queueing.heavy import NO_LOAD, GroupLoad, load_of
 
 MAX_ASKED_REFS = 2000
 """Refs asked for in one message; more are asked for one stretch after the other."""
+MOST_REFUSED = 256
+"""Waiting groups of which the last look for a place is kept."""
 MOST_BYTES = 1 << 62
 """A sum of sizes that peers told stays within what a message carries."""
 MAX_ASKED_CHARACTERS = 256 * 1024
@@ -212,6 +216,13 @@ class Chain:
         self.over = False
 
 
+class Refused(NamedTuple):
+    """A look for a place that found none."""
+
+    why: str
+    decision: Decision
+
+
 class Drafts:
     """Placements and submissions in the making. Volatile: after a crash groups with unplaced jobs are drafted anew, and
     a submission that was not answered yet never was."""
@@ -222,6 +233,19 @@ class Drafts:
         """Accepted groups of which a draft is open."""
         self.chains: list[Chain] = []
         """Submissions of several groups that are looked at and not accepted yet."""
+        self._refused: dict[GroupId, Refused] = {}
+
+    def refuse(self, group: GroupId, why: str, decision: Decision) -> None:
+        """Keep the last look for a place for a waiting group, of `MOST_REFUSED` groups the latest."""
+        self._refused.pop(group, None)
+        self._refused[group] = Refused(why, decision)
+        if len(self._refused) > MOST_REFUSED:
+            del self._refused[next(iter(self._refused))]
+
+    def refused(self, group: GroupId, why: str) -> Decision | None:
+        """Return that look, where it is still why the group waits."""
+        found = self._refused.get(group)
+        return found.decision if found is not None and found.why == why else None
 
 
 def blob_sizes(spec: GroupSpec) -> dict[str, int]:

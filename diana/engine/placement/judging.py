@@ -6,7 +6,7 @@ from collections import Counter
 
 import msgspec
 
-from diana.engine.placement.candidates import NOT_ASKED, Field
+from diana.engine.placement.candidates import Field
 from diana.model.views.decision import Decision, SiteCost, SiteCount
 
 MOST_ROWS = 64
@@ -22,8 +22,7 @@ def judged(decision: Decision, field: Field) -> Decision:
     named = {row.site for row in rows}
     reasons = Counter(row.rejected or "dearer than the sites shown" for row in left)
     reasons.update(c.rejected or "dearer than the sites shown" for c in field.candidates if c.site not in named)
-    if field.not_asked:
-        reasons[NOT_ASKED] += field.not_asked
+    reasons.update(+field.not_asked)
     return msgspec.structs.replace(
         decision,
         candidates=tuple(shown),

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from diana.engine.matching import table
 from diana.engine.placement import baseline_shortlist, candidates, judging, pull_back
 from diana.engine.placement.draft import Draft
 from diana.engine.placement.manifest import Manifest
@@ -56,7 +57,7 @@ def _plan(core: Context, draft: Draft, manifest: Manifest, parallel: int) -> Pla
         turns, lot = draft.turns, baseline_shortlist.lot(core, draft)
         how: Dividing = partial(baselines.decide, now=core.now, policy=settings.placement, turns=turns, lot=lot)
         plan, field = _as_set(core, draft, field, how, demand)
-        return PlannedDraft(msgspec.structs.replace(plan, decision=judging.judged(plan.decision, field)), field)
+        return _judged(core, draft, plan, field)
     how = divided(core)
     plan, field = _as_set(core, draft, field, how, demand)
     if spec.max_parallel and len(plan.parts) > parallel and not spec.set_requirements:
@@ -65,7 +66,23 @@ def _plan(core: Context, draft: Draft, manifest: Manifest, parallel: int) -> Pla
         one = how(demand, alone)
         # A site that takes only some of the jobs is no place for all: then as many parts as may run are placed.
         plan = one if one.parts else plan
-    return PlannedDraft(msgspec.structs.replace(plan, decision=judging.judged(plan.decision, field)), field)
+    return _judged(core, draft, plan, field)
+
+
+def _judged(core: Context, draft: Draft, plan: splitting.Plan, field: candidates.Field) -> PlannedDraft:
+    """Return the plan with its decision as it is kept, each site told against each condition of the group."""
+    decision, match = judging.judged(plan.decision, field), draft.match(core)
+    told = table.table(match, draft.spec, field.values, [row.site for row in decision.candidates])
+    if told is not None:
+        told = table.together(told, match, field.values, _held(core, draft) | _sites(plan))
+        decision = msgspec.structs.replace(decision, requirements=told)
+    return PlannedDraft(msgspec.structs.replace(plan, decision=decision), field)
+
+
+def _held(core: Context, draft: Draft) -> set[SiteId]:
+    """Return the sites that have jobs of the draft's group and are not through with them."""
+    group = core.state.groups.get(draft.group) if draft.group else None
+    return {part.site for part in group.subgroups.values() if part.open_jobs()} if group is not None else set()
 
 
 def _first_ranked(draft: Draft, field: candidates.Field) -> candidates.Field:
@@ -88,8 +105,7 @@ def _as_set(
     wants = draft.match(core).requirements
     if wants is None or not wants.sets or not plan.parts:
         return plan, field
-    group = core.state.groups.get(draft.group) if draft.group else None
-    held = {part.site for part in group.subgroups.values() if part.open_jobs()} if group is not None else set()
+    held = _held(core, draft)
     lacks = wants.failed_by_set({site: field.values.get(site, {}) for site in held | _sites(plan)})
     if not lacks:
         return plan, field

@@ -8,6 +8,7 @@ from diana.engine.journal.state import Group, Step
 from diana.engine.messages.messages import QueueReport, QueueRequest
 from diana.engine.migration import swaps
 from diana.engine.migration.table import MigrationBook
+from diana.engine.placement.draft import Drafts
 from diana.engine.placement.outcomes import outcomes, predicted
 from diana.engine.site.context import Context
 from diana.engine.site.timers import RequestTimer
@@ -167,6 +168,7 @@ def _explanation(core: Context, group: Group, query: Query) -> views.Explanation
         begun=gangs.begun(core, group, query.event.job),
         contracts=contracts.told(core, group),
         ways=group.ways,
+        refused=core.book(Drafts).refused(group.group, core.waiting_notes.get(group.group, "")),
         exchanges=swaps.told(core, group),
     )
 

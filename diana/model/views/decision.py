@@ -7,6 +7,7 @@ from typing import Literal
 import msgspec
 
 from diana.model.ids import SiteId
+from diana.model.views.conditions import ConditionTable
 from diana.model.views.shown import Shown
 
 JobClass = Literal["", "compute", "data", "both"]
@@ -247,6 +248,8 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     """Reason why its jobs were called back from where they waited; empty: they were not."""
     gang: GangDecision | None = None
     """Places of the components, where each job is a gang; `parts` and `candidates` are empty then."""
+    requirements: ConditionTable | None = None
+    """Each site against each condition of the group; None: it has none, or the decision is an older release's."""
 
     def end_s(self) -> float:
         """Return the end of the plan, in seconds from the decision; compare the achieved end with it. Negative: not

@@ -128,6 +128,8 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     """Its running jobs that report their steps, the slowest first."""
     ways: tuple[MadeWay, ...] = ()
     """Jobs that made way: its own for gangs, and others for its gangs, the latest last."""
+    refused: Decision | None = None
+    """The last look for a place for its jobs that found none, where that is why they wait and it has requirements."""
     exchanges: tuple[str, ...] = ()
     """Processes of its running gangs that were exchanged for spares, and why; or why none was."""
 

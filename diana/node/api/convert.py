@@ -29,12 +29,14 @@ def to_status(view: GroupView) -> GroupStatus:
     return GroupStatus(**{name: getattr(view, name) for name in GroupStatus.__struct_fields__})
 
 
-def to_decision(decision: Decision, *, processors: int = 0, waits: bool = False) -> decisions.Decision:
-    """`processors`, `waits`: of a plan, see there."""
+def to_decision(
+    decision: Decision, *, processors: int = 0, waits: bool = False, refused: str = ""
+) -> decisions.Decision:
+    """`processors`, `waits`, `refused`: see there."""
     weights = tuple(decisions.CostWeight(term=term, weight=weight) for term, weight in sorted(decision.weights.items()))
     fields = {name: getattr(decision, name) for name in decision.__struct_fields__}
     # By attribute: keys of a dict would have to be those of the JSON.
-    fields |= {"weights": weights, "processors": processors, "waits": waits}
+    fields |= {"weights": weights, "processors": processors, "waits": waits, "refused": refused}
     message = to_message(SimpleNamespace(**fields), decisions.Decision)
     rows = (
         _finite(row, ("total_s", "stage_in_s", "total_low_s", "total_high_s", "cost")) for row in message.candidates

@@ -63,10 +63,15 @@ class Desk:
 
     async def request(self, want: type[T], make: Callable[[int], Event]) -> T:
         """The engine's answer, which must be a `want`; its refusals are raised."""
-        body: ReplyBody = await self.door.request(make)
+        body = await self.answer(want, make)
         if isinstance(body, Refusal):
-            raise error_of(Failure(code=body.code, text=body.text, retry_after_s=body.retry_after_s))
-        if not isinstance(body, want):
+            raise raised(body)
+        return body
+
+    async def answer(self, want: type[T], make: Callable[[int], Event]) -> T | Refusal:
+        """The engine's answer, which must be a `want`, or its refusal."""
+        body: ReplyBody = await self.door.request(make)
+        if not isinstance(body, (want, Refusal)):
             raise DianaError(f"the engine answered {type(body).__name__} where {want.__name__} was asked")
         return body
 
@@ -76,6 +81,10 @@ class Desk:
     async def group(self, principal: Principal, group: GroupId) -> GroupView:
         """Denied unless the caller may see it."""
         return await self.ask(GroupView, principal, "group", group)
+
+
+def raised(refusal: Refusal) -> DianaError:
+    return error_of(Failure(code=refusal.code, text=refusal.text, retry_after_s=refusal.retry_after_s))
 
 
 def checked_group(text: str) -> GroupId:

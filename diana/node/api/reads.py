@@ -120,6 +120,7 @@ async def explain(desk: Desk, caller: Principal, request: wire.GroupRequest) -> 
         gangs=found.gangs,
         contracts=found.contracts,
         ways=tuple(one.line for one in found.ways),
+        refused=to_decision(found.refused, refused=found.refused.reason) if found.refused is not None else None,
         exchanges=found.exchanges,
         begun=found.begun,
     )

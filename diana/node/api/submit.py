@@ -25,7 +25,7 @@ from diana.model.job.urls import check_folder_url, is_url
 from diana.model.trust.principal import Principal, Role
 from diana.node.api import permits, plug_ins
 from diana.node.api.convert import to_decision
-from diana.node.api.desk import Desk
+from diana.node.api.desk import Desk, raised
 from diana.node.pair.uploads import blobs_in
 from diana.wire.client import messages as wire
 from diana.wire.client.decisions import Decision
@@ -141,8 +141,13 @@ async def plan(desk: Desk, caller: Principal, request: wire.SubmitRequest) -> wi
 
 
 async def _decision(desk: Desk, caller: Principal, request: wire.SubmitRequest, one: ParsedJob) -> Decision:
-    made = await desk.request(DecisionMade, lambda number: _event(desk, caller, request, one, number, plan_only=True))
-    return to_decision(made.decision, processors=one.spec.resources.processors, waits=made.waits)
+    made = await desk.answer(DecisionMade, lambda number: _event(desk, caller, request, one, number, plan_only=True))
+    processors = one.spec.resources.processors
+    if isinstance(made, DecisionMade):
+        return to_decision(made.decision, processors=processors, waits=made.waits)
+    if made.decision is None or not request.tells_refused:
+        raise raised(made)
+    return to_decision(made.decision, processors=processors, refused=made.text)
 
 
 async def upload(desk: Desk, caller: Principal, requests: AsyncIterator[wire.UploadRequest]) -> wire.Empty:

@@ -45,7 +45,12 @@ class GroupRequirements:
 
     def may_hold(self, site: Mapping[str, Value]) -> bool:
         """True unless the site surely fails by what is known of it without asking it."""
-        return not self.site or self.site.may_hold({**self.own, **site})
+        return not self.surely_failed(site)
+
+    def surely_failed(self, site: Mapping[str, Value]) -> str:
+        """Return the first condition that the site surely fails by what is known of it without asking it; empty:
+        none."""
+        return self.site.surely_failed({**self.own, **site}) if self.site else ""
 
     def failed_by_set(self, sites: Mapping[str, Mapping[str, Value]]) -> tuple[FailedRequirement, ...]:
         """Return what does not hold of these sites together; `sites`: values of each by its id."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from math import isfinite
 
+from diana.model.views.conditions import Judgement
 from diana.model.views.decision import FailedRequirement
 from diana.policy.requirements.conjuncts import conjuncts, sides
 from diana.policy.requirements.expressions import Constants, Expression, Untold, read
@@ -16,6 +18,8 @@ MOST_CHARACTERS = 32 * 1024
 """Characters of all expressions of a group."""
 MOST_SHOWN = 200
 """Characters of a conjunct, and of its values, that are told."""
+_PLAIN = re.compile(r"""[\d.eE+-]+|'[^']*'|"[^"]*"|true|false|\[[^()]*\]""")
+"""A value that is told by its text."""
 
 
 class Conjunct:
@@ -32,12 +36,17 @@ class Conjunct:
                 return
             self._sides = (left, cut[1], right)
 
+    @property
+    def told(self) -> str:
+        """Its text, as it is told."""
+        return _cut(self.expression.text)
+
     def failed(self, values: Mapping[str, Value]) -> FailedRequirement | None:
         """Return what does not hold, with the values; None: it holds."""
         found = self.expression.value(values)
         if found is True:
             return None
-        text = _cut(self.expression.text)
+        text = self.told
         if isinstance(found, Untold):
             return FailedRequirement(text=text, found=_cut(found.why))
         if self._sides is None:
@@ -48,6 +57,38 @@ class Conjunct:
             return FailedRequirement(text=text, found=self._told(values))
         shown = f"{_shown(first)} {operator} {_shown(second)} does not hold"
         return FailedRequirement(text=text, found=_cut(shown), near=_cut(self._near(first, second)))
+
+    def judged(self, values: Mapping[str, Value]) -> Judgement:
+        """Judge it, and tell the value of the side that is not the author's own, or of each name."""
+        lacks = self.failed(values)
+        has = self._has(values)
+        if lacks is None:
+            return Judgement(holds=True, found=has)
+        return Judgement(found=has or lacks.found, near=lacks.near)
+
+    def wants(self, own: Mapping[str, Value]) -> str:
+        """Return the value of the author's own side of a comparison, where it is more than a number or a text; empty:
+        there is none. `own`: values of the names that speak of the group."""
+        if self._sides is None:
+            return ""
+        left, _, right = self._sides
+        side = next((one for one in (right, left) if _own(one) and not _own(right if one is left else left)), None)
+        if side is None or _PLAIN.fullmatch(side.text):
+            return ""
+        found = side.value(own)
+        return "" if isinstance(found, Untold) else _cut(_shown(found))
+
+    def _has(self, values: Mapping[str, Value]) -> str:
+        """Return the values that it was judged by; empty: some are not told, or it names none."""
+        if self._sides is not None:
+            left, operator, right = self._sides
+            found = [side.value(values) for side in (left, right) if not _own(side)]
+            told = [_shown(one) for one in found if not isinstance(one, Untold)]
+            return _cut(f" {operator} ".join(told)) if len(told) == len(found) else ""
+        names = [name for name in self.expression.names if _of_site(name)]
+        if len(names) == 1 and names[0] in values:
+            return _cut(_shown(values[names[0]]))
+        return self._told(values)
 
     def _near(self, first: bool | float | str, second: bool | float | str) -> str:
         """Return the comparison that would just hold, where one side is the author's own number."""
@@ -91,11 +132,14 @@ class Requirements:
 
     def may_hold(self, values: Mapping[str, Value]) -> bool:
         """True unless a conjunct surely fails by the values that are known so far."""
-        return all(
-            self._holds(at, values)
-            for at, one in enumerate(self.conjuncts)
-            if all(name in values for name in one.expression.names)
+        return not self.surely_failed(values)
+
+    def surely_failed(self, values: Mapping[str, Value]) -> str:
+        """Return the first conjunct that fails by the values that are known so far; empty: none surely does."""
+        known = (
+            (at, one) for at, one in enumerate(self.conjuncts) if all(name in values for name in one.expression.names)
         )
+        return next((one.told for at, one in known if not self._holds(at, values)), "")
 
     def _holds(self, at: int, values: Mapping[str, Value]) -> bool:
         """Evaluate once for all sites that are alike in the names of this conjunct."""
@@ -140,7 +184,11 @@ def _read(text: str, scope: str, constants: Constants) -> tuple[Conjunct, ...]:
 
 def _own(side: Expression) -> bool:
     """True if the side is about the group alone, so that its author may change it."""
-    return not any(name == "set" or name.startswith(("site.", "link.", "set.")) for name in side.names)
+    return not any(map(_of_site, side.names))
+
+
+def _of_site(name: str) -> bool:
+    return name == "set" or name.startswith(("site.", "link.", "set."))
 
 
 def _shown(value: Value | bool) -> str:

@@ -6,6 +6,7 @@ does not have: they cannot be the messages themselves.
 
 from __future__ import annotations
 
+from diana.model.views.conditions import ConditionTable
 from diana.model.views.decision import FailedRequirement, GangDecision, SiteCount
 from diana.wire.client.base import Message
 
@@ -106,3 +107,6 @@ class Decision(Message, frozen=True):
     """Processors of one job; told with a plan alone. 0: not told."""
     waits: bool = False
     """True in a plan whose jobs wait for their turn where they cannot start at once."""
+    requirements: ConditionTable | None = None
+    refused: str = ""
+    """Why no site can take the group now; empty: it has a place."""

@@ -87,6 +87,8 @@ class SubmitRequest(Message, frozen=True):
     """Permits, one per group, in the order of the job file."""
     submitted_in: str = ""
     """The folder where the author was, for words to the author; empty: not known."""
+    tells_refused: bool = False
+    """True if the caller of a plan reads a decision that says `refused`; else such a plan is an error."""
 
 
 class SubmittedGroup(Message, frozen=True):
@@ -316,6 +318,8 @@ class ExplainResponse(Message, frozen=True):
     """Processes of its running gangs that were exchanged for spares, and why; or why none was."""
     begun: tuple[GangRun, ...] = ()
     """Gangs that were let go: those that run, then the latest that are over, not all of many."""
+    refused: Decision | None = None
+    """The last look for a place for its jobs that wait, which found none: each site against each of its conditions."""
 
 
 class InfoResponse(Message, frozen=True):

@@ -28,7 +28,7 @@ class Option(_message.Message):
     def __init__(self, name: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
 
 class SubmitRequest(_message.Message):
-    __slots__ = ("content", "format", "source_name", "key", "options", "files", "signs", "permits", "submitted_in")
+    __slots__ = ("content", "format", "source_name", "key", "options", "files", "signs", "permits", "submitted_in", "tells_refused")
     CONTENT_FIELD_NUMBER: _ClassVar[int]
     FORMAT_FIELD_NUMBER: _ClassVar[int]
     SOURCE_NAME_FIELD_NUMBER: _ClassVar[int]
@@ -38,6 +38,7 @@ class SubmitRequest(_message.Message):
     SIGNS_FIELD_NUMBER: _ClassVar[int]
     PERMITS_FIELD_NUMBER: _ClassVar[int]
     SUBMITTED_IN_FIELD_NUMBER: _ClassVar[int]
+    TELLS_REFUSED_FIELD_NUMBER: _ClassVar[int]
     content: bytes
     format: str
     source_name: str
@@ -47,7 +48,8 @@ class SubmitRequest(_message.Message):
     signs: bool
     permits: _containers.RepeatedCompositeFieldContainer[Permit]
     submitted_in: str
-    def __init__(self, content: _Optional[bytes] = ..., format: _Optional[str] = ..., source_name: _Optional[str] = ..., key: _Optional[str] = ..., options: _Optional[_Iterable[_Union[Option, _Mapping]]] = ..., files: _Optional[_Iterable[_Union[UploadedFile, _Mapping]]] = ..., signs: _Optional[bool] = ..., permits: _Optional[_Iterable[_Union[Permit, _Mapping]]] = ..., submitted_in: _Optional[str] = ...) -> None: ...
+    tells_refused: bool
+    def __init__(self, content: _Optional[bytes] = ..., format: _Optional[str] = ..., source_name: _Optional[str] = ..., key: _Optional[str] = ..., options: _Optional[_Iterable[_Union[Option, _Mapping]]] = ..., files: _Optional[_Iterable[_Union[UploadedFile, _Mapping]]] = ..., signs: _Optional[bool] = ..., permits: _Optional[_Iterable[_Union[Permit, _Mapping]]] = ..., submitted_in: _Optional[str] = ..., tells_refused: _Optional[bool] = ...) -> None: ...
 
 class Permit(_message.Message):
     __slots__ = ("spec_sha256", "submission", "audience", "signed_wall_s", "expires_wall_s", "certificate", "signature")
@@ -630,7 +632,7 @@ class SiteCount(_message.Message):
     def __init__(self, reason: _Optional[str] = ..., sites: _Optional[int] = ...) -> None: ...
 
 class Decision(_message.Message):
-    __slots__ = ("plan", "reason", "whole_s", "split_s", "candidates", "parts", "decided_at_s", "model", "raw", "job_class", "declared_class", "weights", "subgroup_jobs", "expected_s", "low_s", "high_s", "rejected", "reasons", "past_error", "past_groups", "basis", "range_from", "moved", "gang", "processors", "waits")
+    __slots__ = ("plan", "reason", "whole_s", "split_s", "candidates", "parts", "decided_at_s", "model", "raw", "job_class", "declared_class", "weights", "subgroup_jobs", "expected_s", "low_s", "high_s", "rejected", "reasons", "past_error", "past_groups", "basis", "range_from", "moved", "gang", "processors", "waits", "requirements", "refused")
     PLAN_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
     WHOLE_S_FIELD_NUMBER: _ClassVar[int]
@@ -657,6 +659,8 @@ class Decision(_message.Message):
     GANG_FIELD_NUMBER: _ClassVar[int]
     PROCESSORS_FIELD_NUMBER: _ClassVar[int]
     WAITS_FIELD_NUMBER: _ClassVar[int]
+    REQUIREMENTS_FIELD_NUMBER: _ClassVar[int]
+    REFUSED_FIELD_NUMBER: _ClassVar[int]
     plan: str
     reason: str
     whole_s: float
@@ -683,7 +687,55 @@ class Decision(_message.Message):
     gang: GangDecision
     processors: int
     waits: bool
-    def __init__(self, plan: _Optional[str] = ..., reason: _Optional[str] = ..., whole_s: _Optional[float] = ..., split_s: _Optional[float] = ..., candidates: _Optional[_Iterable[_Union[SiteCost, _Mapping]]] = ..., parts: _Optional[_Iterable[_Union[PlannedPart, _Mapping]]] = ..., decided_at_s: _Optional[float] = ..., model: _Optional[str] = ..., raw: _Optional[bool] = ..., job_class: _Optional[str] = ..., declared_class: _Optional[bool] = ..., weights: _Optional[_Iterable[_Union[CostWeight, _Mapping]]] = ..., subgroup_jobs: _Optional[int] = ..., expected_s: _Optional[float] = ..., low_s: _Optional[float] = ..., high_s: _Optional[float] = ..., rejected: _Optional[int] = ..., reasons: _Optional[_Iterable[_Union[SiteCount, _Mapping]]] = ..., past_error: _Optional[float] = ..., past_groups: _Optional[int] = ..., basis: _Optional[str] = ..., range_from: _Optional[str] = ..., moved: _Optional[str] = ..., gang: _Optional[_Union[GangDecision, _Mapping]] = ..., processors: _Optional[int] = ..., waits: _Optional[bool] = ...) -> None: ...
+    requirements: ConditionTable
+    refused: str
+    def __init__(self, plan: _Optional[str] = ..., reason: _Optional[str] = ..., whole_s: _Optional[float] = ..., split_s: _Optional[float] = ..., candidates: _Optional[_Iterable[_Union[SiteCost, _Mapping]]] = ..., parts: _Optional[_Iterable[_Union[PlannedPart, _Mapping]]] = ..., decided_at_s: _Optional[float] = ..., model: _Optional[str] = ..., raw: _Optional[bool] = ..., job_class: _Optional[str] = ..., declared_class: _Optional[bool] = ..., weights: _Optional[_Iterable[_Union[CostWeight, _Mapping]]] = ..., subgroup_jobs: _Optional[int] = ..., expected_s: _Optional[float] = ..., low_s: _Optional[float] = ..., high_s: _Optional[float] = ..., rejected: _Optional[int] = ..., reasons: _Optional[_Iterable[_Union[SiteCount, _Mapping]]] = ..., past_error: _Optional[float] = ..., past_groups: _Optional[int] = ..., basis: _Optional[str] = ..., range_from: _Optional[str] = ..., moved: _Optional[str] = ..., gang: _Optional[_Union[GangDecision, _Mapping]] = ..., processors: _Optional[int] = ..., waits: _Optional[bool] = ..., requirements: _Optional[_Union[ConditionTable, _Mapping]] = ..., refused: _Optional[str] = ...) -> None: ...
+
+class ConditionTable(_message.Message):
+    __slots__ = ("conditions", "sites", "more", "set_conditions", "together", "set_judgements")
+    CONDITIONS_FIELD_NUMBER: _ClassVar[int]
+    SITES_FIELD_NUMBER: _ClassVar[int]
+    MORE_FIELD_NUMBER: _ClassVar[int]
+    SET_CONDITIONS_FIELD_NUMBER: _ClassVar[int]
+    TOGETHER_FIELD_NUMBER: _ClassVar[int]
+    SET_JUDGEMENTS_FIELD_NUMBER: _ClassVar[int]
+    conditions: _containers.RepeatedCompositeFieldContainer[Condition]
+    sites: _containers.RepeatedCompositeFieldContainer[JudgedSite]
+    more: int
+    set_conditions: _containers.RepeatedCompositeFieldContainer[Condition]
+    together: _containers.RepeatedScalarFieldContainer[str]
+    set_judgements: _containers.RepeatedCompositeFieldContainer[Judgement]
+    def __init__(self, conditions: _Optional[_Iterable[_Union[Condition, _Mapping]]] = ..., sites: _Optional[_Iterable[_Union[JudgedSite, _Mapping]]] = ..., more: _Optional[int] = ..., set_conditions: _Optional[_Iterable[_Union[Condition, _Mapping]]] = ..., together: _Optional[_Iterable[str]] = ..., set_judgements: _Optional[_Iterable[_Union[Judgement, _Mapping]]] = ...) -> None: ...
+
+class Condition(_message.Message):
+    __slots__ = ("text", "key", "component", "wants")
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    COMPONENT_FIELD_NUMBER: _ClassVar[int]
+    WANTS_FIELD_NUMBER: _ClassVar[int]
+    text: str
+    key: str
+    component: str
+    wants: str
+    def __init__(self, text: _Optional[str] = ..., key: _Optional[str] = ..., component: _Optional[str] = ..., wants: _Optional[str] = ...) -> None: ...
+
+class JudgedSite(_message.Message):
+    __slots__ = ("site", "judgements")
+    SITE_FIELD_NUMBER: _ClassVar[int]
+    JUDGEMENTS_FIELD_NUMBER: _ClassVar[int]
+    site: str
+    judgements: _containers.RepeatedCompositeFieldContainer[Judgement]
+    def __init__(self, site: _Optional[str] = ..., judgements: _Optional[_Iterable[_Union[Judgement, _Mapping]]] = ...) -> None: ...
+
+class Judgement(_message.Message):
+    __slots__ = ("holds", "found", "near")
+    HOLDS_FIELD_NUMBER: _ClassVar[int]
+    FOUND_FIELD_NUMBER: _ClassVar[int]
+    NEAR_FIELD_NUMBER: _ClassVar[int]
+    holds: bool
+    found: str
+    near: str
+    def __init__(self, holds: _Optional[bool] = ..., found: _Optional[str] = ..., near: _Optional[str] = ...) -> None: ...
 
 class ComponentPlace(_message.Message):
     __slots__ = ("component", "name", "processors", "gpus", "site", "sources", "bytes_in", "transfer_s", "wait_s", "items", "run_s", "model_s", "speed", "resources", "reason")
@@ -831,7 +883,7 @@ class PlannedGroup(_message.Message):
     def __init__(self, name: _Optional[str] = ..., jobs: _Optional[int] = ..., decision: _Optional[_Union[Decision, _Mapping]] = ..., waits_for: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ExplainResponse(_message.Message):
-    __slots__ = ("group", "decisions", "achieved_s", "waiting", "outcomes", "predicted_s", "stays", "predicted_low_s", "predicted_high_s", "placed_s", "gangs", "contracts", "job", "ways", "exchanges", "begun")
+    __slots__ = ("group", "decisions", "achieved_s", "waiting", "outcomes", "predicted_s", "stays", "predicted_low_s", "predicted_high_s", "placed_s", "gangs", "contracts", "job", "ways", "exchanges", "begun", "refused")
     GROUP_FIELD_NUMBER: _ClassVar[int]
     DECISIONS_FIELD_NUMBER: _ClassVar[int]
     ACHIEVED_S_FIELD_NUMBER: _ClassVar[int]
@@ -848,6 +900,7 @@ class ExplainResponse(_message.Message):
     WAYS_FIELD_NUMBER: _ClassVar[int]
     EXCHANGES_FIELD_NUMBER: _ClassVar[int]
     BEGUN_FIELD_NUMBER: _ClassVar[int]
+    REFUSED_FIELD_NUMBER: _ClassVar[int]
     group: str
     decisions: _containers.RepeatedCompositeFieldContainer[Decision]
     achieved_s: float
@@ -864,7 +917,8 @@ class ExplainResponse(_message.Message):
     ways: _containers.RepeatedScalarFieldContainer[str]
     exchanges: _containers.RepeatedScalarFieldContainer[str]
     begun: _containers.RepeatedCompositeFieldContainer[GangRun]
-    def __init__(self, group: _Optional[str] = ..., decisions: _Optional[_Iterable[_Union[Decision, _Mapping]]] = ..., achieved_s: _Optional[float] = ..., waiting: _Optional[_Iterable[_Union[_common_pb2.Waiting, _Mapping]]] = ..., outcomes: _Optional[_Iterable[_Union[PartOutcome, _Mapping]]] = ..., predicted_s: _Optional[float] = ..., stays: _Optional[_Iterable[str]] = ..., predicted_low_s: _Optional[float] = ..., predicted_high_s: _Optional[float] = ..., placed_s: _Optional[float] = ..., gangs: _Optional[_Iterable[_Union[GangWait, _Mapping]]] = ..., contracts: _Optional[_Iterable[_Union[JobContract, _Mapping]]] = ..., job: _Optional[_Union[JobStory, _Mapping]] = ..., ways: _Optional[_Iterable[str]] = ..., exchanges: _Optional[_Iterable[str]] = ..., begun: _Optional[_Iterable[_Union[GangRun, _Mapping]]] = ...) -> None: ...
+    refused: Decision
+    def __init__(self, group: _Optional[str] = ..., decisions: _Optional[_Iterable[_Union[Decision, _Mapping]]] = ..., achieved_s: _Optional[float] = ..., waiting: _Optional[_Iterable[_Union[_common_pb2.Waiting, _Mapping]]] = ..., outcomes: _Optional[_Iterable[_Union[PartOutcome, _Mapping]]] = ..., predicted_s: _Optional[float] = ..., stays: _Optional[_Iterable[str]] = ..., predicted_low_s: _Optional[float] = ..., predicted_high_s: _Optional[float] = ..., placed_s: _Optional[float] = ..., gangs: _Optional[_Iterable[_Union[GangWait, _Mapping]]] = ..., contracts: _Optional[_Iterable[_Union[JobContract, _Mapping]]] = ..., job: _Optional[_Union[JobStory, _Mapping]] = ..., ways: _Optional[_Iterable[str]] = ..., exchanges: _Optional[_Iterable[str]] = ..., begun: _Optional[_Iterable[_Union[GangRun, _Mapping]]] = ..., refused: _Optional[_Union[Decision, _Mapping]] = ...) -> None: ...
 
 class JobContract(_message.Message):
     __slots__ = ("index", "attempt", "site", "done", "total", "last_ratio", "mean_ratio", "state", "remaining_s", "relaxed")

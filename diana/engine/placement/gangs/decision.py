@@ -16,6 +16,7 @@ from diana.model.ids import SiteId
 from diana.model.job import software
 from diana.model.job.resources import GPUS, PROCESSORS, Amounts, amount, countable, how_many, of_job
 from diana.model.job.spec import ComponentSpec, GroupSpec
+from diana.model.views.conditions import ConditionTable
 from diana.model.views.decision import ComponentPlace, Decision, GangDecision, GangSite
 from diana.model.words import counted, with_rest
 from diana.policy.gang import policies
@@ -221,6 +222,20 @@ def refusal(core: Context, asked: GangQuestion, answer: Unplaced) -> Refusal:
     more = (_not_divided(spec, asked.policy) or _would_fit(spec, asked.rooms)) if answer.never else ""
     return Refusal(
         code="unplaceable" if answer.never else "retry", text=f"{when}: {answer.told(lacks.name)}{others}{more}"
+    )
+
+
+def refused(core: Context, answer: Refusal, told: ConditionTable) -> Decision:
+    """Return the look for a place that found none, with what each site lacks."""
+    return Decision(
+        plan="whole",
+        reason=answer.text,
+        whole_s=0.0,
+        split_s=0.0,
+        candidates=(),
+        parts=(),
+        decided_at_s=core.now,
+        requirements=told,
     )
 
 

@@ -31,6 +31,8 @@ class GangTry(NamedTuple):
     placed: bool
     why: str
     """Why it has no place now; empty: it has one, or none waits."""
+    refused: Decision | None = None
+    """Each site against each condition, where it has no place; None: it has no conditions."""
 
 
 def place_next(core: Context, group: Group, draft: Draft, manifest: Manifest) -> GangTry:
@@ -49,7 +51,7 @@ def place_next(core: Context, group: Group, draft: Draft, manifest: Manifest) ->
             _look_again(core, group)
             return GangTry(False, "")
     if isinstance(answer, Refusal):
-        return GangTry(False, answer.text)
+        return GangTry(False, answer.text, answer.decision)
     place(core, group, key[1], answer, manifest)
     if early:
         book.early.add(key)

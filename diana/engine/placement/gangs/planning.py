@@ -6,15 +6,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from math import inf
 
+from msgspec import structs
+
 from diana.engine.handover.gangs import attempts
 from diana.engine.journal.effects import Refusal
-from diana.engine.matching import gang_choice, gangs
+from diana.engine.matching import gang_choice, gangs, table
 from diana.engine.matching.foreseeing import foresight
 from diana.engine.matching.match import with_model
 from diana.engine.placement import candidates
 from diana.engine.placement.candidates import Field
 from diana.engine.placement.draft import Draft
-from diana.engine.placement.gangs.decision import GangFound, GangQuestion, decision, refusal
+from diana.engine.placement.gangs.decision import GangFound, GangQuestion, decision, refusal, refused
 from diana.engine.placement.gangs.rooms import NONE, files_of, names_of, room_of, site_of, transfer_time
 from diana.engine.placement.manifest import Manifest
 from diana.engine.site.context import Context
@@ -35,8 +37,22 @@ def decide(
 ) -> Decision | Refusal:
     """Place one gang of the draft by its policy: each component, where all can start soonest, or the reason why there
     is no place. `avoided`: sets of sites to leave out, each tried only where the one before it leaves no place."""
-    spec = with_model(core, draft.spec, draft.owner)
     field = candidates.field(core, draft, manifest)
+    answer = _decided(core, draft, manifest, field, avoided)
+    match = draft.match(core)
+    told = table.table(match, draft.spec, field.values, [each.site for each in field.candidates])
+    if told is None:
+        return answer
+    if isinstance(answer, Decision):
+        used = {one.site for one in answer.gang.components} if answer.gang else set()
+        return structs.replace(answer, requirements=table.together(told, match, field.values, used))
+    return structs.replace(answer, decision=refused(core, answer, told))
+
+
+def _decided(
+    core: Context, draft: Draft, manifest: Manifest, field: Field, avoided: Sequence[frozenset[SiteId]]
+) -> Decision | Refusal:
+    spec = with_model(core, draft.spec, draft.owner)
     files, own_files = files_of(draft, manifest)
     policy = gang_choice.chosen(core, spec, bool(files or own_files))
     if why := gang_choice.unknown(core, policy):
