@@ -16,8 +16,9 @@ from diana.wire.client import messages as wire
 UNTOLD = {"slowest_s"}
 """Ground on which the origin scores outcomes; a decision does not tell it."""
 
-OF_PLANS = {"processors", "waits"}
-"""Told with a plan alone, for whoever plays it forward: the origin knows them of the job file."""
+OF_PLANS = {"processors", "waits", "refused"}
+"""Told with a plan alone, for whoever plays it forward or is refused: the origin knows them of the job file, or of its
+refusal."""
 
 
 def filled(kind: type[Any], number: int = 1) -> Any:

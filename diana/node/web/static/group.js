@@ -1,6 +1,7 @@
 // One group's story: where it is, why it went there, what became of that, its jobs and what they wrote.
 
 import { call, stream } from "./api.js";
+import { conditions } from "./conditions.js";
 import { h, place, say, Table } from "./dom.js";
 import { EndedJobs } from "./ended.js";
 import { between, bytes, count, gangsOf, rate, seconds } from "./format.js";
@@ -155,7 +156,7 @@ export class GroupPage {
     const weighed = decisions.filter((decision, at) => decision.candidates?.length || decision.gang || at === 0);
     const called = new Map();
     for (const decision of decisions) if (!weighed.includes(decision)) called.set(decision.reason, (called.get(decision.reason) ?? 0) + 1);
-    place(this.decisions, weighed.map((decision, at) => this.decision(decision, at, weighed.length)), decisions.length ? null : h("p", { class: "quiet" }, "It has not been placed yet."),
+    place(this.decisions, weighed.map((decision, at) => this.decision(decision, at, weighed.length)), decisions.length ? null : h("p", { class: "quiet" }, "It has not been placed yet."), conditions(found.refused?.requirements),
       called.size ? h("p", { class: "quiet" }, [...called].map(([reason, times]) => (times > 1 ? `${reason} (${count(times)} times)` : reason)).join("; ")) : null);
     this.outcomes.update(found.outcomes ?? []);
     // Of a gang nothing is foretold by site.
@@ -190,7 +191,7 @@ export class GroupPage {
     return h("details", { open: at === of - 1 }, h("summary", {}, `${of > 1 ? `${at + 1}. ` : ""}${decision.reason || decision.plan}`),
       end ? h("p", { class: "quiet" }, end) : null, decision.gang ? placedGang(decision.gang) : null, good.length ? table.element : null,
       rejected.map((cost) => h("p", { class: "quiet" }, `not ${cost.site}: ${cost.rejected}${cost.nearMiss ? ` (takes it if ${cost.nearMiss})` : ""}`)),
-      (decision.reasons ?? []).map((some) => h("p", { class: "quiet" }, `${count(some.sites)} more sites: ${some.reason}`)));
+      (decision.reasons ?? []).map((some) => h("p", { class: "quiet" }, `${count(some.sites)} more sites: ${some.reason}`)), conditions(decision.requirements));
   }
 
   /** The output of a job, and of one that runs as it grows, for as long as the page shows it. */
