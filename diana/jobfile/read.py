@@ -171,9 +171,24 @@ _RESPELT_JSON = re.compile(r"[0-9][.eE]|-0")
 """Marks in a number that Python writes otherwise; whole ones have one spelling."""
 
 
+MOST_WRITTEN = 4 << 20
+"""Characters of a JSON file up to which a key that is written twice is looked for; a longer one is a program's."""
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in out:
+            raise UsageError(f"key {key[:60]!r} is written twice in one object; mend the JSON there")
+        out[key] = value
+    return out
+
+
 def _json(text: str, source: str) -> Any:
     try:
         data = msgspec.json.decode(text)
+        if len(text) <= MOST_WRITTEN:
+            json.loads(text, object_pairs_hook=_once, parse_int=str, parse_float=str)
         if not _RESPELT_JSON.search(text):
             return data
         return json.loads(
@@ -181,6 +196,8 @@ def _json(text: str, source: str) -> Any:
             parse_float=lambda number: Written(number, float),
             parse_int=lambda number: Written(number, int),
         )
+    except UsageError as error:
+        raise UsageError(f"{source}: {error}") from None
     except msgspec.DecodeError:
         pass
     except RecursionError:

@@ -288,6 +288,14 @@ def test_a_key_of_the_job_file_without_an_option_of_its_own_is_pointed_to_set(
     assert f"does not take {option}; write --set {key}=VALUE" in one_line(capsys.readouterr().err)
 
 
+def test_an_expression_may_begin_with_a_minus() -> None:
+    words = ["--rank", "-site.wait_s", "--require", "-1 < site.slots", "--require=-2 < site.slots", "--", "true"]
+    args = parsing.parse("plan", "plan", work.COMMANDS["plan"], words)
+    assert (args.rank, args.require) == ("-site.wait_s", ["-1 < site.slots", "-2 < site.slots"])
+    with pytest.raises(errors.UsageError, match="--rank: expected one argument"):
+        parsing.parse("plan", "plan", work.COMMANDS["plan"], ["--rank", "--json", "--", "true"])
+
+
 def test_gpus_are_asked_for_beside_processors_and_memory() -> None:
     args = parsing.parse("submit", "x", work.COMMANDS["submit"], ["--cpus", "2", "--gpus", "1", "--", "true"])
     assert work._job_of(args)["options"] == {"cpus": "2", "gpus": "1"}

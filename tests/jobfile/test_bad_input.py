@@ -307,6 +307,11 @@ def test_a_mistake_is_one_line_with_its_mend(text: str, line: str) -> None:
             "yaml",
             "job: line 2, column 1: key 'group' is written twice; mend the YAML there",
         ),
+        (
+            '{"group": {"command": "./a"}, "package": {"builds": {"x86_64": "a", "x86_64": "b"}}}',
+            "json",
+            "job: key 'x86_64' is written twice in one object; mend the JSON there",
+        ),
         ("- a", "yaml", "job: want a table of keys (group, sweep, ...) at the top; got a list"),
         ("group: {name: !!python/name:os.system x}", "yaml", None),
         ("group: {command: 2024-01-01}", "yaml", "job: group.command: want text or a list, got a date"),

@@ -113,7 +113,7 @@ def parse(verb: str, summary: str, command: Command, words: Sequence[str]) -> ar
     if whole:
         args = parser.parse_args(list(words))
     else:
-        args, rest = parser.parse_known_intermixed_args(list(words))
+        args, rest = parser.parse_known_intermixed_args(_with_signs(parser, words))
         if rest:
             if command.takes_command and (at := _command_at(words, args.job, rest[0])) >= 0:
                 raise UsageError(f"{verb}: {behind_dashes(verb, words, at)}")
@@ -123,6 +123,19 @@ def parse(verb: str, summary: str, command: Command, words: Sequence[str]) -> ar
         # What other libraries print on the terminal heeds it too.
         os.environ["NO_COLOR"] = "1"
     return args
+
+
+def _with_signs(parser: Parser, words: Sequence[str]) -> list[str]:
+    """Join expressions that begin with a minus to their options, which would take them for options:
+    `--rank -site.wait_s`."""
+    takes = {name for action in parser._actions if action.metavar == "EXPR" for name in action.option_strings}
+    out = list[str]()
+    for word in words:
+        if out and out[-1] in takes and len(word) > 2 and word[0] == "-" != word[1]:
+            out[-1] += f"={word}"
+        else:
+            out.append(word)
+    return out
 
 
 _MOST_TYPED = 200
