@@ -100,6 +100,7 @@ def quote(
         memory_bytes=workers.offer().most.get(resources.MEMORY, 0),
         gpus=workers.whole(resources.GPUS),
         domain=settings.domain,
+        properties=settings.properties,
         coming=forecast.coming(core, asked) if asked.coming and lanes else (),
         kinds=kinds(workers, settings) if asked.kinds else (),
         free={name: free for name, (free, _) in counts.items()},

@@ -116,6 +116,9 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     resources: dict[str, int] = {}
     """Declared resource -> the most that one job can have there, of at most `declared.MOST_DECLARED`; of so many there
     may be others. A site whose release does not say has none."""
+    properties: dict[str, str] = {}
+    """What its operator declares of it, of `properties.MOST_BYTES` at most. A site whose release does not say has
+    none."""
 
 
 class Rumour(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -317,6 +320,8 @@ class Quote(msgspec.Struct, frozen=True, kw_only=True):
     or its release does not say."""
     gang_held: int = 0
     """Those that they hold."""
+    properties: dict[str, str] = {}
+    """As in `Summary`."""
 
 
 class Authorisation(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,7 +12,7 @@ from diana.model.job.sweep import sweep_size
 from diana.model.views.decision import FailedRequirement
 from diana.policy.requirements.expressions import Constants
 from diana.policy.requirements.judge import MOST_CHARACTERS, MOST_EXPRESSIONS, Rank, Requirements
-from diana.policy.requirements.names import RESERVED, SET, Value
+from diana.policy.requirements.names import RESERVED, SET, SET_PROPERTY, Value
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
 
@@ -95,7 +95,7 @@ def over_set(sites: Mapping[str, Mapping[str, Value]]) -> dict[str, Value]:
     for name in sites[ids[0]] if ids else ():
         over = name.replace("site.", "set.", 1)
         column = [values[name] for values in (sites[one] for one in ids) if name in values]
-        if over not in SET or len(column) < len(ids):
+        if (over not in SET and not over.startswith(SET_PROPERTY)) or len(column) < len(ids):
             continue
         numbers = tuple(value for value in column if isinstance(value, float))
         texts = tuple(value for value in column if isinstance(value, str))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from diana.model.job.properties import WORDS
+
 Value = float | str | tuple[float, ...] | tuple[str, ...]
 """Value of a name; a name over a set has one value for each site of it, in order of the sites' ids."""
 
@@ -36,6 +38,11 @@ SITE = {
     "site.run_s": PublishedName(_NUMBER, "seconds one of these jobs would run there, as learned, else as declared"),
 }
 """A site, as its quote about this group tells it."""
+
+PROPERTY = PublishedName(_TEXT, "NAME under `[properties]` of its site file, such as site.properties.tier")
+SITE_PROPERTY, SET_PROPERTY = "site.properties.", "set.properties."
+"""Beginnings of the names of what operators declare. These are no list: an expression may name any, and a site that
+does not declare it does not tell it."""
 
 LINK = {
     "link.rtt_s": PublishedName(_NUMBER, "round trip, seconds"),
@@ -90,12 +97,14 @@ SCOPES = {
 }
 """Names that the expressions under each key may hold."""
 
-_WORDS = """
-as break const continue else false for function if import in let loop namespace null package return true var void while
-site set link job group component gang size sum min max suffix double int uint string bool bytes type list map
-"""
-RESERVED = frozenset(_WORDS.split())
+RESERVED = WORDS
 """Words of the language that no swept name can be."""
+
+
+def is_property(name: str, scope: str) -> bool:
+    """True for a name of a declared property, where the scope is one of sites or sets."""
+    begin = SET_PROPERTY if "set" in SCOPES[scope] else SITE_PROPERTY if "site.name" in SCOPES[scope] else ""
+    return bool(begin) and name.startswith(begin) and name.count(".") == 2
 
 
 def is_over_set(name: str) -> bool:
