@@ -97,6 +97,7 @@ FIELDS: dict[str, Most] = {
     "QuoteRequest.group": _NAME,
     "QuoteRequest.resources": _RESOURCES,
     "QuoteRequest.components": Most(items=64),
+    "QuoteRequest.offers": _SOFTWARE,
     "ComponentKind.amounts": _RESOURCES,
     "DataFile.ref": Most(text=_REF),
     "DataFile.sha256": _KEY,
@@ -110,6 +111,8 @@ FIELDS: dict[str, Most] = {
     "Quote.software": _SOFTWARE,
     "Quote.domain": Most(text=253, cut=True),
     "Quote.properties": _PROPERTIES,
+    "Quote.offers": _SOFTWARE,
+    "Quote.lacks": _SOFTWARE,
     # Twice `forecast.MOST_STEPS`.
     "Quote.coming": Most(items=32, cut=True),
     # Twice `kinds.MOST_KINDS`.

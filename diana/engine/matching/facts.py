@@ -31,8 +31,14 @@ def of_quote(site: SiteId, quote: Quote, run_s: float) -> dict[str, Value]:
         "site.wait_s": quote.wait_s,
         **_positive({"site.memory_bytes": quote.memory_bytes, "site.widest": quote.widest, "site.run_s": run_s}),
     }
-    platforms = tuple(sorted({kind.platform for kind in kinds_of(quote) if kind.platform}))
-    lists = {"site.platforms": platforms} if platforms else {}
+    machines = kinds_of(quote)
+    if quote.kinds:
+        # Without them all machines would be guessed from what one job can have.
+        told.update(_positive({"site.total_memory_bytes": sum(kind.count * kind.memory_bytes for kind in machines)}))
+    platforms = tuple(sorted({kind.platform for kind in machines if kind.platform}))
+    lists: dict[str, Value] = {"site.platforms": platforms} if platforms else {}
+    if quote.offers or quote.lacks:
+        lists["site.software"] = tuple(sorted(quote.offers))
     return {
         **_named(site, quote.domain, quote.properties),
         **{name: float(value) for name, value in told.items()},

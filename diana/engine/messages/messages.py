@@ -198,6 +198,8 @@ class QuoteRequest(Wanted, frozen=True, kw_only=True):
     components: tuple[ComponentKind, ...] = ()
     """Kinds of components of gangs whose components differ, at most `MOST_COMPONENT_KINDS`; the jobs are as the least
     of them."""
+    offers: tuple[str, ...] = ()
+    """Names, as in `software`, that the group's requirements ask about; the jobs need none of them."""
 
 
 class LinkEstimate(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -322,6 +324,10 @@ class Quote(msgspec.Struct, frozen=True, kw_only=True):
     """Those that they hold."""
     properties: dict[str, str] = {}
     """As in `Summary`."""
+    offers: tuple[str, ...] = ()
+    """Those of the `offers` of the request that it has."""
+    lacks: tuple[str, ...] = ()
+    """The others. Neither is told by a site of an older release."""
 
 
 class Authorisation(msgspec.Struct, frozen=True, kw_only=True):

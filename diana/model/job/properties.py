@@ -93,5 +93,6 @@ def _text(name: str, value: object) -> str:
 
 
 def _shown(value: object) -> str:
-    kind = {dict: "a table", list: "a list"}.get(type(value))
-    return kind or repr(value)[:60]
+    if isinstance(value, dict):
+        return "a table"
+    return "a list" if isinstance(value, list) else repr(value)[:60]

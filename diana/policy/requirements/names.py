@@ -28,12 +28,17 @@ SITE = {
     "site.widest": PublishedName(_NUMBER, "most processors of one job"),
     "site.speed": PublishedName(_NUMBER, "speed of a processor relative to the reference"),
     "site.memory_bytes": PublishedName(_NUMBER, "most memory of one job, bytes"),
+    "site.total_memory_bytes": PublishedName(_NUMBER, "memory of all its machines together, bytes"),
     "site.platforms": PublishedName(_TEXT, "platforms of its machines, as `uname -m` names them", many=True),
+    "site.software": PublishedName(
+        _TEXT, "names in the group's expressions of what it offers, such as `module gcc/12`", many=True
+    ),
     "site.gpus": PublishedName(_NUMBER, "GPUs of all its machines"),
     "site.free_gpus": PublishedName(_NUMBER, "GPUs that nobody has asked for"),
     "site.queued_jobs": PublishedName(_NUMBER, "jobs that wait there"),
     "site.jobs_ahead": PublishedName(_NUMBER, "jobs that would start before these"),
     "site.busy_fraction": PublishedName(_NUMBER, "share of its processors that is in use, 0 to 1"),
+    "site.data_bytes": PublishedName(_NUMBER, "bytes of the inputs of the group that are there already"),
     "site.wait_s": PublishedName(_NUMBER, "seconds until one of these jobs would start"),
     "site.run_s": PublishedName(_NUMBER, "seconds one of these jobs would run there, as learned, else as declared"),
 }
@@ -60,6 +65,9 @@ JOB = {
     "job.time_limit_s": PublishedName(_NUMBER, "time limit of each job, seconds; 0: none"),
     "group.jobs": PublishedName(_NUMBER, "jobs of the group"),
 }
+_DATA = {"group.data_bytes": PublishedName(_NUMBER, "bytes of all inputs of the group, each counted once")}
+"""What the group is known by once sites have said which of its inputs they hold."""
+GROUP = {**JOB, **_DATA}
 """The group itself. Swept names of one value are numbers or texts beside these."""
 
 SET = {
@@ -83,14 +91,14 @@ COMPONENT = {
 _MODEL = {
     **{name: known for name, known in SITE.items() if name != "site.run_s" and not known.many},
     **LINK,
-    **JOB,
+    **GROUP,
 }
 
 SCOPES = {
-    "requirements": {**SITE, **JOB},
-    "link_requirements": {**LINK, **SITE, **JOB},
-    "set_requirements": {**SET, **JOB},
-    "rank": {**SITE, **LINK, **JOB},
+    "requirements": {**SITE, **GROUP},
+    "link_requirements": {**LINK, **SITE, **GROUP},
+    "set_requirements": {**SET, **GROUP},
+    "rank": {**SITE, **LINK, **GROUP},
     "model": _MODEL,
     "gang_model": {**_MODEL, **COMPONENT},
     "mapper": JOB,
