@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
-from diana.model.job import licences
+from diana.model.job import licences, properties
 
 COST_WEIGHTS = (
     "wait", "stage_in", "run", "stage_out", "network_s",
@@ -55,6 +55,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Memory one job may ask for at most; 0: not known, jobs are not refused for it."""
     domain: str = ""
     """Name that requirements know this site by, such as cs.example.edu; empty: none."""
+    properties: dict[str, str] = {}
+    """Name -> text of what requirements may ask of this site; `[properties]` of the file."""
     speed: float = 1.0
     """Speed of a processor here relative to the reference: 2.0 runs a job in half the time."""
     claim_ahead: int = 0
@@ -262,6 +264,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError(
                 f"domain = {self.domain[:60]!r}: want letters, digits, '-' and '.', such as cs.example.edu"
             )
+        properties.check(self.properties)
         if self.placement not in get_args(Placement):
             raise ValueError(f"placement = {self.placement!r}: want one of {', '.join(get_args(Placement))}")
         if self.cost_model not in ("turnaround", "paper"):

@@ -141,7 +141,8 @@ class Mapper:
     def _converters(self, name: str, hint: Any, descriptor: Any) -> tuple[Convert | None, Convert | None]:
         origin = typing.get_origin(hint)
         if origin is dict:
-            return None, (_counts if self._checked else dict)
+            counted = self._checked and typing.get_args(hint)[1] is int
+            return None, (_counts if counted else _sorted)
         if origin in (tuple, list):
             return self._sequence(name, origin, typing.get_args(hint)[0], descriptor)
         if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
@@ -239,9 +240,17 @@ def _bounded(decode: Convert | None, most: maxima.Most, repeated: bool) -> Conve
 
 
 def _bounded_map(decode: Convert | None, most: maxima.Most, repeated: bool) -> Convert:
-    """The same of a map. Of one with too many names those are kept that come first in order."""
+    """The same of a map, its names and its texts. Of one with too many names those are kept that come first in
+    order."""
     assert decode is not None and repeated
     then, (text, items, cut) = decode, most
+
+    def shorter(value: Any) -> Any:
+        if not isinstance(value, str) or len(value) <= text:
+            return value
+        if not cut:
+            raise ValueError(f"a text of more than {text} characters")
+        return value[:text]
 
     def run(told: Any) -> Any:
         if len(told) > items and not cut:
@@ -250,7 +259,7 @@ def _bounded_map(decode: Convert | None, most: maxima.Most, repeated: bool) -> C
             raise ValueError(f"a text of more than {text} characters")
         if len(told) > items:
             told = {name: told[name] for name in sorted(told)[:items]}
-        return then({name[:text]: count for name, count in told.items()})
+        return then({name[:text]: shorter(value) for name, value in told.items()})
 
     return run
 
@@ -280,9 +289,14 @@ def _counted(decode: Convert | None) -> Convert:
     return run
 
 
+def _sorted(told: Any) -> dict[str, Any]:
+    """Return a map in order of the names, whatever order they came in."""
+    return dict(sorted(told.items()))
+
+
 def _counts(told: Any) -> dict[str, int]:
-    """Return a map of counts in order of the names, whatever order they came in."""
-    found = dict(sorted(told.items()))
+    """Return a map of counts in order of the names."""
+    found = _sorted(told)
     _at_least_zero(tuple(found.values()))
     return found
 

@@ -42,6 +42,7 @@ _MOST_FIELDS = 2 * _MANY
 _URLS = Most(text=2048, items=64)
 _SOFTWARE = Most(text=300, items=1024)
 _RESOURCES = Most(text=100, items=64)
+_PROPERTIES = Most(text=101, items=16, cut=True)
 
 FIELDS: dict[str, Most] = {
     "Hello.site": _NAME,
@@ -67,6 +68,8 @@ FIELDS: dict[str, Most] = {
     "Summary.domain": Most(text=253, cut=True),
     # As many as one machine may have (`model/job/declared.py`), and names one longer than theirs: those are left out.
     "Summary.resources": Most(text=41, items=16, cut=True),
+    # As many as a site may have (`model/job/properties.py`), and texts one longer than theirs: those are left out.
+    "Summary.properties": _PROPERTIES,
     "LinkEstimate.site": _NAME,
     "LinkEstimate.predictor": Most(text=100, cut=True),
     "Rumour.site": _NAME,
@@ -94,6 +97,7 @@ FIELDS: dict[str, Most] = {
     "QuoteRequest.group": _NAME,
     "QuoteRequest.resources": _RESOURCES,
     "QuoteRequest.components": Most(items=64),
+    "QuoteRequest.offers": _SOFTWARE,
     "ComponentKind.amounts": _RESOURCES,
     "DataFile.ref": Most(text=_REF),
     "DataFile.sha256": _KEY,
@@ -106,6 +110,9 @@ FIELDS: dict[str, Most] = {
     "Quote.reach": Most(text=300, items=4096),
     "Quote.software": _SOFTWARE,
     "Quote.domain": Most(text=253, cut=True),
+    "Quote.properties": _PROPERTIES,
+    "Quote.offers": _SOFTWARE,
+    "Quote.lacks": _SOFTWARE,
     # Twice `forecast.MOST_STEPS`.
     "Quote.coming": Most(items=32, cut=True),
     # Twice `kinds.MOST_KINDS`.

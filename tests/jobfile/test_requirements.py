@@ -3,11 +3,13 @@ publishes their names."""
 
 from __future__ import annotations
 
-import re
+import resource
+import time
 from pathlib import Path
 
 import pytest
 
+from diana.cli.published import requirement_names
 from diana.errors import UsageError
 from diana.policy.requirements import names
 from tests.jobfile.builders import parse
@@ -91,15 +93,17 @@ def test_a_wrong_requirement_of_the_command_line_is_told_by_its_place() -> None:
         parse(JOB, options={"require": "site.slot > 1"})
 
 
-def test_the_page_has_every_name_with_its_meaning_and_no_other() -> None:
-    table = PAGE.read_text(encoding="utf-8").partition("## Names\n")[2].partition("\n## ")[0]
-    told = dict(re.findall(r"^\| `(\w+\.\w+)` \| (.*) \|$", table, re.MULTILINE))
-    known = {**names.SITE, **names.LINK, **names.JOB}
-    kinds = {(True, False): " (a text)", (True, True): " (texts)", (False, False): ""}
-    assert told == {name: one.meaning + kinds[one.text, one.many] for name, one in known.items()}
-    table = PAGE.read_text(encoding="utf-8").partition("### Models of gangs\n")[2].partition("\n## ")[0]
-    told = dict(re.findall(r"^\| `(\w+\.\w+)` \| (.*) \|$", table, re.MULTILINE))
-    assert told == {name: one.meaning for name, one in names.COMPONENT.items()}
+def test_the_tables_of_the_page_are_those_of_the_names() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    assert page == requirement_names.with_tables(page), (
+        "write it anew: python -m diana.cli.published.requirement_names docs/requirements.md"
+    )
+    assert all(
+        f"`{name}`" in page
+        for known in (*names.SCOPES.values(), names.COMPONENT)
+        for name in known
+        if "set." not in name
+    )
 
 
 def test_the_example_of_the_page_is_a_job_file() -> None:
@@ -119,3 +123,14 @@ def test_a_swept_name_of_several_values_is_told_as_such() -> None:
         "job: group.set_requirements[0]: 'nx' has several values in this group, and it is judged once for all jobs; "
         "write a group for each value, or [package.model], which takes the mean"
     )
+
+
+def test_an_expression_of_ten_megabytes_is_refused_by_its_length_wherever_it_comes_from() -> None:
+    text = "site.name == '" + "a" * 10_000_000 + "'"
+    for job, options in ((f"{JOB.replace('site.speed', text)}", {}), (JOB, {"require": text}), (JOB, {"rank": text})):
+        before_kb, began = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.thread_time()
+        with pytest.raises(UsageError) as caught:
+            parse(job, options=options)
+        assert "characters; " in str(caught.value) and len(str(caught.value)) < 200, str(caught.value)[:200]
+        assert time.thread_time() - began < 1.0
+        assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before_kb < 128 * 1024

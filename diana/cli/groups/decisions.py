@@ -220,6 +220,10 @@ def _show_sites(decision: Decision) -> None:
             ),
             [_grounds(cost) for cost in feasible],
         )  # fmt: skip
+    for cost in feasible:
+        # Such a site has jobs only where the others have no room for all.
+        for one in cost.failed:
+            output.say(f"{cost.site}: {one.text}: {one.found}")
     rejected = [cost for cost in decision.candidates if cost.rejected]
     if rejected or decision.reasons:
         print()

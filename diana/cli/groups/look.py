@@ -375,17 +375,22 @@ def _sites(args: argparse.Namespace) -> int:
     return 0
 
 
-_SITES = (
+_SITES: tuple[str, ...] = (
     "SITE", "STATE", ">HEARD", ">SLOTS", ">FREE", ">RUNNING", ">QUEUED", ">AHEAD", ">MACHINES", ">SPEED", ">RTT",
     ">RATE", "DATASETS",
 )  # fmt: skip
-_SITES_LEAST = ("DATASETS", "RATE", "SPEED", "MACHINES", "RTT", "AHEAD", "HEARD", "RUNNING")
+_SITES_LEAST: tuple[str, ...] = ("DATASETS", "RATE", "SPEED", "MACHINES", "RTT", "AHEAD", "HEARD", "RUNNING")
 
 
 def show_sites(sites: Sequence[Site]) -> None:
     """This site first, the others by name."""
-    rows = [_site_row(site) for site in sorted(sites, key=lambda site: (not site.home, site.site))]
-    output.print_table(_SITES, rows, least=_SITES_LEAST)
+    ordered = sorted(sites, key=lambda site: (not site.home, site.site))
+    rows, heads, least = [_site_row(site) for site in ordered], _SITES, _SITES_LEAST
+    if any(site.properties for site in sites):
+        own = (", ".join(f"{name}={text}" for name, text in site.properties.items()) or "-" for site in ordered)
+        rows = [(*row, told) for row, told in zip(rows, own, strict=True)]
+        heads, least = (*heads, "PROPERTIES"), ("PROPERTIES", *least)
+    output.print_table(heads, rows, least=least)
     for site in sites:
         if site.note:
             output.say(f"{site.site}: {site.note}")

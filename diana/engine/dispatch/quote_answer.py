@@ -62,6 +62,8 @@ def quote(
     reserves = settings.binding == "late"
     named = (name for name in forecast.asked_by_name(core, asked) if name != resources.GPUS) if lanes else ()
     counts = {name: use.counts(core, name) for name in named}
+    about = software.asked(asked.offers)
+    offers = _had(core, about)
     return Quote(
         quote=asked.quote,
         part=asked.part,
@@ -90,7 +92,9 @@ def quote(
         uplink_bytes_per_s=settings.uplink_bytes_per_s,
         max_jobs=room if room < asked.jobs else 0,
         reach=_reach(core) if _looks_at_links(asked) else (),
-        software=_had(core, asked),
+        software=_had(core, software.asked(asked.software)),
+        offers=offers,
+        lacks=tuple(sorted({*about} - {*offers})),
         reserves=reserves,
         startable=turns.startable(core, asked) if reserves and lanes else 0,
         widest=workers.widest(request) if quota is None else min(workers.widest(request), quota),
@@ -100,6 +104,7 @@ def quote(
         memory_bytes=workers.offer().most.get(resources.MEMORY, 0),
         gpus=workers.whole(resources.GPUS),
         domain=settings.domain,
+        properties=settings.properties,
         coming=forecast.coming(core, asked) if asked.coming and lanes else (),
         kinds=kinds(workers, settings) if asked.kinds else (),
         free={name: free for name, (free, _) in counts.items()},
@@ -115,9 +120,8 @@ def _unfit(core: Context, every: ResourceRequest, kind: ComponentKind) -> str:
     return capacity.unfit(core, every._replace(processors=kind.processors, amounts=resources.of(kind.amounts)))
 
 
-def _had(core: Context, asked: QuoteRequest) -> tuple[str, ...]:
-    """Return the asked names of what machines here can do, licences and declared resources among them."""
-    names = software.asked(asked.software)
+def _had(core: Context, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return those names that machines here can do, licences and declared resources among them."""
     return software.had(resources.texts(core.workers.offer()), names) if names else ()
 
 

@@ -3,17 +3,18 @@ it hurts itself by lying, since it gets jobs that it cannot run."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import inf, isfinite
 
 from diana.engine.machines.kinds import MOST_KINDS
 from diana.engine.messages.messages import LinkEstimate, MachineKind, Quote, Summary
 from diana.engine.site.context import Context
 from diana.model.ids import SiteId
-from diana.model.job import software
+from diana.model.job import properties, software
 from diana.model.job.declared import MOST_DECLARED
 from diana.model.job.resources import GPUS, MEMORY, ResourceOffer, ResourceRequest, amount, fits, offered, shared
 from diana.model.job.software import is_build
-from diana.policy.requirements.names import Value
+from diana.policy.requirements.names import SITE_PROPERTY, Value
 
 
 def of_quote(site: SiteId, quote: Quote, run_s: float) -> dict[str, Value]:
@@ -30,9 +31,19 @@ def of_quote(site: SiteId, quote: Quote, run_s: float) -> dict[str, Value]:
         "site.wait_s": quote.wait_s,
         **_positive({"site.memory_bytes": quote.memory_bytes, "site.widest": quote.widest, "site.run_s": run_s}),
     }
-    platforms = tuple(sorted({kind.platform for kind in kinds_of(quote) if kind.platform}))
-    lists = {"site.platforms": platforms} if platforms else {}
-    return {**_named(site, quote.domain), **{name: float(value) for name, value in told.items()}, **lists}
+    machines = kinds_of(quote)
+    if quote.kinds:
+        # Without them all machines would be guessed from what one job can have.
+        told.update(_positive({"site.total_memory_bytes": sum(kind.count * kind.memory_bytes for kind in machines)}))
+    platforms = tuple(sorted({kind.platform for kind in machines if kind.platform}))
+    lists: dict[str, Value] = {"site.platforms": platforms} if platforms else {}
+    if quote.offers or quote.lacks:
+        lists["site.software"] = tuple(sorted(quote.offers))
+    return {
+        **_named(site, quote.domain, quote.properties),
+        **{name: float(value) for name, value in told.items()},
+        **lists,
+    }
 
 
 def kinds_of(quote: Quote) -> tuple[MachineKind, ...]:
@@ -61,14 +72,16 @@ def kinds_of(quote: Quote) -> tuple[MachineKind, ...]:
 def of_summary(summary: Summary) -> dict[str, Value]:
     """Return those values that a site of a large grid tells everybody, before it is asked for a quote. What changes
     from minute to minute is left out, so that nobody is passed over by old figures."""
-    return _lasting(summary.site, summary.domain, summary.speed, summary.slots, summary.memory_bytes, summary.gpus)
+    named = _named(summary.site, summary.domain, summary.properties)
+    return {**named, **_lasting(summary.speed, summary.slots, summary.memory_bytes, summary.gpus)}
 
 
 def of_home(core: Context) -> dict[str, Value]:
     """Return the same of this site."""
     settings, own = core.state.settings, core.workers
     memory_bytes, gpus = own.offer().most.get(MEMORY, 0), own.whole(GPUS)
-    return _lasting(core.site, settings.domain, settings.speed, own.slots(), memory_bytes, gpus)
+    named = _named(core.site, settings.domain, settings.properties)
+    return {**named, **_lasting(settings.speed, own.slots(), memory_bytes, gpus)}
 
 
 def offer_of_quote(quote: Quote, request: ResourceRequest) -> ResourceOffer:
@@ -104,12 +117,12 @@ def _width(widest: int, slots: int) -> int:
     return min(widest, slots) if widest > 0 else slots
 
 
-def _lasting(site: SiteId, domain: str, speed: float, slots: int, memory_bytes: int, gpus: int) -> dict[str, Value]:
+def _lasting(speed: float, slots: int, memory_bytes: int, gpus: int) -> dict[str, Value]:
     told = {
         "site.speed": speed,
         **_positive({"site.slots": slots, "site.memory_bytes": memory_bytes, "site.gpus": gpus}),
     }
-    return {**_named(site, domain), **{name: float(value) for name, value in told.items()}}
+    return {name: float(value) for name, value in told.items()}
 
 
 def of_link(core: Context, site: SiteId) -> dict[str, Value] | None:
@@ -126,8 +139,9 @@ def of_estimate(found: LinkEstimate) -> dict[str, Value]:
     return {name: value for name, value in told.items() if isfinite(value) and value >= 0}
 
 
-def _named(site: SiteId, domain: str) -> dict[str, Value]:
-    return {"site.name": site, **({"site.domain": domain} if domain else {})}
+def _named(site: SiteId, domain: str, told: Mapping[str, str]) -> dict[str, Value]:
+    own = {f"{SITE_PROPERTY}{name}": text for name, text in properties.sane(told).items()} if told else {}
+    return {"site.name": site, **({"site.domain": domain} if domain else {}), **own}
 
 
 def _positive(values: dict[str, float]) -> dict[str, float]:

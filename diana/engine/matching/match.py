@@ -79,9 +79,14 @@ class Match:
             self.passed_over[site] = lacks
         return not lacks
 
-    def values(self, site: SiteId, quote: Quote, run_s: float) -> dict[str, Value]:
-        """Return the values of a site, and of the link to it, for the expressions of a group that has any."""
-        return {**facts.of_quote(site, quote, run_s), **(facts.of_link(self._core, site) or {})}
+    def values(
+        self, site: SiteId, quote: Quote, run_s: float, data: tuple[int, Mapping[SiteId, int]]
+    ) -> dict[str, Value]:
+        """Return the values of a site, and of the link to it, for the expressions of a group that has any. `data`:
+        bytes of its inputs, and bytes of them that each site holds."""
+        total, at = data
+        held: dict[str, Value] = {"site.data_bytes": float(at.get(site, 0)), "group.data_bytes": float(total)}
+        return {**facts.of_quote(site, quote, run_s), **held, **(facts.of_link(self._core, site) or {})}
 
     def failed(self, site: SiteId, values: Mapping[str, Value]) -> tuple[FailedRequirement, ...]:
         """Return what does not hold at a site."""
@@ -89,10 +94,13 @@ class Match:
             return ()
         return self.requirements.failed(values, home=site == self._core.site)
 
-    def rank(self, values: Mapping[str, Value]) -> float | None:
-        """Return the rank of a site by its values; None: the group ranks none, or the site has none."""
+    def rank(self, values: Mapping[str, Value]) -> float | FailedRequirement | None:
+        """Return the rank of a site by its values, or why it has none; None: the group ranks no sites."""
         wants = self.requirements
-        return wants.rank.of({**wants.own, **values}) if wants is not None and wants.rank is not None else None
+        if wants is None or wants.rank is None:
+            return None
+        found = wants.rank.of({**wants.own, **values})
+        return wants.rank.lacking(found) if isinstance(found, Untold) else found
 
 
 def with_model(core: Context, spec: GroupSpec, owner: str) -> GroupSpec:

@@ -17,7 +17,7 @@ from diana.engine.membership.table import MOST_HEARSAY_NAMES_BYTES, MOST_LEAP, M
 from diana.engine.messages.messages import Gossip, HeardFrom, Rumour, Summary
 from diana.engine.site.view import UNHEARD, Version
 from diana.model.ids import SiteId
-from diana.model.job import declared
+from diana.model.job import declared, properties
 from diana.policy.membership import State
 
 if TYPE_CHECKING:
@@ -274,7 +274,8 @@ def _cut(told: Summary) -> Summary:
     in a simulation many sites are told by one object, and keep one."""
     long = len(told.datasets) > MAX_NAMED_DATASETS or len(told.via) > MOST_VIA
     odd = bool(told.resources) and dict(declared.sane(told.resources.items())) != told.resources
-    if not (told.links or told.known or told.seal or long or odd):
+    own = bool(told.properties) and properties.sane(told.properties) != told.properties
+    if not (told.links or told.known or told.seal or long or odd or own):
         return told
     kept: Summary | None = told.__dict__.get("cut")
     if kept is None:
@@ -289,6 +290,7 @@ def _cut(told: Summary) -> Summary:
             datasets=told.datasets[:MAX_NAMED_DATASETS],
             via=told.via[:MOST_VIA],
             resources=dict(declared.sane(told.resources.items())) if odd else told.resources,
+            properties=properties.sane(told.properties) if own else told.properties,
         )
     return kept
 
@@ -308,6 +310,7 @@ def _tells_more(old: Summary | None, told: Summary) -> bool:
         told.address,
         told.widest,
         told.resources,
+        told.properties,
     )
     return new != (
         old.slots,
@@ -320,6 +323,7 @@ def _tells_more(old: Summary | None, told: Summary) -> bool:
         old.address,
         old.widest,
         old.resources,
+        old.properties,
     )
 
 

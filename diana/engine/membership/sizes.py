@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from diana.engine.messages.messages import Gossip, Message, Rumour, Summary
 from diana.engine.messages.recovery import Met
+from diana.model.job.properties import size_bytes
 
 _FRAME = 30
 """Bytes of names and versions around a message."""
@@ -27,6 +28,8 @@ def _weighed(told: Summary) -> int:
         size += sum(map(len, told.datasets)) + 3 * len(told.datasets)
     if told.resources:
         size += sum(map(len, told.resources)) + 8 * len(told.resources)
+    if told.properties:
+        size += size_bytes(told.properties) + 8 * len(told.properties)
     return size + _LINK * len(told.links)
 
 
@@ -37,6 +40,8 @@ def kept_bytes(told: Summary) -> int:
     """Return about how many bytes the entry takes in memory, with its row, without the names of its datasets."""
     texts = (told.site, told.address, told.release, told.ledger, told.drained, told.notice, told.domain, *told.via)
     size = _ROW + sum(map(len, texts)) + _TEXT * len(told.via)
+    if told.properties:
+        size += size_bytes(told.properties) + 2 * _TEXT * len(told.properties)
     # Each with its name's entry in the roster's index.
     return size + sum(_RESOURCE + len(name) for name in told.resources) if told.resources else size
 

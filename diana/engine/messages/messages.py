@@ -116,6 +116,9 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     resources: dict[str, int] = {}
     """Declared resource -> the most that one job can have there, of at most `declared.MOST_DECLARED`; of so many there
     may be others. A site whose release does not say has none."""
+    properties: dict[str, str] = {}
+    """What its operator declares of it, of `properties.MOST_BYTES` at most. A site whose release does not say has
+    none."""
 
 
 class Rumour(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -195,6 +198,8 @@ class QuoteRequest(Wanted, frozen=True, kw_only=True):
     components: tuple[ComponentKind, ...] = ()
     """Kinds of components of gangs whose components differ, at most `MOST_COMPONENT_KINDS`; the jobs are as the least
     of them."""
+    offers: tuple[str, ...] = ()
+    """Names, as in `software`, that the group's requirements ask about; the jobs need none of them."""
 
 
 class LinkEstimate(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -317,6 +322,12 @@ class Quote(msgspec.Struct, frozen=True, kw_only=True):
     or its release does not say."""
     gang_held: int = 0
     """Those that they hold."""
+    properties: dict[str, str] = {}
+    """As in `Summary`."""
+    offers: tuple[str, ...] = ()
+    """Those of the `offers` of the request that it has."""
+    lacks: tuple[str, ...] = ()
+    """The others. Neither is told by a site of an older release."""
 
 
 class Authorisation(msgspec.Struct, frozen=True, kw_only=True):

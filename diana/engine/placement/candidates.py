@@ -75,6 +75,8 @@ class Field(NamedTuple):
     """Requirements of the group that do not hold at a site; sites that meet all are left out."""
     ranks: dict[SiteId, float]
     """Rank of each of them that has one by the group's own expression."""
+    unranked: dict[SiteId, FailedRequirement]
+    """Why each of the others has none."""
     model_s: dict[SiteId, float]
     """Seconds of one job at each of them by the equations of the group's model; empty: it has none."""
 
@@ -97,20 +99,23 @@ def field(core: Context, draft: Draft, manifest: Manifest) -> Field:
     named = sorted(known) if len(known) <= MOST_NAMED else sorted(draft.asked & known.keys())
     elsewhere_s, elsewhere = _elsewhere(core, draft, (quote for quote, _ in heard.values()))
     candidates, run_from, model_s, match = [], dict[SiteId, str](), dict[SiteId, float](), draft.match(core)
+    data = manifest.held(draft.indices) if match.asks else (0, {})
     values: dict[SiteId, dict[str, Value]] = {}
     failed: dict[SiteId, tuple[FailedRequirement, ...]] = {}
     for site in (core.site, *named):
         runs = _runs(core, draft.spec, heard[site][0], elsewhere_s, elsewhere) if site in heard else None
         why = ""
         if match.asks and site in heard:
-            foretold = match.foretold(site, match.values(site, heard[site][0], 0.0), past_ratios(core, draft, site))
+            foretold = match.foretold(
+                site, match.values(site, heard[site][0], 0.0, data), past_ratios(core, draft, site)
+            )
             if isinstance(foretold, Untold):
                 why = f"its model gives no time there: {foretold.why}"
             elif foretold is not None and runs is not None:
                 model_s[site] = foretold.model_s
                 runs = LearnedRun(foretold.mean_s, foretold.low_s, foretold.high_s, foretold.seen, "model")
             known_s = runs.mean_s if runs and runs.source != "guess" else 0.0
-            values[site] = match.values(site, heard[site][0], known_s)
+            values[site] = match.values(site, heard[site][0], known_s, data)
             if lacks := match.failed(site, values[site]):
                 failed[site], why = lacks[:MOST_FAILED], why or in_words(lacks)
         found = _candidate(core, draft, site, heard.get(site), runs, manifest)
@@ -128,7 +133,7 @@ def field(core: Context, draft: Draft, manifest: Manifest) -> Field:
     }
     reserving = frozenset(site for site, (q, _) in heard.items() if q.reserves)
     quotes = {site: quote for site, (quote, _) in heard.items()}
-    ranks = {site: rank for site in values if (rank := match.rank(values[site])) is not None}
+    ranked = {site: match.rank(told) for site, told in values.items()}
     return Field(
         candidates,
         run_from,
@@ -139,7 +144,8 @@ def field(core: Context, draft: Draft, manifest: Manifest) -> Field:
         quotes=quotes,
         values=values,
         failed=failed,
-        ranks=ranks,
+        ranks={site: rank for site, rank in ranked.items() if isinstance(rank, float)},
+        unranked={site: why for site, why in ranked.items() if isinstance(why, FailedRequirement)},
         model_s=model_s,
     )
 

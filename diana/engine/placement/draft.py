@@ -25,6 +25,7 @@ from diana.model.settings import Settings
 from diana.model.views.decision import Decision
 from diana.policy.pricing.demand import Demand
 from diana.policy.queueing.heavy import NO_LOAD, GroupLoad, load_of
+from diana.policy.requirements.software import names_of_software
 
 MAX_ASKED_REFS = 2000
 """Refs asked for in one message; more are asked for one stretch after the other."""
@@ -125,6 +126,8 @@ class Draft:
         """Beginnings of the URLs that the jobs would read, which every site is asked about."""
         self.held: LookedUp | None = None
         """This site's own answer, what it holds of the refs; None: it has not looked."""
+        self.offers = names_of_software(spec)
+        """Names that requirements ask of `site.software`."""
         self._match: Match | None = None
         self._load: tuple[int, GroupLoad] = (-1, NO_LOAD)
         """(number of answers that it was added up from, load of the group)."""
@@ -291,10 +294,11 @@ def quote_request(draft: Draft, part: int = 0) -> QuoteRequest:
         raised=isinstance(draft.purpose, Pricing) and not draft.purpose.behind,
         behind=isinstance(draft.purpose, Pricing) and draft.purpose.behind,
         coming=spec.is_gang,
-        kinds=spec.is_gang or spec.requires or bool(spec.builds),
+        kinds=spec.is_gang or spec.requires or bool(spec.builds) or bool(spec.model),
         components=tuple(
             ComponentKind(each.processors, dict(of_job(each))) for each in spec.component_kinds()[:MOST_COMPONENT_KINDS]
         ),
+        offers=draft.offers,
     )
 
 

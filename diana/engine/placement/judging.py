@@ -35,11 +35,12 @@ def judged(decision: Decision, field: Field) -> Decision:
 
 def _row(row: SiteCost, field: Field) -> SiteCost:
     near = field.near.get(row.site, "") if row.rejected else ""
+    unranked = field.unranked.get(row.site)
     return msgspec.structs.replace(
         row,
         run_from=field.run_from.get(row.site, ""),
         near_miss=near,
-        failed=field.failed.get(row.site, ()),
+        failed=field.failed.get(row.site, ()) + ((unranked,) if unranked is not None else ()),
         model_s=field.model_s.get(row.site, 0.0),
         rank=field.ranks.get(row.site, 0.0),
     )

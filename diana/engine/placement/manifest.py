@@ -123,6 +123,19 @@ class Manifest:
             if not readers.isdisjoint(indices)
         )
 
+    def held(self, indices: IndexSet) -> tuple[int, dict[SiteId, int]]:
+        """Return (bytes of the inputs of these jobs, bytes of them that each site holds), each input counted once."""
+        total, at = 0, dict.fromkeys(self._asked, 0)
+        seen = set[str]()
+        for unit, holders, readers in self._entries:
+            if unit.ref in seen or readers.isdisjoint(indices):
+                continue
+            seen.add(unit.ref)
+            total += unit.size_bytes
+            for site in holders:
+                at[site] = at.get(site, 0) + unit.size_bytes
+        return total, at
+
     def for_part(
         self, site: SiteId, indices: IndexSet
     ) -> tuple[tuple[DataFile, ...], tuple[tuple[SiteId, ...], ...], tuple[IndexSet, ...]]:

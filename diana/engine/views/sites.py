@@ -39,6 +39,8 @@ def home(core: Context) -> Site:
         or core.workers.trouble()
         or core.calendar.notice,
         machines=machine_events.count(core),
+        domain=settings.domain,
+        properties=settings.properties,
     )
 
 
@@ -82,4 +84,6 @@ def peer(core: Context, site: SiteId) -> Site:
         datasets=told.datasets if told else (),
         note=_note(core, site, told),
         machines=told.machines if told else 0,
+        domain=told.domain if told else "",
+        properties=told.properties if told else {},
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from diana.model.views.shown import Shown
 
 
@@ -47,3 +49,7 @@ class Site(Shown, frozen=True):
     """Entries of the black-hole guard for that site, as the node that is asked knows them; the latest first."""
     guarded_more: int = 0
     """Number of further entries of the guard."""
+    domain: str = ""
+    """Name that requirements know it by; empty: none."""
+    properties: dict[str, str] = msgspec.field(default_factory=dict)
+    """What its operator declares of it, for requirements."""

@@ -24,7 +24,7 @@ from diana.adapters.lrm.software import Software, check
 from diana.adapters.staging.limits import StagingLimits
 from diana.bounds import MOST_TOML_BYTES, text_of, toml_of
 from diana.model.ids import SiteId, site_id
-from diana.model.job import declared
+from diana.model.job import declared, properties
 from diana.model.job.grace import LEAST_GRACE_S, MOST_GRACE_S, SITE_GRACE_S
 from diana.model.job.urls import DEFAULT_ALLOWED, check_allowed
 from diana.model.layout import DataDir
@@ -193,6 +193,7 @@ def parse_config(text: str, name: str = "site.toml") -> SiteConfig:
         raise errors.UsageError(f"{name}: not TOML: {error}; mend that line") from None
     maintenance = planned(table.pop("maintenance", []), name)
     resources = _resources(table.pop("resources", {}), name)
+    own = _properties(table.pop("properties", {}), name)
     if "gpus" in table:
         table["gpus"] = gpus.declared(table["gpus"], name)
     values = _checked(SiteConfig, table, name, "")
@@ -202,7 +203,10 @@ def parse_config(text: str, name: str = "site.toml") -> SiteConfig:
     _check_names(values, name)
     _check_addresses(values, name)
     try:
-        settings = Settings(**following(_checked(Settings, values.pop("settings", {}), name, "settings.")))
+        told = values.pop("settings", {})
+        if "properties" in told:
+            raise errors.UsageError(f"{name}:settings.properties: unknown key; write [properties], a table of its own")
+        settings = Settings(**following(_checked(Settings, told, name, "settings.")), properties=own)
     except ValueError as error:
         raise errors.UsageError(f"{name}:settings.{_range_line(str(error))}") from None
     if wrong := settings.contradiction():
@@ -307,6 +311,23 @@ def _resources(table: Any, name: str) -> dict[str, int]:
     except ValueError as error:
         raise errors.UsageError(errors.one_line(f"{name}:{error}")) from None
     return dict(sorted(counts.items()))
+
+
+def _properties(table: Any, name: str) -> dict[str, str]:
+    if not isinstance(table, dict):
+        raise errors.UsageError(f"{name}:properties: {_shown(table)} is not a table; write [properties]")
+    for key in table:
+        # A line that was added at the end of the file.
+        if _of_the_top(key):
+            raise errors.UsageError(f"{name}:properties.{key}: unknown key; {_TOP}")
+        if key in (field.name for field in msgspec.structs.fields(Settings)):
+            raise errors.UsageError(
+                f"{name}:properties.{key}: unknown key; it belongs under [settings] as settings.{key}"
+            )
+    try:
+        return properties.declared(table)
+    except ValueError as error:
+        raise errors.UsageError(errors.one_line(f"{name}:{error}")) from None
 
 
 def _clusters(tables: dict[str, Any], values: dict[str, Any], name: str) -> dict[str, ClusterSettings]:

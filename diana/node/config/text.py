@@ -249,6 +249,12 @@ def config_text(config: SiteConfig) -> str:
         f"{mark}[resources]\n"
     )
     parts += [f"{name} = {count}\n" for name, count in sorted(config.resources.items())]
+    mark = "" if config.settings.properties else "#"
+    parts.append(
+        '# What requirements of groups may ask of this site, as site.properties.NAME: tier = "gold".\n'
+        f"{mark}[properties]\n"
+    )
+    parts += [f"{name} = {_quoted(text)}\n" for name, text in config.settings.properties.items()]
     for name, cluster in sorted(config.clusters.items()):
         parts.append(f"# A cluster this site sends jobs to.\n[clusters.{name}]\n")
         parts += _lines(_CLUSTER, cluster, ClusterSettings(), {"kind"})

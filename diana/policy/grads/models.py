@@ -10,8 +10,9 @@ from typing import NamedTuple
 from diana.model.job.spec import GroupSpec, Sweep
 from diana.model.sketch import Quantiles
 from diana.policy.requirements.expressions import Constants, Expression, Untold, read
-from diana.policy.requirements.group import own_values, swept_values
+from diana.policy.requirements.group import own_values
 from diana.policy.requirements.names import RESERVED, Value
+from diana.policy.requirements.swept import swept_values
 
 TIME = "time_s"
 """Name of the equation whose value is the run time of one job, in seconds."""

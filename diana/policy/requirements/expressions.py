@@ -13,7 +13,16 @@ from difflib import get_close_matches
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from diana.policy.requirements.names import RESERVED, SCOPES, Value, is_over_set
+from diana.model.job.properties import MOST_NAME, MOST_PROPERTIES, WORDS, number_of
+from diana.policy.requirements.names import (
+    RESERVED,
+    SCOPES,
+    SET_PROPERTY,
+    SITE_PROPERTY,
+    Value,
+    is_over_set,
+    is_property,
+)
 
 if TYPE_CHECKING:
     from cel_expr_python import cel
@@ -36,9 +45,13 @@ stdlib:
 _SIZE = "SetSize"
 """The library's own name for `size`: its size() gives whole numbers, and cannot be replaced."""
 _LOOPS = frozenset({"map", "filter", "all", "exists", "exists_one", "has"})
-_PIECE = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[A-Za-z_]\w*|\d[\w.]*(?:(?<=[eE])[+-]\d+)?""")
-"""A quoted text, a word or a number."""
-_NAME = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)?")
+_PIECE = re.compile(
+    r"""//[^\n]*|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[A-Za-z_]\w*(?:\s*\.\s*[A-Za-z_]\w*)*|\d[\w.]*(?:(?<=[eE])[+-]\d+)?""",
+    re.ASCII,
+)
+"""A comment, a quoted text, a name with its points, or a number."""
+_CODE = re.compile(r"^[A-Z_]+: ")
+"""Kind of a fault, as the library has it before its line."""
 _FAULT = re.compile(r"ERROR: <input>:-?\d+:(-?\d+): ([^\n]*)")
 _UNDECLARED = re.compile(r"undeclared reference to '([^']*)'")
 _MISMATCH = re.compile(r"found no matching overload for '([^']*)' applied to '\((.*)\)'")
@@ -60,7 +73,7 @@ class Expression:
     def __init__(self, text: str, names: tuple[str, ...], program: cel.Expression, result: str) -> None:
         self.text = text
         self.names = names
-        """Names that it holds, sorted; those within its quotes too."""
+        """Names that it holds outside of quotes and comments, sorted."""
         self.result = result
         """Type of its value: bool, double or string, or another that no requirement has."""
         self._program = program
@@ -75,8 +88,9 @@ class Expression:
             return Untold(_first_line(str(error)))
         if found.type() == cel.Type.ERROR:
             missing = [name for name in self.names if name not in values]
-            told = f"{', '.join(missing)} not told" if missing else _first_line(str(found.plain_value()))
-            return Untold(told)
+            if missing:
+                return Untold(f"{', '.join(missing)} not told{_nearest_property(missing, values)}")
+            return Untold(_first_line(_CODE.sub("", str(found.plain_value()))))
         plain: bool | float | str = found.plain_value()
         return plain
 
@@ -95,15 +109,55 @@ def read(text: str, scope: str, constants: Constants = ()) -> Expression:
 
 @lru_cache(maxsize=1024)
 def _read(text: str, scope: str, constants: Constants) -> Expression:
-    environment = _environment(scope, constants)
-    known = {*SCOPES[scope], *(name for name, _ in constants)}
+    pieces = _pieces(text)
+    properties = _properties(pieces, scope)
+    environment = _environment(scope, constants, properties)
+    known = {*SCOPES[scope], *(name for name, _ in constants), *properties}
     try:
         program = environment.compile(_PIECE.sub(_in_doubles, text))
         kind: str = program.return_type().name().lower()
     except (RuntimeError, UnicodeError) as error:
         raise ValueError(_told(str(error), text, known)) from None
-    names = tuple(sorted({found for found in _NAME.findall(text) if found in known}))
+    longest = (next((found for found in _begins(piece) if found in known), "") for piece in pieces)
+    names = tuple(sorted(set(longest) - {""}))
     return Expression(text, names, program, kind)
+
+
+def _pieces(text: str) -> tuple[str, ...]:
+    """Return the names of a text and the numbers, without its quotes and comments; each with its points. ValueError: a
+    text in it is not in plain quotes, so that nobody knows where it ends."""
+    if "`" in _PIECE.sub("", text):
+        raise ValueError("not understood near '`'; names stand without quotes")
+    kept, ended = [], -1
+    for found in _PIECE.finditer(text):
+        piece, at = found[0], found.start()
+        if piece[0] not in "'\"/":
+            kept.append("".join(piece.split()))
+        elif piece[0] != "/" and (at == ended or text.startswith(piece[0], found.end())):
+            # A letter or a quote stands at its quotes: r'...', b'...', '''...'''.
+            raise ValueError(
+                f"not understood near {text[max(0, at - 1) : at + 20]!r}; write a text in plain quotes: 'text'"
+            )
+        ended = found.end()
+    return tuple(kept)
+
+
+def _begins(piece: str) -> tuple[str, ...]:
+    """Return the names that a piece may be, the longest first; a function of a text may follow it."""
+    parts = piece.split(".", 3)
+    return tuple(".".join(parts[:n]) for n in (3, 2, 1))
+
+
+def _properties(pieces: tuple[str, ...], scope: str) -> tuple[str, ...]:
+    """Return the declared properties that these name, sorted. ValueError: they are too many, or one cannot be."""
+    named = sorted({name for piece in pieces if is_property(name := _begins(piece)[0], scope)})
+    if len(named) > MOST_PROPERTIES:
+        raise ValueError(f"it names {len(named)} properties; an expression names at most {MOST_PROPERTIES}")
+    for name in named:
+        own = name.rpartition(".")[2]
+        if own in WORDS or len(own) > MOST_NAME:
+            raise ValueError(f"{name[:80]!r} is no property: no site may declare that name (docs/site-file.md)")
+    return tuple(named)
 
 
 def _in_doubles(found: re.Match[str]) -> str:
@@ -121,7 +175,7 @@ def _library() -> Any:
 
 
 @lru_cache(maxsize=256)
-def _environment(scope: str, constants: Constants) -> cel.Env:
+def _environment(scope: str, constants: Constants, properties: tuple[str, ...]) -> cel.Env:
     cel = _library()
     of = cel.Type
     number, text, numbers, texts = of.DOUBLE, of.STRING, of.List(of.DOUBLE), of.List(of.STRING)
@@ -130,6 +184,7 @@ def _environment(scope: str, constants: Constants) -> cel.Env:
         one, some = (text, texts) if known.text else (number, numbers)
         variables[name] = some if known.many or is_over_set(name) else one
     variables.update((name, text if is_text else number) for name, is_text in constants)
+    variables.update((name, texts if is_over_set(name) else text) for name in properties)
 
     def function(name: str, *overloads: tuple[Any, Any, list[Any]]) -> Any:
         made = [
@@ -142,6 +197,7 @@ def _environment(scope: str, constants: Constants) -> cel.Env:
         function("min", (_least, number, [numbers]), (min, number, [number, number])),
         function("max", (_most, number, [numbers]), (max, number, [number, number])),
         function(_SIZE, (_size, number, [of.List(of.DYN)]), (_size, number, [text])),
+        function("number", (number_of, number, [text]), (_numbers, numbers, [texts])),
         function("suffix", (_suffix, of.BOOL, [text, texts]), (_suffixes, of.BOOL, [texts, texts])),
     ]
     return cel.NewEnv(config=cel.NewEnvConfigFromYaml(_CONFIG), variables=variables, functions=functions)
@@ -157,6 +213,10 @@ def _most(some: Sequence[float]) -> float:
 
 def _size(some: Sequence[object]) -> float:
     return float(len(some))
+
+
+def _numbers(some: Sequence[str]) -> list[float]:
+    return [number_of(one) for one in some]
 
 
 def _suffix(value: str, ends: Sequence[str]) -> bool:
@@ -189,7 +249,9 @@ def _told(error: str, text: str, known: set[str]) -> str:
     column, fault = int(faults[0][0]), faults[0][1]
     if mismatch := _MISMATCH.search(fault):
         operator, given = mismatch[1].strip("_").replace("_", " "), mismatch[2].split(", ")
-        return f"{operator} is not for {' and '.join(_KINDS.get(one, one) for one in given)}"
+        line = f"{operator} is not for {' and '.join(_KINDS.get(one, one) for one in given)}"
+        property_ = next((name for name in sorted(known) if name.startswith((SITE_PROPERTY, SET_PROPERTY))), "")
+        return f"{line}; write number({property_})" if property_ and "double" in mismatch[2] else line
     if "recursion" in fault:
         return "nested too deeply"
     at = _PIECE.sub(_in_doubles, text)[max(0, column - 15) : column + 15]
@@ -197,12 +259,23 @@ def _told(error: str, text: str, known: set[str]) -> str:
 
 
 def _unknown(name: str, known: set[str]) -> str:
+    if name in (SITE_PROPERTY[:-1], SET_PROPERTY[:-1]):
+        return f"{name!r} is no name here; write {name}.NAME, such as {name}.tier"
     if near := get_close_matches(name, sorted(known), 1):
         return f"{name[:60]!r} is no name here; did you mean {near[0]}?"
     if name in RESERVED:
         return f"{name!r} is not understood here; the names are in docs/requirements.md"
     kinds = ", ".join(sorted({one.partition(".")[0] + ".*" for one in known if "." in one}))
     return f"{name[:60]!r} is no name here; want {kinds} (docs/requirements.md), or a swept name of one value"
+
+
+def _nearest_property(missing: Sequence[str], values: Mapping[str, Value]) -> str:
+    """Return what was meant by the first property that is missing, if the site declares one so named; else empty."""
+    lacks = next((name for name in missing if name.startswith((SITE_PROPERTY, SET_PROPERTY))), "")
+    begin = lacks[: lacks.rfind(".") + 1]
+    own = [name for name in sorted(values) if begin and name.startswith(begin)]
+    near = get_close_matches(lacks, own, 1, 0.85)
+    return f"; did you mean {near[0]}?" if near else ""
 
 
 def _first_line(error: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from msgspec import structs
@@ -12,9 +11,9 @@ from diana.model.job.sweep import sweep_size
 from diana.model.views.decision import FailedRequirement
 from diana.policy.requirements.expressions import Constants
 from diana.policy.requirements.judge import MOST_CHARACTERS, MOST_EXPRESSIONS, Rank, Requirements
-from diana.policy.requirements.names import RESERVED, SET, Value
-
-_WORD = re.compile(r"[A-Za-z_]\w*")
+from diana.policy.requirements.names import SET, SET_PROPERTY, Value
+from diana.policy.requirements.software import MOST_NAMES, asked
+from diana.policy.requirements.swept import swept_values
 
 
 class GroupRequirements:
@@ -98,9 +97,12 @@ def over_set(sites: Mapping[str, Mapping[str, Value]]) -> dict[str, Value]:
     ids = sorted(sites)
     out: dict[str, Value] = {"set": tuple(ids)}
     for name in sites[ids[0]] if ids else ():
+        if name.startswith("group."):
+            out[name] = sites[ids[0]][name]
+            continue
         over = name.replace("site.", "set.", 1)
         column = [values[name] for values in (sites[one] for one in ids) if name in values]
-        if over not in SET or len(column) < len(ids):
+        if (over not in SET and not over.startswith(SET_PROPERTY)) or len(column) < len(ids):
             continue
         numbers = tuple(value for value in column if isinstance(value, float))
         texts = tuple(value for value in column if isinstance(value, str))
@@ -124,6 +126,8 @@ def _check_size(spec: GroupSpec) -> None:
         raise ValueError(f"group.requirements: {len(texts) - 1} expressions; a group has at most {MOST_EXPRESSIONS}")
     if (total := sum(map(len, texts))) > MOST_CHARACTERS:
         raise ValueError(f"group.requirements: {total:,} characters; a group has at most {MOST_CHARACTERS:,}")
+    if (named := len(asked(spec))) > MOST_NAMES:
+        raise ValueError(f"group.requirements: {named} names in site.software; a group asks about {MOST_NAMES} at most")
 
 
 def _read(texts: tuple[str, ...], scope: str, constants: Constants) -> Requirements:
@@ -153,27 +157,6 @@ def _rank(text: str, constants: Constants) -> Rank:
         return Rank(text, constants)
     except ValueError as error:
         raise ValueError(f"group.rank: {error}") from None
-
-
-def swept_values(sweep: Sweep) -> dict[str, Value]:
-    """Return the swept names that have one value, the same for all jobs: a number if it reads as one."""
-    out: dict[str, Value] = {}
-    for axis in sweep.axes:
-        if axis.values:
-            values = set(axis.values)
-        else:
-            span = range(axis.start, axis.stop, axis.step or 1)
-            values = {str(span[0])} if len(span) == 1 else set()
-        if len(values) == 1 and _WORD.fullmatch(axis.name) and axis.name not in RESERVED:
-            out[axis.name] = _number_or_text(values.pop())
-    return out
-
-
-def _number_or_text(text: str) -> Value:
-    try:
-        return float(text)
-    except ValueError:
-        return text
 
 
 def own_values(spec: GroupSpec) -> dict[str, Value]:

@@ -160,12 +160,17 @@ class Rank:
         if self._expression.result != "double":
             raise ValueError("it gives no number; write one, such as site.speed")
 
-    def of(self, values: Mapping[str, Value]) -> float | None:
-        """Return the rank; None: it has none by these values."""
+    def of(self, values: Mapping[str, Value]) -> float | Untold:
+        """Return the rank, or why there is none by these values: one of them is not told, or it is no finite number."""
         found = self._expression.value(values)
-        if isinstance(found, bool | str | Untold):
-            return None
-        return found if isfinite(found) else None
+        if isinstance(found, Untold):
+            return found
+        assert not isinstance(found, bool | str)
+        return found if isfinite(found) else Untold(f"{found:g} is no rank")
+
+    def lacking(self, untold: Untold) -> FailedRequirement:
+        """Return the line on a site that has none."""
+        return FailedRequirement(text=_cut(f"no rank by {self._expression.text}"), found=_cut(untold.why))
 
 
 def _read(text: str, scope: str, constants: Constants) -> tuple[Conjunct, ...]:

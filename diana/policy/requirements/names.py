@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from diana.model.job.properties import WORDS
+
 Value = float | str | tuple[float, ...] | tuple[str, ...]
 """Value of a name; a name over a set has one value for each site of it, in order of the sites' ids."""
 
@@ -26,16 +28,26 @@ SITE = {
     "site.widest": PublishedName(_NUMBER, "most processors of one job"),
     "site.speed": PublishedName(_NUMBER, "speed of a processor relative to the reference"),
     "site.memory_bytes": PublishedName(_NUMBER, "most memory of one job, bytes"),
+    "site.total_memory_bytes": PublishedName(_NUMBER, "memory of all its machines together, bytes"),
     "site.platforms": PublishedName(_TEXT, "platforms of its machines, as `uname -m` names them", many=True),
+    "site.software": PublishedName(
+        _TEXT, "names in the group's expressions of what it offers, such as `module gcc/12`", many=True
+    ),
     "site.gpus": PublishedName(_NUMBER, "GPUs of all its machines"),
     "site.free_gpus": PublishedName(_NUMBER, "GPUs that nobody has asked for"),
     "site.queued_jobs": PublishedName(_NUMBER, "jobs that wait there"),
     "site.jobs_ahead": PublishedName(_NUMBER, "jobs that would start before these"),
     "site.busy_fraction": PublishedName(_NUMBER, "share of its processors that is in use, 0 to 1"),
+    "site.data_bytes": PublishedName(_NUMBER, "bytes of the inputs of the group that are there already"),
     "site.wait_s": PublishedName(_NUMBER, "seconds until one of these jobs would start"),
     "site.run_s": PublishedName(_NUMBER, "seconds one of these jobs would run there, as learned, else as declared"),
 }
 """A site, as its quote about this group tells it."""
+
+PROPERTY = PublishedName(_TEXT, "NAME under `[properties]` of its site file, such as site.properties.tier")
+SITE_PROPERTY, SET_PROPERTY = "site.properties.", "set.properties."
+"""Beginnings of the names of what operators declare. These are no list: an expression may name any, and a site that
+does not declare it does not tell it."""
 
 LINK = {
     "link.rtt_s": PublishedName(_NUMBER, "round trip, seconds"),
@@ -53,6 +65,9 @@ JOB = {
     "job.time_limit_s": PublishedName(_NUMBER, "time limit of each job, seconds; 0: none"),
     "group.jobs": PublishedName(_NUMBER, "jobs of the group"),
 }
+_DATA = {"group.data_bytes": PublishedName(_NUMBER, "bytes of all inputs of the group, each counted once")}
+"""What the group is known by once sites have said which of its inputs they hold."""
+GROUP = {**JOB, **_DATA}
 """The group itself. Swept names of one value are numbers or texts beside these."""
 
 SET = {
@@ -76,26 +91,28 @@ COMPONENT = {
 _MODEL = {
     **{name: known for name, known in SITE.items() if name != "site.run_s" and not known.many},
     **LINK,
-    **JOB,
+    **GROUP,
 }
 
 SCOPES = {
-    "requirements": {**SITE, **JOB},
-    "link_requirements": {**LINK, **SITE, **JOB},
-    "set_requirements": {**SET, **JOB},
-    "rank": {**SITE, **LINK, **JOB},
+    "requirements": {**SITE, **GROUP},
+    "link_requirements": {**LINK, **SITE, **GROUP},
+    "set_requirements": {**SET, **GROUP},
+    "rank": {**SITE, **LINK, **GROUP},
     "model": _MODEL,
     "gang_model": {**_MODEL, **COMPONENT},
     "mapper": JOB,
 }
 """Names that the expressions under each key may hold."""
 
-_WORDS = """
-as break const continue else false for function if import in let loop namespace null package return true var void while
-site set link job group component gang size sum min max suffix double int uint string bool bytes type list map
-"""
-RESERVED = frozenset(_WORDS.split())
+RESERVED = WORDS
 """Words of the language that no swept name can be."""
+
+
+def is_property(name: str, scope: str) -> bool:
+    """True for a name of a declared property, where the scope is one of sites or sets."""
+    begin = SET_PROPERTY if "set" in SCOPES[scope] else SITE_PROPERTY if "site.name" in SCOPES[scope] else ""
+    return bool(begin) and name.startswith(begin) and name.count(".") == 2
 
 
 def is_over_set(name: str) -> bool:

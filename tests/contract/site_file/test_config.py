@@ -52,7 +52,53 @@ def test_what_an_operator_declares_is_told_by_name_and_number() -> None:
     assert not plain.resources and "\n[resources]" not in config_text(plain)
 
 
+def test_what_an_operator_says_of_the_site_is_kept_as_texts() -> None:
+    said = 'tier = "gold"\npower_kw = 3.5\nracks = 4\nshare = 2.0\nssd = true\nmotto = "für alle"'
+    config = parse_config(f"{_GOOD}[properties]\n{said}")
+    assert config.settings.properties == {
+        "motto": "für alle",
+        "power_kw": "3.5",
+        "racks": "4",
+        "share": "2",
+        "ssd": "true",
+        "tier": "gold",
+    }
+    assert parse_config(config_text(config)) == config
+    assert "\n[properties]" not in config_text(parse_config(_GOOD))
+
+
 _BAD = [
+    *(
+        (f"{_GOOD}[properties]\n{bad}", f"site.toml:properties{told}")
+        for bad, told in (
+            ("\n".join(f"p{n} = 1" for n in range(17)), ": 17 of them; want at most 16"),
+            ("rack = { row = 1 }", ".rack: a table is no text and no finite number; write one"),
+            ("racks = ['a', 'b']", ".racks: a list is no text and no finite number; write one"),
+            ("power_kw = nan", ".power_kw: nan is no text and no finite number; write one"),
+            ("power_kw = -inf", ".power_kw: -inf is no text and no finite number; write one"),
+            ("size = 3", ".size: a word of the language of requirements; choose another name"),
+            ("in = 'a'", ".in: a word of the language of requirements; choose another name"),
+            ("rack-no = 3", ".rack-no: no name of a property; want letters, digits and _, no digit first, 40 at most"),
+            ("'größe' = 3", ".größe: no name of a property; want letters, digits and _, no digit first, 40 at most"),
+            (
+                f"{'x' * 41} = 3",
+                f".{'x' * 41}: no name of a property; want letters, digits and _, no digit first, 40 at most",
+            ),
+            ("zeroconf = false", ".zeroconf: unknown key; it belongs above the first [heading] of the file"),
+            ("slots = 8", ".slots: unknown key; it belongs under [settings] as settings.slots"),
+            (f"long = '{'x' * 101}'", ".long: 101 characters; want at most 100"),
+            ('tab = "a\\tb"', ".tab: it holds a character that cannot be printed; remove it"),
+            (
+                "\n".join(f"p{n} = '{'x' * 90}'" for n in range(6)),
+                ": 552 bytes of names and values; they travel to all sites, want at most 512",
+            ),
+        )
+    ),
+    (f"properties = 3\n{_GOOD}", "site.toml:properties: 3 is not a table; write [properties]"),
+    (
+        f"{_GOOD}[settings]\nproperties = {{ tier = 'gold' }}",
+        "site.toml:settings.properties: unknown key; write [properties], a table of its own",
+    ),
     *(
         (f"{_GOOD}[settings]\ngang_quota = {bad}", f"site.toml:settings.{told}; want 0.001 to 1")
         for bad, told in ((bad, f"gang_quota: {bad} is out of range") for bad in ("0.0", "-1.0", "1.5", "nan"))
@@ -314,6 +360,9 @@ def test_local_accounts_speak_as_themselves_unless_the_table_says_otherwise() ->
 def test_what_is_written_explains_every_key_and_reads_back() -> None:
     text = config_text(SiteConfig(site=SiteId("alpha"), vo="lab"))
     for field in msgspec.structs.fields(Settings):
+        if field.name == "properties":
+            assert "\n#[properties]\n" in text
+            continue
         assert f"\n#{field.name} = " in text or f"\n{field.name} = " in text
     uncommented = "\n".join(
         line.removeprefix("#") if line[:1] == "#" and line[1:2] != " " else line for line in text.split("\n")
@@ -349,8 +398,10 @@ def test_any_configuration_survives_writing_and_reading(
 def test_every_setting_of_a_site_is_written_and_read_back() -> None:
     """A setting the file does not carry would silently stand at its default."""
     for field in msgspec.structs.fields(Settings):
-        assert f"{field.name} = " in config_text(SiteConfig(site=SiteId("alpha"), vo="lab")), field.name
-    settings = Settings(priority_mode="paper", quotas={"a@lab": 1900.0, 'b"@lab': 0.5}, job_threshold=7)
+        told = "[properties]" if field.name == "properties" else f"{field.name} = "
+        assert told in config_text(SiteConfig(site=SiteId("alpha"), vo="lab")), field.name
+    own = {"os": 'debian "12"', "tier": "gold"}
+    settings = Settings(priority_mode="paper", quotas={"a@lab": 1900.0, 'b"@lab': 0.5}, job_threshold=7, properties=own)
     config = SiteConfig(site=SiteId("alpha"), vo="lab", settings=settings)
     assert parse_config(config_text(config)) == config
 

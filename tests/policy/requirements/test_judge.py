@@ -8,7 +8,7 @@ from diana.model.ids import SiteId
 from diana.model.job.spec import Axis, ComponentSpec, GroupSpec, Resources, Sweep
 from diana.policy.requirements import choice
 from diana.policy.requirements.conjuncts import conjuncts, sides
-from diana.policy.requirements.expressions import Expression
+from diana.policy.requirements.expressions import Expression, Untold
 from diana.policy.requirements.group import GroupRequirements, over_set, plain, read_kept
 from diana.policy.requirements.judge import Rank, Requirements
 from diana.policy.requirements.names import Value
@@ -160,9 +160,9 @@ def test_memory_of_each_job_is_a_name() -> None:
 
 def test_a_rank_is_a_finite_number_or_none() -> None:
     assert Rank("2 * site.slots").of(SITE) == 8.0
-    assert Rank("1 / (site.slots - 4)").of(SITE) is None
-    assert Rank("(site.slots - 4) / 0").of(SITE) is None
-    assert Rank("site.gpus").of(SITE) is None
+    assert Rank("1 / (site.slots - 4)").of(SITE) == Untold("inf is no rank")
+    assert Rank("(site.slots - 4) / 0").of(SITE) == Untold("nan is no rank")
+    assert Rank("site.gpus").of(SITE) == Untold("site.gpus not told")
     with pytest.raises(ValueError, match="it gives no number"):
         Rank("site.slots > 1")
     with pytest.raises(ValueError, match="it gives no number"):
