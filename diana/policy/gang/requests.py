@@ -193,6 +193,17 @@ class Rooms:
         other._amounts = {name: dict(left) for name, left in self._amounts.items() if name in kept}
         return other
 
+    def shared_out(self, request: GangRequest) -> Rooms:
+        """Return the rooms with no more processors at each site than its share of the gang, so that it needs them all;
+        what one takes the other keeps."""
+        other, sites = self.copy(), max(1, len(self._left))
+        if isinstance(request, Sequence):
+            most = -(-len(request) // sites) * max((each.processors for each in request), default=0)
+        else:
+            most = -(-request.processors // sites)
+        other._left = {name: min(left, most) for name, left in self._left.items()}
+        return other
+
     def left(self, site: str) -> int:
         """Return the processors that the site still has for this gang."""
         return self._left[site]

@@ -96,12 +96,12 @@ def place(
     tried: dict[tuple[BlockPart, ...], GangPrediction] = {}
     found: list[tuple[float, int, tuple[str, ...], tuple[BlockPart, ...], GangPlacement]] = []
     ends: dict[tuple[BlockPart, ...], float] = {}
-    why = ""
+    why, untold, lacked = "", "", False
 
-    def end_s(order: Sequence[MachineBlock]) -> float:
+    def end_s(order: Sequence[MachineBlock], room: Rooms = rooms) -> float:
         """Return the seconds until the end of the gang on the first of these machines that hold it."""
-        nonlocal why
-        parts = _filled(request, order, rooms)
+        nonlocal why, lacked, untold
+        parts = _filled(request, order, room)
         if isinstance(parts, Unplaced):
             return inf
         if parts in ends:
@@ -111,7 +111,10 @@ def place(
         ends[parts] = inf
         if predicted.seconds == inf:
             why = why or f"its model gives no time: {predicted.why}"
+            if predicted.why.endswith(UNTOLD):
+                untold = untold or f"its model gives no time: {predicted.why}"
         elif lacking := lacks(placement):
+            lacked = True
             why = why or f"no set of sites with room was found that meets: {lacking}"
         else:
             ends[parts] = placement.transfer_s + predicted.seconds
@@ -121,6 +124,11 @@ def place(
     for order in orders(within, sites):
         end_s(order)
     most = bound(len(within), len(sites))
+    if lacked and not found:
+        # The sites that its first machines fill do not do together; all sites of a collection may.
+        for order in orders(within, sites):
+            end_s(order, rooms.only(block.site for block in order).shared_out(request))
+        most *= 2
     if anneal:
         some = sorted(within, key=lambda block: (-block.speed * block.idle, block.name))[:MOST_ANNEALED]
         machines, predict = cast("list[SearchMachine]", some), cast("Predict", end_s)
@@ -129,7 +137,9 @@ def place(
     told = (len(tried), most, len(within), len(sites))
     if not found:
         answer = _filled(request, within, rooms)
-        refused = answer if isinstance(answer, Unplaced) else Unplaced(why or "no set of sites with room was found")
+        refused = (
+            answer if isinstance(answer, Unplaced) else Unplaced(untold or why or "no set of sites with room was found")
+        )
         return GangChoice(refused, GangPrediction(inf, (), (), why), RunnerUp(inf), *told)
     found.sort(key=lambda each: each[:3])
     best = found[0]

@@ -94,6 +94,18 @@ def test_a_far_site_is_left_where_the_links_cost_more_than_its_machines_gain() -
     ]
 
 
+@pytest.mark.parametrize(
+    "three", [gang("3x1"), gang((), flexible=FlexibleSpec(processors=3))], ids=["components", "flexible"]
+)
+def test_a_gang_that_one_site_holds_takes_several_where_only_these_together_are_as_it_wants(three: GroupSpec) -> None:
+    """Its first machines are all at one site, whichever is looked at first."""
+    made = grid(alpha=(8, 1.0), beta=(8, 1.1), gamma=(8, 1.2))
+    wanted = msgspec.structs.replace(three, set_requirements=("sum(set.slots) >= 16", "size(set) < 3"))
+    assert len(set(sites(planned(made, wanted)))) == 2
+    of_three = planned(made, msgspec.structs.replace(three, set_requirements=("size(set) == 3",)))
+    assert set(sites(of_three)) == {"alpha", "beta", "gamma"} and of_three.models <= of_three.most_models
+
+
 def test_the_mapper_lets_all_components_end_at_one_time() -> None:
     made = grid(alpha=(4, 1.0), beta=(4, 3.0))
     equal = planned(made, gang(mapper=MapperSpec(kind="equal", items="1000")))
