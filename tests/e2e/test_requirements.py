@@ -84,8 +84,12 @@ def test_jobs_run_where_the_property_and_the_data_are(grid: Grid, tmp_path: Path
     assert code == 2 and err.count("\n") == 1 and "write number(site.properties.power_kw)" in err
     job = tmp_path / "near.toml"
     job.write_text(
-        "[group]\ncommand = 'wc -c ocean.nc'\n"
-        'requirements = ["site.properties.tier == \'gold\'", "site.data_bytes >= 0.5 * group.data_bytes"]\n'
+        """[group]
+command = "wc -c ocean.nc"
+requirements = ["site.properties.tier == 'gold'", "site.data_bytes >= 0.5 * group.data_bytes"]
+[[inputs]]
+url = "dataset:ocean/ocean.nc"
+"""
     )
     code, out, err = said_to(grid, alpha, "submit", "--wait", str(job))
     assert code == 0, err

@@ -64,9 +64,11 @@ class WorkSpec(ResourcesSpec, msgspec.Struct, frozen=True, forbid_unknown_fields
     modules: tuple[str, ...] = ()
     """Modules that are made ready before each job, by name."""
     requirements: tuple[str, ...] = ()
-    """Expressions that hold at each site that gets jobs, as in a job file; also the next three."""
+    """Expressions that hold at each site that gets jobs, as in a job file."""
     link_requirements: tuple[str, ...] = ()
+    """Expressions that hold for the link to each of these sites."""
     set_requirements: tuple[str, ...] = ()
+    """Expressions that hold for all these sites together."""
     rank: str = ""
     """Number by which sites are ordered; empty: they are not."""
     inputs: tuple[str, ...] = ()
