@@ -60,3 +60,48 @@ def test_jobs_run_where_the_requirements_hold_and_explain_says_why_nowhere_else(
     assert code == 0, err
     status = json.loads(said_to(grid, alpha, "explain", "alpha-1", "--json")[1])
     assert {part["site"] for one in status["decisions"] for part in one.get("parts", ())} == {"gamma"}
+
+
+def test_jobs_run_where_the_property_and_the_data_are(grid: Grid, tmp_path: Path) -> None:
+    declared = {"alpha": {"tier": "iron"}, "beta": {"tier": "gold", "power_kw": "3.5"}, "gamma": {"tier": "gold"}}
+    for name, properties in declared.items():
+        site = grid.add(name, 2)
+        lines = "".join(f"{key} = {json.dumps(value)}\n" for key, value in properties.items())
+        with site.paths.config.open("a", encoding="utf-8") as file:
+            file.write(f"\n[properties]\n{lines}")
+    grid.join()
+    grid.start()
+    alpha, gamma = grid.sites["alpha"], grid.sites["gamma"]
+    (tmp_path / "ocean.nc").write_bytes(b"x" * 100_000)
+    done = grid.run(gamma, "datasets", "add", "--data", str(gamma.data), "ocean", str(tmp_path / "ocean.nc"))
+    assert done.returncode == 0, done.stderr
+    told = {
+        one["site"]: one.get("properties") for one in json.loads(said_to(grid, alpha, "sites", "--json")[1])["sites"]
+    }
+    assert told == declared
+    assert "power_kw=3.5, tier=gold" in said_to(grid, alpha, "sites")[1]
+    gold = ("--require", "site.properties.tier == 'gold'")
+    code, out, err = said_to(grid, alpha, "plan", *gold, "--rank", "number(site.properties.power_kw)", "--", "true")
+    assert code == 0 and "the plan:" in out, err
+    assert "not alpha: does not meet: site.properties.tier == 'gold'" in out
+    assert "    no rank by number(site.properties.power_kw): site.properties.power_kw not told" in out
+    code, out, err = said_to(grid, alpha, "plan", "--require", "site.properties.teir == 'gold'", "--", "true")
+    assert code == 3 and "site.properties.teir not told; did you mean site.properties.tier?" in err
+    code, out, err = said_to(grid, alpha, "plan", "--require", "site.properties.power_kw >= 3", "--", "true")
+    assert code == 2 and err.count("\n") == 1 and "write number(site.properties.power_kw)" in err
+    job = tmp_path / "near.toml"
+    job.write_text(
+        """[group]
+command = "wc -c ocean.nc"
+requirements = ["site.properties.tier == 'gold'", "site.data_bytes >= 0.5 * group.data_bytes"]
+[[inputs]]
+url = "dataset:ocean/ocean.nc"
+"""
+    )
+    code, out, err = said_to(grid, alpha, "submit", "--wait", str(job))
+    assert code == 0, err
+    (decision, *_) = json.loads(said_to(grid, alpha, "explain", "alpha-1", "--json")[1])["decisions"]
+    assert [part["site"] for part in decision["parts"]] == ["gamma"]
+    found = {row["site"]: [one["found"] for one in row.get("failed", ())] for row in decision["candidates"]}
+    assert found["beta"] == ["0 >= 50000 does not hold"] and not found["gamma"]
+    assert found["alpha"] == ["'iron' == 'gold' does not hold", "0 >= 50000 does not hold"]

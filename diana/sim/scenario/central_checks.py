@@ -5,7 +5,18 @@ from __future__ import annotations
 from diana.sim.specs.resources_spec import RESOURCE_KEYS
 from diana.sim.specs.scenario_spec import Scenario
 
-_GIVEN = ("after", "produces", "max_parallel", "container", "modules", *RESOURCE_KEYS)
+_GIVEN = (
+    "after",
+    "produces",
+    "max_parallel",
+    "container",
+    "modules",
+    "requirements",
+    "link_requirements",
+    "set_requirements",
+    "rank",
+    *RESOURCE_KEYS,
+)
 _ORDERS = ("cancel_s", "hold_s", "release_s")
 
 

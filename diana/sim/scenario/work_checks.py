@@ -6,6 +6,7 @@ import graphlib
 
 from diana.model.job.software import plain
 from diana.model.job.spec import GroupSpec
+from diana.policy.requirements.group import GroupRequirements
 from diana.sim.scenario.gang_checks import check_components
 from diana.sim.specs.chains import before, together
 from diana.sim.specs.names import known
@@ -108,10 +109,21 @@ def _check_orders(work: WorkSpec, at: str) -> None:
 
 
 def check_wanted(work: WorkSpec, at: str) -> None:
-    """ValueError: no site could offer a name like that."""
+    """ValueError: no site could offer a name like that, or an expression is none."""
     if not plain(GroupSpec(argv=("",), container=work.container, modules=work.modules)):
         text = f"container = {work.container!r}, modules = {list(work.modules)}"
         raise ValueError(f"{at}: {text}: want names as a job file may have them")
+    asked = GroupSpec(
+        requirements=work.requirements,
+        link_requirements=work.link_requirements,
+        set_requirements=work.set_requirements,
+        rank=work.rank,
+    )
+    if asked.requires:
+        try:
+            GroupRequirements(asked)
+        except ValueError as error:
+            raise ValueError(f"{at}: {str(error).removeprefix('group.')}") from None
 
 
 def check_chains(scenario: Scenario) -> None:

@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-SettingsTable = dict[str, float | int | bool | str | dict[str, float | int]]
+SettingsTable = dict[str, float | int | bool | str | dict[str, float | int | str]]
 """Keys of diana/model/settings.py."""
 
 

@@ -63,6 +63,14 @@ class WorkSpec(ResourcesSpec, msgspec.Struct, frozen=True, forbid_unknown_fields
     """The image its jobs run in; empty: none."""
     modules: tuple[str, ...] = ()
     """Modules that are made ready before each job, by name."""
+    requirements: tuple[str, ...] = ()
+    """Expressions that hold at each site that gets jobs, as in a job file."""
+    link_requirements: tuple[str, ...] = ()
+    """Expressions that hold for the link to each of these sites."""
+    set_requirements: tuple[str, ...] = ()
+    """Expressions that hold for all these sites together."""
+    rank: str = ""
+    """Number by which sites are ordered; empty: they are not."""
     inputs: tuple[str, ...] = ()
     """Datasets; with `file_per_job`, job k reads file k of their files laid end to end, else all of them."""
     file_per_job: bool = False

@@ -223,3 +223,23 @@ def test_file_per_job_wants_a_file_for_every_job() -> None:
     text = GOOD + 'inputs = ["d"]\nfile_per_job = true\n[[datasets]]\nname = "d"\nsite = "alpha"\nfiles = 2\n'
     with pytest.raises(UsageError, match="file_per_job wants 3 files, inputs have 2"):
         sc.parse(text)
+
+
+_PICKY = """version = 1
+sites = [{name = "one", slots = 8}, {name = "two", slots = 2, settings = {properties = {tier = "gold"}}}]
+[[workload]]
+name = "picky"
+site = "one"
+jobs = 4
+requirements = ["REQUIRED"]
+"""
+
+
+def test_a_workload_runs_at_the_sites_that_meet_its_requirements() -> None:
+    report = simulate(sc.parse(_PICKY.replace("REQUIRED", "site.properties.tier == 'gold'")), 1)
+    assert report.good() and report.groups["picky"].sites == {"two": 4}
+
+
+def test_a_requirement_that_is_none_is_told_with_its_workload() -> None:
+    with pytest.raises(UsageError, match=r"workload picky: requirements\[0\]: 'site.slot' is no name here"):
+        sc.parse(_PICKY.replace("REQUIRED", "site.slot > 1"))
