@@ -3,7 +3,7 @@ That the components of one program need different things is Redline's (papers/gr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import combinations
 from math import inf
@@ -14,10 +14,12 @@ from diana.engine.matching import facts
 from diana.engine.messages.messages import MOST_COMPONENT_KINDS, Quote
 from diana.model.ids import SiteId
 from diana.model.job.spec import ComponentSpec, GroupSpec
+from diana.model.views.decision import FailedRequirement
 from diana.model.words import with_rest
 from diana.policy.gang.requests import Component, GangPlacement, GangRequest, Rooms, Unplaced
-from diana.policy.requirements.choice import sets
+from diana.policy.requirements.choice import NearestSet, named, sets
 from diana.policy.requirements.group import GroupRequirements, component_requirements
+from diana.policy.requirements.judge import Shortfall
 from diana.policy.requirements.names import Value
 
 Values = Mapping[SiteId, Mapping[str, Value]]
@@ -64,47 +66,83 @@ def for_components(
     return out
 
 
-def matched(
-    place: Callable[[Rooms], Answer],
-    rooms: Rooms,
-    wants: GroupRequirements | None,
-    values: Values,
-    quotes: Mapping[SiteId, Quote],
-) -> Answer:
+def matched(place: Callable[[Rooms], Answer], rooms: Rooms, wishes: JointWishes) -> Answer:
     """Place a gang so that its sites together, and the links between them, are as its group wants: as the policy has
     it, else by the policy on fewer sites, the roomiest first."""
-    if wants is None or not (wants.sets or wants.link):
+    if not wishes:
         return place(rooms)
-    lacks = lacking(wants, values, quotes)
     first = place(rooms.copy())
-    if isinstance(first, Unplaced) or not (why := lacks(first)):
+    if isinstance(first, Unplaced) or not (why := wishes.lacks(first)):
         return first
+    roomless: tuple[SiteId, ...] = ()
     for some in sets([SiteId(name) for name in rooms.by_idle()], len(first.parts), PAIRS):
         answer = place(rooms.only(some))
-        if isinstance(answer, GangPlacement) and not lacks(answer):
+        if isinstance(answer, Unplaced):
+            roomless = roomless or (some if wishes.fit(some) else ())
+        elif why := wishes.lacks(answer):
+            continue
+        else:
             return answer
-    return Unplaced(f"no set of sites with room was found that meets: {why}")
+    return Unplaced(why + (f"; {named(sorted(roomless))} would do, without the room for it" if roomless else ""))
 
 
-def lacking(
-    wants: GroupRequirements | None, values: Values, quotes: Mapping[SiteId, Quote]
-) -> Callable[[GangPlacement], str]:
-    """Return what says of a placement which wish for its sites together, or for a link between them, is not met; it
-    says nothing if all are."""
+class JointWishes:
+    """The wishes of a group for all sites of a gang together, and for the links between them. It keeps the nearest of
+    the sets that it was asked about."""
 
-    def lacks(answer: GangPlacement) -> str:
-        if wants is None or not (wants.sets or wants.link):
+    def __init__(
+        self, spec: GroupSpec, wants: GroupRequirements | None, values: Values, quotes: Mapping[SiteId, Quote]
+    ) -> None:
+        self._wants = wants if wants is not None and (wants.sets or wants.link) else None
+        self._values, self._quotes, self._nearest = values, quotes, NearestSet()
+        self._links: dict[tuple[SiteId, SiteId], tuple[Shortfall, tuple[FailedRequirement, ...]]] = {}
+
+    def __bool__(self) -> bool:
+        return self._wants is not None
+
+    def fit(self, sites: Sequence[SiteId]) -> bool:
+        """True if more is wanted than links, and these sites meet all of it, whether or not they have room."""
+        return self._wants is not None and bool(self._wants.sets) and not self._shortfall(sites).conditions
+
+    def lacks(self, answer: GangPlacement) -> str:
+        """Return in a line what the nearest set lacks, of those asked about so far; empty: this placement meets all."""
+        used = tuple(sorted({SiteId(site) for site in answer.sites}))
+        shortfall = self._shortfall(used)
+        if not shortfall.conditions:
             return ""
-        used = sorted({SiteId(site) for site in answer.sites})
-        for failed in wants.failed_by_set({site: values.get(site, {}) for site in used}):
-            return f"{failed.text} ({failed.found})"
-        for one, other in combinations(used, 2):
-            site = {name: value for name, value in values.get(other, {}).items() if name.startswith("site.")}
-            for failed in wants.failed_between({**site, **between(quotes, one, other)}):
-                return f"{one} to {other}: {failed.text} ({failed.found})"
-        return ""
+        self._nearest.look(used, shortfall, lambda: self._failed(used))
+        near = self._nearest.near()
+        return self._nearest.told("no set of sites with room") + (f" (takes it if {near})" if near else "")
 
-    return lacks
+    def _shortfall(self, used: Sequence[SiteId]) -> Shortfall:
+        if self._wants is None:
+            return Shortfall()
+        every = [self._wants.shortfall(self._of(used)), *(self._link(*pair)[0] for pair in _pairs(used))]
+        return Shortfall(sum(one.conditions for one in every), sum(one.relative for one in every))
+
+    def _failed(self, used: Sequence[SiteId]) -> tuple[FailedRequirement, ...]:
+        links = (failed for pair in _pairs(used) for failed in self._link(*pair)[1])
+        return (*(self._wants.failed_by_set(self._of(used)) if self._wants else ()), *links)
+
+    def _of(self, used: Sequence[SiteId]) -> dict[str, Mapping[str, Value]]:
+        return {site: self._values.get(site, {}) for site in used}
+
+    def _link(self, one: SiteId, other: SiteId) -> tuple[Shortfall, tuple[FailedRequirement, ...]]:
+        """Return what does not hold of the link between two sites, by the values of the second."""
+        if (one, other) not in self._links:
+            assert self._wants is not None
+            site = {name: value for name, value in self._values.get(other, {}).items() if name.startswith("site.")}
+            given = {**site, **between(self._quotes, one, other)}
+            failed = tuple(
+                structs.replace(each, text=f"{one} to {other}: {each.text}")
+                for each in self._wants.failed_between(given)
+            )
+            self._links[one, other] = (self._wants.shortfall_between(given), failed)
+        return self._links[one, other]
+
+
+def _pairs(used: Sequence[SiteId]) -> Iterator[tuple[SiteId, SiteId]]:
+    return combinations(sorted(used), 2)
 
 
 def ranked(place: Callable[[Rooms], Answer], rooms: Rooms, ranks: Mapping[SiteId, float] | None) -> Answer:

@@ -75,7 +75,8 @@ class GangChoice(NamedTuple):
 
 
 Lacks = Callable[[GangPlacement], str]
-"""The requirement of all sites together, or of the links between them, that a placement does not meet; empty: none."""
+"""Say of a placement in a line, after those before it, why none meets what is required of all sites together and of the
+links between them; empty: this one does."""
 
 
 def place(
@@ -96,11 +97,11 @@ def place(
     tried: dict[tuple[BlockPart, ...], GangPrediction] = {}
     found: list[tuple[float, int, tuple[str, ...], tuple[BlockPart, ...], GangPlacement]] = []
     ends: dict[tuple[BlockPart, ...], float] = {}
-    why = ""
+    why = unmet = ""
 
     def end_s(order: Sequence[MachineBlock]) -> float:
         """Return the seconds until the end of the gang on the first of these machines that hold it."""
-        nonlocal why
+        nonlocal why, unmet
         parts = _filled(request, order, rooms)
         if isinstance(parts, Unplaced):
             return inf
@@ -112,7 +113,7 @@ def place(
         if predicted.seconds == inf:
             why = why or f"its model gives no time: {predicted.why}"
         elif lacking := lacks(placement):
-            why = why or f"no set of sites with room was found that meets: {lacking}"
+            unmet = lacking
         else:
             ends[parts] = placement.transfer_s + predicted.seconds
             found.append((ends[parts], len(placement.sites), placement.sites, parts, placement))
@@ -128,6 +129,7 @@ def place(
         most += len(some) * TEMPERATURES * MOST_STEPS * STEPS
     told = (len(tried), most, len(within), len(sites))
     if not found:
+        why = unmet or why
         answer = _filled(request, within, rooms)
         refused = answer if isinstance(answer, Unplaced) else Unplaced(why or "no set of sites with room was found")
         return GangChoice(refused, GangPrediction(inf, (), (), why), RunnerUp(inf), *told)

@@ -11,7 +11,7 @@ from diana.model.job.spec import ComponentSpec, GroupSpec, Sweep
 from diana.model.job.sweep import sweep_size
 from diana.model.views.decision import FailedRequirement
 from diana.policy.requirements.expressions import Constants
-from diana.policy.requirements.judge import MOST_CHARACTERS, MOST_EXPRESSIONS, Rank, Requirements
+from diana.policy.requirements.judge import MOST_CHARACTERS, MOST_EXPRESSIONS, Rank, Requirements, Shortfall
 from diana.policy.requirements.names import RESERVED, SET, Value
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
@@ -47,6 +47,18 @@ class GroupRequirements:
         """True unless the site surely fails by what is known of it without asking it."""
         return not self.site or self.site.may_hold({**self.own, **site})
 
+    def surely_failed(self, site: Mapping[str, Value]) -> tuple[FailedRequirement, ...]:
+        """Return what a site surely does not meet by what is known of it without asking it."""
+        return self.site.surely_failed({**self.own, **site}) if self.site else ()
+
+    def set_may_hold(self, sites: Mapping[str, Mapping[str, Value]]) -> bool:
+        """True unless these sites together surely fail by what is known of them without asking them."""
+        return self.sets.may_hold({**self.own, **over_set(sites)})
+
+    def shortfall(self, sites: Mapping[str, Mapping[str, Value]]) -> Shortfall:
+        """Return how far these sites together are from what is wanted of a set."""
+        return self.sets.shortfall({**self.own, **over_set(sites)})
+
     def failed_by_set(self, sites: Mapping[str, Mapping[str, Value]]) -> tuple[FailedRequirement, ...]:
         """Return what does not hold of these sites together; `sites`: values of each by its id."""
         return self.sets.failed({**self.own, **over_set(sites)}) if self.sets else ()
@@ -55,6 +67,10 @@ class GroupRequirements:
         """Return what does not hold of the link between two sites of a gang; `values`: the link's, and those of one of
         them."""
         return self.link.failed({**self.own, **values})
+
+    def shortfall_between(self, values: Mapping[str, Value]) -> Shortfall:
+        """Return how far such a link is from what is wanted of it."""
+        return self.link.shortfall({**self.own, **values})
 
     def fits_set(self, sites: Mapping[str, Mapping[str, Value]]) -> bool:
         """True if all of it holds of these sites together."""

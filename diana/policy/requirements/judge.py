@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import isfinite
+from typing import NamedTuple
 
 from diana.model.views.decision import FailedRequirement
 from diana.policy.requirements.conjuncts import conjuncts, sides
@@ -16,6 +17,17 @@ MOST_CHARACTERS = 32 * 1024
 """Characters of all expressions of a group."""
 MOST_SHOWN = 200
 """Characters of a conjunct, and of its values, that are told."""
+WHOLLY = 2.0
+"""Shortfall of a condition that is no comparison of two numbers; that of one which is comes to no more."""
+
+
+class Shortfall(NamedTuple):
+    """How far a set of sites is from what is wanted of it; the less the better. None: it meets all."""
+
+    conditions: int = 0
+    """Conditions that do not hold."""
+    relative: float = 0.0
+    """Their shortfalls together, as `Conjunct.shortfall` has them."""
 
 
 class Conjunct:
@@ -48,6 +60,15 @@ class Conjunct:
             return FailedRequirement(text=text, found=self._told(values))
         shown = f"{_shown(first)} {operator} {_shown(second)} does not hold"
         return FailedRequirement(text=text, found=_cut(shown), near=_cut(self._near(first, second)))
+
+    def shortfall(self, values: Mapping[str, Value]) -> float:
+        """Return how far the two sides of a comparison that does not hold are apart, relative to the larger: 0 to
+        `WHOLLY`."""
+        first, second = (self._sides[0].value(values), self._sides[2].value(values)) if self._sides else ("", "")
+        if not (isinstance(first, float) and isinstance(second, float) and isfinite(first) and isfinite(second)):
+            return WHOLLY
+        larger = max(abs(first), abs(second))
+        return abs(first / larger - second / larger) if larger else 0.0
 
     def _near(self, first: bool | float | str, second: bool | float | str) -> str:
         """Return the comparison that would just hold, where one side is the author's own number."""
@@ -89,13 +110,24 @@ class Requirements:
         """True if each conjunct holds."""
         return all(self._holds(at, values) for at in range(len(self.conjuncts)))
 
+    def shortfall(self, values: Mapping[str, Value]) -> Shortfall:
+        """Return how far these values are from meeting all of it."""
+        failing = [one for at, one in enumerate(self.conjuncts) if not self._holds(at, values)]
+        return Shortfall(len(failing), sum(one.shortfall(values) for one in failing))
+
     def may_hold(self, values: Mapping[str, Value]) -> bool:
         """True unless a conjunct surely fails by the values that are known so far."""
-        return all(
-            self._holds(at, values)
-            for at, one in enumerate(self.conjuncts)
-            if all(name in values for name in one.expression.names)
-        )
+        return all(self._holds(at, values) for at in self._known_by(values))
+
+    def surely_failed(self, values: Mapping[str, Value]) -> tuple[FailedRequirement, ...]:
+        """Return each conjunct that fails by the values that are known so far, whatever the others are."""
+        some = (self.conjuncts[at].failed(values) for at in self._known_by(values) if not self._holds(at, values))
+        return tuple(failed for failed in some if failed is not None)
+
+    def _known_by(self, values: Mapping[str, Value]) -> Iterator[int]:
+        for at, one in enumerate(self.conjuncts):
+            if all(name in values for name in one.expression.names):
+                yield at
 
     def _holds(self, at: int, values: Mapping[str, Value]) -> bool:
         """Evaluate once for all sites that are alike in the names of this conjunct."""
