@@ -51,6 +51,10 @@ class GroupRequirements:
         """Return what a site surely does not meet by what is known of it without asking it."""
         return self.site.surely_failed({**self.own, **site}) if self.site else ()
 
+    def surely_failed_by_set(self, sites: Mapping[str, Mapping[str, Value]]) -> tuple[FailedRequirement, ...]:
+        """The same of these sites together."""
+        return self.sets.surely_failed({**self.own, **over_set(sites)})
+
     def set_may_hold(self, sites: Mapping[str, Mapping[str, Value]]) -> bool:
         """True unless these sites together surely fail by what is known of them without asking them."""
         return self.sets.may_hold({**self.own, **over_set(sites)})
