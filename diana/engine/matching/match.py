@@ -35,7 +35,7 @@ class Match:
         """None: the group has none."""
         self._model: EquationModel | Untold | None = _model(spec) if spec.model and not spec.is_gang else None
         """The model of a gang speaks of its components together (`matching/foreseeing.py`)."""
-        self._of_components = any(each.requirements for each in spec.components)
+        self._of_components = any(each.requires for each in spec.components)
         self._request = request_of(spec)
 
     @property

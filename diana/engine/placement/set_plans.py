@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from itertools import chain
+from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Set as AbstractSet
+from functools import partial
+from itertools import chain, islice
 
 import msgspec
 
@@ -19,6 +21,8 @@ from diana.policy.requirements.group import GroupRequirements
 
 Dividing = Callable[[Demand, list[Candidate]], splitting.Plan]
 """A division of a demand over candidates."""
+MOST_PRICED = 128
+"""Sets that meet the requirements and are priced: of so many none took the jobs, and smaller ones will not."""
 OTHERS = "not of the set of sites that meets its requirements together"
 
 
@@ -41,9 +45,7 @@ def as_set(
     priced = [row.site for row in plan.decision.candidates if not row.rejected]
     order = sorted(priced, key=lambda site: -field.ranks.get(site, 0.0))
     roomless: tuple[SiteId, ...] = ()
-    for some in search.sets(order, jobs):
-        if not search.fits(set(some)):
-            continue
+    for some in islice(filter(search.fits, search.sets(order, jobs)), MOST_PRICED):
         left = field.without(set(priced) - set(some), OTHERS)
         for rows in (left.candidates, _shared_out(left.candidates, -(-jobs // len(some)))):
             tried = how(demand, rows)
@@ -56,7 +58,7 @@ def as_set(
         near = {**field.near, **dict.fromkeys(priced, f"jobs <= {sum(most)}" if all(most) else "")}
         left = field.without(set(priced), why)
         return how(demand, left.candidates), left._replace(near=near, no_set=why)
-    nearest = search.nearest
+    nearest = search.nearest()
     among = f" of up to {counted(jobs, 'site')}, one for each job," if jobs < len(priced) else ""
     why = nearest.told(among=among)
     left = field.without(set(priced), why)
@@ -69,25 +71,31 @@ class _Search:
     """The sets of sites that are tried, and the nearest of them."""
 
     def __init__(self, wants: GroupRequirements, field: candidates.Field, held: frozenset[SiteId]) -> None:
-        self.nearest = choice.NearestSet()
         self._wants, self._field, self._held = wants, field, held
+        self._failing: list[frozenset[SiteId]] = []
 
     def sets(self, order: list[SiteId], jobs: int) -> Iterator[tuple[SiteId, ...]]:
         """Yield each set that is tried, with none of the sites that have jobs of the group already."""
         grown = choice.grown(order, jobs, lambda some: self._wants.shortfall(self._values(set(some))))
         return chain(choice.sets(order, jobs), grown)
 
-    def fits(self, sites: set[SiteId]) -> bool:
+    def fits(self, sites: Iterable[SiteId]) -> bool:
         """True if these sites meet what is wanted, with those that have jobs of the group already."""
-        values = self._values(sites)
-        if self._wants.fits_set(values):
-            return True
-        self.nearest.look(
-            tuple(sorted(self._held | sites)), self._wants.shortfall(values), lambda: self._wants.failed_by_set(values)
-        )
-        return False
+        together = self._held.union(sites)
+        fits = self._wants.fits_set(self._values(together))
+        if not fits:
+            self._failing.append(together)
+        return fits
 
-    def _values(self, sites: set[SiteId]) -> dict[str, candidates.SiteValues]:
+    def nearest(self) -> choice.NearestSet:
+        """Return the nearest of the sets that did not fit. Judged only now: most searches find one that does."""
+        found = choice.NearestSet()
+        for sites in dict.fromkeys(self._failing):
+            values = self._values(sites)
+            found.look(tuple(sorted(sites)), self._wants.shortfall(values), partial(self._wants.failed_by_set, values))
+        return found
+
+    def _values(self, sites: AbstractSet[SiteId]) -> dict[str, candidates.SiteValues]:
         return {site: self._field.values.get(site, {}) for site in self._held | sites}
 
 

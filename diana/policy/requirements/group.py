@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 
 from msgspec import structs
 
@@ -53,19 +54,19 @@ class GroupRequirements:
 
     def surely_failed_by_set(self, sites: Mapping[str, Mapping[str, Value]]) -> tuple[FailedRequirement, ...]:
         """The same of these sites together."""
-        return self.sets.surely_failed({**self.own, **over_set(sites)})
+        return self.sets.surely_failed({**self.own, **over_set(sites, self.sets.names)})
 
     def set_may_hold(self, sites: Mapping[str, Mapping[str, Value]]) -> bool:
         """True unless these sites together surely fail by what is known of them without asking them."""
-        return self.sets.may_hold({**self.own, **over_set(sites)})
+        return self.sets.may_hold({**self.own, **over_set(sites, self.sets.names)})
 
     def shortfall(self, sites: Mapping[str, Mapping[str, Value]]) -> Shortfall:
         """Return how far these sites together are from what is wanted of a set."""
-        return self.sets.shortfall({**self.own, **over_set(sites)})
+        return self.sets.shortfall({**self.own, **over_set(sites, self.sets.names)})
 
     def failed_by_set(self, sites: Mapping[str, Mapping[str, Value]]) -> tuple[FailedRequirement, ...]:
         """Return what does not hold of these sites together; `sites`: values of each by its id."""
-        return self.sets.failed({**self.own, **over_set(sites)}) if self.sets else ()
+        return self.sets.failed({**self.own, **over_set(sites, self.sets.names)}) if self.sets else ()
 
     def failed_between(self, values: Mapping[str, Value]) -> tuple[FailedRequirement, ...]:
         """Return what does not hold of the link between two sites of a gang; `values`: the link's, and those of one of
@@ -78,7 +79,7 @@ class GroupRequirements:
 
     def fits_set(self, sites: Mapping[str, Mapping[str, Value]]) -> bool:
         """True if all of it holds of these sites together."""
-        return self.sets.holds({**self.own, **over_set(sites)})
+        return self.sets.holds({**self.own, **over_set(sites, self.sets.names)})
 
 
 def component_requirements(spec: GroupSpec, component: ComponentSpec) -> GroupRequirements:
@@ -87,12 +88,12 @@ def component_requirements(spec: GroupSpec, component: ComponentSpec) -> GroupRe
 
 
 def alone(spec: GroupSpec, component: ComponentSpec) -> GroupSpec:
-    """Return the spec of a job that asks what the component asks and requires itself."""
+    """Return the spec of a job that asks and requires what the component does by itself."""
     return structs.replace(
         spec,
         requirements=component.requirements,
-        link_requirements=(),
-        set_requirements=(),
+        link_requirements=component.link_requirements,
+        set_requirements=component.set_requirements,
         rank="",
         resources=spec.of_component(component),
         components=(),
@@ -108,12 +109,14 @@ def read_kept(spec: GroupSpec) -> GroupRequirements:
         return GroupRequirements(GroupSpec(), unread=str(error))
 
 
-def over_set(sites: Mapping[str, Mapping[str, Value]]) -> dict[str, Value]:
-    """Return the values of the names over a set: a name that one of the sites does not tell is not told."""
+def over_set(sites: Mapping[str, Mapping[str, Value]], names: AbstractSet[str]) -> dict[str, Value]:
+    """Return the values of those names that are over a set: one that one of the sites does not tell is not told."""
     ids = sorted(sites)
     out: dict[str, Value] = {"set": tuple(ids)}
     for name in sites[ids[0]] if ids else ():
         over = name.replace("site.", "set.", 1)
+        if over not in names:
+            continue
         column = [values[name] for values in (sites[one] for one in ids) if name in values]
         if over not in SET or len(column) < len(ids):
             continue
@@ -133,7 +136,8 @@ def plain(spec: GroupSpec) -> bool:
 
 
 def _check_size(spec: GroupSpec) -> None:
-    own = (text for each in spec.components for text in each.requirements)
+    every = ((*each.requirements, *each.link_requirements, *each.set_requirements) for each in spec.components)
+    own = (text for texts in every for text in texts)
     texts = (*own, *spec.requirements, *spec.link_requirements, *spec.set_requirements, spec.rank)
     if len(texts) - 1 > MOST_EXPRESSIONS:
         raise ValueError(f"group.requirements: {len(texts) - 1} expressions; a group has at most {MOST_EXPRESSIONS}")

@@ -95,6 +95,8 @@ class Requirements:
         self.conjuncts = tuple(one for text in texts for one in _read(text, scope, constants))
         if len(self.conjuncts) > MOST_EXPRESSIONS:
             raise ValueError(f"{len(self.conjuncts)} conditions; a group has at most {MOST_EXPRESSIONS}")
+        self.names = frozenset(name for one in self.conjuncts for name in one.expression.names)
+        """Names that they hold."""
         self._known: dict[tuple[int, tuple[Value | None, ...]], bool] = {}
 
     def __bool__(self) -> bool:

@@ -50,7 +50,7 @@ def decide(
     ]
     has_runner = any(software.runner(spec.runner) in quote.software for quote in field.quotes.values())
     asked = GangQuestion(spec, policy, request, sites, rooms, has_runner=has_runner)
-    own = gangs.for_components(spec, with_files(request, files, own_files), field.values, field.quotes)
+    own = gangs.for_components(spec, with_files(request, files, own_files), field.values, field.quotes, core.site)
     if isinstance(own, Unplaced):
         return refusal(core, asked, own)
     wishes = gangs.JointWishes(spec, draft.match(core).requirements, field.values, field.quotes)
