@@ -60,14 +60,19 @@ class Match:
         """True unless the group excludes the site, or the site surely lacks something by its summary."""
         if not allowed(self._spec, site):
             return False
-        if site == self._core.site:
-            return self.requirements is None or self.requirements.may_hold(facts.of_home(self._core))
         peer = self._core.view.peers.get(site)
-        if peer is None or peer.summary is None:
+        told = peer.summary if peer is not None and site != self._core.site else None
+        return (told is None or facts.may_fit(told, self._request)) and self.may_meet(site)
+
+    def may_meet(self, site: SiteId) -> bool:
+        """True unless the site surely does not meet the group's requirements by its summary."""
+        if self.requirements is None:
             return True
-        if not facts.may_fit(peer.summary, self._request):
-            return False
-        return self.requirements is None or self.requirements.may_hold(facts.of_summary(peer.summary))
+        if site == self._core.site:
+            return self.requirements.may_hold(facts.of_home(self._core))
+        peer = self._core.view.peers.get(site)
+        told = peer.summary if peer is not None else None
+        return told is None or self.requirements.may_hold(facts.of_summary(told))
 
     def values(self, site: SiteId, quote: Quote, run_s: float) -> dict[str, Value]:
         """Return the values of a site, and of the link to it, for the expressions of a group that has any."""

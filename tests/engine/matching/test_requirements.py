@@ -161,6 +161,19 @@ def test_the_call_of_a_site_that_does_not_meet_them_gets_nothing() -> None:
     assert made["alpha"].group(NAME).unplaced == waiting and "beta" not in placed(made)
 
 
+@pytest.mark.parametrize(("gib", "gets"), [(1, False), (8, True)])
+def test_a_site_that_meets_them_no_more_gets_nothing_that_it_calls_for(gib: int, gets: bool) -> None:
+    made = grid("late", alpha=2, gamma=8, delta=8)
+    made["alpha"].submit(wanted(30, work_s=100.0), 30)
+    peer = made["alpha"].engine.core.view.peers[SiteId("gamma")]
+    assert peer.summary is not None
+    peer.summary = msgspec.structs.replace(peer.summary, memory_bytes=gib * GIB)
+    waiting = len(made["alpha"].group(NAME).unplaced)
+    made["gamma"].end(2)
+    made.settle()
+    assert (len(made["alpha"].group(NAME).unplaced) < waiting) == gets
+
+
 def test_a_site_that_meets_them_no_more_is_told_to_wait_no_more() -> None:
     made = grid("late", alpha=2, gamma=8, delta=8)
     made["alpha"].submit(wanted(30, work_s=100.0), 30)
