@@ -183,27 +183,41 @@ def test_a_set_of_sites_that_one_of_them_spoils_is_made_anew() -> None:
 
 def test_a_set_that_its_ended_jobs_have_left_is_not_spoilt_by_another_change() -> None:
     made = grid(alpha=1, beta=4, gamma=4)
-    made["alpha"].submit(wanted(8, (), set_requirements=("sum(set.memory_bytes) >= 8e9",), not_sites=("alpha",)), 8)
-    assert set(jobs_at(made)) == {"beta", "gamma"}
+    asked = wanted(24, (), set_requirements=("sum(set.memory_bytes) >= 8e9",), not_sites=("alpha",))
+    made["alpha"].submit(asked, 24)
+    assert jobs_at(made) == {"beta": 12, "gamma": 12}
     made.pass_time(20.0)
-    made["gamma"].end(sum(1 for _ in made["gamma"].running))
-    made.settle()
-    assert set(jobs_at(made)) == {"beta"}
+    while "gamma" in jobs_at(made):
+        made["gamma"].end()
+        made.settle()
     learn(made["beta"], memory_bytes=5 * GIB)
+    made.pass_time(SETTLED_S)
+    assert not moves(made) and jobs_at(made) == {"beta": 12}
+
+
+def test_a_gang_that_waits_is_left_to_its_next_attempt() -> None:
+    made = grid(alpha=1, beta=8, gamma=8)
+    made["alpha"].submit(wanted(8), 8, key="before")
+    asked = msgspec.structs.replace(wanted(1), components=components_of("2x2"))
+    made["alpha"].submit(asked, 2, 2, key="gang")
+    made.pass_time(10.0)
+    gang = GroupId("alpha-2")
+    at = jobs_at(made, gang)
+    assert sum(at.values()) == 2 and len(made["beta"].running) == len(made["gamma"].running) == 4
+    learn(made["beta"], memory_bytes=GIB)
+    learn(made["gamma"], memory_bytes=GIB)
     made.pass_time(SETTLED_S)
     assert not moves(made)
 
 
-def test_a_gang_whose_components_run_stays() -> None:
-    made = grid(alpha=1, beta=8, gamma=8)
-    asked = msgspec.structs.replace(wanted(1), components=components_of("2x2"))
-    made["alpha"].submit(asked, 2)
+@pytest.mark.parametrize("site", ["alpha", "beta"])
+def test_where_all_run_there_is_nothing_to_call_back(site: str) -> None:
+    made = grid(**{"alpha": 1, "beta": 1, site: 8})
+    made["alpha"].submit(wanted(4), 4)
     made.pass_time(20.0)
-    at = jobs_at(made)
-    assert sum(at.values()) == 2
-    learn(made[next(iter(at))], memory_bytes=GIB)
-    made.pass_time(60.0)
-    assert jobs_at(made) == at and not moves(made)
+    learn(made[site], memory_bytes=GIB)
+    made.pass_time(SETTLED_S)
+    assert jobs_at(made) == {site: 4} and not made["alpha"].engine.core.book(pull_back.PullBack).unfit
 
 
 def test_groups_are_judged_when_a_site_has_changed_and_not_at_each_turn(monkeypatch: pytest.MonkeyPatch) -> None:
