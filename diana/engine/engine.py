@@ -59,6 +59,7 @@ from diana.engine.migration import inviting, metascheduling, moves, rescheduling
 from diana.engine.migration import origin as migration_origin
 from diana.engine.migration.stranded import Stranded
 from diana.engine.migration.table import MigrationBook
+from diana.engine.migration.unmet import Unmet
 from diana.engine.placement import control, late, pull_back, quote_round, recall, reservations
 from diana.engine.placement.draft import Drafts
 from diana.engine.placement.gangs import queues as gang_queues
@@ -145,6 +146,7 @@ class Engine:
             HarmBook(),
             Stocktaking(),
             Stranded(),
+            Unmet(),
             TrustBook(state.settings),
             Turns(),
         )

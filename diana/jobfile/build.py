@@ -53,7 +53,7 @@ from diana.model.job.spec import (
 from diana.model.job.sweep import Parameters
 from diana.model.job.template import GIVEN, Template, compile_template, is_name, unknown_name, written_template
 from diana.model.job.urls import is_url
-from diana.policy.requirements.group import GroupRequirements
+from diana.policy.requirements.group import GroupRequirements, alone
 
 MOST_NAME = 200
 MOST_WORD_BYTES = 128 * 1024 - 256
@@ -163,10 +163,10 @@ def build_spec(
     )
     if spec.builds and any(file.path in (program, "builds") for file in spec.every_input()):
         raise ValueError(f"package.program: {program!r} is an input's path, too; give that another path")
-    if spec.requires or any(each.requirements for each in spec.components):
+    if spec.requires or any(each.requires for each in spec.components):
         GroupRequirements(spec)
     for at, each in enumerate(spec.components):
-        if each.requirements:
+        if each.requires:
             _check_component(spec, each, f"components[{at}]")
     if spec.sites and not set(spec.sites) - set(spec.not_sites):
         raise ValueError("group.not_sites: leaves out every site of group.sites; keep at least one")
@@ -218,11 +218,10 @@ def _components(
 
 
 def _check_component(spec: GroupSpec, component: ComponentSpec, key: str) -> None:
-    alone = msgspec.structs.replace(spec, requirements=component.requirements, components=())
     try:
-        GroupRequirements(alone)
+        GroupRequirements(alone(spec, component))
     except ValueError as error:
-        raise ValueError(str(error).replace("group.requirements", f"{key}.requirements", 1)) from None
+        raise ValueError(re.sub(r"^group(?=\.(link_|set_)?requirements)", key, str(error))) from None
 
 
 def _argv(raw: RawJob) -> tuple[tuple[str, ...], str]:

@@ -62,6 +62,8 @@ def _written(raw: RawJob, tables: Sequence[RawComponent], others: Sequence[Count
             licences=check_licences(each.licences, f"components[{at}].licences"),
             others=others[at] if at < len(others) else (),
             requirements=expressions(each.requirements),
+            link_requirements=expressions(each.link_requirements),
+            set_requirements=expressions(each.set_requirements),
             argv=_own_command(raw, at, each),
         )
         for at, each in enumerate(tables)
@@ -129,7 +131,7 @@ def _check_spares(raw: RawJob, given: Sequence[ComponentSpec]) -> None:
     size = sum(each.count for each in given)
     if count > size:
         raise ValueError(f"gang.spares: {count}: want at most {size}, one for each component")
-    if len({structs.replace(each, name="", count=1, site="", requirements=()) for each in given}) > 1:
+    if len({each.anywhere() for each in given}) > 1:
         raise ValueError(
             "gang.spares: a spare takes any component's place; give all the same cpus, gpus, other resources and"
             " command"
@@ -151,7 +153,7 @@ def _with_spares(given: tuple[ComponentSpec, ...], count: int) -> tuple[Componen
     """Return the components and, behind them, those that stand by."""
     if not count:
         return given
-    spare = structs.replace(given[0], name="", count=count, site="", requirements=())
+    spare = structs.replace(given[0].anywhere(), count=count)
     found = (*given, spare)
     try:
         check_components(found)

@@ -266,6 +266,13 @@ class RawComponent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     requirements: Annotated[
         str | list[str], Meta(description="Expressions that hold at its site, beside those of the group.")
     ] = []
+    link_requirements: Annotated[
+        str | list[str],
+        Meta(description="The same for the links of its site to the site of submission and to the job's other sites."),
+    ] = []
+    set_requirements: Annotated[
+        str | list[str], Meta(description="The same for the sites of this table's components together.")
+    ] = []
     command: Annotated[
         str | list[str], Meta(description="Words to run in place of the group's command. Templates.")
     ] = ""

@@ -42,7 +42,7 @@ def group_key(spec: GroupSpec) -> str:
     """Return the key by which the run times of a group's jobs are asked for: their `template_key`. Components that are
     alike have theirs, so that what sites learned of them serves the next such gang; of unlike ones, or such as read
     files alone, it is that of the group, under which nothing is learned where they ran."""
-    alike = {msgspec.structs.replace(each, name="", count=1, site="", requirements=()) for each in spec.components}
+    alike = {each.anywhere() for each in spec.components}
     if len(alike) != 1 or any(each.inputs for each in alike):
         return template_key(spec)
     (own,) = alike

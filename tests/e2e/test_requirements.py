@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
 from diana.node.config.site_file import load_config
 from diana.node.config.text import write_config
-from tests.e2e.grid import Grid, Site
+from tests.e2e.grid import Grid, Site, until
 
 pytestmark = pytest.mark.e2e
 
@@ -20,12 +22,16 @@ def said_to(grid: Grid, site: Site, *words: str) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
+def with_memory(site: Site, memory_bytes: int) -> None:
+    """Write into the site's configuration how much memory a job may have there."""
+    config = load_config(site.paths.config)
+    settings = msgspec.structs.replace(config.settings, memory_bytes=memory_bytes, domain=f"{site.name}.example.edu")
+    write_config(site.paths.config, msgspec.structs.replace(config, settings=settings))
+
+
 def test_jobs_run_where_the_requirements_hold_and_explain_says_why_nowhere_else(grid: Grid, tmp_path: Path) -> None:
     for name, memory_bytes in (("alpha", 10**9), ("beta", 2 * 10**9), ("gamma", 4 * 10**9)):
-        site = grid.add(name, 2)
-        config = load_config(site.paths.config)
-        settings = msgspec.structs.replace(config.settings, memory_bytes=memory_bytes, domain=f"{name}.example.edu")
-        write_config(site.paths.config, msgspec.structs.replace(config, settings=settings))
+        with_memory(grid.add(name, 2), memory_bytes)
     grid.join()
     grid.start()
     alpha = grid.sites["alpha"]
@@ -105,3 +111,77 @@ url = "dataset:ocean/ocean.nc"
     found = {row["site"]: [one["found"] for one in row.get("failed", ())] for row in decision["candidates"]}
     assert found["beta"] == ["0 >= 50000 does not hold"] and not found["gamma"]
     assert found["alpha"] == ["'iron' == 'gold' does not hold", "0 >= 50000 does not hold"]
+
+
+def test_of_ten_pairs_of_five_sites_one_that_meets_a_set_requirement_is_taken_and_where_none_does_the_best_is_told(
+    grid: Grid, tmp_path: Path
+) -> None:
+    for gigabytes, name in enumerate(("alpha", "beta", "gamma", "delta", "epsilon"), 1):
+        with_memory(grid.add(name, 2), gigabytes * 10**9)
+    grid.join()
+    grid.start()
+    alpha, pairs = grid.sites["alpha"], ({"beta", "epsilon"}, {"gamma", "delta"})
+    job = tmp_path / "pair.toml"
+    texts = '"size(set) == 2", "sum(set.memory_bytes) > 6.5e9 && sum(set.memory_bytes) < 7.5e9"'
+    job.write_text(f"[group]\ncommand = 'true {{n}}'\nset_requirements = [{texts}]\n[sweep]\nn = {list(range(10))}\n")
+    code, out, err = said_to(grid, alpha, "plan", "--json", str(job))
+    assert code == 0, err
+    assert {part["site"] for part in json.loads(out)["decision"]["parts"]} in pairs
+    code, out, err = said_to(grid, alpha, "submit", "--wait", str(job))
+    assert code == 0, err
+    explained = json.loads(said_to(grid, alpha, "explain", "alpha-1", "--json")[1])
+    (decision,) = explained["decisions"]
+    used = {part["site"] for part in decision["parts"]}
+    assert used in pairs
+    others = {row["site"]: row["rejected"] for row in decision["candidates"] if row["site"] not in used}
+    assert set(others.values()) == {"not of the set of sites that meets its requirements together"} and len(others) == 3
+    job.write_text(job.read_text().replace("> 6.5e9", "> 10e9").replace("< 7.5e9", "< 11e9"))
+    best = (
+        "no set of sites meets: sum(set.memory_bytes) > 10e9; the best is delta + epsilon: "
+        "9000000000 > 10000000000 does not hold (takes it if sum(set.memory_bytes) >= 9000000000)"
+    )
+    for verb in ("plan", "submit"):
+        code, out, err = said_to(grid, alpha, verb, str(job))
+        assert code == 3 and err.count("\n") == 1 and best in err, err
+    code, out, err = said_to(grid, alpha, "plan", "--json", str(job))
+    assert code == 3 and best in out + err, out + err
+
+
+def test_jobs_that_wait_at_a_site_which_comes_back_with_less_memory_go_to_another_and_explain_says_why(
+    grid: Grid, tmp_path: Path
+) -> None:
+    for name, gigabytes in (("alpha", 1), ("beta", 4), ("gamma", 4)):
+        with_memory(grid.add(name, 1), gigabytes * 10**9)
+    grid.settings(binding="early", migration="off")
+    grid.join()
+    grid.start()
+    alpha, beta = grid.sites["alpha"], grid.sites["beta"]
+    go = tmp_path / "go"
+    wait = f"until [ -e {go} ]; do sleep 0.05; done; echo $DIANA_SITE"
+    words = ("--require", "site.memory_bytes >= 2.5e9", "--", "sh", "-c", f"{wait} # {{}}", ":::", *map(str, range(8)))
+    code, _, err = said_to(grid, alpha, "submit", *words)
+    assert code == 0, err
+
+    def explained() -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = json.loads(said_to(grid, alpha, "explain", "alpha-1", "--json")[1])["decisions"]
+        return found
+
+    assert {part["site"]: part["jobs"] for one in explained() for part in one["parts"]} == {"beta": 4, "gamma": 4}
+    until(lambda: len(beta.jobs_alive()) and len(grid.sites["gamma"].jobs_alive()), "one job runs at each")
+    beta.terminate()
+    with_memory(beta, 2 * 10**9)
+    beta.start()
+    grid.meet()
+    why = "beta no longer meets site.memory_bytes >= 2.5e9: 2000000000 >= 2500000000 does not hold"
+
+    def moved() -> int:
+        return sum(part["jobs"] for one in explained() if one.get("moved") == why for part in one["parts"])
+
+    until(lambda: moved() == 3, "its jobs were called back", every_s=0.5)
+    shown = " ".join(said_to(grid, alpha, "explain", "alpha-1")[1].split())
+    assert re.search(rf"3 jobs (in \d moves )?to gamma: {re.escape(why)}", shown), shown
+    go.touch()
+    code, _, err = said_to(grid, alpha, "wait", "alpha-1")
+    assert code == 0, err
+    rows = [json.loads(line) for line in said_to(grid, alpha, "results", "alpha-1", "--json")[1].splitlines()]
+    assert sorted(row["site"] for row in rows) == ["beta"] + ["gamma"] * 7, rows

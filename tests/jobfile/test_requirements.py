@@ -85,6 +85,17 @@ def test_gangs_have_requirements_of_their_own_and_a_rank() -> None:
         UsageError, match=r"job: components\[0\].requirements\[0\]: 'site.gpu' is no name here; did you mean"
     ):
         parse(gang.replace("EXPR", "site.gpu > 0"))
+    other = gang.replace("count = 2", 'link_requirements = "LINK"\nset_requirements = ["size(set) <= 2"]').replace(
+        "EXPR", "true"
+    )
+    (component,) = parse(other.replace("LINK", "link.rtt_s < 0.1")).spec.components
+    assert (component.link_requirements, component.set_requirements) == (("link.rtt_s < 0.1",), ("size(set) <= 2",))
+    for right, wrong, why in (
+        ("LINK", "link.rt < 1", r"components\[0\].link_requirements\[0\]: 'link.rt' is no name here"),
+        ("size(set) <= 2", "sum(set.nx) > 1", r"components\[0\].set_requirements\[0\]: not understood near"),
+    ):
+        with pytest.raises(UsageError, match=rf"job: {why}"):
+            parse(other.replace(right, wrong).replace("LINK", "link.rtt_s < 1"))
 
 
 def test_a_wrong_requirement_of_the_command_line_is_told_by_its_place() -> None:

@@ -37,7 +37,7 @@ class Match:
         """The model of a gang speaks of its components together (`matching/foreseeing.py`)."""
         self.passed_over: dict[SiteId, str] = {}
         """First condition that a site surely does not meet by its summary, of those that were looked at."""
-        self._of_components = any(each.requirements for each in spec.components)
+        self._of_components = any(each.requires for each in spec.components)
         self._request = request_of(spec)
 
     @property
@@ -66,16 +66,20 @@ class Match:
         """True unless the group excludes the site, or the site surely lacks something by its summary."""
         if not allowed(self._spec, site):
             return False
+        peer = self._core.view.peers.get(site)
+        told = peer.summary if peer is not None and site != self._core.site else None
+        return (told is None or facts.may_fit(told, self._request)) and self.may_meet(site)
+
+    def may_meet(self, site: SiteId) -> bool:
+        """True unless the site surely does not meet the group's requirements by its summary."""
+        if self.requirements is None:
+            return True
         if site == self._core.site:
-            return self.requirements is None or self.requirements.may_hold(facts.of_home(self._core))
+            return self.requirements.may_hold(facts.of_home(self._core))
         peer = self._core.view.peers.get(site)
         if peer is None or peer.summary is None:
             return True
-        if not facts.may_fit(peer.summary, self._request):
-            return False
-        if self.requirements is None:
-            return True
-        if lacks := self.requirements.surely_failed(facts.of_summary(peer.summary)):
+        if lacks := self.requirements.first_lacking(facts.of_summary(peer.summary)):
             self.passed_over[site] = lacks
         return not lacks
 

@@ -57,7 +57,7 @@ def together(told: ConditionTable, match: Match, values: Values, sites: Collecti
     wants = match.requirements
     if wants is None or not wants.sets or not sites:
         return told
-    given = {**wants.own, **over_set({site: values.get(site, {}) for site in sites})}
+    given = {**wants.own, **over_set({site: values.get(site, {}) for site in sites}, wants.sets.names)}
     columns = list(_of(wants.sets, "set_requirements", wants.own))[:MOST_CONDITIONS]
     return structs.replace(
         told,
@@ -72,9 +72,10 @@ def _columns(wants: GroupRequirements | None, spec: GroupSpec) -> Iterator[_Colu
         yield from _of(wants.site, "requirements", wants.own)
         yield from _of(wants.link, "link_requirements", wants.own)
     for number, each in enumerate(spec.components[:MOST_KINDS]):
-        if each.requirements:
-            own = component_requirements(spec, each)
-            yield from _of(own.site, "requirements", own.own, each.name or str(number + 1))
+        if each.requirements or each.link_requirements:
+            own, name = component_requirements(spec, each), each.name or str(number + 1)
+            yield from _of(own.site, "requirements", own.own, name)
+            yield from _of(own.link, "link_requirements", own.own, name)
 
 
 def _of(wants: Requirements, key: str, own: Mapping[str, Value], component: str = "") -> Iterator[_Column]:

@@ -11,7 +11,7 @@ from diana.engine.membership import active, merge, spreading, suspicion, trust_l
 from diana.engine.membership.merge import MAX_NAMED_DATASETS
 from diana.engine.membership.table import MembershipTable
 from diana.engine.messages.messages import Hello, LinkEstimate, Summary
-from diana.engine.migration import inviting, metascheduling, rescheduling, stranded, surplus, swaps
+from diana.engine.migration import inviting, metascheduling, rescheduling, stranded, surplus, swaps, unmet
 from diana.engine.placement import pull_back
 from diana.engine.placement.draft import Drafts
 from diana.engine.placement.reservations import Reservations
@@ -191,6 +191,7 @@ def tell_all(core: Context) -> None:
     swaps.look(core)
     metascheduling.look(core)
     stranded.look(core)
+    unmet.look(core)
     surplus.look(core)
     inviting.look(core)
     core.counters.update(littles.counters(core.line.flow.figures(core.now)))

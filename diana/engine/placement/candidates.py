@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable
+from collections.abc import Set as AbstractSet
 from math import inf
 from statistics import median
 from typing import NamedTuple
@@ -51,6 +52,10 @@ LEAST_TOLD, MOST_TOLD = 1e-9, 1e18
 """Bounds of what a quote says: a speed, and times and rates that are not 0. Costs divide by them and stay finite."""
 
 
+SiteValues = dict[str, Value]
+"""Values of one site, by the names of requirements."""
+
+
 class Field(NamedTuple):
     """All sites that might take a group."""
 
@@ -69,7 +74,7 @@ class Field(NamedTuple):
     """Sites that take reservations."""
     quotes: dict[SiteId, Quote]
     """The answer of each site that answered, this one's own too."""
-    values: dict[SiteId, dict[str, Value]]
+    values: dict[SiteId, SiteValues]
     """Values of each of them that requirements are judged by; empty where the group has none."""
     failed: dict[SiteId, tuple[FailedRequirement, ...]]
     """Requirements of the group that do not hold at a site; sites that meet all are left out."""
@@ -79,6 +84,16 @@ class Field(NamedTuple):
     """Why each of the others has none."""
     model_s: dict[SiteId, float]
     """Seconds of one job at each of them by the equations of the group's model; empty: it has none."""
+    no_set: str = ""
+    """Why no set of sites will do, where the group wants something of all its sites together; empty: it does not come
+    to that."""
+    nearest: tuple[SiteId, ...] = ()
+    """The set that came nearest then, sorted."""
+
+    def without(self, sites: AbstractSet[SiteId], why: str) -> Field:
+        """Return the field in which these sites do not take the group."""
+        rows = [msgspec.structs.replace(c, rejected=why) if c.site in sites else c for c in self.candidates]
+        return self._replace(candidates=rows)
 
 
 class LearnedRun(NamedTuple):

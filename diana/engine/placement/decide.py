@@ -115,7 +115,7 @@ def _decide_placement(core: Context, draft: Draft, placement: Placement) -> None
         plan = _foretold(core, draft, planned)
         parts.place(core, group, plan, parallel, manifest, unguarded=draft.unguarded)
     else:
-        refusal = _unplaceable(core, plan, draft.spec)
+        refusal = _unplaceable(core, planned, draft.spec)
         _wait(core, draft, placement, group, refusal.text, refusal.decision)
 
 
@@ -156,7 +156,7 @@ def _decide_new(
     plan = planned.plan
     if not plan.parts:
         if not ask_again():
-            _refuse(core, purpose, _unplaceable(core, plan, draft.spec))
+            _refuse(core, purpose, _unplaceable(core, planned, draft.spec))
         return
     match purpose:
         case NewGroup():
@@ -219,17 +219,24 @@ def _decide_gang(
             assert_never(purpose)
 
 
-def _unplaceable(core: Context, plan: splitting.Plan, spec: GroupSpec) -> Refusal:
-    rows = [f"{c.site}: {c.rejected or 'its data cannot be brought there'}{_but(c)}" for c in plan.decision.candidates]
+def _unplaceable(core: Context, planned: PlannedDraft, spec: GroupSpec) -> Refusal:
+    of_set = planned.field.no_set
+    some = planned.plan.decision.candidates
+    rows = [
+        f"{c.site}: {c.rejected or 'its data cannot be brought there'}{_but(c)}" for c in some if not _is(c, of_set)
+    ]
+    # What a set lacks is said once, and not of each site.
+    rows = [f"{of_set}{_mend(c)}" for c in some if _is(c, of_set)][:1] + rows
     unknown = site_names.unknown_sites(core, spec.sites)
     # Where a group is for some sites only, the others need no word.
     meant = [row for row in rows if not row.endswith((candidates.NOT_ALLOWED, candidates.NOT_MEANT))]
     rows = [*meant, *unknown] or rows
     if unknown and len(unknown) == len(spec.sites):
         return Refusal(code="usage", text="; ".join(unknown))
-    rows += [f"{counted(some.sites, 'more site')}: {some.reason}" for some in plan.decision.reasons[:3]]
+    rows += [f"{counted(some.sites, 'more site')}: {some.reason}" for some in planned.plan.decision.reasons[:3]]
     text = f"no site can take this group: {'; '.join(rows)}{_meant(core, spec)}"
-    return Refusal(code="unplaceable", text=text, decision=msgspec.structs.replace(plan.decision, reason=text))
+    decision = msgspec.structs.replace(planned.plan.decision, reason=text)
+    return Refusal(code="unplaceable", text=text, decision=decision)
 
 
 def _meant(core: Context, spec: GroupSpec) -> str:
@@ -245,9 +252,17 @@ def _meant(core: Context, spec: GroupSpec) -> str:
     return f"; did you mean {near[0]} by {name}?" if near else ""
 
 
+def _is(row: SiteCost, of_set: str) -> bool:
+    return bool(of_set) and row.rejected == of_set
+
+
+def _mend(row: SiteCost) -> str:
+    return f" (takes it if {row.near_miss})" if row.near_miss else ""
+
+
 def _but(row: SiteCost) -> str:
     if row.near_miss:
-        return f" (takes it if {row.near_miss})"
+        return _mend(row)
     found = [one.found for one in row.failed if one.found]
     return f" ({'; '.join(found[:3])})" if found else ""
 

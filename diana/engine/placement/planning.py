@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from collections.abc import Set as AbstractSet
 from functools import partial
 from typing import NamedTuple
 
@@ -13,18 +11,15 @@ from diana.engine.matching import table
 from diana.engine.placement import baseline_shortlist, candidates, judging, pull_back
 from diana.engine.placement.draft import Draft
 from diana.engine.placement.manifest import Manifest
+from diana.engine.placement.set_plans import Dividing, as_set, held
 from diana.engine.site import run_times
 from diana.engine.site.context import Context
-from diana.model.ids import SiteId
 from diana.model.indexset import IndexSet
 from diana.model.job.spec import GroupSpec
 from diana.policy.allocation import ahead, baselines, splitting
-from diana.policy.pricing.demand import Candidate, Demand
+from diana.policy.pricing.demand import Demand
 from diana.policy.pricing.turnaround import Weights
 from diana.policy.requirements import choice
-
-Dividing = Callable[[Demand, list[Candidate]], splitting.Plan]
-"""A division of a demand over candidates."""
 
 
 class PlannedDraft(NamedTuple):
@@ -56,10 +51,10 @@ def _plan(core: Context, draft: Draft, manifest: Manifest, parallel: int) -> Pla
     if settings.placement != "diana":
         turns, lot = draft.turns, baseline_shortlist.lot(core, draft)
         how: Dividing = partial(baselines.decide, now=core.now, policy=settings.placement, turns=turns, lot=lot)
-        plan, field = _as_set(core, draft, field, how, demand)
+        plan, field = as_set(core, draft, field, how, demand)
         return _judged(core, draft, plan, field)
     how = divided(core)
-    plan, field = _as_set(core, draft, field, how, demand)
+    plan, field = as_set(core, draft, field, how, demand)
     if spec.max_parallel and len(plan.parts) > parallel and not spec.set_requirements:
         best = plan.decision.candidates[0].site
         alone = [c for c in field.candidates if c.site == best]
@@ -74,15 +69,10 @@ def _judged(core: Context, draft: Draft, plan: splitting.Plan, field: candidates
     decision, match = judging.judged(plan.decision, field), draft.match(core)
     told = table.table(match, draft.spec, field.values, [row.site for row in decision.candidates])
     if told is not None:
-        told = table.together(told, match, field.values, _held(core, draft) | _sites(plan))
+        planned = {part.site for part in plan.parts}
+        told = table.together(told, match, field.values, field.nearest or held(core, draft) | planned)
         decision = msgspec.structs.replace(decision, requirements=told)
     return PlannedDraft(msgspec.structs.replace(plan, decision=decision), field)
-
-
-def _held(core: Context, draft: Draft) -> set[SiteId]:
-    """Return the sites that have jobs of the draft's group and are not through with them."""
-    group = core.state.groups.get(draft.group) if draft.group else None
-    return {part.site for part in group.subgroups.values() if part.open_jobs()} if group is not None else set()
 
 
 def _first_ranked(draft: Draft, field: candidates.Field) -> candidates.Field:
@@ -93,39 +83,7 @@ def _first_ranked(draft: Draft, field: candidates.Field) -> candidates.Field:
     kept = choice.first_ranked(
         {site: field.ranks.get(site) for site in open_sites}, field.startable, len(draft.indices)
     )
-    return _without(field, set(open_sites) - kept, "ranks lower than sites where all jobs can start at once")
-
-
-def _as_set(
-    core: Context, draft: Draft, field: candidates.Field, how: Dividing, demand: Demand
-) -> tuple[splitting.Plan, candidates.Field]:
-    """Plan so that all sites with jobs of the group together meet what it wants of them: as the first end has it, else
-    with sets of the best sites, fewer and fewer, over which it is divided evenly. No plan: no such set was found."""
-    plan = how(demand, field.candidates)
-    wants = draft.match(core).requirements
-    if wants is None or not wants.sets or not plan.parts:
-        return plan, field
-    held = _held(core, draft)
-    lacks = wants.failed_by_set({site: field.values.get(site, {}) for site in held | _sites(plan)})
-    if not lacks:
-        return plan, field
-    priced = [row.site for row in plan.decision.candidates if not row.rejected]
-    order = sorted(priced, key=lambda site: -field.ranks.get(site, 0.0))
-
-    def fits(sites: set[SiteId]) -> bool:
-        return wants.fits_set({site: field.values.get(site, {}) for site in held | sites})
-
-    for some in choice.sets(order, len(demand.indices)):
-        if not fits(set(some)):
-            continue
-        left = _without(field, set(priced) - set(some), "not of the set of sites that meets its requirements together")
-        for rows in (left.candidates, _shared_out(left.candidates, -(-len(demand.indices) // len(some)))):
-            tried = how(demand, rows)
-            if tried.parts and fits(_sites(tried)):
-                return tried, left
-    failed = {**field.failed, **dict.fromkeys(priced, lacks)}
-    left = _without(field, set(priced), f"no set of sites with it was found that meets: {lacks[0].text}")
-    return how(demand, left.candidates), left._replace(failed=failed)
+    return field.without(set(open_sites) - kept, "ranks lower than sites where all jobs can start at once")
 
 
 def looked_ahead(
@@ -175,20 +133,6 @@ def _as_one_of(planned: splitting.Plan, one: splitting.Plan) -> splitting.Plan:
         rejected=shown.rejected,
     )
     return msgspec.structs.replace(one, decision=kept)
-
-
-def _sites(plan: splitting.Plan) -> set[SiteId]:
-    return {part.site for part in plan.parts}
-
-
-def _shared_out(rows: list[Candidate], most: int) -> list[Candidate]:
-    """Let no site take more jobs than this."""
-    return [msgspec.structs.replace(c, max_jobs=min(c.max_jobs or most, most)) for c in rows]
-
-
-def _without(field: candidates.Field, sites: AbstractSet[SiteId], why: str) -> candidates.Field:
-    rows = [msgspec.structs.replace(c, rejected=why) if c.site in sites else c for c in field.candidates]
-    return field._replace(candidates=rows)
 
 
 def demand_of(core: Context, draft: Draft, indices: IndexSet, manifest: Manifest, parallel: int) -> Demand:

@@ -1,5 +1,5 @@
 """Work is pulled back from where it would not fare well: from a site that drains, that has no slots any more, that
-called for it and does not begin it, or that fails it fast (SPEC D7, U10).
+called for it and does not begin it, that fails it fast, or that meets its requirements no more (SPEC D7, U10, G1).
 
 Its origin calls back the jobs that have not started and places them elsewhere, as for any move; a job that may run
 nowhere else waits there, with the reason. None of it counts as an export.
@@ -120,6 +120,19 @@ def unfit(core: Context, site: SiteId, groups: Iterable[GroupId], why: str) -> N
         group = core.state.groups.get(name)
         if group is not None and not group.state and _may_go(core, group.spec, others) and _is_due(core, name, site):
             core.to_pull[(name, site)] = why
+
+
+def unmet(core: Context, group: Group, site: SiteId, why: str) -> bool:
+    """Pull what waits of a group back from a site that meets its requirements no more, whoever else may take it: it is
+    not to run there. False: it was called back from there a short while ago, and stays for now."""
+    parts = _parts(group, site)
+    waiting = sum(len(_waiting(core, group, part, unless=False)) for part in parts)
+    if not waiting or (site != core.site and sum(part.open_jobs() for part in parts) <= _running(core, group, site)):
+        return True
+    if not _is_due(core, group.group, site):
+        return False
+    core.to_pull[(group.group, site)] = why
+    return True
 
 
 def _is_due(core: Context, name: GroupId, site: SiteId) -> bool:

@@ -148,7 +148,8 @@ def called(core: Context, sender: SiteId, call: TurnCall) -> tuple[Group, Waitin
         guard.on_stopped_group(core, group, sender, call.stopped)
     if waiting is None or sender not in waiting.seats or sender in core.view.banned or journal_doubt.fallen(core):
         return None
-    if core.view.why_avoided(group.group, sender, core.now) or guard.why_not(core, group.group, sender):
+    avoided = core.view.why_avoided(group.group, sender, core.now) or guard.why_not(core, group.group, sender)
+    if avoided or not waiting.draft.match(core).may_meet(sender):
         # It waits there no more until the group is priced again, or the site would call again at once.
         del waiting.seats[sender]
         _tell(core, group, sender, 0)

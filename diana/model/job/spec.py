@@ -138,6 +138,21 @@ class ComponentSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """Empty: the group's."""
     requirements: tuple[str, ...] = ()
     """Expressions that hold at its site, beside those of the group."""
+    link_requirements: tuple[str, ...] = ()
+    """The same for the links of its site to the site of submission and to each other site of the gang."""
+    set_requirements: tuple[str, ...] = ()
+    """The same for the sites of all components that are alike in everything, together."""
+
+    @property
+    def requires(self) -> bool:
+        """True if it has expressions of its own."""
+        return bool(self.requirements or self.link_requirements or self.set_requirements)
+
+    def anywhere(self) -> ComponentSpec:
+        """Return one such component without its name and without what it says of sites."""
+        return msgspec.structs.replace(
+            self, name="", count=1, site="", requirements=(), link_requirements=(), set_requirements=()
+        )
 
 
 MOST_BY_ITSELF = 8

@@ -75,7 +75,8 @@ class GangChoice(NamedTuple):
 
 
 Lacks = Callable[[GangPlacement], str]
-"""The requirement of all sites together, or of the links between them, that a placement does not meet; empty: none."""
+"""Say of a placement in a line, after those before it, why none meets what is required of all sites together and of the
+links between them; empty: this one does."""
 
 
 def place(
@@ -96,11 +97,11 @@ def place(
     tried: dict[tuple[BlockPart, ...], GangPrediction] = {}
     found: list[tuple[float, int, tuple[str, ...], tuple[BlockPart, ...], GangPlacement]] = []
     ends: dict[tuple[BlockPart, ...], float] = {}
-    why, untold, lacked = "", "", False
+    why = unmet = untold = ""
 
     def end_s(order: Sequence[MachineBlock], room: Rooms = rooms) -> float:
         """Return the seconds until the end of the gang on the first of these machines that hold it."""
-        nonlocal why, lacked, untold
+        nonlocal why, unmet, untold
         parts = _filled(request, order, room)
         if isinstance(parts, Unplaced):
             return inf
@@ -114,8 +115,7 @@ def place(
             if predicted.why.endswith(UNTOLD):
                 untold = untold or f"its model gives no time: {predicted.why}"
         elif lacking := lacks(placement):
-            lacked = True
-            why = why or f"no set of sites with room was found that meets: {lacking}"
+            unmet = lacking
         else:
             ends[parts] = placement.transfer_s + predicted.seconds
             found.append((ends[parts], len(placement.sites), placement.sites, parts, placement))
@@ -124,7 +124,7 @@ def place(
     for order in orders(within, sites):
         end_s(order)
     most = bound(len(within), len(sites))
-    if lacked and not found:
+    if unmet and not found:
         # The sites that its first machines fill do not do together; all sites of a collection may.
         for order in orders(within, sites):
             end_s(order, rooms.only(block.site for block in order).shared_out(request))
@@ -136,10 +136,9 @@ def place(
         most += len(some) * TEMPERATURES * MOST_STEPS * STEPS
     told = (len(tried), most, len(within), len(sites))
     if not found:
+        why = untold or unmet or why
         answer = _filled(request, within, rooms)
-        refused = (
-            answer if isinstance(answer, Unplaced) else Unplaced(untold or why or "no set of sites with room was found")
-        )
+        refused = answer if isinstance(answer, Unplaced) else Unplaced(why or "no set of sites with room was found")
         return GangChoice(refused, GangPrediction(inf, (), (), why), RunnerUp(inf), *told)
     found.sort(key=lambda each: each[:3])
     best = found[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 
 from msgspec import structs
 
@@ -10,7 +11,7 @@ from diana.model.job.spec import ComponentSpec, GroupSpec, Sweep
 from diana.model.job.sweep import sweep_size
 from diana.model.views.decision import FailedRequirement
 from diana.policy.requirements.expressions import Constants
-from diana.policy.requirements.judge import MOST_CHARACTERS, MOST_EXPRESSIONS, Rank, Requirements
+from diana.policy.requirements.judge import MOST_CHARACTERS, MOST_EXPRESSIONS, Rank, Requirements, Shortfall
 from diana.policy.requirements.names import SET, SET_PROPERTY, Value
 from diana.policy.requirements.software import MOST_NAMES, asked
 from diana.policy.requirements.swept import swept_values
@@ -44,25 +45,45 @@ class GroupRequirements:
 
     def may_hold(self, site: Mapping[str, Value]) -> bool:
         """True unless the site surely fails by what is known of it without asking it."""
-        return not self.surely_failed(site)
+        return not self.first_lacking(site)
 
-    def surely_failed(self, site: Mapping[str, Value]) -> str:
+    def first_lacking(self, site: Mapping[str, Value]) -> str:
         """Return the first condition that the site surely fails by what is known of it without asking it; empty:
         none."""
-        return self.site.surely_failed({**self.own, **site}) if self.site else ""
+        return self.site.first_lacking({**self.own, **site}) if self.site else ""
+
+    def surely_failed(self, site: Mapping[str, Value]) -> tuple[FailedRequirement, ...]:
+        """Return what a site surely does not meet by what is known of it without asking it."""
+        return self.site.surely_failed({**self.own, **site}) if self.site else ()
+
+    def surely_failed_by_set(self, sites: Mapping[str, Mapping[str, Value]]) -> tuple[FailedRequirement, ...]:
+        """The same of these sites together."""
+        return self.sets.surely_failed({**self.own, **over_set(sites, self.sets.names)})
+
+    def set_may_hold(self, sites: Mapping[str, Mapping[str, Value]]) -> bool:
+        """True unless these sites together surely fail by what is known of them without asking them."""
+        return self.sets.may_hold({**self.own, **over_set(sites, self.sets.names)})
+
+    def shortfall(self, sites: Mapping[str, Mapping[str, Value]]) -> Shortfall:
+        """Return how far these sites together are from what is wanted of a set."""
+        return self.sets.shortfall({**self.own, **over_set(sites, self.sets.names)})
 
     def failed_by_set(self, sites: Mapping[str, Mapping[str, Value]]) -> tuple[FailedRequirement, ...]:
         """Return what does not hold of these sites together; `sites`: values of each by its id."""
-        return self.sets.failed({**self.own, **over_set(sites)}) if self.sets else ()
+        return self.sets.failed({**self.own, **over_set(sites, self.sets.names)}) if self.sets else ()
 
     def failed_between(self, values: Mapping[str, Value]) -> tuple[FailedRequirement, ...]:
         """Return what does not hold of the link between two sites of a gang; `values`: the link's, and those of one of
         them."""
         return self.link.failed({**self.own, **values})
 
+    def shortfall_between(self, values: Mapping[str, Value]) -> Shortfall:
+        """Return how far such a link is from what is wanted of it."""
+        return self.link.shortfall({**self.own, **values})
+
     def fits_set(self, sites: Mapping[str, Mapping[str, Value]]) -> bool:
         """True if all of it holds of these sites together."""
-        return self.sets.holds({**self.own, **over_set(sites)})
+        return self.sets.holds({**self.own, **over_set(sites, self.sets.names)})
 
 
 def component_requirements(spec: GroupSpec, component: ComponentSpec) -> GroupRequirements:
@@ -71,12 +92,12 @@ def component_requirements(spec: GroupSpec, component: ComponentSpec) -> GroupRe
 
 
 def alone(spec: GroupSpec, component: ComponentSpec) -> GroupSpec:
-    """Return the spec of a job that asks what the component asks and requires itself."""
+    """Return the spec of a job that asks and requires what the component does by itself."""
     return structs.replace(
         spec,
         requirements=component.requirements,
-        link_requirements=(),
-        set_requirements=(),
+        link_requirements=component.link_requirements,
+        set_requirements=component.set_requirements,
         rank="",
         resources=spec.of_component(component),
         components=(),
@@ -92,8 +113,8 @@ def read_kept(spec: GroupSpec) -> GroupRequirements:
         return GroupRequirements(GroupSpec(), unread=str(error))
 
 
-def over_set(sites: Mapping[str, Mapping[str, Value]]) -> dict[str, Value]:
-    """Return the values of the names over a set: a name that one of the sites does not tell is not told."""
+def over_set(sites: Mapping[str, Mapping[str, Value]], names: AbstractSet[str]) -> dict[str, Value]:
+    """Return the values of those names that are over a set: one that one of the sites does not tell is not told."""
     ids = sorted(sites)
     out: dict[str, Value] = {"set": tuple(ids)}
     for name in sites[ids[0]] if ids else ():
@@ -101,6 +122,8 @@ def over_set(sites: Mapping[str, Mapping[str, Value]]) -> dict[str, Value]:
             out[name] = sites[ids[0]][name]
             continue
         over = name.replace("site.", "set.", 1)
+        if over not in names:
+            continue
         column = [values[name] for values in (sites[one] for one in ids) if name in values]
         if (over not in SET and not over.startswith(SET_PROPERTY)) or len(column) < len(ids):
             continue
@@ -120,7 +143,8 @@ def plain(spec: GroupSpec) -> bool:
 
 
 def _check_size(spec: GroupSpec) -> None:
-    own = (text for each in spec.components for text in each.requirements)
+    every = ((*each.requirements, *each.link_requirements, *each.set_requirements) for each in spec.components)
+    own = (text for texts in every for text in texts)
     texts = (*own, *spec.requirements, *spec.link_requirements, *spec.set_requirements, spec.rank)
     if len(texts) - 1 > MOST_EXPRESSIONS:
         raise ValueError(f"group.requirements: {len(texts) - 1} expressions; a group has at most {MOST_EXPRESSIONS}")

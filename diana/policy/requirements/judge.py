@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import isfinite
+from typing import NamedTuple
 
 from diana.model.views.conditions import Judgement
 from diana.model.views.decision import FailedRequirement
@@ -20,6 +21,17 @@ MOST_SHOWN = 200
 """Characters of a conjunct, and of its values, that are told."""
 _PLAIN = re.compile(r"""[\d.eE+-]+|'[^']*'|"[^"]*"|true|false|\[[^()]*\]""")
 """A value that is told by its text."""
+WHOLLY = 2.0
+"""Shortfall of a condition that is no comparison of two numbers; that of one which is comes to no more."""
+
+
+class Shortfall(NamedTuple):
+    """How far a set of sites is from what is wanted of it; the less the better. None: it meets all."""
+
+    conditions: int = 0
+    """Conditions that do not hold."""
+    relative: float = 0.0
+    """Their shortfalls together, as `Conjunct.shortfall` has them."""
 
 
 class Conjunct:
@@ -90,6 +102,15 @@ class Conjunct:
             return _cut(_shown(values[names[0]]))
         return self._told(values)
 
+    def shortfall(self, values: Mapping[str, Value]) -> float:
+        """Return how far the two sides of a comparison that does not hold are apart, relative to the larger: 0 to
+        `WHOLLY`."""
+        first, second = (self._sides[0].value(values), self._sides[2].value(values)) if self._sides else ("", "")
+        if not (isinstance(first, float) and isinstance(second, float) and isfinite(first) and isfinite(second)):
+            return WHOLLY
+        larger = max(abs(first), abs(second))
+        return abs(first / larger - second / larger) if larger else 0.0
+
     def _near(self, first: bool | float | str, second: bool | float | str) -> str:
         """Return the comparison that would just hold, where one side is the author's own number."""
         assert self._sides is not None
@@ -115,6 +136,8 @@ class Requirements:
         self.conjuncts = tuple(one for text in texts for one in _read(text, scope, constants))
         if len(self.conjuncts) > MOST_EXPRESSIONS:
             raise ValueError(f"{len(self.conjuncts)} conditions; a group has at most {MOST_EXPRESSIONS}")
+        self.names = frozenset(name for one in self.conjuncts for name in one.expression.names)
+        """Names that they hold."""
         self._known: dict[tuple[int, tuple[Value | None, ...]], bool] = {}
 
     def __bool__(self) -> bool:
@@ -130,16 +153,28 @@ class Requirements:
         """True if each conjunct holds."""
         return all(self._holds(at, values) for at in range(len(self.conjuncts)))
 
+    def shortfall(self, values: Mapping[str, Value]) -> Shortfall:
+        """Return how far these values are from meeting all of it."""
+        failing = [one for at, one in enumerate(self.conjuncts) if not self._holds(at, values)]
+        return Shortfall(len(failing), sum(one.shortfall(values) for one in failing))
+
     def may_hold(self, values: Mapping[str, Value]) -> bool:
         """True unless a conjunct surely fails by the values that are known so far."""
-        return not self.surely_failed(values)
+        return not self.first_lacking(values)
 
-    def surely_failed(self, values: Mapping[str, Value]) -> str:
+    def first_lacking(self, values: Mapping[str, Value]) -> str:
         """Return the first conjunct that fails by the values that are known so far; empty: none surely does."""
-        known = (
-            (at, one) for at, one in enumerate(self.conjuncts) if all(name in values for name in one.expression.names)
-        )
-        return next((one.told for at, one in known if not self._holds(at, values)), "")
+        return next((self.conjuncts[at].told for at in self._known_by(values) if not self._holds(at, values)), "")
+
+    def surely_failed(self, values: Mapping[str, Value]) -> tuple[FailedRequirement, ...]:
+        """Return each conjunct that fails by the values that are known so far, whatever the others are."""
+        some = (self.conjuncts[at].failed(values) for at in self._known_by(values) if not self._holds(at, values))
+        return tuple(failed for failed in some if failed is not None)
+
+    def _known_by(self, values: Mapping[str, Value]) -> Iterator[int]:
+        for at, one in enumerate(self.conjuncts):
+            if all(name in values for name in one.expression.names):
+                yield at
 
     def _holds(self, at: int, values: Mapping[str, Value]) -> bool:
         """Evaluate once for all sites that are alike in the names of this conjunct."""

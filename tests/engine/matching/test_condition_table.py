@@ -173,3 +173,14 @@ def test_a_gang_that_has_no_place_is_refused_with_its_table() -> None:
     found = answer(gang_grid(alpha=2, beta=4), gang("2x4", requirements=("site.memory_bytes >= 8e9",)))
     assert isinstance(found, fx.Refusal)
     assert {holds for holds in cells(table(found.decision)).values()} == {False}
+
+
+def test_a_refusal_for_what_sites_lack_together_tells_the_set_that_comes_nearest() -> None:
+    made = grid(alpha=2, beta=4, gamma=8)
+    asked = wanted(requirements=(), set_requirements=("sum(set.slots) >= 99", "size(set) <= 2"))
+    found = made["alpha"].submit(asked, 4, plan_only=True)
+    assert isinstance(found, fx.Refusal)
+    told = table(found.decision)
+    assert told.together == ("alpha", "beta")
+    assert [(one.holds, one.found) for one in told.set_judgements] == [(False, "8"), (True, "2")]
+    assert told.set_judgements[0].near == "sum(set.slots) >= 8"

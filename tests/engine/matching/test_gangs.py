@@ -11,6 +11,7 @@ from diana.engine.journal import records
 from diana.model.ids import GroupId, SiteId
 from diana.model.job.components import components_of
 from diana.model.job.spec import ComponentSpec, GroupSpec
+from diana.policy.requirements.group import plain
 from tests.engine.bench import Grid, Site
 from tests.engine.builders import spec
 
@@ -98,7 +99,20 @@ def test_the_sites_of_a_gang_together_meet_what_is_wanted_of_a_set() -> None:
     assert set(used) == {"beta", "gamma"}
     found = answer(made, gang("2x4", set_requirements=("sum(set.memory_bytes) >= 1e12",)))
     assert isinstance(found, fx.Refusal)
-    assert "no set of sites with room was found that meets: sum(set.memory_bytes) >= 1e12" in found.text
+    assert (
+        "no set of sites with room meets: sum(set.memory_bytes) >= 1e12; the best is beta + gamma: "
+        "12884901888 >= 1e+12 does not hold (takes it if sum(set.memory_bytes) >= 12884901888)"
+    ) in found.text
+
+
+def test_a_set_of_sites_that_would_do_and_has_no_room_is_told_beside_the_best() -> None:
+    made = grid(alpha=2, beta=4, gamma=8)
+    found = answer(made, gang("3x8", set_requirements=("size(set) <= 2",)))
+    assert isinstance(found, fx.Refusal)
+    assert (
+        "size(set) <= 2; the best is alpha + beta + gamma: 3 <= 2 does not hold (takes it if size(set) <= 3); "
+        "alpha + beta would do, without the room for it"
+    ) in found.text
 
 
 def test_the_links_between_the_components_count_and_not_only_those_from_home() -> None:
@@ -108,7 +122,10 @@ def test_the_links_between_the_components_count_and_not_only_those_from_home() -
         measure(made[other], one, seconds)
     apart = gang("3x8", link_requirements=("link.rtt_s < 0.1",))
     found = answer(made, apart)
-    assert isinstance(found, fx.Refusal) and "beta to gamma: link.rtt_s < 0.1 (0.5 < 0.1 does not hold)" in found.text
+    assert (
+        isinstance(found, fx.Refusal)
+        and "beta to gamma: link.rtt_s < 0.1; the best is alpha + beta + gamma: 0.5 < 0.1 does not hold" in found.text
+    )
     two = places(made, gang("2x8", link_requirements=("link.rtt_s < 0.1",)))
     assert "alpha" in two and len(set(two)) == 2
 
@@ -118,7 +135,10 @@ def test_a_link_that_nobody_measured_is_not_taken_for_the_one_from_home() -> Non
     for other in ("beta", "gamma"):
         measure(made["alpha"], other, 0.01)
     found = answer(made, gang("3x8", link_requirements=("link.rtt_s < 0.1",)))
-    assert isinstance(found, fx.Refusal) and "beta to gamma: link.rtt_s < 0.1 (link.rtt_s not told)" in found.text
+    assert (
+        isinstance(found, fx.Refusal)
+        and "beta to gamma: link.rtt_s < 0.1; the best is alpha + beta + gamma: link.rtt_s not told" in found.text
+    )
 
 
 def test_a_gang_that_is_submitted_goes_where_it_was_planned() -> None:
@@ -130,3 +150,66 @@ def test_a_gang_that_is_submitted_goes_where_it_was_planned() -> None:
     assert {part.site for part in parts} == {"gamma", "alpha"}
     (placed,) = made["alpha"].records(records.GroupPlaced)
     assert placed.decision.gang is not None  # type: ignore[attr-defined]
+
+
+# --- wishes of a component for links and for its sites together ----------------------------------------------
+
+
+def measured(made: Grid, **seconds: float) -> None:
+    """`alpha_beta=0.01`: both sides measured that."""
+    for pair, taken in seconds.items():
+        one, other = pair.split("_")
+        measure(made[one], other, taken)
+        measure(made[other], one, taken)
+
+
+def test_a_component_wants_a_link_from_the_site_of_submission_that_the_others_need_not_have() -> None:
+    made = grid(alpha=8, beta=8, gamma=8)
+    measured(made, alpha_beta=0.5, alpha_gamma=0.01, beta_gamma=0.01)
+    near = ComponentSpec(
+        name="near", processors=8, link_requirements=("link.rtt_s < 0.1",), requirements=("site.name != 'alpha'",)
+    )
+    assert places(made, gang((near,))) == ["gamma"]
+    found = answer(made, gang((msgspec.structs.replace(near, link_requirements=("link.rtt_s < 0.001",)),)))
+    assert isinstance(found, fx.Refusal)
+    assert "component near: no site meets site.name != 'alpha' && link.rtt_s < 0.001" in found.text
+    assert "0.01 < 0.001 does not hold" in found.text
+
+
+def test_a_component_wants_links_to_each_other_site_and_two_others_need_none_between_them() -> None:
+    made = grid(alpha=8, beta=8, gamma=8)
+    measured(made, alpha_beta=0.01, alpha_gamma=0.01, beta_gamma=0.5)
+    near = ("link.rtt_s < 0.1",)
+    hub = ComponentSpec(name="hub", processors=8, site="alpha", link_requirements=near)
+    other = ComponentSpec(name="other", count=2, processors=8)
+    assert sorted(places(made, gang((hub, other)))) == ["alpha", "beta", "gamma"]
+    found = answer(made, gang((msgspec.structs.replace(hub, site="beta"), other)))
+    assert isinstance(found, fx.Refusal)
+    assert "beta to gamma: link.rtt_s < 0.1; the best is alpha + beta + gamma: 0.5 < 0.1 does not hold" in found.text
+    assert isinstance(answer(made, gang("3x8", link_requirements=near)), fx.Refusal), "for the group it holds of all"
+
+
+def test_the_sites_of_one_table_together_meet_what_it_wants_of_them() -> None:
+    made = grid(alpha=2, beta=4, gamma=8)
+    apart = ComponentSpec(name="apart", count=2, processors=2, set_requirements=("size(set) == 2",))
+    alone = ComponentSpec(name="alone", count=2, processors=2, set_requirements=("size(set) == 1",))
+    found = places(made, gang((apart,)))
+    assert len(set(found)) == 2
+    assert len(set(places(made, gang((alone,))))) == 1
+    answered = answer(made, gang((msgspec.structs.replace(apart, set_requirements=("sum(set.memory_bytes) > 1e12",)),)))
+    assert isinstance(answered, fx.Refusal)
+    assert "apart: sum(set.memory_bytes) > 1e12; the best is " in answered.text
+
+
+def test_expressions_of_components_count_among_those_of_the_group() -> None:
+    many = tuple(f"link.rtt_s < {n}" for n in range(1, 34))
+    one = ComponentSpec(processors=1, link_requirements=many, set_requirements=("size(set) < 9",) * 32)
+    assert not plain(gang((one,))) and plain(gang((msgspec.structs.replace(one, set_requirements=()),)))
+
+
+@pytest.mark.parametrize("policy", ["worst-fit", "cluster-min", "turnaround"])
+def test_a_gang_that_one_site_holds_takes_several_where_only_these_together_are_as_it_wants(policy: str) -> None:
+    """Policies fill one site first; its share at each makes the gang need them all."""
+    made = grid(alpha=2, beta=8, gamma=8)
+    wanted = gang("2x2", set_requirements=("sum(set.memory_bytes) >= 16e9", "size(set) == 2"), gang_placement=policy)
+    assert sorted(places(made, wanted)) == ["beta", "gamma"]

@@ -161,6 +161,19 @@ def test_the_call_of_a_site_that_does_not_meet_them_gets_nothing() -> None:
     assert made["alpha"].group(NAME).unplaced == waiting and "beta" not in placed(made)
 
 
+@pytest.mark.parametrize(("gib", "gets"), [(1, False), (8, True)])
+def test_a_site_that_meets_them_no_more_gets_nothing_that_it_calls_for(gib: int, gets: bool) -> None:
+    made = grid("late", alpha=2, gamma=8, delta=8)
+    made["alpha"].submit(wanted(30, work_s=100.0), 30)
+    peer = made["alpha"].engine.core.view.peers[SiteId("gamma")]
+    assert peer.summary is not None
+    peer.summary = msgspec.structs.replace(peer.summary, memory_bytes=gib * GIB)
+    waiting = len(made["alpha"].group(NAME).unplaced)
+    made["gamma"].end(2)
+    made.settle()
+    assert (len(made["alpha"].group(NAME).unplaced) < waiting) == gets
+
+
 def test_a_site_that_meets_them_no_more_is_told_to_wait_no_more() -> None:
     made = grid("late", alpha=2, gamma=8, delta=8)
     made["alpha"].submit(wanted(30, work_s=100.0), 30)
@@ -261,7 +274,86 @@ def test_a_set_that_no_sites_make_is_told() -> None:
     made = grid(alpha=1, beta=2)
     answer = made["alpha"].submit(wanted(4, requirements=(), set_requirements=("sum(set.memory_bytes) >= 1e12",)), 4)
     assert isinstance(answer, fx.Refusal) and answer.code == "unplaceable"
-    assert "no set of sites with it was found that meets: sum(set.memory_bytes) >= 1e12" in answer.text
+    assert (
+        "no set of sites meets: sum(set.memory_bytes) >= 1e12; the best is alpha + beta: 3221225472 >= 1e+12 "
+        in answer.text
+    )
+
+
+def test_a_set_that_no_sites_make_is_told_by_the_best_there_is_and_once() -> None:
+    made = grid(alpha=1, beta=2, gamma=3)
+    texts = ("sum(set.memory_bytes) >= 8e9", "size(set) <= 2")
+    for jobs, best in (
+        (4, "the best is beta + gamma: 5368709120 >= 8000000000"),
+        (1, "the best of up to 1 site, one for each job, is gamma: 3221225472 >= 8000000000"),
+    ):
+        asked = wanted(jobs, requirements=(), set_requirements=texts)
+        answer = made["alpha"].submit(asked, jobs, 1 + jobs, plan_only=True)
+        assert isinstance(answer, fx.Refusal)
+        bytes_ = best.rpartition(" >= ")[0].rpartition(" ")[2]
+        assert answer.text == (
+            f"no site can take this group: no set of sites meets: {texts[0]}; {best} does not hold"
+            f" (takes it if sum(set.memory_bytes) >= {bytes_})"
+        )
+
+
+def test_a_set_that_would_do_but_does_not_take_the_jobs_is_told() -> None:
+    made = grid(alpha=1, beta=2, gamma=3)
+    send = made.post
+
+    def of_one_job(sender: SiteId, to: SiteId, message: ms.Message) -> None:
+        if isinstance(message, ms.Quote):
+            message = msgspec.structs.replace(message, max_jobs=1)
+        send(sender, to, message)
+
+    made.post = of_one_job  # type: ignore[method-assign]
+    asked = wanted(4, requirements=(), set_requirements=("suffix(set.domain, ['beta.edu', 'gamma.edu'])",))
+    answer = made["alpha"].submit(asked, 4)
+    assert isinstance(answer, fx.Refusal) and answer.text == (
+        "no site can take this group: beta + gamma would meet together what it requires of its sites,"
+        " and do not take its jobs (takes it if jobs <= 2)"
+    )
+    assert {part.site for part in plan(made, msgspec.structs.replace(asked, sweep=spec(2).sweep), 2).parts} <= {
+        "beta",
+        "gamma",
+    }
+
+
+@pytest.mark.parametrize(
+    ("texts", "pairs"),
+    [
+        (("sum(set.memory_bytes) >= 9e9", "size(set) == 2"), {"delta epsilon"}),
+        (("size(set) == 2", "sum(set.memory_bytes) == 7 * 1073741824.0"), {"beta epsilon", "gamma delta"}),
+        (
+            ("size(set) == 2 && min(set.memory_bytes) >= 3 * 1073741824.0 && max(set.memory_bytes) < 5e9",),
+            {"gamma delta"},
+        ),
+        (("size(set) == 2", "suffix(set.domain, ['alpha.edu', 'delta.edu'])"), {"alpha delta"}),
+        (("size(set) == 2 && !(max(set.memory_bytes) - min(set.memory_bytes) < 4 * 1073741824.0)",), {"alpha epsilon"}),
+        (("size(set) == 2", "set == ['beta', 'delta']"), {"beta delta"}),
+    ],
+)
+def test_of_the_ten_pairs_of_five_sites_one_that_meets_the_requirements_is_taken(
+    texts: tuple[str, ...], pairs: set[str]
+) -> None:
+    made = grid(alpha=1, beta=2, gamma=3, delta=4, epsilon=5)
+    for jobs in (2, 7, 40):
+        used = sorted(
+            {part.site for part in plan(made, wanted(jobs, requirements=(), set_requirements=texts), jobs).parts}
+        )
+        assert len(used) == 2 and {" ".join(used), " ".join(reversed(used))} & pairs, jobs
+
+
+def test_a_set_that_no_fixed_list_holds_is_found_by_growing_one() -> None:
+    names = [f"s{n:02}" for n in range(14)]
+    made = Grid({"binding": "early"}, alpha=4, **dict.fromkeys(names, 4))
+    for name in names[-3:]:
+        learn(made[name], memory_bytes=8 * GIB, speed=0.5)
+    asked = wanted(
+        40, requirements=(), set_requirements=("sum(set.memory_bytes) >= 3 * 8 * 1073741824.0", "size(set) == 3")
+    )
+    made["alpha"].submit(asked, 40)
+    assert placed(made) == set(names[-3:])
 
 
 # --- large grids ---------------------------------------------------------------------------------------------

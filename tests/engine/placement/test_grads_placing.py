@@ -185,7 +185,7 @@ def test_gangs_have_a_rank() -> None:
             "gang.placement: 'astrology': no such placement; known here: close-to-files,",
         ),
         ({"model": (("time_s", "nonsense"),)}, "'nonsense' is no name here"),
-        ({"set_requirements": ("size(set) > 5",)}, "no set of sites with room was found that meets: size(set) > 5"),
+        ({"set_requirements": ("size(set) > 5",)}, "no set of sites with room meets: size(set) > 5"),
     ],
 )
 def test_a_gang_that_no_model_can_place_is_told_why(more: dict[str, object], told: str) -> None:

@@ -124,12 +124,14 @@ def test_the_link_counts_where_there_is_one() -> None:
     assert [one.found for one in wants.failed({"site.slots": 2.0}, home=False)] == ["link.rtt_s not told"]
 
 
-def test_a_set_has_the_columns_that_all_its_sites_tell() -> None:
+def test_a_set_has_those_of_the_wanted_columns_that_all_its_sites_tell() -> None:
+    names = {"set.slots", "set.domain"}
     sites = {"b": {"site.slots": 2.0, "site.domain": "x.y"}, "a": {"site.slots": 1.0}}
-    assert over_set(sites) == {"set": ("a", "b"), "set.slots": (1.0, 2.0)}
+    assert over_set(sites, names) == {"set": ("a", "b"), "set.slots": (1.0, 2.0)}
     sites = {"b": {"site.slots": 2.0}, "a": {"site.slots": 1.0, "site.domain": "x.y"}}
-    assert over_set(sites) == {"set": ("a", "b"), "set.slots": (1.0, 2.0)}
-    assert over_set({}) == {"set": ()}
+    assert over_set(sites, names) == {"set": ("a", "b"), "set.slots": (1.0, 2.0)}
+    assert over_set({}, names) == {"set": ()} == over_set({}, set())
+    assert over_set(sites, {"set.domain"}) == {"set": ("a", "b")}
 
 
 def test_a_group_has_few_and_short_expressions_wherever_it_comes_from() -> None:

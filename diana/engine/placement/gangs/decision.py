@@ -257,9 +257,7 @@ def _would_fit(spec: GroupSpec, rooms: list[GrowingRoom]) -> str:
         whole = sum(site.most for site in sites if how_many(site.whole, each))
         return f"; --flexible {whole} is the most that fits" if 0 < whole < spec.flexible.processors else ""
     widths = {each.processors for each in spec.components}
-    if len(widths) != 1 or any(
-        each.site or each.requirements or _taken(spec, each) != amounts for each in spec.components
-    ):
+    if len(widths) != 1 or any(each.site or each.requires or _taken(spec, each) != amounts for each in spec.components):
         return ""
     (width,) = widths
     count = sum(

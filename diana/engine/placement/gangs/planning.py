@@ -29,7 +29,6 @@ from diana.policy.gang.requests import GangPlacement, Rooms, Unplaced, with_file
 from diana.policy.gang.soonest import GrowingRoom, Place, soonest
 from diana.policy.gang.turnaround import TURNAROUND, tried, turnaround
 from diana.policy.grads.placing import GangChoice
-from diana.policy.requirements.group import GroupRequirements
 
 
 def decide(
@@ -67,19 +66,18 @@ def _decided(
     ]
     has_runner = any(software.runner(spec.runner) in quote.software for quote in field.quotes.values())
     asked = GangQuestion(spec, policy, request, sites, rooms, has_runner=has_runner)
-    own = gangs.for_components(spec, with_files(request, files, own_files), field.values, field.quotes)
+    own = gangs.for_components(spec, with_files(request, files, own_files), field.values, field.quotes, core.site)
     if isinstance(own, Unplaced):
         return refusal(core, asked, own)
-    wants = draft.match(core).requirements
-    lacks = gangs.lacking(wants, field.values, field.quotes)
+    wishes = gangs.JointWishes(spec, draft.match(core).requirements, field.values, field.quotes)
     past = _past(core, draft, field.quotes) if spec.model else {}
-    seen = foresight(core, spec, field.values, field.quotes, lacks, past) if spec.model else None
+    seen = foresight(core, spec, field.values, field.quotes, wishes.lacks, past) if spec.model else None
     if isinstance(seen, Unplaced):
         return refusal(core, asked, seen)
     if policy == GRADS and seen is None:
         return Refusal(code="usage", text=f"gang.placement: {GRADS} places by a model; write package.model")
     asked = asked._replace(request=own, foresight=seen)
-    search = _Search(core, asked, field, wants)
+    search = _Search(core, asked, field, wishes)
     # Each set once: a search is dear.
     for out in dict.fromkeys((*avoided, frozenset[SiteId]())):
         found = search.soonest([room for room in rooms if room.now.name not in out])
@@ -94,8 +92,8 @@ def _decided(
 class _Search:
     """The search for the place of one gang by its policy, over rooms of now and of later."""
 
-    def __init__(self, core: Context, asked: GangQuestion, field: Field, wants: GroupRequirements | None) -> None:
-        self._core, self._asked, self._field, self._wants = core, asked, field, wants
+    def __init__(self, core: Context, asked: GangQuestion, field: Field, wishes: gangs.JointWishes) -> None:
+        self._core, self._asked, self._field, self._wishes = core, asked, field, wishes
         self._time = transfer_time(field.candidates)
         self._choices: dict[GangPlacement, GangChoice] = {}
         self._is_told = True
@@ -126,7 +124,7 @@ class _Search:
             return self._core.gang_policies[policy](self._asked.request, some, self._time, None)
 
         def matched(some: Rooms) -> GangPlacement | Unplaced:
-            return gangs.matched(alone, some, self._wants, self._field.values, self._field.quotes)
+            return gangs.matched(alone, some, self._wishes, self._asked.request)
 
         ranks = self._field.ranks if self._asked.spec.rank else None
         return lambda some: gangs.ranked(matched, some, ranks)
