@@ -11,7 +11,7 @@ from diana.cli.groups.conditions import show_conditions
 from diana.cli.shared import output
 
 if TYPE_CHECKING:
-    from diana.model.views.decision import GangDecision
+    from diana.model.views.decision import FailedRequirement, GangDecision
     from diana.model.views.group import PartOutcome
     from diana.wire.client.decisions import Decision, SiteCost
     from diana.wire.client.messages import ExplainResponse
@@ -230,11 +230,17 @@ def _show_sites(decision: Decision) -> None:
     for cost in rejected:
         near = f" (takes it if {cost.near_miss})" if cost.near_miss else ""
         output.say(f"not {cost.site}: {cost.rejected}{near}")
-        # Of an older node there is no table.
-        for one in cost.failed if decision.requirements is None else ():
+        for one in _beside(cost, decision):
             output.say(f"    {one.text}" + (f": {one.found}" if one.found else ""))
     for some in decision.reasons:
         output.say(f"{output.counted(some.sites, 'more site')}: {some.reason}")
+
+
+def _beside(cost: SiteCost, decision: Decision) -> list[FailedRequirement]:
+    """Failed conditions that the table of conditions does not tell: an older node's, one of many, a rank."""
+    table = decision.requirements
+    told = {one.text for one in (*table.conditions, *table.set_conditions)} if table is not None else set()
+    return [one for one in cost.failed if one.text not in told]
 
 
 def _paper_terms(cost: SiteCost) -> tuple[str, ...]:
