@@ -8,7 +8,7 @@ from math import isfinite
 from diana.model.views.decision import FailedRequirement
 from diana.policy.requirements.conjuncts import conjuncts, sides
 from diana.policy.requirements.expressions import Constants, Expression, Untold, read
-from diana.policy.requirements.names import Value
+from diana.policy.requirements.names import SITE_PROPERTY, Value
 
 MOST_EXPRESSIONS = 64
 """Expressions of a group, all keys together, and conditions under one key."""
@@ -90,11 +90,12 @@ class Requirements:
         return all(self._holds(at, values) for at in range(len(self.conjuncts)))
 
     def may_hold(self, values: Mapping[str, Value]) -> bool:
-        """True unless a conjunct surely fails by the values that are known so far."""
+        """True unless a conjunct surely fails by the values that are known so far. A property that is not among them is
+        none that the site declares: it tells all of them at once."""
         return all(
             self._holds(at, values)
             for at, one in enumerate(self.conjuncts)
-            if all(name in values for name in one.expression.names)
+            if all(name in values or name.startswith(SITE_PROPERTY) for name in one.expression.names)
         )
 
     def _holds(self, at: int, values: Mapping[str, Value]) -> bool:

@@ -14,7 +14,7 @@ from diana.engine.journal import events as ev
 from diana.engine.matching import facts
 from diana.engine.membership import gossip, sizes
 from diana.engine.messages import messages as ms
-from diana.engine.placement import accept, quote_round
+from diana.engine.placement import quote_round
 from diana.engine.placement.draft import Draft, Probe
 from diana.model.ids import SiteId
 from diana.model.job.properties import MOST_BYTES, MOST_PROPERTIES
@@ -53,6 +53,13 @@ def peer(site: Site, name: str, **told: Any) -> None:
     """A peer that answers no quotes."""
     site.handle(ev.PeerUp(hello(name)))
     site.handle(ev.Received(SiteId(name), entry(name, **told)))
+
+
+def short_list(site: Site, requirement: str) -> list[str]:
+    """Return the peers that are asked for a quote."""
+    asked = spec(1, requirements=(requirement,))
+    draft = Draft(1, asked, whole(1), (), owner="", purpose=Probe(lambda _: None))
+    return list(quote_round._short_list(site.engine.core, draft))
 
 
 # --- properties ----------------------------------------------------------------------------------------------
@@ -103,12 +110,19 @@ def test_properties_of_a_set_are_a_list_of_texts() -> None:
 def test_in_a_large_grid_summaries_tell_whom_to_ask() -> None:
     site = Grid({"binding": "early"}, alpha=1)["alpha"]
     for number in range(60):
-        peer(site, f"plain{number:02}", slots=64, free_slots=64, speed=4.0, properties={"tier": "iron"})
-    asked = spec(1, requirements=("site.properties.tier == 'gold'",))
-    assert not accept.surely_placeable(site.engine.core, asked)
+        peer(
+            site,
+            f"plain{number:02}",
+            slots=64,
+            free_slots=64,
+            speed=4.0,
+            properties={"tier": "iron"} if number % 2 else {},
+        )
+    gold = "site.properties.tier == 'gold'"
+    assert short_list(site, gold) == []
+    assert len(short_list(site, f"{gold} || site.slots == 64")) > 2
     peer(site, "zz", slots=4, free_slots=4, properties={"tier": "gold"})
-    draft = Draft(1, asked, whole(1), (), owner="", purpose=Probe(lambda _: None))
-    assert quote_round._short_list(site.engine.core, draft) == ["zz"]
+    assert short_list(site, gold) == ["zz"]
 
 
 def test_of_what_a_peer_says_only_what_may_be_is_kept_and_passed_on() -> None:
@@ -244,5 +258,4 @@ def test_a_site_whose_machines_tell_no_memory_tells_no_sum() -> None:
 def test_what_only_quotes_tell_excludes_no_site_before_it_is_asked(text: str) -> None:
     site = Grid(alpha=1)["alpha"]
     peer(site, "beta", slots=4, free_slots=4)
-    draft = Draft(1, spec(1, requirements=(text,)), whole(1), (), owner="", purpose=Probe(lambda _: None))
-    assert quote_round._short_list(site.engine.core, draft) == ["beta"]
+    assert short_list(site, text) == ["beta"]
