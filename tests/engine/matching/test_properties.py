@@ -12,14 +12,16 @@ import pytest
 from diana.engine.journal import effects as fx
 from diana.engine.journal import events as ev
 from diana.engine.matching import facts
-from diana.engine.membership import gossip, sizes
+from diana.engine.membership import gossip, merge, sizes
 from diana.engine.messages import messages as ms
 from diana.engine.placement import quote_round
 from diana.engine.placement.draft import Draft, Probe
 from diana.model.ids import SiteId
 from diana.model.job.properties import MOST_BYTES, MOST_PROPERTIES
-from diana.model.job.spec import GroupSpec
+from diana.model.job.spec import Axis, GroupSpec, Sweep
 from diana.model.views.decision import Decision
+from diana.policy.requirements.group import GroupRequirements
+from diana.policy.requirements.software import names_of_software
 from tests.engine.bench import Grid, Site
 from tests.engine.builders import OPERATOR, dataset, spec, whole
 from tests.engine.gossiping import entry, hello
@@ -190,7 +192,7 @@ def test_jobs_go_where_software_is_offered_that_none_of_them_needs() -> None:
 
 
 def test_a_site_of_an_older_release_tells_no_software_either_way() -> None:
-    made = declaring(alpha={}, beta={})
+    made = grid(alpha=8, beta=8)
     send = made.post
 
     def as_of_old(sender: SiteId, to: SiteId, message: ms.Message) -> None:
@@ -204,6 +206,22 @@ def test_a_site_of_an_older_release_tells_no_software_either_way() -> None:
     told = lacks(made, "beta", "site.total_memory_bytes > 1 || site.name == 'alpha'")
     assert told == "site.total_memory_bytes not told"
     assert lacks(made, "beta", "site.properties.a == '' || site.name == 'alpha'") == "site.properties.a not told"
+
+
+def test_a_group_asks_about_no_more_software_than_an_answer_may_name() -> None:
+    many = " || ".join(f"'module m{number}' in site.software" for number in range(40))
+    more = " || ".join(f"'module n{number}' in site.software" for number in range(25))
+    assert len(names_of_software(spec(1, requirements=(many,), rank="'mpi' in site.software ? 1.0 : 0.0"))) == 41
+    with pytest.raises(ValueError, match=r"65 names in site\.software; a group asks about 64 at most"):
+        GroupRequirements(spec(1, requirements=(many, more)))
+
+
+def test_a_swept_name_stands_for_its_text() -> None:
+    made = declaring(alpha={}, beta={})
+    offering(made["beta"], "module gcc/12")
+    sweep = Sweep(axes=(Axis(name="tool", values=("module gcc/12",)),))
+    asked = msgspec.structs.replace(wanted(1, ("tool in site.software",)), sweep=sweep)
+    assert {part.site for part in decided(made, asked, 1).parts} == {"beta"}
 
 
 # --- data ----------------------------------------------------------------------------------------------------
@@ -252,6 +270,21 @@ def test_a_site_whose_machines_tell_no_memory_tells_no_sum() -> None:
     made = declaring(alpha={}, beta={})
     answer = made["alpha"].submit(wanted(requirements=("site.total_memory_bytes >= 0",)), 4)
     assert isinstance(answer, fx.Refusal) and "site.total_memory_bytes not told" in answer.text
+
+
+def test_a_model_may_name_what_its_site_declares_and_the_memory_of_all_machines() -> None:
+    made = grid(alpha=1, beta=2)
+    learn(made["beta"], properties={"factor": "0.5"})
+    model = (
+        ("time_s", "site.name == 'alpha' ? 99.0 : number(site.properties.factor) * site.total_memory_bytes / 1e9"),
+    )
+    row = rows(decided(made, wanted(requirements=(), model=model)))["beta"]
+    assert row.model_s == pytest.approx(0.5 * 2 * GIB / 1e9)
+
+
+def test_a_word_with_another_property_is_news_to_those_that_plan() -> None:
+    one, other = entry("beta", properties={"tier": "gold"}), entry("beta", properties={"tier": "iron"})
+    assert merge._tells_more(one, other) and not merge._tells_more(one, one)
 
 
 @pytest.mark.parametrize("text", ["site.data_bytes >= group.data_bytes", "site.total_memory_bytes > 1"])
