@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,12 @@ def test_jobs_run_where_the_property_and_the_data_are(grid: Grid, tmp_path: Path
     }
     assert told == declared
     assert "power_kw=3.5, tier=gold" in said_to(grid, alpha, "sites")[1]
+    config = load_config(grid.sites["beta"].paths.config)
+    again = msgspec.structs.replace(config.settings, properties={"tier": "gold", "power_kw": "4"})
+    write_config(grid.sites["beta"].paths.config, msgspec.structs.replace(config, settings=again))
+    assert grid.sites["beta"].process is not None
+    grid.sites["beta"].process.send_signal(signal.SIGHUP)
+    until(lambda: "power_kw=4" in said_to(grid, alpha, "sites")[1], "a property changed at SIGHUP")
     gold = ("--require", "site.properties.tier == 'gold'")
     code, out, err = said_to(grid, alpha, "plan", *gold, "--rank", "number(site.properties.power_kw)", "--", "true")
     assert code == 0 and "the plan:" in out, err

@@ -72,6 +72,14 @@ def test_a_row_of_gossip_with_names_too_long_costs_the_others_nothing() -> None:
     assert got.entries[0] == entry("far") and len(got.entries[1].address) == 301
 
 
+def test_texts_that_a_site_says_of_itself_are_cut_by_their_number_and_length() -> None:
+    many = {f"p{number:03}": "v" for number in range(500)} | {"a" * 5000: "w", "a": "x" * 5000}
+    got = passed(msgspec.structs.replace(entry("far"), properties=many)).properties
+    assert list(got) == ["a", "a" * 101, *(f"p{number:03}" for number in range(14))] and got["a"] == "x" * 101
+    kept = {"tier": "gold", "motto": "f\u00fcr alle"}
+    assert passed(msgspec.structs.replace(entry("far"), properties=kept)).properties == kept
+
+
 def shown(*groups: GroupShown) -> Holdings:
     return Holdings(db_uuid="d", seq=1, part=0, parts=1, rows=(), groups=groups)
 

@@ -40,7 +40,7 @@ def of_quote(site: SiteId, quote: Quote, run_s: float) -> dict[str, Value]:
     if quote.offers or quote.lacks:
         lists["site.software"] = tuple(sorted(quote.offers))
     return {
-        **_named(site, quote.domain, quote.properties),
+        **_named(site, quote.domain, properties.sane(quote.properties)),
         **{name: float(value) for name, value in told.items()},
         **lists,
     }
@@ -140,7 +140,7 @@ def of_estimate(found: LinkEstimate) -> dict[str, Value]:
 
 
 def _named(site: SiteId, domain: str, told: Mapping[str, str]) -> dict[str, Value]:
-    own = {f"{SITE_PROPERTY}{name}": text for name, text in properties.sane(told).items()} if told else {}
+    own = {f"{SITE_PROPERTY}{name}": text for name, text in told.items()} if told else {}
     return {"site.name": site, **({"site.domain": domain} if domain else {}), **own}
 
 

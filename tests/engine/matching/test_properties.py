@@ -12,14 +12,16 @@ import pytest
 from diana.engine.journal import effects as fx
 from diana.engine.journal import events as ev
 from diana.engine.matching import facts
-from diana.engine.membership import gossip, sizes
+from diana.engine.membership import gossip, merge, sizes
 from diana.engine.messages import messages as ms
-from diana.engine.placement import accept, quote_round
+from diana.engine.placement import quote_round
 from diana.engine.placement.draft import Draft, Probe
 from diana.model.ids import SiteId
 from diana.model.job.properties import MOST_BYTES, MOST_PROPERTIES
-from diana.model.job.spec import GroupSpec
+from diana.model.job.spec import Axis, GroupSpec, Sweep
 from diana.model.views.decision import Decision
+from diana.policy.requirements.group import GroupRequirements
+from diana.policy.requirements.software import names_of_software
 from tests.engine.bench import Grid, Site
 from tests.engine.builders import OPERATOR, dataset, spec, whole
 from tests.engine.gossiping import entry, hello
@@ -53,6 +55,13 @@ def peer(site: Site, name: str, **told: Any) -> None:
     """A peer that answers no quotes."""
     site.handle(ev.PeerUp(hello(name)))
     site.handle(ev.Received(SiteId(name), entry(name, **told)))
+
+
+def short_list(site: Site, requirement: str) -> list[str]:
+    """Return the peers that are asked for a quote."""
+    asked = spec(1, requirements=(requirement,))
+    draft = Draft(1, asked, whole(1), (), owner="", purpose=Probe(lambda _: None))
+    return list(quote_round._short_list(site.engine.core, draft))
 
 
 # --- properties ----------------------------------------------------------------------------------------------
@@ -103,12 +112,19 @@ def test_properties_of_a_set_are_a_list_of_texts() -> None:
 def test_in_a_large_grid_summaries_tell_whom_to_ask() -> None:
     site = Grid({"binding": "early"}, alpha=1)["alpha"]
     for number in range(60):
-        peer(site, f"plain{number:02}", slots=64, free_slots=64, speed=4.0, properties={"tier": "iron"})
-    asked = spec(1, requirements=("site.properties.tier == 'gold'",))
-    assert not accept.surely_placeable(site.engine.core, asked)
+        peer(
+            site,
+            f"plain{number:02}",
+            slots=64,
+            free_slots=64,
+            speed=4.0,
+            properties={"tier": "iron"} if number % 2 else {},
+        )
+    gold = "site.properties.tier == 'gold'"
+    assert short_list(site, gold) == []
+    assert len(short_list(site, f"{gold} || site.slots == 64")) > 2
     peer(site, "zz", slots=4, free_slots=4, properties={"tier": "gold"})
-    draft = Draft(1, asked, whole(1), (), owner="", purpose=Probe(lambda _: None))
-    assert quote_round._short_list(site.engine.core, draft) == ["zz"]
+    assert short_list(site, gold) == ["zz"]
 
 
 def test_of_what_a_peer_says_only_what_may_be_is_kept_and_passed_on() -> None:
@@ -176,7 +192,7 @@ def test_jobs_go_where_software_is_offered_that_none_of_them_needs() -> None:
 
 
 def test_a_site_of_an_older_release_tells_no_software_either_way() -> None:
-    made = declaring(alpha={}, beta={})
+    made = grid(alpha=8, beta=8)
     send = made.post
 
     def as_of_old(sender: SiteId, to: SiteId, message: ms.Message) -> None:
@@ -190,6 +206,22 @@ def test_a_site_of_an_older_release_tells_no_software_either_way() -> None:
     told = lacks(made, "beta", "site.total_memory_bytes > 1 || site.name == 'alpha'")
     assert told == "site.total_memory_bytes not told"
     assert lacks(made, "beta", "site.properties.a == '' || site.name == 'alpha'") == "site.properties.a not told"
+
+
+def test_a_group_asks_about_no_more_software_than_an_answer_may_name() -> None:
+    many = " || ".join(f"'module m{number}' in site.software" for number in range(40))
+    more = " || ".join(f"'module n{number}' in site.software" for number in range(25))
+    assert len(names_of_software(spec(1, requirements=(many,), rank="'mpi' in site.software ? 1.0 : 0.0"))) == 41
+    with pytest.raises(ValueError, match=r"65 names in site\.software; a group asks about 64 at most"):
+        GroupRequirements(spec(1, requirements=(many, more)))
+
+
+def test_a_swept_name_stands_for_its_text() -> None:
+    made = declaring(alpha={}, beta={})
+    offering(made["beta"], "module gcc/12")
+    sweep = Sweep(axes=(Axis(name="tool", values=("module gcc/12",)),))
+    asked = msgspec.structs.replace(wanted(1, ("tool in site.software",)), sweep=sweep)
+    assert {part.site for part in decided(made, asked, 1).parts} == {"beta"}
 
 
 # --- data ----------------------------------------------------------------------------------------------------
@@ -240,9 +272,23 @@ def test_a_site_whose_machines_tell_no_memory_tells_no_sum() -> None:
     assert isinstance(answer, fx.Refusal) and "site.total_memory_bytes not told" in answer.text
 
 
+def test_a_model_may_name_what_its_site_declares_and_the_memory_of_all_machines() -> None:
+    made = grid(alpha=1, beta=2)
+    learn(made["beta"], properties={"factor": "0.5"})
+    model = (
+        ("time_s", "site.name == 'alpha' ? 99.0 : number(site.properties.factor) * site.total_memory_bytes / 1e9"),
+    )
+    row = rows(decided(made, wanted(requirements=(), model=model)))["beta"]
+    assert row.model_s == pytest.approx(0.5 * 2 * GIB / 1e9)
+
+
+def test_a_word_with_another_property_is_news_to_those_that_plan() -> None:
+    one, other = entry("beta", properties={"tier": "gold"}), entry("beta", properties={"tier": "iron"})
+    assert merge._tells_more(one, other) and not merge._tells_more(one, one)
+
+
 @pytest.mark.parametrize("text", ["site.data_bytes >= group.data_bytes", "site.total_memory_bytes > 1"])
 def test_what_only_quotes_tell_excludes_no_site_before_it_is_asked(text: str) -> None:
     site = Grid(alpha=1)["alpha"]
     peer(site, "beta", slots=4, free_slots=4)
-    draft = Draft(1, spec(1, requirements=(text,)), whole(1), (), owner="", purpose=Probe(lambda _: None))
-    assert quote_round._short_list(site.engine.core, draft) == ["beta"]
+    assert short_list(site, text) == ["beta"]
