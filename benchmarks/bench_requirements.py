@@ -4,9 +4,9 @@
 
 One engine knows so many peers by their summaries, is given a group, and asks its short list; the quotes come at once.
 The row `hopeless` has a requirement that no summary meets, so that every site is looked at; `alike` has one by which
-there are four kinds of sites. Of the sites that are asked, a sum that only several of them together come to is wanted
-in `sets`, and one that no set of them comes to in `no_set`, so that each set is tried.
-Times are of the processor, in milliseconds per placement.
+there are four kinds of sites. Of the sites that are asked, `sets` wants a sum that only several of them together come
+to, and `no_set` one that none come to, so that each set is tried. Times are of the processor, in milliseconds per
+placement.
 """
 
 from __future__ import annotations
