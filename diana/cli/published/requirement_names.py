@@ -17,7 +17,13 @@ from diana.policy.requirements.names import PublishedName
 _HEAD = "| name | meaning |\n| --- | --- |\n"
 _TABLE = re.compile(re.escape(_HEAD) + r"(?:\|.*\n)*")
 _LISTS = {
-    "## Names\n": {**names.SITE, names.SITE_PROPERTY + "NAME": names.PROPERTY, **names.LINK, **names.GROUP},
+    "## Names\n": {
+        **names.SITE,
+        names.SITE_PROPERTY + "NAME": names.PROPERTY,
+        names.SITE_RESOURCE + "NAME": names.RESOURCE,
+        **names.LINK,
+        **names.GROUP,
+    },
     "### Models of gangs\n": names.COMPONENT,
 }
 """Heading -> the names of the first table below it."""

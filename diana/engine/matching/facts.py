@@ -3,18 +3,18 @@ it hurts itself by lying, since it gets jobs that it cannot run."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from math import inf, isfinite
 
 from diana.engine.machines.kinds import MOST_KINDS
 from diana.engine.messages.messages import LinkEstimate, MachineKind, Quote, Summary
 from diana.engine.site.context import Context
 from diana.model.ids import SiteId
-from diana.model.job import properties, software
+from diana.model.job import declared, properties, software
 from diana.model.job.declared import MOST_DECLARED
 from diana.model.job.resources import GPUS, MEMORY, ResourceOffer, ResourceRequest, amount, fits, offered, shared
 from diana.model.job.software import is_build
-from diana.policy.requirements.names import SITE_PROPERTY, Value
+from diana.policy.requirements.names import SITE_PROPERTY, SITE_RESOURCE, Value
 
 
 def of_quote(site: SiteId, quote: Quote, run_s: float) -> dict[str, Value]:
@@ -73,7 +73,8 @@ def of_summary(summary: Summary) -> dict[str, Value]:
     """Return those values that a site of a large grid tells everybody, before it is asked for a quote. What changes
     from minute to minute is left out, so that nobody is passed over by old figures."""
     named = _named(summary.site, summary.domain, summary.properties)
-    return {**named, **_lasting(summary.speed, summary.slots, summary.memory_bytes, summary.gpus)}
+    lasting = _lasting(summary.speed, summary.slots, summary.memory_bytes, summary.gpus)
+    return {**named, **lasting, **_resources(summary.resources.items())}
 
 
 def of_home(core: Context) -> dict[str, Value]:
@@ -81,7 +82,16 @@ def of_home(core: Context) -> dict[str, Value]:
     settings, own = core.state.settings, core.workers
     memory_bytes, gpus = own.offer().most.get(MEMORY, 0), own.whole(GPUS)
     named = _named(core.site, settings.domain, settings.properties)
-    return {**named, **_lasting(settings.speed, own.slots(), memory_bytes, gpus)}
+    lasting = _lasting(settings.speed, own.slots(), memory_bytes, gpus)
+    return {**named, **lasting, **_resources(declared.sane(own.offer().most.items()))}
+
+
+def of_resources(core: Context, site: SiteId) -> dict[str, Value]:
+    """Return the declared resources of a site, which its summary tells and its quote does not."""
+    if site == core.site:
+        return _resources(declared.sane(core.workers.offer().most.items()))
+    peer = core.view.peers.get(site)
+    return _resources(peer.summary.resources.items()) if peer is not None and peer.summary is not None else {}
 
 
 def offer_of_quote(quote: Quote, request: ResourceRequest) -> ResourceOffer:
@@ -142,6 +152,10 @@ def of_estimate(found: LinkEstimate) -> dict[str, Value]:
 def _named(site: SiteId, domain: str, told: Mapping[str, str]) -> dict[str, Value]:
     own = {f"{SITE_PROPERTY}{name}": text for name, text in told.items()} if told else {}
     return {"site.name": site, **({"site.domain": domain} if domain else {}), **own}
+
+
+def _resources(told: Iterable[tuple[str, int]]) -> dict[str, Value]:
+    return {f"{SITE_RESOURCE}{name}": float(most) for name, most in told}
 
 
 def _positive(values: dict[str, float]) -> dict[str, float]:

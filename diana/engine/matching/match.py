@@ -90,7 +90,12 @@ class Match:
         bytes of its inputs, and bytes of them that each site holds."""
         total, at = data
         held: dict[str, Value] = {"site.data_bytes": float(at.get(site, 0)), "group.data_bytes": float(total)}
-        return {**facts.of_quote(site, quote, run_s), **held, **(facts.of_link(self._core, site) or {})}
+        return {
+            **facts.of_quote(site, quote, run_s),
+            **facts.of_resources(self._core, site),
+            **held,
+            **(facts.of_link(self._core, site) or {}),
+        }
 
     def failed(self, site: SiteId, values: Mapping[str, Value]) -> tuple[FailedRequirement, ...]:
         """Return what does not hold at a site."""

@@ -13,6 +13,7 @@ from difflib import get_close_matches
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from diana.model.job.declared import may_be
 from diana.model.job.properties import MOST_NAME, MOST_PROPERTIES, WORDS, number_of
 from diana.policy.requirements.names import (
     RESERVED,
@@ -20,8 +21,9 @@ from diana.policy.requirements.names import (
     SET_PROPERTY,
     SITE_PROPERTY,
     Value,
+    is_declared,
     is_over_set,
-    is_property,
+    is_resource,
 )
 
 if TYPE_CHECKING:
@@ -89,7 +91,7 @@ class Expression:
         if found.type() == cel.Type.ERROR:
             missing = [name for name in self.names if name not in values]
             if missing:
-                return Untold(f"{', '.join(missing)} not told{_nearest_property(missing, values)}")
+                return Untold(f"{', '.join(missing)} not told{_nearest_declared(missing, values)}")
             return Untold(_first_line(_CODE.sub("", str(found.plain_value()))))
         plain: bool | float | str = found.plain_value()
         return plain
@@ -110,9 +112,9 @@ def read(text: str, scope: str, constants: Constants = ()) -> Expression:
 @lru_cache(maxsize=1024)
 def _read(text: str, scope: str, constants: Constants) -> Expression:
     pieces = _pieces(text)
-    properties = _properties(pieces, scope)
-    environment = _environment(scope, constants, properties)
-    known = {*SCOPES[scope], *(name for name, _ in constants), *properties}
+    declared = _declared(pieces, scope)
+    environment = _environment(scope, constants, declared)
+    known = {*SCOPES[scope], *(name for name, _ in constants), *declared}
     try:
         program = environment.compile(_PIECE.sub(_in_doubles, text))
         kind: str = program.return_type().name().lower()
@@ -148,15 +150,18 @@ def _begins(piece: str) -> tuple[str, ...]:
     return tuple(".".join(parts[:n]) for n in (3, 2, 1))
 
 
-def _properties(pieces: tuple[str, ...], scope: str) -> tuple[str, ...]:
-    """Return the declared properties that these name, sorted. ValueError: they are too many, or one cannot be."""
-    named = sorted({name for piece in pieces if is_property(name := _begins(piece)[0], scope)})
+def _declared(pieces: tuple[str, ...], scope: str) -> tuple[str, ...]:
+    """Return the declared properties and resources that these name, sorted. ValueError: they are too many, or one
+    cannot be."""
+    named = sorted({name for piece in pieces if is_declared(name := _begins(piece)[0], scope)})
     if len(named) > MOST_PROPERTIES:
-        raise ValueError(f"it names {len(named)} properties; an expression names at most {MOST_PROPERTIES}")
+        kinds = "resources" if all(map(is_resource, named)) else "properties"
+        raise ValueError(f"it names {len(named)} {kinds}; an expression names at most {MOST_PROPERTIES}")
     for name in named:
         own = name.rpartition(".")[2]
-        if own in WORDS or len(own) > MOST_NAME:
-            raise ValueError(f"{name[:80]!r} is no property: no site may declare that name (docs/site-file.md)")
+        if own in WORDS or len(own) > MOST_NAME or (is_resource(name) and not may_be(own)):
+            kind = "resource" if is_resource(name) else "property"
+            raise ValueError(f"{name[:80]!r} is no {kind}: no site may declare that name (docs/site-file.md)")
     return tuple(named)
 
 
@@ -175,7 +180,7 @@ def _library() -> Any:
 
 
 @lru_cache(maxsize=256)
-def _environment(scope: str, constants: Constants, properties: tuple[str, ...]) -> cel.Env:
+def _environment(scope: str, constants: Constants, declared: tuple[str, ...]) -> cel.Env:
     cel = _library()
     of = cel.Type
     number, text, numbers, texts = of.DOUBLE, of.STRING, of.List(of.DOUBLE), of.List(of.STRING)
@@ -184,7 +189,9 @@ def _environment(scope: str, constants: Constants, properties: tuple[str, ...]) 
         one, some = (text, texts) if known.text else (number, numbers)
         variables[name] = some if known.many or is_over_set(name) else one
     variables.update((name, text if is_text else number) for name, is_text in constants)
-    variables.update((name, texts if is_over_set(name) else text) for name in properties)
+    for name in declared:
+        one, some = (number, numbers) if is_resource(name) else (text, texts)
+        variables[name] = some if is_over_set(name) else one
 
     def function(name: str, *overloads: tuple[Any, Any, list[Any]]) -> Any:
         made = [
@@ -259,8 +266,9 @@ def _told(error: str, text: str, known: set[str]) -> str:
 
 
 def _unknown(name: str, known: set[str]) -> str:
-    if name in (SITE_PROPERTY[:-1], SET_PROPERTY[:-1]):
-        return f"{name!r} is no name here; write {name}.NAME, such as {name}.tier"
+    if is_declared(f"{name}.x"):
+        one = "fpga" if is_resource(f"{name}.x") else "tier"
+        return f"{name!r} is no name here; write {name}.NAME, such as {name}.{one}"
     if near := get_close_matches(name, sorted(known), 1):
         return f"{name[:60]!r} is no name here; did you mean {near[0]}?"
     if name in RESERVED:
@@ -269,9 +277,10 @@ def _unknown(name: str, known: set[str]) -> str:
     return f"{name[:60]!r} is no name here; want {kinds} (docs/requirements.md), or a swept name of one value"
 
 
-def _nearest_property(missing: Sequence[str], values: Mapping[str, Value]) -> str:
-    """Return what was meant by the first property that is missing, if the site declares one so named; else empty."""
-    lacks = next((name for name in missing if name.startswith((SITE_PROPERTY, SET_PROPERTY))), "")
+def _nearest_declared(missing: Sequence[str], values: Mapping[str, Value]) -> str:
+    """Return what was meant by the first property or resource that is missing, if the site declares one so named; else
+    empty."""
+    lacks = next(filter(is_declared, missing), "")
     begin = lacks[: lacks.rfind(".") + 1]
     own = [name for name in sorted(values) if begin and name.startswith(begin)]
     near = get_close_matches(lacks, own, 1, 0.85)

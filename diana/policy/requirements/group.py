@@ -12,7 +12,7 @@ from diana.model.job.sweep import sweep_size
 from diana.model.views.decision import FailedRequirement
 from diana.policy.requirements.expressions import Constants
 from diana.policy.requirements.judge import MOST_CHARACTERS, MOST_EXPRESSIONS, Rank, Requirements, Shortfall
-from diana.policy.requirements.names import SET, SET_PROPERTY, Value
+from diana.policy.requirements.names import SET, Value, is_declared
 from diana.policy.requirements.software import MOST_NAMES, asked
 from diana.policy.requirements.swept import swept_values
 
@@ -125,7 +125,7 @@ def over_set(sites: Mapping[str, Mapping[str, Value]], names: AbstractSet[str]) 
         if over not in names:
             continue
         column = [values[name] for values in (sites[one] for one in ids) if name in values]
-        if (over not in SET and not over.startswith(SET_PROPERTY)) or len(column) < len(ids):
+        if (over not in SET and not is_declared(over)) or len(column) < len(ids):
             continue
         numbers = tuple(value for value in column if isinstance(value, float))
         texts = tuple(value for value in column if isinstance(value, str))

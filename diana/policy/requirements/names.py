@@ -45,7 +45,11 @@ SITE = {
 """A site, as its quote about this group tells it."""
 
 PROPERTY = PublishedName(_TEXT, "NAME under `[properties]` of its site file, such as site.properties.tier")
+RESOURCE = PublishedName(
+    _NUMBER, "most that one job may have of NAME under `[resources]` of its machines, such as site.resources.fpga"
+)
 SITE_PROPERTY, SET_PROPERTY = "site.properties.", "set.properties."
+SITE_RESOURCE, SET_RESOURCE = "site.resources.", "set.resources."
 """Beginnings of the names of what operators declare. These are no list: an expression may name any, and a site that
 does not declare it does not tell it."""
 
@@ -109,10 +113,18 @@ RESERVED = WORDS
 """Words of the language that no swept name can be."""
 
 
-def is_property(name: str, scope: str) -> bool:
-    """True for a name of a declared property, where the scope is one of sites or sets."""
-    begin = SET_PROPERTY if "set" in SCOPES[scope] else SITE_PROPERTY if "site.name" in SCOPES[scope] else ""
-    return bool(begin) and name.startswith(begin) and name.count(".") == 2
+def is_declared(name: str, scope: str = "") -> bool:
+    """True for a name of a property or resource that operators declare, where the scope is one of sites or sets.
+    `scope` empty: any."""
+    of_sets = not scope or "set" in SCOPES[scope]
+    of_sites = not scope or "site.name" in SCOPES[scope]
+    begins = (SET_PROPERTY, SET_RESOURCE) * of_sets + (SITE_PROPERTY, SITE_RESOURCE) * of_sites
+    return name.startswith(begins) and name.count(".") == 2
+
+
+def is_resource(name: str) -> bool:
+    """True for the name of a declared resource, which is a number."""
+    return name.startswith((SITE_RESOURCE, SET_RESOURCE))
 
 
 def is_over_set(name: str) -> bool:

@@ -26,6 +26,7 @@ from tests.engine.bench import Grid, Site
 from tests.engine.builders import OPERATOR, dataset, spec, whole
 from tests.engine.gossiping import entry, hello
 from tests.engine.matching.test_requirements import GIB, grid, learn, plan, rows, wanted
+from tests.engine.membership.test_told_resources import machine, tell
 
 
 def declaring(**sites: dict[str, str]) -> Grid:
@@ -292,3 +293,34 @@ def test_what_only_quotes_tell_excludes_no_site_before_it_is_asked(text: str) ->
     site = Grid(alpha=1)["alpha"]
     peer(site, "beta", slots=4, free_slots=4)
     assert short_list(site, text) == ["beta"]
+
+
+# --- declared resources --------------------------------------------------------------------------------------
+
+
+def with_boards() -> Grid:
+    made = Grid({"binding": "early"}, alpha=4, beta=4, gamma=4)
+    machine(made["beta"], 4, fpga=2)
+    machine(made["gamma"], 4, fpga=4, tape=1)
+    machine(made["alpha"], 4, tape=3)
+    tell(made)
+    return made
+
+
+def test_sites_are_required_to_have_so_much_of_a_declared_resource_for_one_job() -> None:
+    made = with_boards()
+    assert used(made, "site.resources.fpga >= 3") == {"gamma"}
+    assert used(made, "site.resources.tape >= 2") == {"alpha"}
+    assert lacks(made, "beta", "site.resources.fpga >= 3") == "2 >= 3 does not hold"
+    assert lacks(made, "alpha", "site.resources.fpga >= 1") == "site.resources.fpga not told"
+    both = wanted(requirements=("site.resources.fpga >= 1",), set_requirements=("sum(set.resources.fpga) >= 6",))
+    assert {part.site for part in decided(made, both).parts} == {"beta", "gamma"}
+
+
+def test_a_site_whose_resource_is_too_little_is_not_asked_and_one_that_may_have_others_is() -> None:
+    site = Grid(alpha=1)["alpha"]
+    for number in range(70):
+        peer(site, f"few{number}", resources={"fpga": 1}, slots=8)
+    peer(site, "more", resources={"fpga": 4}, slots=8)
+    peer(site, "silent", slots=8)
+    assert short_list(site, "site.resources.fpga >= 2") == ["more", "silent"]
