@@ -95,6 +95,7 @@ def test_the_wanted_value_is_told_where_it_is_not_plain() -> None:
     texts = ["site.slots >= 2 * job.processors", "site.memory_bytes >= 1e9", "site.name != 'x'"]
     told = table(plan(grid(alpha=2, beta=4), wanted(requirements=texts)))
     assert [one.wants for one in told.conditions] == ["2", "", ""]
+    assert all(judged.holds for site in told.sites for judged in site.judgements)
 
 
 def test_there_is_no_link_home_and_the_others_are_judged_by_theirs() -> None:

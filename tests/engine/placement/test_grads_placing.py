@@ -103,7 +103,9 @@ def test_a_gang_that_one_site_holds_takes_several_where_only_these_together_are_
     wanted = msgspec.structs.replace(three, set_requirements=("sum(set.slots) >= 16", "size(set) < 3"))
     assert len(set(sites(planned(made, wanted)))) == 2
     of_three = planned(made, msgspec.structs.replace(three, set_requirements=("size(set) == 3",)))
-    assert set(sites(of_three)) == {"alpha", "beta", "gamma"} and of_three.models <= of_three.most_models
+    assert set(sites(of_three)) == {"alpha", "beta", "gamma"}
+    # Three kinds at three sites, 3 p 2^s, looked at twice.
+    assert of_three.models <= of_three.most_models == 2 * 72
 
 
 def test_the_mapper_lets_all_components_end_at_one_time() -> None:
@@ -199,6 +201,13 @@ def test_a_link_that_nobody_knows_yet_is_waited_for() -> None:
     found = answer(made, gang("2x2"))
     told = "no place for this gang now: its model gives no time: alpha: link.rtt_s not told; submitted, it waits"
     assert isinstance(found, fx.Refusal) and found.text == told
+
+
+def test_a_gang_that_needs_sites_whose_link_nobody_knows_yet_waits_for_it() -> None:
+    """One site would do for its model, and not for what it wants of its sites."""
+    made = Grid({"binding": "early"}, alpha=8, beta=8)
+    found = answer(made, gang("2x4", set_requirements=("size(set) == 2",)))
+    assert isinstance(found, fx.Refusal) and "link.rtt_s not told; submitted, it waits" in found.text
 
 
 def test_a_link_that_neither_side_measured_is_as_long_as_the_way_by_home() -> None:
