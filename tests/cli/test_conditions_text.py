@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import nullcontext
 
+import msgspec
 import pytest
 
 from diana.cli.groups import work
@@ -68,6 +69,17 @@ def test_on_a_narrow_terminal_the_columns_stand_in_tables_below_each_other(
     assert "beta   NO (site.domain not told)" in lines and all(
         len(line) <= 40 for line in lines if line.startswith(("SITE", "alpha", "beta"))
     )
+
+
+def test_a_value_that_a_site_does_not_tell_says_so_however_long_its_name_is(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    untold = Judgement(found="site.properties.power_kw not told; did you mean site.properties.power?")
+    (site, *_) = TABLE.sites
+    show_conditions(
+        ConditionTable(conditions=TABLE.conditions[:1], sites=(msgspec.structs.replace(site, judgements=(untold,)),))
+    )
+    assert "NO (not told; did you mean site.p...)" in capsys.readouterr().out
 
 
 def test_a_refused_plan_tells_the_table_and_is_an_error(
