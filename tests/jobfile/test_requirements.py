@@ -113,9 +113,7 @@ def test_keys_and_options_of_other_schedulers_lead_to_requirements() -> None:
 
 
 def test_an_empty_requirement_of_the_command_line_is_a_mistake_as_its_variable_may_have_held_nothing() -> None:
-    with pytest.raises(
-        UsageError, match=r"option require: empty; write a comparison, such as site\.memory_bytes >= 8e9"
-    ):
+    with pytest.raises(UsageError, match="option require: empty; write a comparison"):
         parse(JOB, options={"require": " "})
 
 
