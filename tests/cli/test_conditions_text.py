@@ -57,6 +57,13 @@ def test_the_table_names_conditions_by_number_and_tells_what_each_site_has(capsy
     )
 
 
+def test_a_later_look_at_the_sites_is_told_from_that_of_the_plan(capsys: pytest.CaptureFixture[str]) -> None:
+    show_conditions(TABLE, "when it was last looked for a place")
+    out = capsys.readouterr().out
+    assert "what each site has, when it was last looked for a place:\n" in out
+    assert "(alpha, gamma), when it was last looked for a place:\n" in out
+
+
 def test_on_a_narrow_terminal_the_columns_stand_in_tables_below_each_other(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
