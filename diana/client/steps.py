@@ -33,6 +33,8 @@ T = TypeVar("T")
 CHUNK_BYTES = 1 << 20
 MOST_ROUNDS = 8
 """Rounds in which the node asks for files: a sweep's table first, then the files it names."""
+_LINES = ("require", "input")
+"""Options that hold one entry a line; others stand between commas."""
 LOOK_FIRST_S, LOOK_MOST_S = 0.02, 0.5
 """Pause between two looks of `as_completed`; it grows while nothing ends."""
 
@@ -100,7 +102,7 @@ def prepare(
         format=format or kind,
         source_name=name,
         key=os.urandom(12).hex() if key is None else key,
-        options=tuple(Option(name=k, value=_text(v)) for k, v in (options or {}).items()),
+        options=tuple(Option(name=k, value=_text(v, k)) for k, v in (options or {}).items()),
         submitted_in=here,
     )
     return PreparedSubmission(request, os.path.abspath(os.fspath(folder)) if folder is not None else base)
@@ -164,11 +166,12 @@ def begins_as_script(content: bytes) -> bool:
     return content.removeprefix(b"\xef\xbb\xbf").lstrip(b" \t\r\n").startswith(b"#!")
 
 
-def _text(value: object) -> str:
+def _text(value: object, option: str) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, (list, tuple)):
-        return ",".join(map(str, value))
+        # Expressions hold commas, and so may names of files: these stand on a line each.
+        return ("\n" if option in _LINES else ",").join(map(str, value))
     return str(value)
 
 

@@ -140,6 +140,9 @@ def _required(data: dict[str, Any], text: str) -> Any:
     """Return the requirements of the file and these; a value that is neither text nor list is left for the check."""
     there = _table(data, "group").get("requirements", [])
     more = [line.strip() for line in text.splitlines() if line.strip()]
+    if not more:
+        # Most likely a variable of a shell that holds nothing: without it any site would do.
+        raise UsageError("option require: empty; write a comparison, such as site.memory_bytes >= 8e9, or leave it out")
     return [*([there] if isinstance(there, str) else there), *more] if isinstance(there, str | list) else there
 
 
@@ -147,7 +150,11 @@ def _mend(name: str) -> str:
     """Return the mend for an option that is none, in a clause."""
     full = _full_names()
     near = meant(name) or close_key(name, full if "." in name else [*SHORT, REQUIRE])
-    if "." not in name:
+    if "." not in name and name.endswith("_requirements"):
+        near = next((key for key in full if key.endswith(f".{name}")), near)
+    elif near == "group.requirements":
+        near = REQUIRE
+    elif "." not in name:
         near = next((short for short, key in SHORT.items() if key == near), near)
     if not near and "." in name:
         section = name.partition(".")[0]

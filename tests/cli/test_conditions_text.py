@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import nullcontext
 
+import msgspec
 import pytest
 
 from diana.cli.groups import work
@@ -56,6 +57,13 @@ def test_the_table_names_conditions_by_number_and_tells_what_each_site_has(capsy
     )
 
 
+def test_a_later_look_at_the_sites_is_told_from_that_of_the_plan(capsys: pytest.CaptureFixture[str]) -> None:
+    show_conditions(TABLE, "when it was last looked for a place")
+    out = capsys.readouterr().out
+    assert "what each site has, when it was last looked for a place:\n" in out
+    assert "(alpha, gamma), when it was last looked for a place:\n" in out
+
+
 def test_on_a_narrow_terminal_the_columns_stand_in_tables_below_each_other(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -68,6 +76,17 @@ def test_on_a_narrow_terminal_the_columns_stand_in_tables_below_each_other(
     assert "beta   NO (site.domain not told)" in lines and all(
         len(line) <= 40 for line in lines if line.startswith(("SITE", "alpha", "beta"))
     )
+
+
+def test_a_value_that_a_site_does_not_tell_says_so_however_long_its_name_is(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    untold = Judgement(found="site.properties.power_kw not told; did you mean site.properties.power?")
+    (site, *_) = TABLE.sites
+    show_conditions(
+        ConditionTable(conditions=TABLE.conditions[:1], sites=(msgspec.structs.replace(site, judgements=(untold,)),))
+    )
+    assert "NO (not told; did you mean site.p...)" in capsys.readouterr().out
 
 
 def test_a_refused_plan_tells_the_table_and_is_an_error(

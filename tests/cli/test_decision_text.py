@@ -265,3 +265,10 @@ def test_what_cannot_be_looked_ahead_at_is_refused_before_the_plan_is_printed(
     with pytest.raises(UsageError, match="gangs are not played"):
         work.COMMANDS["plan"].run(args)
     assert not capsys.readouterr().out
+
+
+def test_a_rank_of_many_bytes_stands_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    ranked = [SiteCost(site="alpha", rank=4123456.0), SiteCost(site="beta", rank=0.123456)]
+    show_decision(Decision(plan="whole", model="turnaround", candidates=tuple(ranked)))
+    out = capsys.readouterr().out
+    assert "4123456" in out and "0.1235" in out

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from diana.cli.groups import look
+from diana.cli.shared import output
 from diana.cli.sites import doctor, peers
 from diana.model.views.site import Site
 from diana.wire.client.peers import CheckResult, Count, DoctorResponse, MachineRow, PeerRow, PeersResponse
@@ -93,6 +95,19 @@ def test_sites_are_in_order_and_the_reason_of_a_drain_or_a_ban_stands_below(caps
     assert beta.startswith("beta banned now 8")
     assert zeta.startswith("zeta lost 2h01m ago 8")
     assert (drained, banned) == ("alpha: drained: power", "beta: banned: stolen")
+
+
+def test_properties_stand_below_the_sites_where_no_terminal_is_too_narrow_for_them(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(output, "on_terminal", lambda: True)
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "40")
+    alpha, _, beta = SITES
+    look.show_sites((msgspec.structs.replace(alpha, properties={"rack": "a12", "tier": "gold"}), beta))
+    lines = shown(capsys)
+    at = lines.index("properties, which requirements name as site.properties.NAME:")
+    assert lines[at + 1] == "alpha: rack=a12, tier=gold" and not lines[at + 2].startswith("beta: -")
 
 
 def test_a_check_is_one_line_with_its_mend_and_no_control_characters(capsys: pytest.CaptureFixture[str]) -> None:

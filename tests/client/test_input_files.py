@@ -25,3 +25,10 @@ def test_each_file_that_cannot_be_sent_has_its_mend(tmp_path: Path, monkeypatch:
     # Root may read everything.
     monkeypatch.setattr(steps, "_nonblocking", closed)
     assert told(tmp_path / "closed") == "make it readable for this account"
+
+
+def test_requirements_among_the_options_are_a_list_whose_members_may_hold_commas() -> None:
+    wanted = ["site.slots > 1", "site.name in ['alpha', 'beta']"]
+    prepared = steps.prepare({"group": {"command": "x"}}, "", {"require": wanted, "sites": ["a", "b"]}, None, None)
+    told = {one.name: one.value for one in prepared.request.options}
+    assert told == {"require": "\n".join(wanted), "sites": "a,b"}

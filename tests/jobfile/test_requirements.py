@@ -92,7 +92,7 @@ def test_gangs_have_requirements_of_their_own_and_a_rank() -> None:
     assert (component.link_requirements, component.set_requirements) == (("link.rtt_s < 0.1",), ("size(set) <= 2",))
     for right, wrong, why in (
         ("LINK", "link.rt < 1", r"components\[0\].link_requirements\[0\]: 'link.rt' is no name here"),
-        ("size(set) <= 2", "sum(set.nx) > 1", r"components\[0\].set_requirements\[0\]: not understood near"),
+        ("size(set) <= 2", "sum(set.nx) > 1", r"components\[0\].set_requirements\[0\]: 'set.nx' is no name here"),
     ):
         with pytest.raises(UsageError, match=rf"job: {why}"):
             parse(other.replace(right, wrong).replace("LINK", "link.rtt_s < 1"))
@@ -101,6 +101,20 @@ def test_gangs_have_requirements_of_their_own_and_a_rank() -> None:
 def test_a_wrong_requirement_of_the_command_line_is_told_by_its_place() -> None:
     with pytest.raises(UsageError, match=r"job: group.requirements\[2\]: 'site.slot' is no name here; did you mean"):
         parse(JOB, options={"require": "site.slot > 1"})
+
+
+def test_keys_and_options_of_other_schedulers_lead_to_requirements() -> None:
+    for key in ("constraint", "constraints", "nodeSelector", "Requirements"):
+        with pytest.raises(UsageError, match=f"group.{key}: unknown key; did you mean 'requirements'"):
+            parse(f'[group]\ncommand = "x"\n{key} = "gold"\n')
+    for option, mend in (("constraint", "require"), ("set_requirements", "group.set_requirements")):
+        with pytest.raises(UsageError, match=f"option {option}: unknown; did you mean '{mend}'"):
+            parse(JOB, options={option: "size(set) < 2"})
+
+
+def test_an_empty_requirement_of_the_command_line_is_a_mistake_as_its_variable_may_have_held_nothing() -> None:
+    with pytest.raises(UsageError, match="option require: empty; write a comparison"):
+        parse(JOB, options={"require": " "})
 
 
 def test_the_tables_of_the_page_are_those_of_the_names() -> None:

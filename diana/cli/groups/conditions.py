@@ -17,9 +17,15 @@ MOST_CELL = 32
 _GAP = 2
 
 
-def show_conditions(table: ConditionTable) -> None:
+_UNTOLD = "not told"
+"""Stands behind a name in what was found at a site."""
+
+
+def show_conditions(table: ConditionTable, when: str = "") -> None:
+    """`when`: words that tell this look at the sites from another of the same output."""
+    said = f", {when}" if when else ""
     if table.conditions and table.sites:
-        print("\nits conditions, and what each site has:")
+        print(f"\nits conditions, and what each site has{said}:")
         for number, one in enumerate(table.conditions, 1):
             output.say(f"{number:>3}  {_worded(one)}")
         if table.more:
@@ -34,7 +40,7 @@ def show_conditions(table: ConditionTable) -> None:
         named = ", ".join(table.together[:MOST_NAMED])
         more = f" and {len(table.together) - MOST_NAMED} more" if len(table.together) > MOST_NAMED else ""
         output.say("")
-        output.say(f"its conditions on all its sites together ({named}{more}):")
+        output.say(f"its conditions on all its sites together ({named}{more}){said}:")
         rows = zip(table.set_conditions, table.set_judgements, strict=True)
         told = [(_cell(judged), _worded(one)) for one, judged in rows]
         width = max(len(cell) for cell, _ in told)
@@ -48,7 +54,12 @@ def _worded(one: Condition) -> str:
 
 
 def _cell(judged: Judgement) -> str:
-    found = judged.found if len(judged.found) <= MOST_CELL else judged.found[: MOST_CELL - 3] + "..."
+    found = judged.found
+    if len(found) > MOST_CELL and _UNTOLD in found:
+        # The condition above the table has the name.
+        found = found[found.index(_UNTOLD) :]
+    if len(found) > MOST_CELL:
+        found = found[: MOST_CELL - 3] + "..."
     return ("yes" if judged.holds else "NO") + (f" ({found})" if found else "")
 
 

@@ -260,12 +260,17 @@ def _terms(cost: SiteCost) -> tuple[str, ...]:
     )
 
 
+def _number(value: float) -> str:
+    """Four digits; whole numbers as long as bytes are stand as they are in the table of conditions."""
+    return f"{value:.0f}" if value.is_integer() and abs(value) < 1e15 else f"{value:.4g}"
+
+
 def _grounds(cost: SiteCost) -> tuple[str, ...]:
     return (
         cost.site,
         f"{cost.slots:,}",
         f"{cost.max_jobs:,}" if cost.max_jobs else "-",
-        f"{cost.rank:.4g}",
+        _number(cost.rank),
         output.seconds(cost.model_s) if cost.model_s else "-",
         f"{cost.jobs_ahead:,}",
         output.size(cost.bytes_in),

@@ -325,7 +325,7 @@ def _explain(args: argparse.Namespace) -> int:
     several = status is not None and status.gangs != 1
     earlier = "earlier plans, of its other gangs too:" if several else "earlier tries:"
     if explained.refused is not None and explained.refused.requirements is not None:
-        show_conditions(explained.refused.requirements)
+        show_conditions(explained.refused.requirements, "when it was last looked for a place")
     show_called([decision for decision in others if decision not in planned], earlier if latest else "")
     show_moves(moves)
     if len(of_gangs) > 1 and several:
@@ -385,12 +385,15 @@ _SITES_LEAST: tuple[str, ...] = ("DATASETS", "RATE", "SPEED", "MACHINES", "RTT",
 def show_sites(sites: Sequence[Site]) -> None:
     """This site first, the others by name."""
     ordered = sorted(sites, key=lambda site: (not site.home, site.site))
-    rows, heads, least = [_site_row(site) for site in ordered], _SITES, _SITES_LEAST
-    if any(site.properties for site in sites):
-        own = (", ".join(f"{name}={text}" for name, text in site.properties.items()) or "-" for site in ordered)
-        rows = [(*row, told) for row, told in zip(rows, own, strict=True)]
-        heads, least = (*heads, "PROPERTIES"), ("PROPERTIES", *least)
-    output.print_table(heads, rows, least=least)
+    output.print_table(_SITES, [_site_row(site) for site in ordered], least=_SITES_LEAST)
+    if declared := [
+        f"{site.site}: " + ", ".join(f"{name}={text}" for name, text in site.properties.items())
+        for site in ordered
+        if site.properties
+    ]:
+        print("\nproperties, which requirements name as site.properties.NAME:")
+        for line in declared:
+            output.say(line)
     for site in sites:
         if site.note:
             output.say(f"{site.site}: {site.note}")

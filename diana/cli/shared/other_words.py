@@ -51,16 +51,23 @@ VERBS = {
 
 _OUTPUT = "what jobs print is read with diana logs; --set group.stdout=FILE brings it home as a file"
 _FORCE = "it asks nothing; with --outputs also what lies at the node alone is deleted"
+_CONSTRAINT = "--require \"site.properties.NAME == 'TEXT'\""
+_LINK = "--set 'group.link_requirements=link.rtt_s < 0.05'"
+_SET = "--set 'group.set_requirements=size(set) <= 2'"
 _JOB = {
     "--chdir": "--cwd",
+    "--constraint": _CONSTRAINT,
     "--cores": "--cpus",
     "--cpus-per-task": "--cpus",
     "--dependency": "--after",
     "--depends": "--after",
     "--email": "--notify",
     "--error": "--set group.stderr=FILE",
+    "--exclude": "--not-sites",
     "--gres": "--gpus",
     "--image": "--container",
+    "--link-require": _LINK,
+    "--link-requirements": _LINK,
     "--job-name": "--name",
     "--jobs": "--max-parallel",
     "--mail": "--notify",
@@ -74,10 +81,16 @@ _JOB = {
     "--output": _OUTPUT,
     "--outputs": "--collect",
     "--partition": "--sites",
+    "--prefer": "--rank",
     "--queue": "--sites",
+    "--require-link": _LINK,
+    "--require-set": _SET,
+    "--set-require": _SET,
+    "--set-requirements": _SET,
     "--time-limit": "--time",
     "--walltime": "--time",
     "--workdir": "--cwd",
+    "-C": _CONSTRAINT,
     "-D": "--cwd",
     "-J": "--name",
     "-a": "--array",
@@ -88,6 +101,7 @@ _JOB = {
     "-o": _OUTPUT,
     "-p": "--sites",
     "-t": "--time",
+    "-x": "--not-sites",
 }
 _SUBMIT = {
     **_JOB,

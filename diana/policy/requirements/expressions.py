@@ -15,11 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from diana.model.job.declared import may_be
 from diana.model.job.properties import MOST_NAME, MOST_PROPERTIES, WORDS, number_of
+from diana.policy.requirements import mends
 from diana.policy.requirements.names import (
-    RESERVED,
     SCOPES,
-    SET_PROPERTY,
-    SITE_PROPERTY,
     Value,
     is_declared,
     is_over_set,
@@ -57,7 +55,14 @@ _CODE = re.compile(r"^[A-Z_]+: ")
 _FAULT = re.compile(r"ERROR: <input>:-?\d+:(-?\d+): ([^\n]*)")
 _UNDECLARED = re.compile(r"undeclared reference to '([^']*)'")
 _MISMATCH = re.compile(r"found no matching overload for '([^']*)' applied to '\((.*)\)'")
-_KINDS = {"double": "a number", "string": "a text", "bool": "true or false"}
+_FIELD = "operand of a select operation"
+_KINDS = {
+    "double": "a number",
+    "string": "a text",
+    "bool": "true or false",
+    "list(double)": "a list of numbers",
+    "list(string)": "a list of texts",
+}
 
 Constants = tuple[tuple[str, bool], ...]
 """Swept names of one value, and whether it is a text; sorted by name."""
@@ -250,31 +255,36 @@ def _told(error: str, text: str, known: set[str]) -> str:
     if loop := next((name for name in undeclared if name in _LOOPS), ""):
         return f"{loop}() is a loop; expressions have none, write sum, min, max or size of a name of the set"
     if undeclared:
-        return _unknown(undeclared[0], known)
+        return mends.unknown(undeclared[0], known)
     if not faults:
         return "nested too deeply" if "recursion" in error else _first_line(error)
     column, fault = int(faults[0][0]), faults[0][1]
     if mismatch := _MISMATCH.search(fault):
-        operator, given = mismatch[1].strip("_").replace("_", " "), mismatch[2].split(", ")
+        operator, given = mismatch[1].strip("_@").replace("_", " "), mismatch[2].split(", ")
         line = f"{operator} is not for {' and '.join(_KINDS.get(one, one) for one in given)}"
-        property_ = next((name for name in sorted(known) if name.startswith((SITE_PROPERTY, SET_PROPERTY))), "")
-        return f"{line}; write number({property_})" if property_ and "double" in mismatch[2] else line
+        names = [name for piece in _pieces(text) for name in _begins(piece) if name in known]
+        return f"{line}{mends.mismatched(operator, given, names)}"
     if "recursion" in fault:
         return "nested too deeply"
-    at = _PIECE.sub(_in_doubles, text)[max(0, column - 15) : column + 15]
-    return f"not understood near {at!r}"
+    if _FIELD in fault and (piece := next((one for one in _pieces(text) if _is_of_set(one, known)), "")):
+        return mends.unknown(piece, known)
+    at = _own_column(text, column)
+    return f"not understood near {text[max(0, at - 15) : at + 15]!r}{mends.foreign(text)}"
 
 
-def _unknown(name: str, known: set[str]) -> str:
-    if is_declared(f"{name}.x"):
-        one = "fpga" if is_resource(f"{name}.x") else "tier"
-        return f"{name!r} is no name here; write {name}.NAME, such as {name}.{one}"
-    if near := get_close_matches(name, sorted(known), 1):
-        return f"{name[:60]!r} is no name here; did you mean {near[0]}?"
-    if name in RESERVED:
-        return f"{name!r} is not understood here; the names are in docs/requirements.md"
-    kinds = ", ".join(sorted({one.partition(".")[0] + ".*" for one in known if "." in one}))
-    return f"{name[:60]!r} is no name here; want {kinds} (docs/requirements.md), or a swept name of one value"
+def _is_of_set(piece: str, known: set[str]) -> bool:
+    """True for a name over a set that is not known."""
+    return "set" in known and piece.startswith("set.") and not known.intersection(_begins(piece)[:-1])
+
+
+def _own_column(text: str, column: int) -> int:
+    """Return the place in a text that its author wrote of a column in what the library was given of it."""
+    longer = 0
+    for found in _PIECE.finditer(text):
+        if found.start() + longer >= column:
+            break
+        longer += len(_in_doubles(found)) - len(found[0])
+    return max(0, column - longer)
 
 
 def _nearest_declared(missing: Sequence[str], values: Mapping[str, Value]) -> str:

@@ -112,7 +112,7 @@ REFUSED: list[tuple[str, str]] = [
     ("site.domain > 3", "> is not for a text and a number"),
     ("site.slots == 'four'", "== is not for a number and a text"),
     ("'a' + 'b' == 'ab'", "+ is not for a text and a text"),
-    ("[1] + [2] == [1, 2]", "+ is not for list"),
+    ("[1] + [2] == [1, 2]", "+ is not for a list of numbers and a list of numbers"),
     ("site.slots >", "not understood near 'site.slots >'"),
     ("site.slots >= 4 and site.speed > 1", "not understood near"),
     ("site.slots = 4", "not understood near"),
@@ -173,6 +173,53 @@ REFUSED: list[tuple[str, str]] = [
 @pytest.mark.parametrize(("text", "verdict"), VERDICTS)
 def test_an_expression_is_worth_what_it_says(text: str, verdict: bool) -> None:
     assert read(text, "requirements", CONSTANTS).value(SITE) is verdict
+
+
+MENDED: list[tuple[str, str]] = [
+    ("site.slots >= 4 and site.speed > 1", "not understood near 'te.slots >= 4 and site.speed >'; write && for and"),
+    ("site.slots = 4", "not understood near 'site.slots = 4'; write == for ="),
+    ("site.name == 'a=b' or site.slots > 1", "; write || for or"),
+    ("not site.slots > 1", "; write !(...) for not"),
+    ("site.name not in ['a']", "; write !(A in B) for A not in B"),
+    ("site.slots > 1 & site.speed > 1", "; write && for &"),
+    ("site.name =?= 'a'", "; write == for =?="),
+    ("site.name <> 'a'", "; write != for <>"),
+    ("site.slots => 2", "; write >= for =>"),
+    ("site.memory_bytes >= 4G", "; a number has no unit; write bytes or seconds"),
+    ("site.memory_bytes >= '4G'", "; a number stands without quotes and unit"),
+    ("TARGET.Memory >= 4096", "'TARGET.Memory' is no name here; did you mean site.memory_bytes?"),
+    ("site.mem >= 4e9", "did you mean site.memory_bytes?"),
+    ("cores > 3", "did you mean site.slots?"),
+    ("site.tier == 'gold'", "did you mean a property, site.properties.tier?"),
+    ("properties.tier == 'gold'", "write site.properties.tier"),
+    ("site.domain == gold", "; a text stands in quotes"),
+    ("link.rtt_s < 0.05", "'link.rtt_s' is no name here; write it under link_requirements"),
+    ("site.rtt_s < 0.05", "write link.rtt_s under link_requirements"),
+    ("sum(set.slots) > 3", "'set.slots' is no name here; write it under set_requirements"),
+    ("site.name in 'alpha,beta'", "in is not for a text and a text; write a list"),
+    ("site.platforms == 'x86_64'", "; write 'text' in site.platforms"),
+    ("3 < site.slots < 5", "; compare two at a time, and join by &&"),
+    ("float(site.domain) > 1", "'float' is no name here; write number(text)"),
+]
+"""Words of other languages and near misses, and what their authors are told to write."""
+
+MENDED_OF_SETS: list[tuple[str, str]] = [
+    ("set.memory_bytes > 1", "; write sum(set.memory_bytes), min(set.memory_bytes) or max(set.memory_bytes)"),
+    ("sum(set.properties.kw) > 1", "sum is not for a list of texts; write number(set.properties.kw)"),
+    ("sum(set.memory) > 1", "'set.memory' is no name here; did you mean set.memory_bytes?"),
+    ("set.size <= 1", "write size(set)"),
+    ("site.slots > 1", "did you mean set.slots?"),
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "mend", "scope"),
+    [(*row, "requirements") for row in MENDED] + [(*row, "set_requirements") for row in MENDED_OF_SETS],
+)
+def test_a_word_of_another_language_or_a_near_miss_is_told_with_what_to_write(text: str, mend: str, scope: str) -> None:
+    with pytest.raises(ValueError) as found:
+        read(text, scope)
+    assert mend in str(found.value) and "\n" not in str(found.value)
 
 
 @pytest.mark.parametrize(("text", "line"), REFUSED, ids=[text[:40] for text, _ in REFUSED])

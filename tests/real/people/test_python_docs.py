@@ -20,6 +20,7 @@ SAYS = (
     "done\n",
     "2870\n",
     "rank 1 of 2\n",
+    "beta site.slots > 999999 False 2 site.slots >= 2\n",
     "done\n",
     "6\n[0.0, 1.0, 2.0, 3.0, 4.0]\n499500.0\n",
     "ZeroDivisionError",
