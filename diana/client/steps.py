@@ -33,7 +33,7 @@ T = TypeVar("T")
 CHUNK_BYTES = 1 << 20
 MOST_ROUNDS = 8
 """Rounds in which the node asks for files: a sweep's table first, then the files it names."""
-_LINES = ("require", "input")
+_LINES = ("require", "require-link", "require-set", "input")
 """Options that hold one entry a line; others stand between commas."""
 LOOK_FIRST_S, LOOK_MOST_S = 0.02, 0.5
 """Pause between two looks of `as_completed`; it grows while nothing ends."""

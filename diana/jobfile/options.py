@@ -56,8 +56,13 @@ WHOLE = ("components", "flexible")
 INPUT = "input"
 """Option whose lines are added to the file's inputs."""
 
-REQUIRE = "require"
-"""Option that adds requirements to those of the file, one a line."""
+REQUIRE = {
+    "require": "requirements",
+    "require-link": "link_requirements",
+    "require-set": "set_requirements",
+}
+"""Options that add requirements to those of the file, one a line, and the keys of `[group]` that they add to."""
+_SUCH_AS = {"require": "site.memory_bytes >= 8e9", "require-link": "link.rtt_s < 0.05", "require-set": "size(set) <= 2"}
 
 _FORMS = {"components": "COUNTxPROCESSORS, as 3x8", "flexible": "a number of processors"}
 
@@ -76,8 +81,8 @@ def apply(data: dict[str, Any], options: Mapping[str, str]) -> dict[str, Any]:
     out = dict(data)
     # What stands for a whole section comes before the keys within it.
     for name, text in sorted(options.items(), key=lambda option: option[0] not in WHOLE):
-        if name == REQUIRE:
-            out["group"] = {**_table(out, "group"), "requirements": _required(out, text)}
+        if name in REQUIRE:
+            out["group"] = {**_table(out, "group"), REQUIRE[name]: _required(out, name, text)}
             continue
         if name in WHOLE:
             if not text.strip():
@@ -120,7 +125,7 @@ def joined(*sources: Mapping[str, str]) -> dict[str, str]:
         for name, text in source.items():
             key = SHORT.get(name, name)
             before = out.pop(key, "")
-            out[key] = f"{before}\n{text}" if before and key in (INPUT, REQUIRE) else text
+            out[key] = f"{before}\n{text}" if before and key in (INPUT, *REQUIRE) else text
     return out
 
 
@@ -136,24 +141,25 @@ def _rules(text: str) -> dict[str, Any]:
     return table
 
 
-def _required(data: dict[str, Any], text: str) -> Any:
+def _required(data: dict[str, Any], option: str, text: str) -> Any:
     """Return the requirements of the file and these; a value that is neither text nor list is left for the check."""
-    there = _table(data, "group").get("requirements", [])
+    there = _table(data, "group").get(REQUIRE[option], [])
     more = [line.strip() for line in text.splitlines() if line.strip()]
     if not more:
         # Most likely a variable of a shell that holds nothing: without it any site would do.
-        raise UsageError("option require: empty; write a comparison, such as site.memory_bytes >= 8e9, or leave it out")
+        raise UsageError(f"option {option}: empty; write a comparison, such as {_SUCH_AS[option]}, or leave it out")
     return [*([there] if isinstance(there, str) else there), *more] if isinstance(there, str | list) else there
 
 
 def _mend(name: str) -> str:
     """Return the mend for an option that is none, in a clause."""
     full = _full_names()
-    near = meant(name) or close_key(name, full if "." in name else [*SHORT, REQUIRE])
-    if "." not in name and name.endswith("_requirements"):
-        near = next((key for key in full if key.endswith(f".{name}")), near)
-    elif near == "group.requirements":
-        near = REQUIRE
+    near = meant(name) or close_key(name, full if "." in name else [*SHORT, *REQUIRE])
+    added = {f"group.{key}": option for option, key in REQUIRE.items()}
+    if "." not in name and f"group.{name}" in added:
+        near = added[f"group.{name}"]
+    elif near in added:
+        near = added[near]
     elif "." not in name:
         near = next((short for short, key in SHORT.items() if key == near), near)
     if not near and "." in name:

@@ -41,6 +41,16 @@ def test_the_command_line_adds_requirements_and_replaces_the_rank() -> None:
     assert alone.requirements == ("site.slots > 2", "site.slots < 9")
 
 
+def test_the_command_line_adds_requirements_of_links_and_sets() -> None:
+    spec = parse(
+        JOB, options={"require-link": "link.loss < 0.1", "require-set": "size(set) > 1\nmin(set.speed) > 1"}
+    ).spec
+    assert spec.link_requirements == ("link.rtt_s < 0.05", "link.loss < 0.1")
+    assert spec.set_requirements[1:] == ("size(set) > 1", "min(set.speed) > 1")
+    with pytest.raises(UsageError, match=r"option require-set: empty; write a comparison, such as size\(set\) <= 2"):
+        parse(JOB, options={"require-set": " "})
+
+
 def test_a_script_says_them_in_its_lines() -> None:
     script = '#!/bin/sh\n#DIANA --require "site.memory_bytes >= 8e9" --rank site.speed\ntrue\n'
     spec = parse(script, "script").spec
@@ -107,7 +117,7 @@ def test_keys_and_options_of_other_schedulers_lead_to_requirements() -> None:
     for key in ("constraint", "constraints", "nodeSelector", "Requirements"):
         with pytest.raises(UsageError, match=f"group.{key}: unknown key; did you mean 'requirements'"):
             parse(f'[group]\ncommand = "x"\n{key} = "gold"\n')
-    for option, mend in (("constraint", "require"), ("set_requirements", "group.set_requirements")):
+    for option, mend in (("constraint", "require"), ("set_requirements", "require-set")):
         with pytest.raises(UsageError, match=f"option {option}: unknown; did you mean '{mend}'"):
             parse(JOB, options={option: "size(set) < 2"})
 

@@ -124,6 +124,18 @@ def _add_job(parser: argparse.ArgumentParser) -> None:
         metavar="EXPR",
         help="sites must meet it too; may be repeated: 'site.memory_bytes >= 8e9'",
     )
+    over.add_argument(
+        "--require-link",
+        action="append",
+        metavar="EXPR",
+        help="the link to each of its sites must meet it too; may be repeated: 'link.rtt_s < 0.05'",
+    )
+    over.add_argument(
+        "--require-set",
+        action="append",
+        metavar="EXPR",
+        help="all its sites together must meet it too; may be repeated: 'size(set) <= 2'",
+    )
     over.add_argument("--rank", metavar="EXPR", help="sites where it is highest come first: site.speed")
     over.add_argument("--container", metavar="IMAGE", help="the image each job runs in")
     over.add_argument("--modules", action=_Listed, metavar="A,B", help="what the sites make ready before each job")
@@ -205,8 +217,9 @@ def _job_of(args: argparse.Namespace) -> dict[str, Any]:
         if not key or not equals:
             raise UsageError(f"--set {pair}: wants KEY=VALUE, such as resources.work=60")
         options[key] = value
-    if args.require:
-        options["require"] = "\n".join(args.require)
+    for name in ("require", "require-link", "require-set"):
+        if texts := getattr(args, name.replace("-", "_")):
+            options[name] = "\n".join(texts)
     if args.to is not None:
         # The node's working directory is not the user's.
         options["to"] = os.path.abspath(args.to)

@@ -52,8 +52,8 @@ VERBS = {
 _OUTPUT = "what jobs print is read with diana logs; --set group.stdout=FILE brings it home as a file"
 _FORCE = "it asks nothing; with --outputs also what lies at the node alone is deleted"
 _CONSTRAINT = "--require \"site.properties.NAME == 'TEXT'\""
-_LINK = "--set 'group.link_requirements=link.rtt_s < 0.05'"
-_SET = "--set 'group.set_requirements=size(set) <= 2'"
+_LINK = "--require-link 'link.rtt_s < 0.05'"
+_SET = "--require-set 'size(set) <= 2'"
 _JOB = {
     "--chdir": "--cwd",
     "--constraint": _CONSTRAINT,
@@ -83,8 +83,6 @@ _JOB = {
     "--partition": "--sites",
     "--prefer": "--rank",
     "--queue": "--sites",
-    "--require-link": _LINK,
-    "--require-set": _SET,
     "--set-require": _SET,
     "--set-requirements": _SET,
     "--time-limit": "--time",

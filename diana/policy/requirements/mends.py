@@ -74,12 +74,12 @@ def unknown(name: str, known: Set[str]) -> str:
     if first == "properties" and "site.name" in known:
         return f"{shown}; write {SITE_PROPERTY}{own[:60]}"
     if name in LINK and "site.name" in known:
-        return f"{shown}; write it under link_requirements"
+        return f"{shown}; write it under link_requirements (--require-link)"
     if name in SET and "site.name" in known:
-        return f"{shown}; write it under set_requirements"
+        return f"{shown}; write it under set_requirements (--require-set)"
     measured = next((one for one in LINK if first == "site" and len(own) > 2 and one.startswith(f"link.{own}")), "")
     if measured:
-        return f"{shown}; write {measured}" + ("" if measured in known else " under link_requirements")
+        return f"{shown}; write {measured}" + ("" if measured in known else " under link_requirements (--require-link)")
     if name in ("set.size", "set.name"):
         return f"{shown}; write {'size(set)' if name == 'set.size' else 'set, which is the list of their names'}"
     if near := _near(name, known):
