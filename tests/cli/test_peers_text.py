@@ -97,17 +97,22 @@ def test_sites_are_in_order_and_the_reason_of_a_drain_or_a_ban_stands_below(caps
     assert (drained, banned) == ("alpha: drained: power", "beta: banned: stolen")
 
 
-def test_properties_stand_below_the_sites_where_no_terminal_is_too_narrow_for_them(
+def test_what_operators_declare_stands_below_the_sites_where_no_terminal_is_too_narrow_for_them(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(output, "on_terminal", lambda: True)
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "40")
     alpha, _, beta = SITES
-    look.show_sites((msgspec.structs.replace(alpha, properties={"rack": "a12", "tier": "gold"}), beta))
+    declares = {"properties": {"rack": "a12", "tier": "gold"}, "resources": {"fpga": 2}, "domain": "cs.utk.edu"}
+    look.show_sites((msgspec.structs.replace(alpha, memory_bytes=2**33, **declares), beta))
     lines = shown(capsys)
-    at = lines.index("properties, which requirements name as site.properties.NAME:")
-    assert lines[at + 1] == "alpha: rack=a12, tier=gold" and not lines[at + 2].startswith("beta: -")
+    at = lines.index("what requirements may name of them (--json has it of all):")
+    assert lines[at + 1] == (
+        "alpha: site.domain = 'cs.utk.edu', site.memory_bytes = 8589934592, site.properties.rack = 'a12', "
+        "site.properties.tier = 'gold', site.resources.fpga = 2"
+    )
+    assert not lines[at + 2].startswith("beta: site")
 
 
 def test_a_check_is_one_line_with_its_mend_and_no_control_characters(capsys: pytest.CaptureFixture[str]) -> None:

@@ -86,7 +86,7 @@ def test_jobs_run_where_the_property_and_the_data_are(grid: Grid, tmp_path: Path
         one["site"]: one.get("properties") for one in json.loads(said_to(grid, alpha, "sites", "--json")[1])["sites"]
     }
     assert told == declared
-    assert "power_kw=3.5, tier=gold" in said_to(grid, alpha, "sites")[1]
+    assert "site.properties.power_kw = '3.5', site.properties.tier = 'gold'" in said_to(grid, alpha, "sites")[1]
     config = load_config(grid.sites["beta"].paths.config)
     again = msgspec.structs.replace(config.settings, properties={"tier": "gold", "power_kw": "4"})
     write_config(grid.sites["beta"].paths.config, msgspec.structs.replace(config, settings=again))

@@ -21,8 +21,9 @@ _UNTOLD = "not told"
 """Stands behind a name in what was found at a site."""
 
 
-def show_conditions(table: ConditionTable, when: str = "") -> None:
-    """`when`: words that tell this look at the sites from another of the same output."""
+def show_conditions(table: ConditionTable, when: str = "", *, refused: bool = False) -> None:
+    """`when`: words that tell this look at the sites from another of the same output. `refused`: no site takes the
+    jobs; those judged together are the nearest set then."""
     said = f", {when}" if when else ""
     if table.conditions and table.sites:
         print(f"\nits conditions, and what each site has{said}:")
@@ -40,7 +41,8 @@ def show_conditions(table: ConditionTable, when: str = "") -> None:
         named = ", ".join(table.together[:MOST_NAMED])
         more = f" and {len(table.together) - MOST_NAMED} more" if len(table.together) > MOST_NAMED else ""
         output.say("")
-        output.say(f"its conditions on all its sites together ({named}{more}){said}:")
+        nearest = "the nearest set: " if refused else ""
+        output.say(f"its conditions on all its sites together ({nearest}{named}{more}){said}:")
         rows = zip(table.set_conditions, table.set_judgements, strict=True)
         told = [(_cell(judged), _worded(one)) for one, judged in rows]
         width = max(len(cell) for cell, _ in told)

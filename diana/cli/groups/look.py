@@ -6,7 +6,7 @@ import argparse
 import shutil
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from diana.cli.groups.gangs import progress, up_to
@@ -325,7 +325,7 @@ def _explain(args: argparse.Namespace) -> int:
     several = status is not None and status.gangs != 1
     earlier = "earlier plans, of its other gangs too:" if several else "earlier tries:"
     if explained.refused is not None and explained.refused.requirements is not None:
-        show_conditions(explained.refused.requirements, "when it was last looked for a place")
+        show_conditions(explained.refused.requirements, "when it was last looked for a place", refused=True)
     show_called([decision for decision in others if decision not in planned], earlier if latest else "")
     show_moves(moves)
     if len(of_gangs) > 1 and several:
@@ -382,18 +382,28 @@ _SITES: tuple[str, ...] = (
 _SITES_LEAST: tuple[str, ...] = ("DATASETS", "RATE", "SPEED", "MACHINES", "RTT", "AHEAD", "HEARD", "RUNNING")
 
 
+def _told(site: Site) -> Iterator[str]:
+    """Yield what the site's operator declares, by the names that requirements have for it."""
+    if site.domain:
+        yield f"site.domain = {site.domain!r}"
+    if site.memory_bytes:
+        yield f"site.memory_bytes = {site.memory_bytes}"
+    if site.gpus:
+        yield f"site.gpus = {site.gpus}"
+    for name, text in site.properties.items():
+        yield f"site.properties.{name} = {text!r}"
+    for name, most in site.resources.items():
+        yield f"site.resources.{name} = {most}"
+
+
 def show_sites(sites: Sequence[Site]) -> None:
     """This site first, the others by name."""
     ordered = sorted(sites, key=lambda site: (not site.home, site.site))
     output.print_table(_SITES, [_site_row(site) for site in ordered], least=_SITES_LEAST)
-    if declared := [
-        f"{site.site}: " + ", ".join(f"{name}={text}" for name, text in site.properties.items())
-        for site in ordered
-        if site.properties
-    ]:
-        print("\nproperties, which requirements name as site.properties.NAME:")
-        for line in declared:
-            output.say(line)
+    if declared := [site for site in ordered if site.domain or site.properties or site.resources]:
+        print("\nwhat requirements may name of them (--json has it of all):")
+        for site in declared:
+            output.say(f"{site.site}: {', '.join(_told(site))}")
     for site in sites:
         if site.note:
             output.say(f"{site.site}: {site.note}")

@@ -466,7 +466,7 @@ def _show_refused(refused: Unplaceable, *, as_json: bool) -> None:
     decisions = [planned.decision, *(one.decision for one in planned.groups)]
     for one in decisions:
         if one is not None and one.refused and one.requirements is not None:
-            show_conditions(one.requirements)
+            show_conditions(one.requirements, refused=True)
 
 
 COMMANDS = {

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from msgspec import structs
 
-from diana.engine.matching.match import Match
+from diana.engine.matching.match import Match, allowed
 from diana.model.ids import SiteId
 from diana.model.job.spec import GroupSpec
 from diana.model.views.conditions import Condition, ConditionTable, JudgedSite, Judgement
@@ -39,7 +39,7 @@ def table(match: Match, spec: GroupSpec, values: Values, sites: Iterable[SiteId]
     columns = list(_columns(match.requirements, spec))
     if not columns and not (match.requirements and match.requirements.sets):
         return None
-    some = [site for site in dict.fromkeys(sites) if site in values][:MOST_SITES]
+    some = [site for site in dict.fromkeys(sites) if site in values and allowed(spec, site)][:MOST_SITES]
     rows = [[_judgement(match, column, site, values[site]) for column in columns] for site in some]
     told = _told(len(columns), rows)
     return ConditionTable(

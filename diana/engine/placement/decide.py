@@ -48,6 +48,8 @@ from diana.model.views.decision import Decision, SiteCost
 from diana.model.words import counted
 from diana.policy.allocation import splitting
 
+MOST_NAMED = 8
+"""Sites that are named for one reason of a refusal."""
 MOST_NEAR = 256
 """Resources among which the one that was meant is looked for, beside this site's: those of most sites."""
 RETRY_S = 5.0
@@ -222,9 +224,11 @@ def _decide_gang(
 def _unplaceable(core: Context, planned: PlannedDraft, spec: GroupSpec) -> Refusal:
     of_set = planned.field.no_set
     some = planned.plan.decision.candidates
-    rows = [
-        f"{c.site}: {c.rejected or 'its data cannot be brought there'}{_but(c)}" for c in some if not _is(c, of_set)
-    ]
+    alike: dict[str, list[str]] = {}
+    for c in some:
+        if not _is(c, of_set):
+            alike.setdefault(f"{c.rejected or 'its data cannot be brought there'}{_but(c)}", []).append(c.site)
+    rows = [f"{_sites_named(sites)}: {why}" for why, sites in alike.items()]
     # What a set lacks is said once, and not of each site.
     rows = [f"{of_set}{_mend(c)}" for c in some if _is(c, of_set)][:1] + rows
     unknown = site_names.unknown_sites(core, spec.sites)
@@ -237,6 +241,11 @@ def _unplaceable(core: Context, planned: PlannedDraft, spec: GroupSpec) -> Refus
     text = f"no site can take this group: {'; '.join(rows)}{_meant(core, spec)}"
     decision = msgspec.structs.replace(planned.plan.decision, reason=text)
     return Refusal(code="unplaceable", text=text, decision=decision)
+
+
+def _sites_named(sites: list[str]) -> str:
+    rest = len(sites) - MOST_NAMED
+    return ", ".join(sites[:MOST_NAMED]) + (f" and {counted(rest, 'more site')}" if rest > 0 else "")
 
 
 def _meant(core: Context, spec: GroupSpec) -> str:

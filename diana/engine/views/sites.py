@@ -12,6 +12,8 @@ from diana.engine.site import journal_doubt
 from diana.engine.site.context import Context
 from diana.engine.site.view import standing
 from diana.model.ids import SiteId
+from diana.model.job import declared
+from diana.model.job.resources import GPUS, MEMORY
 from diana.model.views.site import Site
 
 
@@ -41,6 +43,9 @@ def home(core: Context) -> Site:
         machines=machine_events.count(core),
         domain=settings.domain,
         properties=settings.properties,
+        memory_bytes=core.workers.offer().most.get(MEMORY, 0),
+        gpus=core.workers.whole(GPUS),
+        resources=dict(declared.sane(core.workers.offer().most.items())),
     )
 
 
@@ -86,4 +91,7 @@ def peer(core: Context, site: SiteId) -> Site:
         machines=told.machines if told else 0,
         domain=told.domain if told else "",
         properties=told.properties if told else {},
+        memory_bytes=told.memory_bytes if told else 0,
+        gpus=told.gpus if told else 0,
+        resources=told.resources if told else {},
     )

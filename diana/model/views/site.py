@@ -53,3 +53,9 @@ class Site(Shown, frozen=True):
     """Name that requirements know it by; empty: none."""
     properties: dict[str, str] = msgspec.field(default_factory=dict)
     """What its operator declares of it, for requirements."""
+    memory_bytes: int = 0
+    """Most memory of one job; 0: not known."""
+    gpus: int = 0
+    """GPUs of all its machines."""
+    resources: dict[str, int] = msgspec.field(default_factory=dict)
+    """Declared resource -> most of it that one job may have."""

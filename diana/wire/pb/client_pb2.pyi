@@ -1029,7 +1029,7 @@ class QueueReadRequest(_message.Message):
     def __init__(self, site: _Optional[str] = ...) -> None: ...
 
 class Site(_message.Message):
-    __slots__ = ("site", "home", "state", "age_s", "slots", "free_slots", "speed", "queued_jobs", "running_jobs", "work_ahead_s", "rtt_s", "bytes_per_s", "release", "datasets", "note", "machines", "guarded", "guarded_more", "domain", "properties")
+    __slots__ = ("site", "home", "state", "age_s", "slots", "free_slots", "speed", "queued_jobs", "running_jobs", "work_ahead_s", "rtt_s", "bytes_per_s", "release", "datasets", "note", "machines", "guarded", "guarded_more", "domain", "properties", "memory_bytes", "gpus", "resources")
     class PropertiesEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -1037,6 +1037,13 @@ class Site(_message.Message):
         key: str
         value: str
         def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    class ResourcesEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
     SITE_FIELD_NUMBER: _ClassVar[int]
     HOME_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
@@ -1057,6 +1064,9 @@ class Site(_message.Message):
     GUARDED_MORE_FIELD_NUMBER: _ClassVar[int]
     DOMAIN_FIELD_NUMBER: _ClassVar[int]
     PROPERTIES_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_BYTES_FIELD_NUMBER: _ClassVar[int]
+    GPUS_FIELD_NUMBER: _ClassVar[int]
+    RESOURCES_FIELD_NUMBER: _ClassVar[int]
     site: str
     home: bool
     state: str
@@ -1077,7 +1087,10 @@ class Site(_message.Message):
     guarded_more: int
     domain: str
     properties: _containers.ScalarMap[str, str]
-    def __init__(self, site: _Optional[str] = ..., home: _Optional[bool] = ..., state: _Optional[str] = ..., age_s: _Optional[float] = ..., slots: _Optional[int] = ..., free_slots: _Optional[int] = ..., speed: _Optional[float] = ..., queued_jobs: _Optional[int] = ..., running_jobs: _Optional[int] = ..., work_ahead_s: _Optional[float] = ..., rtt_s: _Optional[float] = ..., bytes_per_s: _Optional[float] = ..., release: _Optional[str] = ..., datasets: _Optional[_Iterable[str]] = ..., note: _Optional[str] = ..., machines: _Optional[int] = ..., guarded: _Optional[_Iterable[_Union[Guarded, _Mapping]]] = ..., guarded_more: _Optional[int] = ..., domain: _Optional[str] = ..., properties: _Optional[_Mapping[str, str]] = ...) -> None: ...
+    memory_bytes: int
+    gpus: int
+    resources: _containers.ScalarMap[str, int]
+    def __init__(self, site: _Optional[str] = ..., home: _Optional[bool] = ..., state: _Optional[str] = ..., age_s: _Optional[float] = ..., slots: _Optional[int] = ..., free_slots: _Optional[int] = ..., speed: _Optional[float] = ..., queued_jobs: _Optional[int] = ..., running_jobs: _Optional[int] = ..., work_ahead_s: _Optional[float] = ..., rtt_s: _Optional[float] = ..., bytes_per_s: _Optional[float] = ..., release: _Optional[str] = ..., datasets: _Optional[_Iterable[str]] = ..., note: _Optional[str] = ..., machines: _Optional[int] = ..., guarded: _Optional[_Iterable[_Union[Guarded, _Mapping]]] = ..., guarded_more: _Optional[int] = ..., domain: _Optional[str] = ..., properties: _Optional[_Mapping[str, str]] = ..., memory_bytes: _Optional[int] = ..., gpus: _Optional[int] = ..., resources: _Optional[_Mapping[str, int]] = ...) -> None: ...
 
 class Guarded(_message.Message):
     __slots__ = ("group", "machine", "stand", "since_wall_s", "until_wall_s", "why", "lifts")

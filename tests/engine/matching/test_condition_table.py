@@ -124,6 +124,17 @@ def test_conditions_of_a_set_are_judged_of_the_sites_of_the_plan() -> None:
     assert [(one.holds, one.found) for one in told.set_judgements] == [(True, "8"), (True, "2")]
 
 
+def test_sites_that_the_group_excludes_are_not_in_its_table() -> None:
+    told = table(plan(grid(alpha=2, beta=8, gamma=8), wanted(not_sites=("alpha",))))
+    assert [site.site for site in told.sites] == ["beta", "gamma"]
+
+
+def test_sites_that_lack_the_same_are_refused_in_one_clause() -> None:
+    made = grid(alpha=2, beta=2, gamma=4)
+    found = made["alpha"].submit(wanted(), 4)
+    assert isinstance(found, fx.Refusal) and "alpha, beta: does not meet:" in found.text and "; gamma: " in found.text
+
+
 def test_a_group_without_conditions_has_no_table() -> None:
     made = grid(alpha=2, beta=4)
     assert plan(made, wanted(requirements=())).requirements is None

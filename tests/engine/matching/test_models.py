@@ -54,7 +54,7 @@ def test_a_site_where_the_model_gives_no_time_gets_no_job_and_is_told() -> None:
     decision = plan(grid(), modelled(4, "site.name == 'beta' ? 10.0 : -1.0"), 4)
     assert row(decision, "alpha").rejected == "its model gives no time there: time_s = -1.0"
     answer = grid()["alpha"].submit(modelled(4, "0.0 / 0.0"), 4)
-    assert isinstance(answer, fx.Refusal) and "alpha: its model gives no time there: time_s = nan" in answer.text
+    assert isinstance(answer, fx.Refusal) and "alpha, beta: its model gives no time there: time_s = nan" in answer.text
 
 
 @pytest.mark.parametrize("where", ["alpha", "beta"])
