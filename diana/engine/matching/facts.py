@@ -14,7 +14,7 @@ from diana.model.job import properties, software
 from diana.model.job.declared import MOST_DECLARED
 from diana.model.job.resources import GPUS, MEMORY, ResourceOffer, ResourceRequest, amount, fits, offered, shared
 from diana.model.job.software import is_build
-from diana.policy.requirements.names import SITE_PROPERTY, Value
+from diana.policy.requirements.names import ALL_DECLARED, SITE_PROPERTY, Value
 
 
 def of_quote(site: SiteId, quote: Quote, run_s: float) -> dict[str, Value]:
@@ -73,7 +73,8 @@ def of_summary(summary: Summary) -> dict[str, Value]:
     """Return those values that a site of a large grid tells everybody, before it is asked for a quote. What changes
     from minute to minute is left out, so that nobody is passed over by old figures."""
     named = _named(summary.site, summary.domain, summary.properties)
-    return {**named, **_lasting(summary.speed, summary.slots, summary.memory_bytes, summary.gpus)}
+    declared: dict[str, Value] = {ALL_DECLARED: "told"} if summary.declares else {}
+    return {**named, **declared, **_lasting(summary.speed, summary.slots, summary.memory_bytes, summary.gpus)}
 
 
 def of_home(core: Context) -> dict[str, Value]:
@@ -81,7 +82,7 @@ def of_home(core: Context) -> dict[str, Value]:
     settings, own = core.state.settings, core.workers
     memory_bytes, gpus = own.offer().most.get(MEMORY, 0), own.whole(GPUS)
     named = _named(core.site, settings.domain, settings.properties)
-    return {**named, **_lasting(settings.speed, own.slots(), memory_bytes, gpus)}
+    return {**named, ALL_DECLARED: "told", **_lasting(settings.speed, own.slots(), memory_bytes, gpus)}
 
 
 def offer_of_quote(quote: Quote, request: ResourceRequest) -> ResourceOffer:

@@ -48,6 +48,8 @@ PROPERTY = PublishedName(_TEXT, "NAME under `[properties]` of its site file, suc
 SITE_PROPERTY, SET_PROPERTY = "site.properties.", "set.properties."
 """Beginnings of the names of what operators declare. These are no list: an expression may name any, and a site that
 does not declare it does not tell it."""
+ALL_DECLARED = SITE_PROPERTY[:-1]
+"""Key among the values of a site that told all that it declares: what is not among these it has not."""
 
 LINK = {
     "link.rtt_s": PublishedName(_NUMBER, "round trip, seconds"),

@@ -119,12 +119,24 @@ def test_in_a_large_grid_summaries_tell_whom_to_ask() -> None:
             free_slots=64,
             speed=4.0,
             properties={"tier": "iron"} if number % 2 else {},
+            declares=True,
         )
     gold = "site.properties.tier == 'gold'"
     assert short_list(site, gold) == []
     assert len(short_list(site, f"{gold} || site.slots == 64")) > 2
     peer(site, "zz", slots=4, free_slots=4, properties={"tier": "gold"})
     assert short_list(site, gold) == ["zz"]
+
+
+def test_a_site_whose_word_came_by_an_older_release_is_asked_what_it_declares() -> None:
+    """An older release that passes a word on leaves out what it does not know."""
+    site = Grid({"binding": "early"}, alpha=1)["alpha"]
+    told = gossip.summary(declaring(beta={"tier": "gold"})["beta"].engine.core)
+    assert told.declares
+    for number in range(60):
+        peer(site, f"plain{number:02}", slots=64, free_slots=64, declares=True)
+    peer(site, "beta", slots=64, free_slots=64)
+    assert short_list(site, "site.properties.tier == 'gold'") == ["beta"]
 
 
 def test_of_what_a_peer_says_only_what_may_be_is_kept_and_passed_on() -> None:
