@@ -16,7 +16,8 @@ from diana.engine.membership import gossip, merge, sizes
 from diana.engine.messages import messages as ms
 from diana.engine.placement import quote_round
 from diana.engine.placement.draft import Draft, Probe
-from diana.model.ids import SiteId
+from diana.engine.placement.reservations import Reservations
+from diana.model.ids import GroupId, SiteId
 from diana.model.job.properties import MOST_BYTES, MOST_PROPERTIES
 from diana.model.job.spec import Axis, GroupSpec, Sweep
 from diana.model.views.decision import Decision
@@ -126,6 +127,20 @@ def test_in_a_large_grid_summaries_tell_whom_to_ask() -> None:
     assert len(short_list(site, f"{gold} || site.slots == 64")) > 2
     peer(site, "zz", slots=4, free_slots=4, properties={"tier": "gold"})
     assert short_list(site, gold) == ["zz"]
+
+
+def test_a_group_that_waits_for_its_turn_keeps_no_list_of_the_sites_that_it_passed_over() -> None:
+    site = Grid({"binding": "late"}, alpha=1)["alpha"]
+    learn(site, properties={"tier": "gold"})
+    for number in range(300):
+        peer(site, f"plain{number:03}", slots=64, free_slots=64, declares=True)
+    site.submit(spec(4, requirements=("site.properties.tier == 'gold'",), work_s=100.0), 4)
+    decision = site.group("alpha-1").decisions[-1]
+    assert [(row.sites, row.reason) for row in decision.reasons] == [
+        (300, "does not meet: site.properties.tier == 'gold'")
+    ]
+    waiting = site.engine.core.book(Reservations).groups[GroupId("alpha-1")]
+    assert waiting.draft.match(site.engine.core).passed_over == {}
 
 
 def test_a_site_whose_word_came_by_an_older_release_is_asked_what_it_declares() -> None:
