@@ -227,7 +227,7 @@ def test_a_spare_goes_only_where_the_component_whose_place_it_takes_may_be() -> 
         ("[gang]\nspares = 1\n", "gang.spares: the job has no components; name them, or leave it out"),
         ("flexible = 8\n[gang]\nspares = 1\n", "gang.spares: a flexible job has as many components as"),
         ('components = "1x1+1x2"\n[gang]\nspares = 1\n', "give all the same cpus, gpus, other resources and command"),
-        ("[[components]]\n[[components]]\nrequirements = 'true'\n[gang]\nspares = 1\n", "give all the same requirements"),
+        ("[[components]]\n[[components]]\nrequirements = 'true'\n[gang]\nspares = 1\n", "all the same requirements"),
         ("[[components]]\nset_requirements = 'true'\n[gang]\nspares = 1\n", "write set_requirements in [group]"),
         ('components = "600x1"\n[gang]\nspares = 500\n', "gang.spares: "),
         ('components = "2x1"\n[gang]\nspares = 1\nrunner = "none"\n', 'gang.spares: not with gang.runner = "none"'),
