@@ -52,4 +52,4 @@ class Site(Shown, frozen=True):
     domain: str = ""
     """Name that requirements know it by; empty: none."""
     properties: dict[str, str] = msgspec.field(default_factory=dict)
-    """What its operator declares of it, for requirements."""
+    """Name -> text that its operator declares, for requirements."""

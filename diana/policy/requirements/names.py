@@ -68,7 +68,7 @@ JOB = {
     "group.jobs": PublishedName(_NUMBER, "jobs of the group"),
 }
 _DATA = {"group.data_bytes": PublishedName(_NUMBER, "bytes of all inputs of the group, each counted once")}
-"""What the group is known by once sites have said which of its inputs they hold."""
+"""Values of the group that are known once sites have said which of its inputs they hold."""
 GROUP = {**JOB, **_DATA}
 """The group itself. Swept names of one value are numbers or texts beside these."""
 

@@ -1,5 +1,6 @@
-"""What a site is known by beside its sizes: properties that its operator declares, software, the group's data that it
-holds, and the memory of all its machines; told in quotes and summaries, and judged as far as it was told (SPEC G1)."""
+"""Sites are known by more than their sizes: properties that their operators declare, software, the group's data that
+they hold, and the memory of all their machines; told in quotes and summaries, and judged as far as it was told (SPEC
+G1)."""
 
 from __future__ import annotations
 
