@@ -195,6 +195,8 @@ def test_a_component_wants_links_to_each_other_site_and_two_others_need_none_bet
     found = answer(made, gang((msgspec.structs.replace(hub, site="beta"), other)))
     assert isinstance(found, fx.Refusal)
     assert "beta to gamma: link.rtt_s < 0.1; the best is alpha + beta + gamma: 0.5 < 0.1 does not hold" in found.text
+    found = answer(made, gang((msgspec.structs.replace(hub, site="gamma"), other)))
+    assert isinstance(found, fx.Refusal) and "gamma to beta: link.rtt_s < 0.1" in found.text
     assert isinstance(answer(made, gang("3x8", link_requirements=near)), fx.Refusal), "for the group it holds of all"
 
 
