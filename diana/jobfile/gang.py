@@ -136,6 +136,14 @@ def _check_spares(raw: RawJob, given: Sequence[ComponentSpec]) -> None:
             "gang.spares: a spare takes any component's place; give all the same cpus, gpus, other resources and"
             " command"
         )
+    if len({(each.requirements, each.link_requirements) for each in given}) > 1:
+        raise ValueError(
+            "gang.spares: a spare takes any component's place; give all the same requirements, or write them in [group]"
+        )
+    if any(each.set_requirements for each in given):
+        raise ValueError(
+            "gang.spares: a spare takes any component's place; write set_requirements in [group] and not in components"
+        )
     if any(inputs for _, inputs in own_inputs(raw)) or any(raw_input(each).split for each in raw.inputs):
         raise ValueError("gang.spares: a spare takes any component's place; let all read the same inputs, whole")
     if raw.gang.runner != "env":
@@ -150,10 +158,10 @@ def _check_spares(raw: RawJob, given: Sequence[ComponentSpec]) -> None:
 
 
 def _with_spares(given: tuple[ComponentSpec, ...], count: int) -> tuple[ComponentSpec, ...]:
-    """Return the components and, behind them, those that stand by."""
+    """Return the components and, behind them, those that stand by: at any site where a component may be."""
     if not count:
         return given
-    spare = structs.replace(given[0].anywhere(), count=count)
+    spare = structs.replace(given[0], name="", count=count, site="")
     found = (*given, spare)
     try:
         check_components(found)

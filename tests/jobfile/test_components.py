@@ -211,6 +211,14 @@ def test_spares_are_components_behind_the_others() -> None:
     assert [one.site for one in at_sites.components] == ["vu", "uva", ""], "a spare goes where there is room"
 
 
+def test_a_spare_goes_only_where_the_component_whose_place_it_takes_may_be() -> None:
+    own = "requirements = 'site.slots > 1'\nlink_requirements = 'link.rtt_s < 1'\n"
+    spec = parse(f"{COMMAND}[[components]]\ncount = 3\n{own}[gang]\nspares = 1\n").spec
+    assert spec.components[1] == ComponentSpec(
+        count=1, requirements=("site.slots > 1",), link_requirements=("link.rtt_s < 1",)
+    )
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [
@@ -219,6 +227,8 @@ def test_spares_are_components_behind_the_others() -> None:
         ("[gang]\nspares = 1\n", "gang.spares: the job has no components; name them, or leave it out"),
         ("flexible = 8\n[gang]\nspares = 1\n", "gang.spares: a flexible job has as many components as"),
         ('components = "1x1+1x2"\n[gang]\nspares = 1\n', "give all the same cpus, gpus, other resources and command"),
+        ("[[components]]\n[[components]]\nrequirements = 'true'\n[gang]\nspares = 1\n", "all the same requirements"),
+        ("[[components]]\nset_requirements = 'true'\n[gang]\nspares = 1\n", "write set_requirements in [group]"),
         ('components = "600x1"\n[gang]\nspares = 500\n', "gang.spares: "),
         ('components = "2x1"\n[gang]\nspares = 1\nrunner = "none"\n', 'gang.spares: not with gang.runner = "none"'),
         ('components = "2x1"\n[gang]\nspares = 1\nrunner = "mpi"\n', 'gang.spares: not with gang.runner = "mpi"'),

@@ -38,6 +38,8 @@ MOST_FORMER = MOST_BEGUN = 16
 """db_uuids of a peer that are remembered beside its present one."""
 FULL_DECISIONS = 32
 """Decisions per group that keep their cost tables; older ones keep only what was planned."""
+FULL_CONDITIONS = 4
+"""Decisions per group that keep their table of conditions, which may be ten times as long as the one of costs."""
 
 
 def apply(state: SiteState, record: r.Record, home: SiteId) -> None:
@@ -281,8 +283,11 @@ def _group_submitted(state: SiteState, record: r.GroupSubmitted) -> None:
 
 
 def _decided(group: Group, decision: Decision) -> None:
-    """Add a decision. A group decided again and again keeps the cost tables of its latest decisions alone."""
+    """Add a decision. A group decided again and again keeps the tables of its latest decisions alone."""
     group.decisions.append(decision)
+    if len(group.decisions) > FULL_CONDITIONS:
+        old = group.decisions[-FULL_CONDITIONS - 1]
+        group.decisions[-FULL_CONDITIONS - 1] = replace(old, requirements=None)
     if len(group.decisions) > FULL_DECISIONS:
         old = group.decisions[-FULL_DECISIONS - 1]
         group.decisions[-FULL_DECISIONS - 1] = replace(old, candidates=(), reasons=())

@@ -14,7 +14,7 @@ from diana.model.job import declared, properties, software
 from diana.model.job.declared import MOST_DECLARED
 from diana.model.job.resources import GPUS, MEMORY, ResourceOffer, ResourceRequest, amount, fits, offered, shared
 from diana.model.job.software import is_build
-from diana.policy.requirements.names import SITE_PROPERTY, SITE_RESOURCE, Value
+from diana.policy.requirements.names import ALL_DECLARED, SITE_PROPERTY, SITE_RESOURCE, Value
 
 
 def of_quote(site: SiteId, quote: Quote, run_s: float) -> dict[str, Value]:
@@ -73,8 +73,9 @@ def of_summary(summary: Summary) -> dict[str, Value]:
     """Return those values that a site of a large grid tells everybody, before it is asked for a quote. What changes
     from minute to minute is left out, so that nobody is passed over by old figures."""
     named = _named(summary.site, summary.domain, summary.properties)
+    every: dict[str, Value] = {ALL_DECLARED: "told"} if summary.declares else {}
     lasting = _lasting(summary.speed, summary.slots, summary.memory_bytes, summary.gpus)
-    return {**named, **lasting, **_resources(summary.resources.items())}
+    return {**named, **every, **lasting, **_resources(summary.resources.items())}
 
 
 def of_home(core: Context) -> dict[str, Value]:
@@ -83,7 +84,7 @@ def of_home(core: Context) -> dict[str, Value]:
     memory_bytes, gpus = own.offer().most.get(MEMORY, 0), own.whole(GPUS)
     named = _named(core.site, settings.domain, settings.properties)
     lasting = _lasting(settings.speed, own.slots(), memory_bytes, gpus)
-    return {**named, **lasting, **_resources(declared.sane(own.offer().most.items()))}
+    return {**named, ALL_DECLARED: "told", **lasting, **_resources(declared.sane(own.offer().most.items()))}
 
 
 def of_resources(core: Context, site: SiteId) -> dict[str, Value]:

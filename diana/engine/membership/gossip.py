@@ -171,6 +171,7 @@ def summary(core: Context, told: tuple[LinkEstimate, ...] = (), *, loose: bool =
         widest=offer.processors if offer.processors < slots else 0,
         resources=dict(declared.sane(offer.most.items())),
         properties=settings.properties,
+        declares=True,
     )
 
 

@@ -311,6 +311,7 @@ def _tells_more(old: Summary | None, told: Summary) -> bool:
         told.widest,
         told.resources,
         told.properties,
+        told.declares,
     )
     return new != (
         old.slots,
@@ -324,6 +325,7 @@ def _tells_more(old: Summary | None, told: Summary) -> bool:
         old.widest,
         old.resources,
         old.properties,
+        old.declares,
     )
 
 

@@ -117,8 +117,10 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """Declared resource -> the most that one job can have there, of at most `declared.MOST_DECLARED`; of so many there
     may be others. A site whose release does not say has none."""
     properties: dict[str, str] = {}
-    """What its operator declares of it, of `properties.MOST_BYTES` at most. A site whose release does not say has
-    none."""
+    """Name -> text that its operator declares, of `properties.MOST_BYTES` together at most."""
+    declares: bool = False
+    """True if these are all that it declares, though they be none. False: its release does not say, or that of a site
+    which passed this on left them out."""
 
 
 class Rumour(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -325,7 +327,7 @@ class Quote(msgspec.Struct, frozen=True, kw_only=True):
     properties: dict[str, str] = {}
     """As in `Summary`."""
     offers: tuple[str, ...] = ()
-    """Those of the `offers` of the request that it has."""
+    """Names among the `offers` of the request that it has."""
     lacks: tuple[str, ...] = ()
     """The others. Neither is told by a site of an older release."""
 

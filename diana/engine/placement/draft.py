@@ -155,6 +155,12 @@ class Draft:
             self._match = Match(core, with_model(core, self.spec, self.owner))
         return self._match
 
+    def decided(self) -> None:
+        """Let go of what is told once, with the decision: a group may wait for its turn for days, and in a large grid
+        the sites that it passes over are many."""
+        if self._match is not None:
+            self._match.passed_over.clear()
+
     def demand(self, settings: Settings) -> Demand:
         """Return the demand by what is known before anybody was asked: without the group's data."""
         need = self.spec.resources

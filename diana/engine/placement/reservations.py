@@ -105,6 +105,7 @@ def reserve(
     """Let the unplaced jobs of the group wait for their turn at these sites, and at no others any more. `told`: the
     prices it waits by; `again_s`: seconds until the group is priced again, if that is sooner than usual."""
     groups = core.book(Reservations).groups
+    draft.decided()
     old, groups[group.group] = groups.get(group.group), WaitingGroup(draft, manifest, seats, told)
     groups[group.group].new = not group.decisions or (old is not None and (old.new or old.seats.keys() != seats.keys()))
     core.after(GroupTimer("place", group.group), min(AGAIN_S, max(SOONEST_S, again_s)))

@@ -52,7 +52,7 @@ class Site(Shown, frozen=True):
     domain: str = ""
     """Name that requirements know it by; empty: none."""
     properties: dict[str, str] = msgspec.field(default_factory=dict)
-    """What its operator declares of it, for requirements."""
+    """Name -> text that its operator declares, for requirements."""
     memory_bytes: int = 0
     """Most memory of one job; 0: not known."""
     gpus: int = 0

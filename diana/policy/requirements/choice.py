@@ -74,7 +74,7 @@ class NearestSet:
         self.sites: tuple[SiteId, ...] = ()
         """Sorted; empty: none was looked at."""
         self.failed: tuple[FailedRequirement, ...] = ()
-        """What it lacks."""
+        """Conditions that it does not meet."""
         self._key: tuple[Shortfall, int, tuple[SiteId, ...]] | None = None
 
     def look(

@@ -1,12 +1,15 @@
 """A requirement cut into its conjuncts, and a comparison into its two sides, so that each can be told by itself.
 
 The library reads every piece again: a text that is not surely cut where `&&` or the comparison stands stays whole.
+Cuts are remembered, as compiled expressions are: cutting is dearer than all else that a known expression costs, and the
+groups at a site that changed are all read in one turn.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 _OPEN, _CLOSED = "([{", ")]}"
 _OPERATORS = ("&&", "||", "//", ">=", "<=", "==", "!=", ">", "<", "?")
@@ -14,6 +17,7 @@ COMPARISONS = frozenset({">=", "<=", "==", "!=", ">", "<"})
 _QUOTED = re.compile(r"""'[^']*'|"[^"]*\"""")
 
 
+@lru_cache(maxsize=1024)
 def conjuncts(text: str) -> tuple[str, ...]:
     """Return the texts that hold together where the whole holds."""
     found = _operators(text)
@@ -27,6 +31,7 @@ def conjuncts(text: str) -> tuple[str, ...]:
     return (*pieces, text[begun:].strip())
 
 
+@lru_cache(maxsize=1024)
 def sides(text: str) -> tuple[str, str, str] | None:
     """Return (left side, operator, right side) of a comparison; None: it is none, or more than one."""
     found = _operators(text)

@@ -135,12 +135,14 @@ def _pieces(text: str) -> tuple[str, ...]:
     text in it is not in plain quotes, so that nobody knows where it ends."""
     if "`" in _PIECE.sub("", text):
         raise ValueError("not understood near '`'; names stand without quotes")
+    # A comment may stand within a name: at one of its points.
+    text = _PIECE.sub(lambda found: " " if found[0][0] == "/" else found[0], text)
     kept, ended = [], -1
     for found in _PIECE.finditer(text):
         piece, at = found[0], found.start()
-        if piece[0] not in "'\"/":
+        if piece[0] not in "'\"":
             kept.append("".join(piece.split()))
-        elif piece[0] != "/" and (at == ended or text.startswith(piece[0], found.end())):
+        elif at == ended or text.startswith(piece[0], found.end()):
             # A letter or a quote stands at its quotes: r'...', b'...', '''...'''.
             raise ValueError(
                 f"not understood near {text[max(0, at - 1) : at + 20]!r}; write a text in plain quotes: 'text'"

@@ -13,7 +13,7 @@ from diana.model.views.decision import FailedRequirement
 from diana.policy.requirements.expressions import Constants
 from diana.policy.requirements.judge import MOST_CHARACTERS, MOST_EXPRESSIONS, Rank, Requirements, Shortfall
 from diana.policy.requirements.names import SET, Value, is_declared
-from diana.policy.requirements.software import MOST_NAMES, asked
+from diana.policy.requirements.software import MOST_NAMES, asked, expressions_of
 from diana.policy.requirements.swept import swept_values
 
 
@@ -143,9 +143,7 @@ def plain(spec: GroupSpec) -> bool:
 
 
 def _check_size(spec: GroupSpec) -> None:
-    every = ((*each.requirements, *each.link_requirements, *each.set_requirements) for each in spec.components)
-    own = (text for texts in every for text in texts)
-    texts = (*own, *spec.requirements, *spec.link_requirements, *spec.set_requirements, spec.rank)
+    texts = expressions_of(spec)
     if len(texts) - 1 > MOST_EXPRESSIONS:
         raise ValueError(f"group.requirements: {len(texts) - 1} expressions; a group has at most {MOST_EXPRESSIONS}")
     if (total := sum(map(len, texts))) > MOST_CHARACTERS:

@@ -11,7 +11,7 @@ from diana.model.views.conditions import Judgement
 from diana.model.views.decision import FailedRequirement
 from diana.policy.requirements.conjuncts import conjuncts, sides
 from diana.policy.requirements.expressions import Constants, Expression, Untold, read
-from diana.policy.requirements.names import SITE_PROPERTY, Value
+from diana.policy.requirements.names import ALL_DECLARED, SITE_PROPERTY, Value
 
 MOST_EXPRESSIONS = 64
 """Expressions of a group, all keys together, and conditions under one key."""
@@ -172,10 +172,11 @@ class Requirements:
         return tuple(failed for failed in some if failed is not None)
 
     def _known_by(self, values: Mapping[str, Value]) -> Iterator[int]:
-        """Yield the conjuncts of which all names are known. A property that is not among the values is none that the
-        site declares: it tells all of them at once."""
+        """Yield the conjuncts of which all names are known. What a site does not declare is known where it told all
+        that it does."""
+        told = ALL_DECLARED in values
         for at, one in enumerate(self.conjuncts):
-            if all(name in values or name.startswith(SITE_PROPERTY) for name in one.expression.names):
+            if all(name in values or (told and name.startswith(SITE_PROPERTY)) for name in one.expression.names):
                 yield at
 
     def _holds(self, at: int, values: Mapping[str, Value]) -> bool:

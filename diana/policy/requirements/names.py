@@ -52,6 +52,8 @@ SITE_PROPERTY, SET_PROPERTY = "site.properties.", "set.properties."
 SITE_RESOURCE, SET_RESOURCE = "site.resources.", "set.resources."
 """Beginnings of the names of what operators declare. These are no list: an expression may name any, and a site that
 does not declare it does not tell it."""
+ALL_DECLARED = SITE_PROPERTY[:-1]
+"""Key among the values of a site that told all that it declares: what is not among these it has not."""
 
 LINK = {
     "link.rtt_s": PublishedName(_NUMBER, "round trip, seconds"),
@@ -70,7 +72,7 @@ JOB = {
     "group.jobs": PublishedName(_NUMBER, "jobs of the group"),
 }
 _DATA = {"group.data_bytes": PublishedName(_NUMBER, "bytes of all inputs of the group, each counted once")}
-"""What the group is known by once sites have said which of its inputs they hold."""
+"""Values of the group that are known once sites have said which of its inputs they hold."""
 GROUP = {**JOB, **_DATA}
 """The group itself. Swept names of one value are numbers or texts beside these."""
 

@@ -22,11 +22,16 @@ def names_of_software(spec: GroupSpec) -> tuple[str, ...]:
 
 def asked(spec: GroupSpec) -> tuple[str, ...]:
     """Return all of them."""
-    own = (text for each in spec.components for text in each.requirements)
-    texts = (*own, *spec.requirements, *spec.link_requirements, *spec.set_requirements, spec.rank)
-    found = [match for text in texts if "software" in text for match in _ASKED.findall(text)]
+    found = [match for text in expressions_of(spec) if "software" in text for match in _ASKED.findall(text)]
     if not found:
         return ()
     swept = swept_values(spec.sweep) if any(name for _, _, name in found) else {}
     named = (one or other or str(swept.get(name, "")) for one, other, name in found)
     return tuple(sorted({name[: MOST_TEXT + len("module ")] for name in named if name}))
+
+
+def expressions_of(spec: GroupSpec) -> tuple[str, ...]:
+    """Return the texts of all expressions about sites: those of the components, of the group, and its rank last."""
+    every = ((*each.requirements, *each.link_requirements, *each.set_requirements) for each in spec.components)
+    own = (text for texts in every for text in texts)
+    return (*own, *spec.requirements, *spec.link_requirements, *spec.set_requirements, spec.rank)

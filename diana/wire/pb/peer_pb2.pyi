@@ -138,7 +138,7 @@ class Retry(_message.Message):
     def __init__(self, after_s: _Optional[float] = ...) -> None: ...
 
 class Summary(_message.Message):
-    __slots__ = ("site", "generation", "counter", "slots", "free_slots", "speed", "queued_jobs", "running_jobs", "work_ahead_s", "datasets", "accepting", "seq", "links", "address", "via", "release", "protocol", "named_at", "unnamed", "left", "loose", "known", "members", "complete", "ledger", "drained", "machines", "notice", "seal", "memory_bytes", "gpus", "domain", "widest", "resources", "properties")
+    __slots__ = ("site", "generation", "counter", "slots", "free_slots", "speed", "queued_jobs", "running_jobs", "work_ahead_s", "datasets", "accepting", "seq", "links", "address", "via", "release", "protocol", "named_at", "unnamed", "left", "loose", "known", "members", "complete", "ledger", "drained", "machines", "notice", "seal", "memory_bytes", "gpus", "domain", "widest", "resources", "properties", "declares")
     class ResourcesEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -188,6 +188,7 @@ class Summary(_message.Message):
     WIDEST_FIELD_NUMBER: _ClassVar[int]
     RESOURCES_FIELD_NUMBER: _ClassVar[int]
     PROPERTIES_FIELD_NUMBER: _ClassVar[int]
+    DECLARES_FIELD_NUMBER: _ClassVar[int]
     site: str
     generation: int
     counter: int
@@ -223,7 +224,8 @@ class Summary(_message.Message):
     widest: int
     resources: _containers.ScalarMap[str, int]
     properties: _containers.ScalarMap[str, str]
-    def __init__(self, site: _Optional[str] = ..., generation: _Optional[int] = ..., counter: _Optional[int] = ..., slots: _Optional[int] = ..., free_slots: _Optional[int] = ..., speed: _Optional[float] = ..., queued_jobs: _Optional[int] = ..., running_jobs: _Optional[int] = ..., work_ahead_s: _Optional[float] = ..., datasets: _Optional[_Iterable[str]] = ..., accepting: _Optional[bool] = ..., seq: _Optional[int] = ..., links: _Optional[_Iterable[_Union[LinkEstimate, _Mapping]]] = ..., address: _Optional[str] = ..., via: _Optional[_Iterable[str]] = ..., release: _Optional[str] = ..., protocol: _Optional[int] = ..., named_at: _Optional[int] = ..., unnamed: _Optional[bool] = ..., left: _Optional[bool] = ..., loose: _Optional[bool] = ..., known: _Optional[int] = ..., members: _Optional[int] = ..., complete: _Optional[bool] = ..., ledger: _Optional[str] = ..., drained: _Optional[str] = ..., machines: _Optional[int] = ..., notice: _Optional[str] = ..., seal: _Optional[bytes] = ..., memory_bytes: _Optional[int] = ..., gpus: _Optional[int] = ..., domain: _Optional[str] = ..., widest: _Optional[int] = ..., resources: _Optional[_Mapping[str, int]] = ..., properties: _Optional[_Mapping[str, str]] = ...) -> None: ...
+    declares: bool
+    def __init__(self, site: _Optional[str] = ..., generation: _Optional[int] = ..., counter: _Optional[int] = ..., slots: _Optional[int] = ..., free_slots: _Optional[int] = ..., speed: _Optional[float] = ..., queued_jobs: _Optional[int] = ..., running_jobs: _Optional[int] = ..., work_ahead_s: _Optional[float] = ..., datasets: _Optional[_Iterable[str]] = ..., accepting: _Optional[bool] = ..., seq: _Optional[int] = ..., links: _Optional[_Iterable[_Union[LinkEstimate, _Mapping]]] = ..., address: _Optional[str] = ..., via: _Optional[_Iterable[str]] = ..., release: _Optional[str] = ..., protocol: _Optional[int] = ..., named_at: _Optional[int] = ..., unnamed: _Optional[bool] = ..., left: _Optional[bool] = ..., loose: _Optional[bool] = ..., known: _Optional[int] = ..., members: _Optional[int] = ..., complete: _Optional[bool] = ..., ledger: _Optional[str] = ..., drained: _Optional[str] = ..., machines: _Optional[int] = ..., notice: _Optional[str] = ..., seal: _Optional[bytes] = ..., memory_bytes: _Optional[int] = ..., gpus: _Optional[int] = ..., domain: _Optional[str] = ..., widest: _Optional[int] = ..., resources: _Optional[_Mapping[str, int]] = ..., properties: _Optional[_Mapping[str, str]] = ..., declares: _Optional[bool] = ...) -> None: ...
 
 class Rumour(_message.Message):
     __slots__ = ("site", "generation", "counter", "state", "by")

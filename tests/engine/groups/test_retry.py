@@ -8,7 +8,7 @@ import pytest
 from diana.engine.journal import effects as fx
 from diana.engine.journal import events as ev
 from diana.engine.journal import records as r
-from diana.engine.journal.fold import FULL_DECISIONS
+from diana.engine.journal.fold import FULL_CONDITIONS, FULL_DECISIONS
 from diana.engine.messages import messages as ms
 from diana.engine.placement.outcomes import outcomes
 from diana.model.facts import Outcome
@@ -327,12 +327,14 @@ def test_what_a_first_decision_gave_is_still_told_in_full_when_its_jobs_were_tri
 
 def test_a_group_retried_without_end_keeps_the_tables_of_its_latest_decisions_only() -> None:
     grid = Grid(alpha=2)
-    grid["alpha"].submit(spec(1), 1)
+    grid["alpha"].submit(spec(1, requirements=("site.slots >= 1",)), 1)
     for _ in range(FULL_DECISIONS + 5):
         grid["alpha"].end(1, Outcome.FAILED)
         grid["alpha"].retry("alpha-1")
     decisions = grid["alpha"].group("alpha-1").decisions
     assert [bool(one.candidates) for one in decisions] == [False] * 6 + [True] * FULL_DECISIONS
+    told = [one.requirements is not None for one in decisions]
+    assert told == [False] * (len(told) - FULL_CONDITIONS) + [True] * FULL_CONDITIONS
     assert all(one.parts and one.reason for one in decisions)
 
 

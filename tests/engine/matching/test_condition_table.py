@@ -7,10 +7,13 @@ import pytest
 
 from diana.engine.journal import effects as fx
 from diana.engine.journal.events import Ask
-from diana.model.ids import GroupId
+from diana.engine.matching import table as conditions
+from diana.engine.matching.match import Match
+from diana.model.ids import GroupId, SiteId
 from diana.model.job.spec import ComponentSpec
 from diana.model.views.conditions import ConditionTable
 from diana.model.views.views import Explanation
+from diana.policy.requirements.names import Value
 from tests.engine.bench import OPERATOR, Grid
 from tests.engine.matching.test_gangs import answer, gang
 from tests.engine.matching.test_gangs import grid as gang_grid
@@ -111,6 +114,14 @@ def test_of_many_conditions_those_that_fail_are_told_first_and_the_others_counte
     told = refused(grid(alpha=2, beta=8), *many, "site.memory_bytes >= 1e15", "site.name == 'x'")
     assert len(told.conditions) == 16 and told.more == 26
     assert [one.text for one in told.conditions][-2:] == ["site.memory_bytes >= 1e15", "site.name == 'x'"]
+
+
+def test_of_many_sites_the_first_are_told() -> None:
+    asked = wanted(requirements=("site.slots > 1",))
+    match = Match(grid(alpha=2)["alpha"].engine.core, asked)
+    values: dict[SiteId, dict[str, Value]] = {SiteId(f"s{n:03}"): {"site.slots": float(n)} for n in range(100)}
+    told = conditions.table(match, asked, values, sorted(values, reverse=True))
+    assert told is not None and [site.site for site in told.sites] == [f"s{n:03}" for n in range(99, 35, -1)]
 
 
 def test_conditions_of_a_set_are_judged_of_the_sites_of_the_plan() -> None:

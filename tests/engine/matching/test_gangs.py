@@ -176,6 +176,16 @@ def test_a_component_wants_a_link_from_the_site_of_submission_that_the_others_ne
     assert "0.01 < 0.001 does not hold" in found.text
 
 
+def test_sites_are_asked_about_software_that_a_component_names_under_any_key() -> None:
+    made = grid(alpha=8, beta=8)
+    part = ComponentSpec(processors=8, requirements=("site.name == 'beta'",))
+    for text, takes in (("!('mpi' in site.software)", True), ("'mpi' in site.software", False)):
+        found = answer(made, gang((msgspec.structs.replace(part, link_requirements=(text,)),)))
+        assert isinstance(found, fx.Refusal) is not takes, text
+        if isinstance(found, fx.Refusal):
+            assert "site.software = []" in found.text
+
+
 def test_a_component_wants_links_to_each_other_site_and_two_others_need_none_between_them() -> None:
     made = grid(alpha=8, beta=8, gamma=8)
     measured(made, alpha_beta=0.01, alpha_gamma=0.01, beta_gamma=0.5)
@@ -186,6 +196,8 @@ def test_a_component_wants_links_to_each_other_site_and_two_others_need_none_bet
     found = answer(made, gang((msgspec.structs.replace(hub, site="beta"), other)))
     assert isinstance(found, fx.Refusal)
     assert "beta to gamma: link.rtt_s < 0.1; the best is alpha + beta + gamma: 0.5 < 0.1 does not hold" in found.text
+    found = answer(made, gang((msgspec.structs.replace(hub, site="gamma"), other)))
+    assert isinstance(found, fx.Refusal) and "gamma to beta: link.rtt_s < 0.1" in found.text
     assert isinstance(answer(made, gang("3x8", link_requirements=near)), fx.Refusal), "for the group it holds of all"
 
 

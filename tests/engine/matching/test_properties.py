@@ -1,5 +1,6 @@
-"""What a site is known by beside its sizes: properties that its operator declares, software, the group's data that it
-holds, and the memory of all its machines; told in quotes and summaries, and judged as far as it was told (SPEC G1)."""
+"""Sites are known by more than their sizes: properties that their operators declare, software, the group's data that
+they hold, and the memory of all their machines; told in quotes and summaries, and judged as far as it was told (SPEC
+G1)."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ from diana.engine.membership import gossip, merge, sizes
 from diana.engine.messages import messages as ms
 from diana.engine.placement import quote_round
 from diana.engine.placement.draft import Draft, Probe
-from diana.model.ids import SiteId
+from diana.engine.placement.reservations import Reservations
+from diana.model.ids import GroupId, SiteId
 from diana.model.job.properties import MOST_BYTES, MOST_PROPERTIES
 from diana.model.job.spec import Axis, GroupSpec, Sweep
 from diana.model.views.decision import Decision
@@ -120,12 +122,38 @@ def test_in_a_large_grid_summaries_tell_whom_to_ask() -> None:
             free_slots=64,
             speed=4.0,
             properties={"tier": "iron"} if number % 2 else {},
+            declares=True,
         )
     gold = "site.properties.tier == 'gold'"
     assert short_list(site, gold) == []
     assert len(short_list(site, f"{gold} || site.slots == 64")) > 2
     peer(site, "zz", slots=4, free_slots=4, properties={"tier": "gold"})
     assert short_list(site, gold) == ["zz"]
+
+
+def test_a_group_that_waits_for_its_turn_keeps_no_list_of_the_sites_that_it_passed_over() -> None:
+    site = Grid({"binding": "late"}, alpha=1)["alpha"]
+    learn(site, properties={"tier": "gold"})
+    for number in range(300):
+        peer(site, f"plain{number:03}", slots=64, free_slots=64, declares=True)
+    site.submit(spec(4, requirements=("site.properties.tier == 'gold'",), work_s=100.0), 4)
+    decision = site.group("alpha-1").decisions[-1]
+    assert [(row.sites, row.reason) for row in decision.reasons] == [
+        (300, "does not meet: site.properties.tier == 'gold'")
+    ]
+    waiting = site.engine.core.book(Reservations).groups[GroupId("alpha-1")]
+    assert waiting.draft.match(site.engine.core).passed_over == {}
+
+
+def test_a_site_whose_word_came_by_an_older_release_is_asked_what_it_declares() -> None:
+    """An older release that passes a word on leaves out what it does not know."""
+    site = Grid({"binding": "early"}, alpha=1)["alpha"]
+    told = gossip.summary(declaring(beta={"tier": "gold"})["beta"].engine.core)
+    assert told.declares
+    for number in range(60):
+        peer(site, f"plain{number:02}", slots=64, free_slots=64, declares=True)
+    peer(site, "beta", slots=64, free_slots=64)
+    assert short_list(site, "site.properties.tier == 'gold'") == ["beta"]
 
 
 def test_of_what_a_peer_says_only_what_may_be_is_kept_and_passed_on() -> None:

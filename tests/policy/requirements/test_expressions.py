@@ -82,6 +82,7 @@ VERDICTS: list[tuple[str, bool]] = [
     ("0.0 / 0.0 < 1 || 0.0 / 0.0 >= 1", False),
     ("-1.0 / 0.0 < 0", True),
     ("site . slots\t> 1", True),
+    ("site. // of the site\n slots > 1 && site // a\n // b\n .name == 'utk-2'", True),
     ("site.name == 'größe'", False),
     ("'größe' == 'größe' && size('größe') == 5", True),
     ("'🚀'.startsWith('🚀')", True),
