@@ -195,6 +195,17 @@ def test_a_set_that_its_ended_jobs_have_left_is_not_spoilt_by_another_change() -
     assert not moves(made) and jobs_at(made) == {"beta": 12}
 
 
+def test_jobs_are_moved_where_their_set_holds_by_the_values_of_the_sites_that_keep_some() -> None:
+    made = grid(alpha=2, beta=2, gamma=2)
+    asked = wanted(20, (), set_requirements=("sum(set.slots) >= 4", "size(set) <= 3"), not_sites=("alpha",))
+    made["alpha"].submit(asked, 20)
+    made.pass_time(20.0)
+    assert jobs_at(made) == {"beta": 10, "gamma": 10}
+    made["alpha"].move(NAME, "gamma")
+    made.pass_time(20.0)
+    assert jobs_at(made) == {"beta": 4, "gamma": 16}, "what its machines have stays, and beta is of the set"
+
+
 def test_a_gang_that_waits_is_left_to_its_next_attempt() -> None:
     made = grid(alpha=1, beta=8, gamma=8)
     made["alpha"].submit(wanted(8), 8, key="before")
