@@ -119,9 +119,9 @@ class Conjunct:
             return ""
         loose = operator[0] + "="
         if _own(right) and not _own(left) and isfinite(first):
-            return f"{left.text} {loose} {_shown(first)}"
+            return f"{left.text} {loose} {_exact(first)}"
         if _own(left) and not _own(right) and isfinite(second):
-            return f"{_shown(second)} {loose} {right.text}"
+            return f"{_exact(second)} {loose} {right.text}"
         return ""
 
     def _told(self, values: Mapping[str, Value]) -> str:
@@ -239,6 +239,11 @@ def _shown(value: Value | bool) -> str:
     if isinstance(value, tuple):
         return f"[{', '.join(_shown(one) for one in value[:8])}{', ...' * (len(value) > 8)}]"
     return f"{value:.12g}" if isinstance(value, float | int) else repr(value)
+
+
+def _exact(value: float) -> str:
+    """A number in the fewest digits that read as it: rounded, the comparison would not hold."""
+    return f"{value:.12g}" if float(f"{value:.12g}") == value else repr(value).removesuffix(".0")
 
 
 def _cut(text: str) -> str:
