@@ -140,6 +140,8 @@ def _required(data: dict[str, Any], text: str) -> Any:
     """Return the requirements of the file and these; a value that is neither text nor list is left for the check."""
     there = _table(data, "group").get("requirements", [])
     more = [line.strip() for line in text.splitlines() if line.strip()]
+    if not more:
+        raise UsageError("option require: it is empty; write a comparison, such as site.memory_bytes >= 8e9")
     return [*([there] if isinstance(there, str) else there), *more] if isinstance(there, str | list) else there
 
 

@@ -103,6 +103,12 @@ def test_a_wrong_requirement_of_the_command_line_is_told_by_its_place() -> None:
         parse(JOB, options={"require": "site.slot > 1"})
 
 
+@pytest.mark.parametrize("text", ["", " ", "\n\n"])
+def test_an_empty_requirement_of_the_command_line_is_refused_as_one_of_the_file_is(text: str) -> None:
+    with pytest.raises(UsageError, match="option require: it is empty; write a comparison"):
+        parse(JOB, options={"require": text})
+
+
 def test_the_tables_of_the_page_are_those_of_the_names() -> None:
     page = PAGE.read_text(encoding="utf-8")
     assert page == requirement_names.with_tables(page), (

@@ -206,6 +206,8 @@ def _job_of(args: argparse.Namespace) -> dict[str, Any]:
             raise UsageError(f"--set {pair}: wants KEY=VALUE, such as resources.work=60")
         options[key] = value
     if args.require:
+        if not all(text.strip() for text in args.require):
+            raise UsageError("--require: it is empty; write a comparison, such as site.memory_bytes >= 8e9")
         options["require"] = "\n".join(args.require)
     if args.to is not None:
         # The node's working directory is not the user's.
@@ -449,11 +451,15 @@ def _show_refused(refused: Unplaceable, *, as_json: bool) -> None:
         output.print_json(planned)
         return
     from diana.cli.groups.conditions import show_conditions
+    from diana.wire.client.messages import PlannedGroup
 
-    decisions = [planned.decision, *(one.decision for one in planned.groups)]
-    for one in decisions:
-        if one is not None and one.refused and one.requirements is not None:
-            show_conditions(one.requirements)
+    for one in planned.groups or (PlannedGroup(decision=planned.decision),):
+        if one.decision is None or not one.decision.refused:
+            continue
+        if one.name:
+            output.say(f"{one.name}: {output.counted(one.jobs, 'job')}: {one.decision.refused}")
+        if one.decision.requirements is not None:
+            show_conditions(one.decision.requirements)
 
 
 COMMANDS = {

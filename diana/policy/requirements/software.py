@@ -12,7 +12,10 @@ from diana.policy.requirements.swept import swept_values
 MOST_NAMES = 64
 """Names that one group may ask about."""
 _LIST = "site.software"
-_ASKED = re.compile(r"""(?:'([^'\\]*)'|"([^"\\]*)"|\b([A-Za-z_]\w*))\s+in\s+site\s*\.\s*software\b""", re.ASCII)
+_ASKED = re.compile(
+    r"""(?:'([^'\\]*)'|"([^"\\]*)"|\b([A-Za-z_]\w*)(?=[\s)]))[\s)]*\bin\b[\s(]*site\s*\.\s*software\b""", re.ASCII
+)
+"""A text or a name before it, in brackets or not."""
 
 
 def names_of_software(spec: GroupSpec) -> tuple[str, ...]:
@@ -22,7 +25,7 @@ def names_of_software(spec: GroupSpec) -> tuple[str, ...]:
 
 def asked(spec: GroupSpec) -> tuple[str, ...]:
     """Return all of them."""
-    own = (text for each in spec.components for text in each.requirements)
+    own = (text for each in spec.components for text in (*each.requirements, *each.link_requirements))
     texts = (*own, *spec.requirements, *spec.link_requirements, *spec.set_requirements, spec.rank)
     found = [match for text in texts if "software" in text for match in _ASKED.findall(text)]
     if not found:
