@@ -251,6 +251,29 @@ def test_groups_are_judged_when_a_site_has_changed_and_not_at_each_turn(monkeypa
     assert judged == ["beta"]
 
 
+def test_of_many_groups_few_are_judged_at_one_turn_and_all_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unmet, "MOST_GROUPS", 2)
+    monkeypatch.setattr(unmet, "LEAST_GROUPS", 1)
+    made = grid(alpha=1, beta=1, gamma=1)
+    learn(made["beta"], memory_bytes=9 * GIB)
+    for n in range(7):
+        made["alpha"].submit(wanted(6), 6, key=f"group {n}")
+    made.pass_time(20.0)
+    judged: list[float] = []
+    real = unmet._why
+
+    def told(core: Context, group: Group, site: SiteId, seen: unmet.SeenSite) -> str:
+        if core.site == "alpha":
+            judged.append(core.now)
+        return real(core, group, site, seen)
+
+    monkeypatch.setattr(unmet, "_why", told)
+    learn(made["beta"], memory_bytes=4 * GIB)
+    made.pass_time(3 * SETTLED_S)
+    assert len(judged) == 7 and all(judged.count(when) <= 2 for when in judged)
+    assert sum(sum(jobs_at(made, GroupId(f"alpha-{n}")).values()) for n in range(1, 8)) <= 4, "what its machines have"
+
+
 def test_jobs_that_wait_for_their_turn_wait_only_where_they_may_and_the_next_price_says_why() -> None:
     made = grid("late", alpha=1, beta=8, gamma=8)
     made["alpha"].submit(wanted(40), 40)
