@@ -138,6 +138,8 @@ class Requirements:
             raise ValueError(f"{len(self.conjuncts)} conditions; a group has at most {MOST_EXPRESSIONS}")
         self.names = frozenset(name for one in self.conjuncts for name in one.expression.names)
         """Names that they hold."""
+        self.characters = sum(len(one.expression.text) for one in self.conjuncts)
+        """What judging them once costs."""
         self._known: dict[tuple[int, tuple[Value | None, ...]], bool] = {}
 
     def __bool__(self) -> bool:
