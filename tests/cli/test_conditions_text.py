@@ -57,6 +57,13 @@ def test_the_table_names_conditions_by_number_and_tells_what_each_site_has(capsy
     )
 
 
+def test_the_table_of_the_last_look_says_so_beside_that_of_the_plan(capsys: pytest.CaptureFixture[str]) -> None:
+    show_conditions(TABLE, "at the last look")
+    out = capsys.readouterr().out
+    assert "\nits conditions at the last look, and what each site has:\n" in out
+    assert "\nits conditions at the last look on all its sites together (alpha, gamma):\n" in out
+
+
 def test_on_a_narrow_terminal_the_columns_stand_in_tables_below_each_other(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,9 +17,11 @@ MOST_CELL = 32
 _GAP = 2
 
 
-def show_conditions(table: ConditionTable) -> None:
+def show_conditions(table: ConditionTable, when: str = "") -> None:
+    """Print the table. `when`: words on the time it is of, beside a table of another; empty: it stands alone."""
+    its = f"its conditions{when and ' '}{when}"
     if table.conditions and table.sites:
-        print("\nits conditions, and what each site has:")
+        print(f"\n{its}, and what each site has:")
         for number, one in enumerate(table.conditions, 1):
             output.say(f"{number:>3}  {_worded(one)}")
         if table.more:
@@ -34,7 +36,7 @@ def show_conditions(table: ConditionTable) -> None:
         named = ", ".join(table.together[:MOST_NAMED])
         more = f" and {len(table.together) - MOST_NAMED} more" if len(table.together) > MOST_NAMED else ""
         output.say("")
-        output.say(f"its conditions on all its sites together ({named}{more}):")
+        output.say(f"{its} on all its sites together ({named}{more}):")
         rows = zip(table.set_conditions, table.set_judgements, strict=True)
         told = [(_cell(judged), _worded(one)) for one, judged in rows]
         width = max(len(cell) for cell, _ in told)

@@ -325,7 +325,7 @@ def _explain(args: argparse.Namespace) -> int:
     several = status is not None and status.gangs != 1
     earlier = "earlier plans, of its other gangs too:" if several else "earlier tries:"
     if explained.refused is not None and explained.refused.requirements is not None:
-        show_conditions(explained.refused.requirements)
+        show_conditions(explained.refused.requirements, "at the last look")
     show_called([decision for decision in others if decision not in planned], earlier if latest else "")
     show_moves(moves)
     if len(of_gangs) > 1 and several:

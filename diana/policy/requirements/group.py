@@ -16,7 +16,6 @@ from diana.policy.requirements.names import SET, SET_PROPERTY, Value
 from diana.policy.requirements.software import MOST_NAMES, asked
 from diana.policy.requirements.swept import swept_values
 
-
 MOST_JUDGED = 500_000
 """Characters of `set_requirements` that one search for a set of sites judges: half a second. A search for conditions of
 300 characters comes to its own end before."""
