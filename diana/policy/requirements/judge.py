@@ -21,6 +21,7 @@ MOST_SHOWN = 200
 """Characters of a conjunct, and of its values, that are told."""
 _PLAIN = re.compile(r"""[\d.eE+-]+|'[^']*'|"[^"]*"|true|false|\[[^()]*\]""")
 """A value that is told by its text."""
+_BLANKS = {ord("\n"): " ", ord("\t"): " "}
 WHOLLY = 2.0
 """Shortfall of a condition that is no comparison of two numbers; that of one which is comes to no more."""
 
@@ -249,4 +250,6 @@ def _exact(value: float) -> str:
 
 
 def _cut(text: str) -> str:
+    """A text as it is told: in one line, and not too long."""
+    text = text.translate(_BLANKS)
     return text if len(text) <= MOST_SHOWN else text[: MOST_SHOWN - 3] + "..."

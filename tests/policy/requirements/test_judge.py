@@ -197,3 +197,8 @@ def test_sets_are_tried_from_the_largest_and_few() -> None:
     assert len(found) == 2**8 - 1 + 8 + (190 - 28) + 12 and found[0] == tuple(order[:16])
     assert set(found) >= {("h",), ("c", "h"), tuple(order[:9])}
     assert max(map(len, choice.sets(order, 2))) == 2
+
+
+def test_a_condition_of_several_lines_is_told_in_one() -> None:
+    (one,) = Requirements(["site.slots\n\t+ 1 > 9"], "requirements").failed({"site.slots": 4.0})
+    assert (one.text, one.near) == ("site.slots  + 1 > 9", "site.slots  + 1 >= 5")
