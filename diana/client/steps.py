@@ -195,8 +195,9 @@ def planned(prepared: PreparedSubmission) -> Generator[MethodCall | FileUpload, 
     response: PlanResponse = yield from _with_files("Plan", asking)
     if not response.groups and response.decision is None:
         raise DianaError("the node answered a plan without a decision")
-    decisions = [response.decision, *(one.decision for one in response.groups)]
-    if why := next((one.refused for one in decisions if one is not None and one.refused), ""):
+    told = ((f"group {one.name}: " if one.name else "", one.decision) for one in response.groups)
+    decisions = [("", response.decision), *told]
+    if why := next((whose + one.refused for whose, one in decisions if one is not None and one.refused), ""):
         error = Unplaceable(why)
         error.planned = response
         raise error

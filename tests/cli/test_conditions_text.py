@@ -11,11 +11,12 @@ import pytest
 from diana.cli.groups import work
 from diana.cli.groups.conditions import show_conditions
 from diana.cli.shared import output, parsing
-from diana.errors import Unplaceable
+from diana.client import steps
+from diana.errors import Unplaceable, UsageError
 from diana.model.ids import SiteId
 from diana.model.views.conditions import Condition, ConditionTable, JudgedSite, Judgement
 from diana.wire.client.decisions import Decision
-from diana.wire.client.messages import PlanResponse
+from diana.wire.client.messages import PlannedGroup, PlanResponse, SubmitRequest
 
 MEMORY = Condition(text="site.memory_bytes >= nx * 1e9", key="requirements", wants="8000000000")
 DOMAIN = Condition(text="suffix(site.domain, ['ucsd.edu'])", key="requirements", component="master")
@@ -112,3 +113,34 @@ def test_a_refused_plan_tells_the_table_and_is_an_error(
         "found": "4000000000",
         "near": "site.memory_bytes >= 4000000000",
     }
+
+
+def test_of_several_planned_groups_each_that_is_refused_is_told_by_its_name(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lacks = Decision(plan="whole", refused="no site can take this group: x", requirements=TABLE)
+    told = PlanResponse(groups=(PlannedGroup(name="a", jobs=1, decision=Decision(plan="whole")),
+                                PlannedGroup(name="b", jobs=2, decision=lacks)))  # fmt: skip
+
+    class Node:
+        def planned(self, **job: object) -> PlanResponse:
+            steps_of = steps.planned(steps.PreparedSubmission(SubmitRequest(content=b""), ""))
+            next(steps_of)
+            with pytest.raises(Unplaceable, match=r"^group b: no site can take this group: x$") as refused:
+                steps_of.send(told)
+            raise refused.value
+
+    monkeypatch.setattr(work, "client", lambda args: nullcontext(Node()))
+    plan = work.COMMANDS["plan"]
+    with pytest.raises(Unplaceable):
+        plan.run(parsing.parse("plan", "plan", plan, ["--", "true"]))
+    out = capsys.readouterr().out
+    assert out.startswith("b: 2 jobs: no site can take this group: x\n\nits conditions") and "beta   NO" in out
+
+
+@pytest.mark.parametrize("more", [[""], ["  "], ["site.slots > 1", ""]])
+def test_an_empty_requirement_is_a_mistake_and_not_none(more: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(work, "client", lambda args: nullcontext())
+    plan, words = work.COMMANDS["plan"], [word for text in more for word in ("--require", text)]
+    with pytest.raises(UsageError, match=r"--require: it is empty; write a comparison"):
+        plan.run(parsing.parse("plan", "plan", plan, [*words, "--", "true"]))

@@ -122,9 +122,10 @@ def test_keys_and_options_of_other_schedulers_lead_to_requirements() -> None:
             parse(JOB, options={option: "size(set) < 2"})
 
 
-def test_an_empty_requirement_of_the_command_line_is_a_mistake_as_its_variable_may_have_held_nothing() -> None:
+@pytest.mark.parametrize("text", ["", " ", "\n\n"])
+def test_an_empty_requirement_of_the_command_line_is_a_mistake_as_its_variable_may_have_held_nothing(text: str) -> None:
     with pytest.raises(UsageError, match="option require: empty; write a comparison"):
-        parse(JOB, options={"require": " "})
+        parse(JOB, options={"require": text})
 
 
 def test_the_tables_of_the_page_are_those_of_the_names() -> None:

@@ -219,6 +219,8 @@ def _job_of(args: argparse.Namespace) -> dict[str, Any]:
         options[key] = value
     for name in ("require", "require-link", "require-set"):
         if texts := getattr(args, name.replace("-", "_")):
+            if not all(text.strip() for text in texts):
+                raise UsageError(f"--{name}: it is empty; write a comparison, or leave it out")
             options[name] = "\n".join(texts)
     if args.to is not None:
         # The node's working directory is not the user's.
@@ -462,11 +464,15 @@ def _show_refused(refused: Unplaceable, *, as_json: bool) -> None:
         output.print_json(planned)
         return
     from diana.cli.groups.conditions import show_conditions
+    from diana.wire.client.messages import PlannedGroup
 
-    decisions = [planned.decision, *(one.decision for one in planned.groups)]
-    for one in decisions:
-        if one is not None and one.refused and one.requirements is not None:
-            show_conditions(one.requirements, refused=True)
+    for one in planned.groups or (PlannedGroup(decision=planned.decision),):
+        if one.decision is None or not one.decision.refused:
+            continue
+        if one.name:
+            output.say(f"{one.name}: {output.counted(one.jobs, 'job')}: {one.decision.refused}")
+        if one.decision.requirements is not None:
+            show_conditions(one.decision.requirements, refused=True)
 
 
 COMMANDS = {

@@ -18,7 +18,7 @@ from diana.model.views.decision import FailedRequirement
 from diana.model.words import with_rest
 from diana.policy.gang.requests import Component, GangPlacement, GangRequest, Rooms, Unplaced
 from diana.policy.requirements.choice import NearestSet, named, sets
-from diana.policy.requirements.group import GroupRequirements, component_requirements
+from diana.policy.requirements.group import MOST_JUDGED, GroupRequirements, component_requirements
 from diana.policy.requirements.judge import Shortfall
 from diana.policy.requirements.names import Value
 
@@ -78,6 +78,8 @@ def matched(place: Callable[[Rooms], Answer], rooms: Rooms, wishes: JointWishes,
         return first
     roomless: tuple[SiteId, ...] = ()
     for some in sets([SiteId(name) for name in rooms.by_idle()], len(first.parts), PAIRS):
+        if wishes.judged > MOST_JUDGED:
+            break
         answer = place(rooms.only(some))
         if isinstance(answer, Unplaced):
             roomless = roomless or (some if wishes.fit(some) else ())
@@ -110,6 +112,8 @@ class JointWishes:
         self._of = {each: component_requirements(spec, each) for each in self._own if each is not None}
         self._values, self._quotes, self._nearest = values, quotes, NearestSet()
         self._links: dict[tuple[ComponentSpec | None, SiteId, SiteId], Verdict] = {}
+        self.judged = 0
+        """Characters of conditions that were judged so far."""
 
     def __bool__(self) -> bool:
         return self._wants is not None or bool(self._of)
@@ -152,6 +156,7 @@ class JointWishes:
 
     def _together(self, wants: GroupRequirements, sites: Sequence[SiteId], name: str = "") -> Verdict:
         values: dict[str, Mapping[str, Value]] = {site: self._values.get(site, {}) for site in sites}
+        self.judged += wants.sets.characters
         if not wants.sets or not (shortfall := wants.shortfall(values)).conditions:
             return MEETS
         failed = wants.failed_by_set(values)
@@ -165,6 +170,7 @@ class JointWishes:
         """Return what does not hold of the link between two sites, by the values of the first."""
         key = (alike, site, other)
         if key not in self._links:
+            self.judged += wants.link.characters
             own = {name: value for name, value in self._values.get(site, {}).items() if name.startswith("site.")}
             given = {**own, **between(self._quotes, other, site)}
             failed = tuple(structs.replace(one, text=f"{way}: {one.text}") for one in wants.failed_between(given))

@@ -8,6 +8,7 @@ the groups that have open parts there, never each job.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import NamedTuple
 
 from diana.engine.journal.state import Group
@@ -24,6 +25,9 @@ SETTLED_S = 3.0
 """Seconds for which new values stand before anything is called back by them: a site that starts tells first figures."""
 AGAIN_S = 60.0
 """Seconds until a site is looked at again where a group was called back from it a short while ago."""
+MOST_GROUPS, LEAST_GROUPS = 256, 8
+"""Groups that are judged at one turn, of all changed sites together and of one: each takes half a millisecond, and
+thousands may wait at a site. The others follow at the next turns."""
 SiteValues = dict[str, Value]
 
 
@@ -37,6 +41,10 @@ class SeenSite(NamedTuple):
     """Values by which its groups were judged last; None: they were not since this node started."""
     summary: Summary | None = None
     """The summary that the values are from; None: they are this site's own."""
+    after: str = ""
+    """The last group that was judged by these values; empty: none yet."""
+    left: bool = False
+    """One of those was called back from there a short while ago, and stays for now."""
 
 
 class Unmet:
@@ -49,11 +57,10 @@ class Unmet:
 def look(core: Context) -> None:
     """Note at each turn whose waiting jobs are to be called back, by the sites that have other values than before."""
     book, before = core.book(Unmet), core.book(Unmet).seen
-    book.seen = {}
-    for site in _sites(core):
-        seen = _seen(core, site, before.get(site))
-        if seen is not None:
-            book.seen[site] = _judged(core, site, seen)
+    book.seen = {site: seen for site in _sites(core) if (seen := _seen(core, site, before.get(site))) is not None}
+    due = [site for site, seen in book.seen.items() if _is_due(core, seen)]
+    for site in due:
+        book.seen[site] = _judged(core, site, book.seen[site], max(LEAST_GROUPS, MOST_GROUPS // len(due)))
 
 
 def _sites(core: Context) -> list[SiteId]:
@@ -83,14 +90,20 @@ def _values(core: Context, site: SiteId) -> SiteValues:
     return facts.of_summary(peer.summary) if peer is not None and peer.summary is not None else {}
 
 
-def _judged(core: Context, site: SiteId, seen: SeenSite) -> SeenSite:
-    """Judge the groups that are open at the site by its values of now, unless that was done."""
-    if seen.judged == seen.values or core.now - seen.since_s < _patience_s(seen):
-        return seen
-    left = False
-    for group in _groups(core, site):
+def _is_due(core: Context, seen: SeenSite) -> bool:
+    return seen.judged != seen.values and core.now - seen.since_s >= _patience_s(seen)
+
+
+def _judged(core: Context, site: SiteId, seen: SeenSite, most: int) -> SeenSite:
+    """Judge the next groups that are open at the site by its values of now."""
+    left = seen.left
+    groups = list(islice((group for group in _groups(core, site) if group.group > seen.after), most))
+    for group in groups:
         why = _why(core, group, site, seen)
         left = left or bool(why and not pull_back.unmet(core, group, site, why))
+    if len(groups) == most:
+        return seen._replace(after=groups[-1].group, left=left)
+    seen = seen._replace(after="", left=False)
     # A group that was called back just now is left; its site is as if not judged.
     return seen._replace(since_s=core.now + AGAIN_S) if left else seen._replace(judged=seen.values)
 

@@ -12,7 +12,7 @@ from diana.engine.journal.events import LookedUp
 from diana.engine.journal.state import Group
 from diana.engine.matching.match import Match, allowed
 from diana.engine.messages.messages import Quote, QuoteRequest
-from diana.engine.placement import baseline_shortlist, decide, recall
+from diana.engine.placement import baseline_shortlist, decide, recall, set_plans
 from diana.engine.placement.draft import Draft, Drafts, Placement, parallel_left, quote_request
 from diana.engine.placement.gangs import queues as gang_queues
 from diana.engine.site import dependencies, journal_doubt
@@ -126,7 +126,16 @@ def _heard(core: Context, draft: Draft, site: SiteId) -> None:
 
 def _short_list(core: Context, draft: Draft) -> list[SiteId]:
     """Return the peers to ask: all in a small grid; else those where it would end first by their summaries, few where
-    these are idle, and those that hold data."""
+    these are idle, and those that hold data. Where the group wants something of all its sites together, those that have
+    jobs of it tell their values, too."""
+    listed = _that_may_take(core, draft)
+    if not draft.spec.set_requirements or draft.spec.is_gang:
+        return listed
+    beside = set_plans.held(core, draft).difference(listed)
+    return [*listed, *(s for s in core.view.alive(core.now, core.state.settings.suspect_after_s) if s in beside)]
+
+
+def _that_may_take(core: Context, draft: Draft) -> list[SiteId]:
     names = {dataset_of(ref) for ref, _ in draft.refs} - {""}
     if draft.meant:
         holders = sorted(core.roster.holders(names))[:MOST_HOLDERS]

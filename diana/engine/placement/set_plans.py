@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from functools import partial
-from itertools import chain, islice
+from itertools import islice, takewhile
 
 import msgspec
 
@@ -18,6 +18,7 @@ from diana.policy.allocation import splitting
 from diana.policy.pricing.demand import Candidate, Demand
 from diana.policy.requirements import choice
 from diana.policy.requirements.group import GroupRequirements
+from diana.policy.requirements.judge import Shortfall
 
 Dividing = Callable[[Demand, list[Candidate]], splitting.Plan]
 """A division of a demand over candidates."""
@@ -78,14 +79,24 @@ class _Search:
     def __init__(self, wants: GroupRequirements, field: candidates.Field, held: frozenset[SiteId]) -> None:
         self._wants, self._field, self._held = wants, field, held
         self._failing: list[frozenset[SiteId]] = []
+        self._left = wants.most_sets()
+        """Sets that may still be judged."""
 
     def sets(self, order: list[SiteId], jobs: int) -> Iterator[tuple[SiteId, ...]]:
         """Yield each set that is tried, with none of the sites that have jobs of the group already."""
-        grown = choice.grown(order, jobs, lambda some: self._wants.shortfall(self._values(set(some))))
-        return chain(choice.sets(order, jobs), grown)
+        yield from takewhile(lambda _: self._left > 0, choice.sets(order, jobs))
+        # Each step looks at every site that may be added.
+        most = min(len(order), choice.EVERY_PAIR)
+        if self._left >= most:
+            yield from takewhile(lambda _: self._left >= most, choice.grown(order, jobs, self._shortfall))
+
+    def _shortfall(self, some: tuple[SiteId, ...]) -> Shortfall:
+        self._left -= 1
+        return self._wants.shortfall(self._values(set(some)))
 
     def fits(self, sites: Iterable[SiteId]) -> bool:
         """True if these sites meet what is wanted, with those that have jobs of the group already."""
+        self._left -= 1
         together = self._held.union(sites)
         fits = self._wants.fits_set(self._values(together))
         if not fits:

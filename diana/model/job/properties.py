@@ -87,7 +87,9 @@ def _text(name: str, value: object) -> str:
         return value
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, int | float) and isfinite(value):
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, float) and isfinite(value):
         return repr(value).removesuffix(".0")
     raise ValueError(f"properties.{name[:60]}: {_shown(value)} is no text and no finite number; write one")
 

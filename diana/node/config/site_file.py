@@ -320,6 +320,8 @@ def _properties(table: Any, name: str) -> dict[str, str]:
         # A line that was added at the end of the file.
         if _of_the_top(key):
             raise errors.UsageError(f"{name}:properties.{key}: unknown key; {_TOP}")
+        if key == "properties":
+            raise errors.UsageError(f"{name}:properties.{key}: a table within itself; write each property on a line")
         if key in (field.name for field in msgspec.structs.fields(Settings)):
             raise errors.UsageError(
                 f"{name}:properties.{key}: unknown key; it belongs under [settings] as settings.{key}"

@@ -46,7 +46,7 @@ _SIZE = "SetSize"
 """The library's own name for `size`: its size() gives whole numbers, and cannot be replaced."""
 _LOOPS = frozenset({"map", "filter", "all", "exists", "exists_one", "has"})
 _PIECE = re.compile(
-    r"""//[^\n]*|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[A-Za-z_]\w*(?:\s*\.\s*[A-Za-z_]\w*)*|\d[\w.]*(?:(?<=[eE])[+-]\d+)?""",
+    r"""//[^\n]*|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[A-Za-z_]\w*(?:\s*\.\s*[A-Za-z_]\w*)*|\.?\d[\w.]*(?:(?<=[eE])[+-]\d+)?""",
     re.ASCII,
 )
 """A comment, a quoted text, a name with its points, or a number."""
@@ -256,6 +256,8 @@ def _told(error: str, text: str, known: set[str]) -> str:
     undeclared = [name for _, fault in faults for name in _UNDECLARED.findall(fault)]
     if loop := next((name for name in undeclared if name in _LOOPS), ""):
         return f"{loop}() is a loop; expressions have none, write sum, min, max or size of a name of the set"
+    if _SIZE in undeclared:
+        return "size() has its list or text in brackets, such as size(set)"
     if undeclared:
         return mends.unknown(undeclared[0], known)
     if not faults:
@@ -292,11 +294,10 @@ def _own_column(text: str, column: int) -> int:
 def _nearest_declared(missing: Sequence[str], values: Mapping[str, Value]) -> str:
     """Return what was meant by the first property or resource that is missing, if the site declares one so named; else
     empty."""
-    lacks = next(filter(is_declared, missing), "")
-    begin = lacks[: lacks.rfind(".") + 1]
-    own = [name for name in sorted(values) if begin and name.startswith(begin)]
-    near = get_close_matches(lacks, own, 1, 0.85)
-    return f"; did you mean {near[0]}?" if near else ""
+    begin, _, name = next(filter(is_declared, missing), "").rpartition(".")
+    own = [one.rpartition(".")[2] for one in sorted(values) if begin and one.startswith(f"{begin}.")]
+    near = get_close_matches(name, own, 1)
+    return f"; did you mean {begin}.{near[0]}?" if near else ""
 
 
 def _first_line(error: str) -> str:

@@ -16,6 +16,10 @@ from diana.policy.requirements.names import SET, Value, is_declared
 from diana.policy.requirements.software import MOST_NAMES, asked, expressions_of
 from diana.policy.requirements.swept import swept_values
 
+MOST_JUDGED = 500_000
+"""Characters of `set_requirements` that one search for a set of sites judges: half a second. A search for conditions of
+300 characters comes to its own end before."""
+
 
 class GroupRequirements:
     """The wishes of a group for a site, for the link to it, and for all its sites together; and its rank of them."""
@@ -59,6 +63,10 @@ class GroupRequirements:
     def surely_failed_by_set(self, sites: Mapping[str, Mapping[str, Value]]) -> tuple[FailedRequirement, ...]:
         """The same of these sites together."""
         return self.sets.surely_failed({**self.own, **over_set(sites, self.sets.names)})
+
+    def most_sets(self) -> int:
+        """Return how many sets of sites may be judged in one search: the fewer, the longer what is wanted of a set."""
+        return MOST_JUDGED // max(1, self.sets.characters)
 
     def set_may_hold(self, sites: Mapping[str, Mapping[str, Value]]) -> bool:
         """True unless these sites together surely fail by what is known of them without asking them."""

@@ -21,6 +21,7 @@ MOST_SHOWN = 200
 """Characters of a conjunct, and of its values, that are told."""
 _PLAIN = re.compile(r"""[\d.eE+-]+|'[^']*'|"[^"]*"|true|false|\[[^()]*\]""")
 """A value that is told by its text."""
+_BLANKS = {ord("\n"): " ", ord("\t"): " "}
 WHOLLY = 2.0
 """Shortfall of a condition that is no comparison of two numbers; that of one which is comes to no more."""
 
@@ -119,9 +120,9 @@ class Conjunct:
             return ""
         loose = operator[0] + "="
         if _own(right) and not _own(left) and isfinite(first):
-            return f"{left.text} {loose} {_shown(first)}"
+            return f"{left.text} {loose} {_exact(first)}"
         if _own(left) and not _own(right) and isfinite(second):
-            return f"{_shown(second)} {loose} {right.text}"
+            return f"{_exact(second)} {loose} {right.text}"
         return ""
 
     def _told(self, values: Mapping[str, Value]) -> str:
@@ -138,6 +139,8 @@ class Requirements:
             raise ValueError(f"{len(self.conjuncts)} conditions; a group has at most {MOST_EXPRESSIONS}")
         self.names = frozenset(name for one in self.conjuncts for name in one.expression.names)
         """Names that they hold."""
+        self.characters = sum(len(one.expression.text) for one in self.conjuncts)
+        """What judging them once costs."""
         self._known: dict[tuple[int, tuple[Value | None, ...]], bool] = {}
 
     def __bool__(self) -> bool:
@@ -242,5 +245,12 @@ def _shown(value: Value | bool) -> str:
     return f"{value:.12g}" if isinstance(value, float | int) else repr(value)
 
 
+def _exact(value: float) -> str:
+    """A number in the fewest digits that read as it: rounded, the comparison would not hold."""
+    return f"{value:.12g}" if float(f"{value:.12g}") == value else repr(value).removesuffix(".0")
+
+
 def _cut(text: str) -> str:
+    """A text as it is told: in one line, and not too long."""
+    text = text.translate(_BLANKS)
     return text if len(text) <= MOST_SHOWN else text[: MOST_SHOWN - 3] + "..."

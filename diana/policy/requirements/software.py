@@ -12,7 +12,10 @@ from diana.policy.requirements.swept import swept_values
 MOST_NAMES = 64
 """Names that one group may ask about."""
 _LIST = "site.software"
-_ASKED = re.compile(r"""(?:'([^'\\]*)'|"([^"\\]*)"|\b([A-Za-z_]\w*))\s+in\s+site\s*\.\s*software\b""", re.ASCII)
+_ASKED = re.compile(
+    r"""(?:'([^'\\]*)'|"([^"\\]*)"|\b([A-Za-z_]\w*)(?=[\s)]))[\s)]*\bin\b[\s(]*site\s*\.\s*software\b""", re.ASCII
+)
+"""A text or a name before it, in brackets or not."""
 
 
 def names_of_software(spec: GroupSpec) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ from diana.engine.placement.draft import Draft, Probe
 from diana.engine.placement.reservations import Reservations
 from diana.model.ids import GroupId, SiteId
 from diana.model.job.properties import MOST_BYTES, MOST_PROPERTIES
-from diana.model.job.spec import Axis, GroupSpec, Sweep
+from diana.model.job.spec import Axis, ComponentSpec, GroupSpec, Sweep
 from diana.model.views.decision import Decision
 from diana.policy.requirements.group import GroupRequirements
 from diana.policy.requirements.software import names_of_software
@@ -243,6 +243,25 @@ def test_a_group_asks_about_no_more_software_than_an_answer_may_name() -> None:
     assert len(names_of_software(spec(1, requirements=(many,), rank="'mpi' in site.software ? 1.0 : 0.0"))) == 41
     with pytest.raises(ValueError, match=r"65 names in site\.software; a group asks about 64 at most"):
         GroupRequirements(spec(1, requirements=(many, more)))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "'mpi'in site.software",
+        "'mpi' in (site.software)",
+        "('mpi') in site . software",
+        '!(("mpi")in(site.software))',
+        "'mpi'\n in site.software",
+    ],
+)
+def test_software_is_asked_about_however_the_author_sets_blanks_and_brackets(text: str) -> None:
+    assert names_of_software(spec(1, requirements=(text,))) == ("mpi",)
+
+
+def test_software_that_a_component_wants_at_the_end_of_a_link_is_asked_about() -> None:
+    component = ComponentSpec(link_requirements=("link.rtt_s < 0.1 || 'mpi' in site.software",))
+    assert names_of_software(spec(1, components=(component,))) == ("mpi",)
 
 
 def test_a_swept_name_stands_for_its_text() -> None:

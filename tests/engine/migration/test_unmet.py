@@ -195,6 +195,17 @@ def test_a_set_that_its_ended_jobs_have_left_is_not_spoilt_by_another_change() -
     assert not moves(made) and jobs_at(made) == {"beta": 12}
 
 
+def test_jobs_are_moved_where_their_set_holds_by_the_values_of_the_sites_that_keep_some() -> None:
+    made = grid(alpha=2, beta=2, gamma=2)
+    asked = wanted(20, (), set_requirements=("sum(set.slots) >= 4", "size(set) <= 3"), not_sites=("alpha",))
+    made["alpha"].submit(asked, 20)
+    made.pass_time(20.0)
+    assert jobs_at(made) == {"beta": 10, "gamma": 10}
+    made["alpha"].move(NAME, "gamma")
+    made.pass_time(20.0)
+    assert jobs_at(made) == {"beta": 4, "gamma": 16}, "what its machines have stays, and beta is of the set"
+
+
 def test_a_gang_that_waits_is_left_to_its_next_attempt() -> None:
     made = grid(alpha=1, beta=8, gamma=8)
     made["alpha"].submit(wanted(8), 8, key="before")
@@ -238,6 +249,29 @@ def test_groups_are_judged_when_a_site_has_changed_and_not_at_each_turn(monkeypa
     learn(made["beta"], memory_bytes=9 * GIB)
     made.pass_time(60.0)
     assert judged == ["beta"]
+
+
+def test_of_many_groups_few_are_judged_at_one_turn_and_all_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unmet, "MOST_GROUPS", 2)
+    monkeypatch.setattr(unmet, "LEAST_GROUPS", 1)
+    made = grid(alpha=1, beta=1, gamma=1)
+    learn(made["beta"], memory_bytes=9 * GIB)
+    for n in range(7):
+        made["alpha"].submit(wanted(6), 6, key=f"group {n}")
+    made.pass_time(20.0)
+    judged: list[float] = []
+    real = unmet._why
+
+    def told(core: Context, group: Group, site: SiteId, seen: unmet.SeenSite) -> str:
+        if core.site == "alpha":
+            judged.append(core.now)
+        return real(core, group, site, seen)
+
+    monkeypatch.setattr(unmet, "_why", told)
+    learn(made["beta"], memory_bytes=4 * GIB)
+    made.pass_time(3 * SETTLED_S)
+    assert len(judged) == 7 and all(judged.count(when) <= 2 for when in judged)
+    assert sum(sum(jobs_at(made, GroupId(f"alpha-{n}")).values()) for n in range(1, 8)) <= 4, "what its machines have"
 
 
 def test_jobs_that_wait_for_their_turn_wait_only_where_they_may_and_the_next_price_says_why() -> None:

@@ -293,6 +293,18 @@ def test_a_property_is_a_text_and_over_a_set_a_list_of_texts() -> None:
     assert found == Untold("site.properties.teir not told; did you mean site.properties.tier?")
     found = read("site.properties.color == 'x'", "requirements").value({"site.properties.tier": "x"})
     assert found == Untold("site.properties.color not told")
+    found = read("site.properties.rack == 'x'", "requirements").value({"site.properties.kw": "1"})
+    assert found == Untold("site.properties.rack not told"), "what all such names begin with makes none like another"
+
+
+@pytest.mark.parametrize("text", [".5", "-.5", "0.5", ".5e-1", "1 - .5"])
+def test_a_number_may_begin_with_its_point(text: str) -> None:
+    assert read(f"site.slots > {text}", "requirements").value({"site.slots": 4.0}) is True
+
+
+def test_a_size_written_as_a_method_is_told_as_it_is_written_here() -> None:
+    with pytest.raises(ValueError, match=r"^size\(\) has its list or text in brackets, such as size\(set\)$"):
+        read("'a'.size() > 0", "requirements")
 
 
 def test_a_text_of_ten_megabytes_is_refused_by_its_length_and_copied_nowhere() -> None:

@@ -71,6 +71,15 @@ def test_what_fails_is_told_with_its_values_and_its_near_miss(text: str, found: 
         assert not Requirements([near], "requirements").failed(SITE)
 
 
+@pytest.mark.parametrize("value", [1099511627776.0, 3298547229006.0, 0.1 + 0.2, 1e300 / 3, 4.0])
+@pytest.mark.parametrize("operator", [">", "<"])
+def test_the_near_miss_of_a_long_number_holds(value: float, operator: str) -> None:
+    at = {"site.total_memory_bytes": value}
+    bound = value * 2 if operator == ">" else value / 2
+    (one,) = Requirements([f"site.total_memory_bytes {operator} {bound!r}"], "requirements").failed(at)
+    assert not Requirements([one.near], "requirements").failed(at), one.near
+
+
 def test_each_conjunct_is_told_and_those_that_hold_are_not() -> None:
     texts = ["site.slots >= 8 && site.slots >= 2", "site.memory_bytes > 1e9 && site.name == 'b'"]
     assert [one.text for one in Requirements(texts, "requirements").failed(SITE)] == [
@@ -188,3 +197,8 @@ def test_sets_are_tried_from_the_largest_and_few() -> None:
     assert len(found) == 2**8 - 1 + 8 + (190 - 28) + 12 and found[0] == tuple(order[:16])
     assert set(found) >= {("h",), ("c", "h"), tuple(order[:9])}
     assert max(map(len, choice.sets(order, 2))) == 2
+
+
+def test_a_condition_of_several_lines_is_told_in_one() -> None:
+    (one,) = Requirements(["site.slots\n\t+ 1 > 9"], "requirements").failed({"site.slots": 4.0})
+    assert (one.text, one.near) == ("site.slots  + 1 > 9", "site.slots  + 1 >= 5")

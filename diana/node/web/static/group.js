@@ -156,7 +156,7 @@ export class GroupPage {
     const weighed = decisions.filter((decision, at) => decision.candidates?.length || decision.gang || at === 0);
     const called = new Map();
     for (const decision of decisions) if (!weighed.includes(decision)) called.set(decision.reason, (called.get(decision.reason) ?? 0) + 1);
-    place(this.decisions, weighed.map((decision, at) => this.decision(decision, at, weighed.length)), decisions.length ? null : h("p", { class: "quiet" }, "It has not been placed yet."), conditions(found.refused?.requirements),
+    place(this.decisions, weighed.map((decision, at) => this.decision(decision, at, weighed.length)), decisions.length ? null : h("p", { class: "quiet" }, "It has not been placed yet."), conditions(found.refused?.requirements, " at the last look"),
       called.size ? h("p", { class: "quiet" }, [...called].map(([reason, times]) => (times > 1 ? `${reason} (${count(times)} times)` : reason)).join("; ")) : null);
     this.outcomes.update(found.outcomes ?? []);
     // Of a gang nothing is foretold by site.
