@@ -254,7 +254,8 @@ class HostileLife(Grid):
     def _whose_turn_came(self, site: Site, effects: list[fx.Effect]) -> set[GroupId]:
         """The site's own groups that it calls as room comes: that is said by nobody."""
         placed = [one for one in records_of(effects) if isinstance(one, r.GroupPlaced)]
-        late = [one for one in placed if one.decision.reason.startswith(f"their turn came at {site.name}")]
+        # Of jobs that are moved the reason begins with that.
+        late = [one for one in placed if f"their turn came at {site.name}" in one.decision.reason]
         return {GroupId(one.group) for one in late}
 
     def _judge(self, sender: SiteId, message: Any, effects: list[fx.Effect], concerned: set[GroupId]) -> None:

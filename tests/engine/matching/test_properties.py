@@ -371,3 +371,19 @@ def test_a_site_whose_resource_is_too_little_is_not_asked_and_one_that_may_have_
     peer(site, "more", resources={"fpga": 4}, slots=8)
     peer(site, "silent", slots=8)
     assert short_list(site, "site.resources.fpga >= 2") == ["more", "silent"]
+
+
+# --- sites that were passed over -----------------------------------------------------------------------------
+
+
+def test_sites_that_were_passed_over_are_counted_by_what_they_surely_lack() -> None:
+    made = Grid({"binding": "early"}, alpha=4)
+    learn(made["alpha"], memory_bytes=4 * GIB)
+    for number in range(70):
+        peer(made["alpha"], f"small{number}", memory_bytes=GIB, slots=8)
+    decision = decided(made, wanted(requirements=("site.memory_bytes >= 4e9",)))
+    assert [(one.reason, one.sites) for one in decision.reasons] == [("does not meet: site.memory_bytes >= 4e9", 70)]
+    made["alpha"].replies.pop(1, None)
+    found = made["alpha"].submit(wanted(requirements=("site.memory_bytes >= 8e9",)), 4, plan_only=True)
+    assert isinstance(found, fx.Refusal)
+    assert found.text.endswith("70 more sites: does not meet: site.memory_bytes >= 8e9")

@@ -135,7 +135,7 @@ def test_a_slip_of_the_pen_in_a_resource_is_refused_with_the_name_that_a_site_ha
     machine(grid["beta"], 4, fpga=2)
     tell(grid)
     assert answer(grid, wanting(fpgaa=1), plan=plan) == (
-        "no site can take this group: alpha: has no fpgaa; beta: has no fpgaa; did you mean fpga by fpgaa?"
+        "no site can take this group: alpha, beta: has no fpgaa; did you mean fpga by fpgaa?"
     )
     assert "did you mean" not in answer(grid, wanting(quantum=1), plan=plan)
     assert answer(grid, wanting(fpga=1)) == ""
