@@ -92,7 +92,7 @@ def test_jobs_run_where_the_property_and_the_data_are(grid: Grid, tmp_path: Path
     write_config(grid.sites["beta"].paths.config, msgspec.structs.replace(config, settings=again))
     assert grid.sites["beta"].process is not None
     grid.sites["beta"].process.send_signal(signal.SIGHUP)
-    until(lambda: "power_kw=4" in said_to(grid, alpha, "sites")[1], "a property changed at SIGHUP")
+    until(lambda: "site.properties.power_kw = '4'" in said_to(grid, alpha, "sites")[1], "a property changed at SIGHUP")
     gold = ("--require", "site.properties.tier == 'gold'")
     code, out, err = said_to(grid, alpha, "plan", *gold, "--rank", "number(site.properties.power_kw)", "--", "true")
     assert code == 0 and "the plan:" in out, err
