@@ -31,8 +31,8 @@ def show_conditions(table: ConditionTable, when: str = "", *, refused: bool = Fa
             output.say(f"{number:>3}  {_worded(one)}")
         if table.more:
             output.say(f"     and {output.counted(table.more, 'more condition')}")
-        print()
         for block in _blocks(table):
+            print()
             output.print_table(
                 ("SITE", *(str(at + 1) for at in block)),
                 [(site.site, *(_cell(site.judgements[at]) for at in block)) for site in table.sites],

@@ -324,6 +324,10 @@ def _explain(args: argparse.Namespace) -> int:
         show_decision(decision)
     several = status is not None and status.gangs != 1
     earlier = "earlier plans, of its other gangs too:" if several else "earlier tries:"
+    if latest is not None and latest.requirements is None:
+        tables = [one.requirements for one in explained.decisions if one.requirements is not None]
+        if tables:
+            show_conditions(tables[-1], "as of an earlier plan")
     if explained.refused is not None and explained.refused.requirements is not None:
         show_conditions(explained.refused.requirements, "when it was last looked for a place", refused=True)
     show_called([decision for decision in others if decision not in planned], earlier if latest else "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import assert_never
 
 from msgspec.structs import replace
@@ -39,7 +40,8 @@ MOST_FORMER = MOST_BEGUN = 16
 FULL_DECISIONS = 32
 """Decisions per group that keep their cost tables; older ones keep only what was planned."""
 FULL_CONDITIONS = 4
-"""Decisions per group that keep their table of conditions, which may be ten times as long as the one of costs."""
+"""Decisions per group that keep their table of conditions, of those that came with one: it may be ten times as long as
+the one of costs."""
 
 
 def apply(state: SiteState, record: r.Record, home: SiteId) -> None:
@@ -284,10 +286,11 @@ def _group_submitted(state: SiteState, record: r.GroupSubmitted) -> None:
 
 def _decided(group: Group, decision: Decision) -> None:
     """Add a decision. A group decided again and again keeps the tables of its latest decisions alone."""
+    if decision.requirements is not None:
+        before = (at for at in reversed(range(len(group.decisions))) if group.decisions[at].requirements is not None)
+        for at in islice(before, FULL_CONDITIONS - 1, FULL_CONDITIONS):
+            group.decisions[at] = replace(group.decisions[at], requirements=None)
     group.decisions.append(decision)
-    if len(group.decisions) > FULL_CONDITIONS:
-        old = group.decisions[-FULL_CONDITIONS - 1]
-        group.decisions[-FULL_CONDITIONS - 1] = replace(old, requirements=None)
     if len(group.decisions) > FULL_DECISIONS:
         old = group.decisions[-FULL_DECISIONS - 1]
         group.decisions[-FULL_DECISIONS - 1] = replace(old, candidates=(), reasons=())

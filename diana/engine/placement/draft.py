@@ -29,7 +29,7 @@ from diana.policy.requirements.software import names_of_software
 
 MAX_ASKED_REFS = 2000
 """Refs asked for in one message; more are asked for one stretch after the other."""
-MOST_REFUSED = 256
+MOST_REFUSED = 64
 """Waiting groups of which the last look for a place is kept."""
 MOST_BYTES = 1 << 62
 """A sum of sizes that peers told stays within what a message carries."""

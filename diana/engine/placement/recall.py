@@ -21,6 +21,10 @@ from diana.model.views.decision import Decision
 from diana.model.views.views import Ok
 from diana.policy.trust.authorise import Action
 
+TABLE_S = 60.0
+"""Seconds between two placements of a group's gangs whose decisions have the table of conditions: each of a thousand
+such tables may be as long as all else that is kept of the group."""
+
 
 def move(core: Context, event: MoveJobs) -> None:
     """Carry out a user's order to move jobs. Answered once it is durable, with how many may go and how many have
@@ -160,7 +164,12 @@ def room_for(group: Group, indices: IndexSet) -> tuple[int, bool]:
 
 
 def told(group: Group, indices: IndexSet, decision: Decision) -> Decision:
-    """Return the decision on a placement, with why its jobs were moved; unchanged if none was."""
+    """Return the decision on a placement, with why its jobs were moved, if they were. Of gangs, of which many are
+    placed one after the other, one decision a minute has the table of conditions."""
+    if group.spec.is_gang and decision.requirements is not None:
+        last = next((one for one in reversed(group.decisions) if one.requirements is not None), None)
+        if last is not None and decision.decided_at_s - last.decided_at_s < TABLE_S:
+            decision = msgspec.structs.replace(decision, requirements=None)
     moved = [one for one in group.moving if not one.indices.isdisjoint(indices)]
     if not moved:
         return decision

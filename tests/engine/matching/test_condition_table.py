@@ -3,14 +3,17 @@ while a group waits (SPEC G1)."""
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from diana.engine.journal import effects as fx
+from diana.engine.journal import records
 from diana.engine.journal.events import Ask
 from diana.engine.matching import table as conditions
 from diana.engine.matching.match import Match
 from diana.model.ids import GroupId, SiteId
-from diana.model.job.spec import ComponentSpec
+from diana.model.job.gang import COMPONENT
+from diana.model.job.spec import Axis, ComponentSpec, Sweep
 from diana.model.views.conditions import ConditionTable
 from diana.model.views.views import Explanation
 from diana.policy.requirements.names import Value
@@ -190,6 +193,19 @@ def test_a_gang_tells_the_conditions_of_its_components_too() -> None:
     }
     assert found.decision.gang is not None
     assert set(told.together) == {place.site for place in found.decision.gang.components}
+
+
+def test_of_the_gangs_of_a_group_one_a_minute_has_the_table_in_its_record() -> None:
+    """What is kept of a group does not grow by a table for each gang."""
+    made = gang_grid(alpha=8, beta=8)
+    asked = msgspec.structs.replace(
+        gang("2x1", requirements=("site.memory_bytes >= 8e9",)),
+        sweep=Sweep(axes=(Axis(name="job", start=0, stop=3), Axis(name=COMPONENT, start=0, stop=2))),
+    )
+    made["alpha"].submit(asked, 6)
+    made.pass_time(20.0)
+    placed = [one.decision for one in made["alpha"].records(records.GroupPlaced)]
+    assert len(placed) == 3 and [one.requirements is not None for one in placed] == [True, False, False]
 
 
 def test_a_gang_that_has_no_place_is_refused_with_its_table() -> None:
