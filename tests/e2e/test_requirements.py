@@ -11,8 +11,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from diana.errors import Unplaceable
 from diana.node.config.site_file import load_config
 from diana.node.config.text import write_config
+from diana.wire.client.messages import SubmitRequest
 from tests.e2e.grid import Grid, Site, until
 
 pytestmark = pytest.mark.e2e
@@ -58,6 +60,10 @@ def test_jobs_run_where_the_requirements_hold_and_explain_says_why_nowhere_else(
     code, out, err = said_to(grid, alpha, "plan", "--require", "site.memory_bytes >= 8e9", "--", "true")
     assert code == 3 and err.count("\n") == 1 and "takes it if site.memory_bytes >= 4000000000" in err
     assert "gamma  NO (4000000000)" in out
+    asked = SubmitRequest(content=b"[group]\ncommand = 'true'\nrequirements = 'site.memory_bytes >= 8e9'\n")
+    with alpha.client() as client, pytest.raises(Unplaceable, match="gamma: does not meet") as older:
+        client._call("Plan", asked)  # As a client asks that reads no refused decision.
+    assert older.value.planned is None
     code, out, err = said_to(grid, alpha, "plan", "--require", "site.memory_bytes >= 8e9", "--json", "--", "true")
     decision = json.loads(out)["decision"]
     assert code == 3 and decision["refused"] in err and decision["requirements"]["conditions"][0]["text"] in err
