@@ -140,7 +140,7 @@ class Requirements:
         self.names = frozenset(name for one in self.conjuncts for name in one.expression.names)
         """Names that they hold."""
         self.characters = sum(len(one.expression.text) for one in self.conjuncts)
-        """What judging them once costs."""
+        """Characters of all of them: the cost of judging them once grows with it."""
         self._known: dict[tuple[int, tuple[Value | None, ...]], bool] = {}
 
     def __bool__(self) -> bool:

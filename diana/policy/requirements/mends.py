@@ -1,4 +1,4 @@
-"""What the author of a refused expression may have meant: words of other languages, names that are nearly right."""
+"""Mends for a refused expression: its author may have meant words of other languages, names that are nearly right."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _ELSEWHERE = {
 }
 """Functions and words of other languages, and what does the same here."""
 _SAME = {"cpu": "slots", "cpus": "slots", "cores": "slots", "ram": "memory_bytes", "arch": "platforms"}
-"""What other schedulers call a value of a site, and its name here."""
+"""Word of other schedulers for a value of a site -> its name here."""
 _PROPERTY = re.compile(r"(?:site|set)\.[a-z][a-z0-9_]*", re.ASCII)
 
 

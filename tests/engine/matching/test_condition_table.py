@@ -196,7 +196,7 @@ def test_a_gang_tells_the_conditions_of_its_components_too() -> None:
 
 
 def test_of_the_gangs_of_a_group_one_a_minute_has_the_table_in_its_record() -> None:
-    """What is kept of a group does not grow by a table for each gang."""
+    """The record of a group does not grow by a table for each gang."""
     made = gang_grid(alpha=8, beta=8)
     asked = msgspec.structs.replace(
         gang("2x1", requirements=("site.memory_bytes >= 8e9",)),

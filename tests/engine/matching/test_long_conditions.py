@@ -1,4 +1,4 @@
-"""What is wanted of a set is judged of fewer sets the longer it is: whoever plans a group holds nobody else up."""
+"""The longer the conditions of a set are, the fewer sets are judged: whoever plans a group holds nobody else up."""
 
 from __future__ import annotations
 
