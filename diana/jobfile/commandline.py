@@ -6,9 +6,10 @@ Loads no reader: the command line uses it to build a JSON job file and counts mi
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import product
 from math import prod
+from typing import Any
 
 from diana.model.job.template import braces
 
@@ -146,16 +147,28 @@ def _numbered(command: list[str], found: list[str], count: int) -> tuple[list[st
     for name in found:
         if name not in ("index", "group") and not (name == "" or (name.isdecimal() and 1 <= int(name) <= count)):
             raise ValueError(f"placeholder {{{name}}}: want {{}} or {{1}} to {{{count}}}, or names only")
-    # As GNU parallel: `{}` is all lists' values, separated by blanks; one list is the usual case.
-    instead = {"": " ".join(f"{{{one}}}" for one in names)}
-    instead |= {name: f"{{arg{int(name)}}}" for name in found if name.isdecimal()}
-    out = []
-    for word in command:
-        for start, name in reversed(list(_placeholders(word))):
-            if name in instead:
-                word = f"{word[:start]}{instead[name]}{word[start + len(name) + 2 :]}"
-        out.append(word)
-    return names, out
+    return names, [_named(word, names) for word in command]
+
+
+def by_number(text: str, job: Mapping[str, Any]) -> str:
+    """Return `text`, of an option beside the command, with `{}` and `{1}` standing for what they do in the command.
+    `job`: of `from_words`; where its lists have names of the user's, the text stays as it is."""
+    sweep = job.get("sweep", {})
+    names = [*sweep["rows"][0]] if "rows" in sweep else []
+    names += [name for name in sweep if name != "rows"]
+    is_numbered = bool(names) and names == [f"arg{number}" for number in range(1, len(names) + 1)]
+    return _named(text, names) if is_numbered else text
+
+
+def _named(word: str, names: list[str]) -> str:
+    """Return `word` with names in place of numbers. As in GNU parallel `{}` is the values of all lists, separated by
+    blanks; one list is the usual case."""
+    for start, name in reversed(list(_placeholders(word))):
+        if name == "":
+            word = f"{word[:start]}{' '.join(f'{{{one}}}' for one in names)}{word[start + 2 :]}"
+        elif name.isdecimal() and 1 <= int(name) <= len(names):
+            word = f"{word[:start]}{{{names[int(name) - 1]}}}{word[start + len(name) + 2 :]}"
+    return word
 
 
 def _placeholders(word: str) -> Iterator[tuple[int, str]]:

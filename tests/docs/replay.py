@@ -124,6 +124,10 @@ class Shell:
         self._bash.stdin.close()
         self._bash.stdout.close()
 
+    def type(self, command: str) -> None:
+        """One command, whatever it prints; it is to exit 0."""
+        self._do(Step("typed", 0, command=command, shown=["..."]), code_is_shown=False)
+
     def play(self, page: Path) -> int:
         """How many commands the page had."""
         todo = steps(page)

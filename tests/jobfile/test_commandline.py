@@ -13,7 +13,7 @@ import pytest
 
 from diana.bounds import MOST_JOB_FILE_BYTES
 from diana.jobfile import commandline
-from diana.jobfile.commandline import from_words
+from diana.jobfile.commandline import by_number, from_words
 from diana.model.job.sweep import Parameters, decode_rows
 from diana.model.job.template import compile_template
 from tests.jobfile.builders import Blobs, parse
@@ -90,6 +90,24 @@ def test_words_that_do_not_fit_say_why(line: str, text: str) -> None:
     with pytest.raises(ValueError) as caught:
         from_words(line.split())
     assert str(caught.value) == text
+
+
+@pytest.mark.parametrize(
+    ("line", "text", "wanted"),
+    [
+        ("gzip {} ::: a b", "{}.gz", "{arg1}.gz"),
+        ("gzip ::: a b", "{}.gz,{1}.log", "{arg1}.gz,{arg1}.log"),
+        ("cmd {1} {2} ::: a ::: 1 2", "{2}-{1}", "{arg2}-{arg1}"),
+        ("cmd {1} {2} ::: a b :::+ 1 2", "{02}/{index}", "{arg2}/{index}"),
+        ("cmd {2} {1} {3} ::: a b :::+ 1 2 ::: p", "{3}{1}", "{arg3}{arg1}"),
+        ("gzip {} ::: a", "{{}} {3} ${1}", "{{}} {3} ${1}"),
+        ("gzip {x} ::: a b", "{x}.gz", "{x}.gz"),
+        ("gzip {x} ::: a b", "{}.gz", "{}.gz"),
+        ("make", "{}.gz", "{}.gz"),
+    ],
+)
+def test_numbers_of_lists_mean_the_same_in_options_beside_the_command(line: str, text: str, wanted: str) -> None:
+    assert by_number(text, from_words(line.split())) == wanted
 
 
 def test_lines_of_files_are_values_each_file_a_list_of_its_own(tmp_path: Path) -> None:

@@ -229,7 +229,12 @@ def _job_of(args: argparse.Namespace) -> dict[str, Any]:
         options["cwd"] = os.path.abspath(args.cwd)
     if args.no_check_command:
         options["check_command"] = False
-    return {**_content(args), "options": options}
+    content = _content(args)
+    if args.command and args.collect is not None:
+        from diana.jobfile.commandline import by_number
+
+        options["collect"] = by_number(args.collect, content["job"])
+    return {**content, "options": options}
 
 
 def _is_elsewhere(name: str) -> bool:

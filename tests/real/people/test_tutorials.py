@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.docs.commands import program
+from tests.docs.commands import reader
 from tests.docs.replay import Shell
 from tests.e2e.grid import REPO
 
@@ -21,19 +20,8 @@ TUTORIALS = REPO / "docs" / "tutorials"
 
 @pytest.fixture
 def shell(tmp_path: Path) -> Iterator[Shell]:
-    assert os.geteuid() == 0, "these want root: each shell has network and processes of its own"
-    assert shutil.which("unshare") and shutil.which("ip"), "install util-linux and iproute2"
-    made = Shell(
-        tmp_path,
-        f"{program(tmp_path)}:{os.environ['PATH']}",
-        # Whoever types them need not be root, whose node starts only where somebody says that its jobs may be root's.
-        environment={"DIANA_ROOT_JOBS": "true"},
-        around=("unshare", "--net", "sh", "-c", 'ip link set lo up; exec "$@"', "sh"),
-    )
-    try:
+    with reader(tmp_path) as made:
         yield made
-    finally:
-        made.close()
 
 
 @pytest.mark.parametrize("page", ["one-machine.md", "three-sites.md", "moving-job.md", "one-job-three-sites.md"])
