@@ -95,3 +95,16 @@ def test_long_notes_and_gangs_leave_the_list_of_groups_in_the_window(two: Grid, 
             )
             == 0
         )
+
+
+def test_a_site_without_others_says_how_they_come_and_shows_no_map_of_one_place(grid: Grid, window: Window) -> None:
+    alpha = grid.add("alpha", 4)
+    grid.start()
+    page = _open(window, alpha)
+    expect(page.get_by_text("1 site with 4 slots")).to_be_visible()
+    expect(page.get_by_text("diana invite")).to_be_visible()
+    expect(page.locator("svg.map")).to_be_hidden()
+    # On a phone the words beside the button make room for it.
+    page.set_viewport_size({"width": 390, "height": 844})
+    button, who = page.locator("#theme").bounding_box(), page.locator("#site").bounding_box()
+    assert button and who and button["y"] < who["y"] + who["height"], (button, who)

@@ -56,6 +56,7 @@ export class GridPage {
     movable(this.map, this.all);
     this.total = h("p", { class: "quiet" });
     this.left = h("p", { class: "quiet" });
+    this.alone = h("p", {}, "This site knows no other yet: ", h("code", {}, "diana invite"), " makes a token with which one joins.");
     this.legend = h("p", { class: "legend" },
       h("span", {}, h("span", { class: "key good" }), `round trip below ${FAST_S * 1000} ms`), h("span", {}, h("span", { class: "key waits" }), `below ${SLOW_S * 1000} ms`), h("span", {}, h("span", { class: "key bad" }), "above"),
       h("span", {}, drawnKey(1, "link unknown"), "not measured"),
@@ -77,7 +78,7 @@ export class GridPage {
       ],
       { key: (row) => row.site, empty: "No site is known." },
     );
-    this.element = h("section", {}, h("h1", {}, "Grid"), this.total, this.map, this.legend, this.left, h("h2", {}, "Sites"), this.table.element);
+    this.element = h("section", {}, h("h1", {}, "Grid"), this.total, this.alone, this.map, this.legend, this.left, h("h2", {}, "Sites"), this.table.element);
     this.marks = new Map();
     this.edges = new Map();
   }
@@ -88,7 +89,11 @@ export class GridPage {
     const free = sites.reduce((sum, row) => sum + (row.freeSlots ?? 0), 0);
     const queued = sites.reduce((sum, row) => sum + (row.queuedJobs ?? 0), 0);
     const running = sites.reduce((sum, row) => sum + (row.runningJobs ?? 0), 0);
-    say(this.total, `${count(sites.length)} sites with ${count(slots)} slots, ${count(slots - free)} in use; ${count(running)} jobs run, ${count(queued)} wait, as far as this site has heard`);
+    say(this.total, `${count(sites.length)} ${sites.length === 1 ? "site" : "sites"} with ${count(slots)} slots, ${count(slots - free)} in use; ${count(running)} jobs run, ${count(queued)} wait, as far as this site has heard`);
+    // A map of one place shows nothing.
+    const alone = sites.length === 1 && (sites[0].machines ?? 1) <= 1;
+    this.alone.hidden = !alone;
+    for (const drawn of [this.map, this.legend]) drawn.toggleAttribute("hidden", alone);
     say(this.left, links.leftOut ? `${count(links.leftOut)} more links are known and not drawn` : "");
     const shape = JSON.stringify([sites.map((row) => row.site), links.lines.map((line) => [line.a, line.b, kind(line)])]);
     if (shape !== this.shape) {

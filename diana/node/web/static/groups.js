@@ -17,7 +17,7 @@ export class GroupsPage {
     this.table = new Table(
       [
         { name: "Group", draw: (cell, row) => linked(cell, groupLink(row.group)), sort: (row) => row.submittedWallS },
-        { name: "Name", text: (row) => row.name ?? "", sort: (row) => row.name ?? "", cls: "optional" },
+        { name: "Name", text: (row) => row.name ?? "", sort: (row) => row.name ?? "" },
         { name: "Owner", text: (row) => row.owner ?? "", sort: (row) => row.owner ?? "", cls: "optional" },
         { name: "State", draw: (cell, row) => state(cell, row.state), sort: (row) => row.state },
         { name: "Progress", draw: progress, sort: (row) => (row.done ?? 0) / (row.jobs || 1) },
