@@ -32,11 +32,26 @@ class GridFuture(Future[T]):
     """A future whose call is a job. `running()` is never true: sites tell ends, not starts."""
 
     def __init__(self, withdraw: Callable[[GridFuture[Any]], bool]) -> None:
+        self._pid = os.getpid()
         super().__init__()
         self._withdraw = withdraw
         self._told = False
         self.place: tuple[CallGroup, int] | None = None
         """None: waits for company."""
+
+    @property
+    def _condition(self) -> threading.Condition:
+        """The standard library's, by which it reads, waits for and ends futures. In a child process nobody ends one,
+        and a lock may be held for ever."""
+        if os.getpid() == self._pid:
+            return self._own_condition
+        if self._state in ("PENDING", "RUNNING"):
+            raise forked(self._pid)
+        return threading.Condition()
+
+    @_condition.setter
+    def _condition(self, condition: threading.Condition) -> None:
+        self._own_condition = condition
 
     @property
     def job(self) -> str:
@@ -200,6 +215,11 @@ class WaitingCalls:
 def _size_bytes(call: Call) -> int:
     """Bytes of a call, as if no two shared their function, which most do."""
     return len(call.calls) + len(call.function)
+
+
+def forked(pid: int) -> UsageError:
+    """The error for a user who asks an executor, or a future, of the parent of this process."""
+    return UsageError(f"this executor is that of process {pid}, which forked this one; make a GridExecutor here")
 
 
 def no_room(error: OSError) -> UsageError:
