@@ -1,4 +1,4 @@
-"""Processes that fork while they have gRPC, whose threads do not come along. Imported before gRPC by all that use it."""
+"""Processes that fork while they have gRPC, whose threads do not come along. Imported before gRPC."""
 
 from __future__ import annotations
 

@@ -7,13 +7,13 @@ too: plain pickle, which process pools and results are sent by, finds them there
 
 from __future__ import annotations
 
-import copyreg
 import functools
 import io
 import pickle
 import sys
 import types
 import typing
+from importlib import import_module
 from typing import Any
 
 import cloudpickle  # type: ignore[import-untyped]
@@ -55,6 +55,16 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
             self.names[name] = obj
 
 
+class _Made:
+    """Stands in a pickle for what a call makes there."""
+
+    def __init__(self, *reduced: Any) -> None:
+        self._reduced = reduced
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return self._reduced
+
+
 def _made_anew(name: str, obj: Any) -> tuple[Any, ...]:
     """How to make it from its parts. PicklingError: it has none that are known."""
     if isinstance(obj, _CACHED):
@@ -62,11 +72,13 @@ def _made_anew(name: str, obj: Any) -> tuple[Any, ...]:
         parts = (obj.__wrapped__, how["maxsize"], how["typed"], functools._CacheInfo)
         return _CACHED, parts, vars(obj)
     if isinstance(obj, typing.NewType):
-        return typing.NewType, (obj.__name__, obj.__supertype__)
+        return typing.NewType, (obj.__name__, obj.__supertype__), vars(obj)
     if isinstance(obj, (typing.ParamSpec, typing.TypeVarTuple)):
         return type(obj), (obj.__name__,)
     if type(obj).__module__ == "__main__":
-        return copyreg.__newobj__, (type(obj),), obj.__getstate__()
+        # A value that is compared by identity: one of each name, however many pickles bring it.
+        main = _Made(vars, (_Made(import_module, ("__main__",)),))
+        return dict.setdefault, (main, name, _Made(object.__new__, (type(obj),), obj.__getstate__()))
     raise pickle.PicklingError(
         f"{name} of __main__ is known by its name alone, and no site has it; define it in a module that sites have"
     )
