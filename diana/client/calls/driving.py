@@ -83,6 +83,8 @@ class Driver:
         self._pid = os.getpid()
         self._main_task: asyncio.Task[object] | None = None
         self._thread: threading.Thread | None = None
+        self._ended = threading.Event()
+        """Set when the last thread has ended."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._wake: asyncio.Event | None = None
 
@@ -192,18 +194,30 @@ class Driver:
     def leave(self) -> None:
         """Cancel what has not started, do not wait for what runs, and tell the user of it on standard error. The
         futures of what runs go on while the interpreter does."""
-        self._leaving = True
+        with self._lock:
+            self._leaving = True
+            groups = sorted(self._groups, key=lambda group: group.name)
+        over = threading.Event()
+
+        def take_back() -> None:
+            try:
+                self.close(cancel=True, within_s=within_s)
+            finally:
+                over.set()
+
+        # A node that is frozen keeps a call for minutes.
+        within_s = min(self._patience_s, LEAVE_S)
+        threading.Thread(target=take_back, name="diana-leave", daemon=True).start()
         try:
-            self.close(cancel=True, within_s=min(self._patience_s, LEAVE_S))
+            over.wait(within_s + 1.0)
         finally:
             # Also where another interrupt ends that.
-            if (text := self._left()) and sys.stderr is not None:
+            if (text := self._left(groups)) and sys.stderr is not None:
                 print(text, file=sys.stderr, flush=True)
 
-    def _left(self) -> str:
+    def _left(self, groups: list[CallGroup]) -> str:
         """The line for a user who leaves; empty: nothing is left."""
-        with self._lock:
-            left = sorted((group.name, len(group.open), group.title) for group in self._groups if group.open)
+        left = [(group.name, jobs, group.title) for group in groups if (jobs := len(group.open) + group.lost)]
         if not left:
             return ""
         told = [f"{jobs} of {name or title + ', which may not be sent'}" for name, jobs, title in left[:MOST_NAMED]]
@@ -224,19 +238,23 @@ class Driver:
     def stop(self) -> None:
         """End the thread of an executor that was left; what runs goes on at the node."""
         with self._lock:
-            thread, loop, task = self._thread, self._loop, self._main_task
+            thread, ended, loop, task = self._thread, self._ended, self._loop, self._main_task
             if self._leaving and loop is not None and task is not None:
                 loop.call_soon_threadsafe(task.cancel)
         if self._leaving and thread is not None and thread is not threading.current_thread():
-            thread.join()
+            ended.wait()
 
     def join(self) -> bool:
         """Wait until nothing is open any more; False: the driver's own thread asks, and cannot wait."""
-        while (thread := self._thread) is not None:
+        while True:
+            with self._lock:
+                thread, ended = self._thread, self._ended
+            if thread is None:
+                return True
             if thread is threading.current_thread():
                 return False
-            thread.join()
-        return True
+            # Not `join`, after whose interrupt a thread counts as ended.
+            ended.wait()
 
     def _check_open(self) -> None:
         if self._closed:
@@ -246,7 +264,8 @@ class Driver:
         if self._loop is not None and self._wake is not None:
             self._loop.call_soon_threadsafe(self._wake.set)
         elif self._thread is None and start:
-            self._thread = threading.Thread(target=self._run, name="diana-calls")
+            self._ended = threading.Event()
+            self._thread = threading.Thread(target=self._run, args=(self._ended,), name="diana-calls")
             self._thread.start()
 
     @staticmethod
@@ -257,11 +276,13 @@ class Driver:
 
     # --- in the thread -------------------------------------------------------------------------------------
 
-    def _run(self) -> None:
+    def _run(self, ended: threading.Event) -> None:
         try:
             asyncio.run(self._main())
         except BaseException as error:
             self._break(error)
+        finally:
+            ended.set()
 
     def _break(self, error: BaseException) -> None:
         """A bug, or an interpreter that is ending: no future may wait for ever."""

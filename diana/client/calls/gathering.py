@@ -111,6 +111,8 @@ class CallGroup:
         """Jobs whose ends were told, outcomes or none."""
         self.cancelled = 0
         """Jobs cancelled, as far as their futures know."""
+        self.lost = 0
+        """Jobs that may go on at the node, or be held there, although their futures have failed."""
         self.turn = threading.Lock()
         """Held by the thread that takes some of its calls back."""
         self.unwanted: set[int] = set()
@@ -134,6 +136,7 @@ class CallGroup:
         """Fail all futures that are still open."""
         self.sent.set()
         for _, future in self.take_open():
+            self.lost += 1
             future.fail(error)
 
     def end_cancelled(self, indices: IndexSet) -> None:
@@ -147,6 +150,7 @@ class CallGroup:
         """Fail the futures among them that are open: their jobs may be held, and nobody could let them go."""
         for index in indices:
             if (future := self.open.pop(index, None)) is not None:
+                self.lost += 1
                 text = f"may be held and could not be let go ({why}); once the node answers: diana release {self.name}"
                 future.fail(DianaError(f"{self.title} as {self.name}.{index} {text}"))
 
