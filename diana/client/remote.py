@@ -111,6 +111,7 @@ class RemoteWire:
             self._renew()
         if self._made is not None:
             self._made.close()
+            self._made = None
 
     def _renew(self) -> None:
         request = renewal.due(self._credential)

@@ -191,9 +191,9 @@ class Driver:
             elif group.sent.wait(max(0.0, end_s - time.monotonic())):
                 self._took(group, self._taken(group, None, end_s), None)
 
-    def leave(self) -> None:
+    def leave(self) -> bool:
         """Cancel what has not started, do not wait for what runs, and tell the user of it on standard error. The
-        futures of what runs go on while the interpreter does."""
+        futures of what runs go on while the interpreter does. False: the node may still be asked."""
         with self._lock:
             self._leaving = True
             groups = sorted(self._groups, key=lambda group: group.name)
@@ -209,7 +209,7 @@ class Driver:
         within_s = min(self._patience_s, LEAVE_S)
         threading.Thread(target=take_back, name="diana-leave", daemon=True).start()
         try:
-            over.wait(within_s + 1.0)
+            return over.wait(within_s + 1.0)
         finally:
             # Also where another interrupt ends that.
             if (text := self._left(groups)) and sys.stderr is not None:

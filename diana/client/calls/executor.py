@@ -168,7 +168,8 @@ class GridExecutor(Executor):
         if self._driver.forked:
             return
         if kind is not None:
-            self._driver.leave()
+            if self._driver.leave():
+                self._client.close()
             return
         try:
             self.shutdown()
