@@ -223,7 +223,7 @@ def begun(program: str, site: Site, folder: Path, *words: str) -> subprocess.Pop
         env=site.environment(),
         cwd=folder,
         start_new_session=True,
-        stdin=subprocess.DEVNULL,
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -346,13 +346,13 @@ GONE = """
 import sys, time
 from diana.client import GridExecutor
 
-with GridExecutor(sys.argv[1], python=sys.executable, patience_s=2.0) as executor:
+with GridExecutor(sys.argv[1], python=sys.executable, patience_s=float(sys.argv[2])) as executor:
     futures = [executor.submit(time.sleep, 5) for _ in range(4)]
     while not futures[0].job:
         time.sleep(0.02)
     print("sent", flush=True)
-    if sys.argv[2] == "fails":
-        sys.stdin.read()
+    sys.stdin.read()
+    if sys.argv[3] == "fails":
         raise LookupError("the user's own")
 """
 
@@ -363,7 +363,7 @@ def test_a_program_whose_node_is_stopped_ends_by_an_exception_and_says_where_its
 ) -> None:
     alpha = grid.add("alpha", 2)
     grid.start()
-    program = begun(GONE, alpha, tmp_path, str(alpha.data), way)
+    program = begun(GONE, alpha, tmp_path, str(alpha.data), {"waits": "2", "fails": "60"}[way], way)
     assert program.stdout is not None and program.stdout.readline() == "sent\n"
     alpha.terminate()
     code, _, err = ended(program)
