@@ -318,6 +318,10 @@ def test_after_an_interrupt_in_a_notebook_calls_that_run_still_come_home(
     assert [future.result(60) for future in futures if not future.cancelled()] == [0, 1]
     with pytest.raises(RuntimeError, match="after shutdown"):
         at.submit(pow, 2, 2)
+    with pytest.raises(ValueError, match="late"), GridExecutor(alpha.data, python=sys.executable) as at:
+        never = at.submit(pow, 2, 2)
+        raise ValueError("too late")
+    assert never.cancelled() and not never.job, "it still waited for company"
 
 
 @pytest.mark.parametrize("way", ["data", "credential"])

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import io
-import pickle
 import sys
 import types
 import typing
@@ -66,7 +65,7 @@ class _Made:
 
 
 def _made_anew(name: str, obj: Any) -> tuple[Any, ...]:
-    """How to make it from its parts. PicklingError: it has none that are known."""
+    """How to make it from its parts. TypeError: it has none that are known."""
     if isinstance(obj, _CACHED):
         how = obj.cache_parameters()
         parts = (obj.__wrapped__, how["maxsize"], how["typed"], functools._CacheInfo)
@@ -79,6 +78,6 @@ def _made_anew(name: str, obj: Any) -> tuple[Any, ...]:
         # A value that is compared by identity: one of each name, however many pickles bring it.
         main = _Made(vars, (_Made(import_module, ("__main__",)),))
         return dict.setdefault, (main, name, _Made(object.__new__, (type(obj),), obj.__getstate__()))
-    raise pickle.PicklingError(
+    raise TypeError(
         f"{name} of __main__ is known by its name alone, and no site has it; define it in a module that sites have"
     )
