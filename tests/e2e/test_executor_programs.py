@@ -273,19 +273,23 @@ def test_an_exception_at_once_sends_nothing_and_keeps_its_way_out(grid: Grid, tm
         assert not client.status()
 
 
-def test_a_second_interrupt_ends_a_program_whose_node_says_nothing(grid: Grid, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("way", "interrupts"), [("map", 1), ("result", 2)])
+def test_a_program_whose_node_says_nothing_ends_after_one_interrupt_and_sooner_after_a_second(
+    grid: Grid, tmp_path: Path, way: str, interrupts: int
+) -> None:
     alpha = grid.add("alpha", 2)
     grid.start()
-    program = begun(LONG, alpha, tmp_path, str(alpha.data), "result")
+    program = begun(LONG, alpha, tmp_path, str(alpha.data), way)
     until(lambda: two_began(tmp_path), "two run")
     assert alpha.process is not None
     alpha.process.send_signal(signal.SIGSTOP)
     leaves = Path(f"/proc/{program.pid}/task")
     tasks = len(list(leaves.iterdir()))
     os.killpg(program.pid, signal.SIGINT)
-    until(lambda: len(list(leaves.iterdir())) > tasks, "it takes calls back")
-    os.killpg(program.pid, signal.SIGINT)
-    code, _, err = ended(program)
+    for _ in range(interrupts - 1):
+        until(lambda: len(list(leaves.iterdir())) > tasks, "it takes calls back")
+        os.killpg(program.pid, signal.SIGINT)
+    code, _, err = ended(program, 60)
     alpha.process.send_signal(signal.SIGCONT)
     assert code == -signal.SIGINT and [jobs for jobs, _, _ in LEFT.findall(err)] == ["20"], err
     assert "Exception ignored" not in err and "never retrieved" not in err

@@ -23,6 +23,7 @@ from diana.client.calls.gathering import CallGroup, GridFuture, WaitingCalls, no
 from diana.client.calls.packing import Call, job_of
 from diana.client.calls.sizing import Rest
 from diana.client.calls.withdrawing import LOOK_EVERY_S, Withdrawals, Withdrawn
+from diana.client.in_threads import apart
 from diana.errors import DianaError, Unreachable
 from diana.model.indexset import IndexSet
 
@@ -395,7 +396,8 @@ class Driver:
         # Without a thread: those of the loop are needed to send it.
         while not group.sent.is_set():
             await asyncio.sleep(LOOK_EVERY_S)
-        taken = await asyncio.to_thread(self._taken, group, indices, time.monotonic() + self._patience_s)
+        end_s = time.monotonic() + self._patience_s
+        taken = await apart(lambda: self._taken(group, indices, end_s))
         self._took(group, taken, indices)
 
     def _taken(self, group: CallGroup, indices: IndexSet | None, end_s: float) -> Withdrawn:
