@@ -82,6 +82,7 @@ OWN_CALLS = {
         "import zipfile",
         'with zipfile.ZipFile(out, "w") as archive, folders as folder:',
     },
+    "diana/client/calls/naming.py": {"import cloudpickle"},
     "diana/client/calls/remote.py": {"import pickle", "import cloudpickle"},
 }
 """A user's own functions, unpacked in her own jobs, and their results at her own client; nothing of a node. The

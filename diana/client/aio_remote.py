@@ -8,11 +8,9 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import grpc
-
-from diana.client import renewal
+from diana.client import forking, renewal
 from diana.client.credential import load_credential
-from diana.client.grpc_parts import ResponseReader, credentials_of, error_from, options_of, path_of, write
+from diana.client.grpc_parts import ResponseReader, credentials_of, error_from, grpc, options_of, path_of, write
 from diana.client.in_threads import each
 from diana.client.leading import leading
 from diana.client.signing import permit
@@ -34,6 +32,7 @@ class AsyncRemoteWire:
     async def _channel(self) -> grpc.aio.Channel:
         """The channel to whichever of the site's machines leads, made at first use: it belongs to the loop that runs
         then. Chosen anew when that machine does not answer any more."""
+        forking.check_process()
         if self._made is None:
             one = await asyncio.to_thread(leading, self._credential) if self._credential.others else self._credential
             self._made = grpc.aio.secure_channel(one.address, credentials_of(one), options_of(one))

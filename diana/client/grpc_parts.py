@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-import grpc
+import grpc as grpc
 import msgspec
 from google.protobuf.message import DecodeError
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import time
 
-import grpc
 from msgspec.structs import replace
 
 from diana.client.credential import Credential
-from diana.client.grpc_parts import ResponseReader, credentials_of, error_from, options_of, path_of, write
+from diana.client.grpc_parts import ResponseReader, credentials_of, error_from, grpc, options_of, path_of, write
 from diana.errors import DianaError, Unreachable
 from diana.wire.client.messages import Empty
 

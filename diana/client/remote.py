@@ -7,11 +7,18 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
-import grpc
-
-from diana.client import renewal
+from diana.client import forking, renewal
 from diana.client.credential import load_credential
-from diana.client.grpc_parts import ResponseReader, credentials_of, error_from, options_of, path_of, said_by_node, write
+from diana.client.grpc_parts import (
+    ResponseReader,
+    credentials_of,
+    error_from,
+    grpc,
+    options_of,
+    path_of,
+    said_by_node,
+    write,
+)
 from diana.client.leading import leading
 from diana.client.signing import permit
 from diana.client.where import answer_limit_s
@@ -45,6 +52,7 @@ class RemoteWire:
     @property
     def _channel(self) -> grpc.Channel:
         """The channel to whichever of the site's machines leads; chosen anew when that does not answer any more."""
+        forking.check_process()
         if self._made is None:
             one = leading(self._credential)
             self._made = grpc.secure_channel(one.address, credentials_of(one), options_of(one))
@@ -103,6 +111,7 @@ class RemoteWire:
             self._renew()
         if self._made is not None:
             self._made.close()
+            self._made = None
 
     def _renew(self) -> None:
         request = renewal.due(self._credential)

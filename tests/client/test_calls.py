@@ -15,6 +15,7 @@ from diana.client import GridExecutor
 from diana.client.calls import packing, remote
 from diana.client.calls.gathering import MOST_CALLS, CallGroup, GridFuture, WaitingCalls
 from diana.errors import DianaError, Unreachable, UsageError
+from diana.model.indexset import IndexSet
 
 THIS = f"{sys.version_info[0]}.{sys.version_info[1]}"
 
@@ -234,3 +235,11 @@ def test_calls_that_were_packed_apart_are_one_jobs_work_and_their_time_is_told(t
     data = (tmp_path / f"{remote.RESULT}0").read_bytes()
     assert [outcome.result() for outcome in packing.outcomes(data, "alpha-1.0")] == [0, 1, 4, 9]
     assert 0 < (packing.spent_s(data, "alpha-1.0") or 0) < 5
+
+
+def test_jobs_that_are_lost_sight_of_are_counted_though_their_futures_have_failed() -> None:
+    group = packed((pow, [(2, 3)]), (pow, [(2, 4)]), (pow, [(2, 5)]))
+    group.drop_files()
+    group.fail_stuck(IndexSet.parse("0"), "no node answers")
+    group.fail(Unreachable("no node answers"))
+    assert (len(group.open), group.lost) == (0, 3)

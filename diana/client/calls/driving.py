@@ -7,6 +7,9 @@ there are more groups than a client may have streams.
 from __future__ import annotations
 
 import asyncio
+import os
+import shlex
+import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -20,12 +23,14 @@ from diana.client.calls.gathering import CallGroup, GridFuture, WaitingCalls, no
 from diana.client.calls.packing import Call, job_of
 from diana.client.calls.sizing import Rest
 from diana.client.calls.withdrawing import LOOK_EVERY_S, Withdrawals, Withdrawn
-from diana.errors import DianaError
+from diana.client.in_threads import apart
+from diana.errors import DianaError, Unreachable
 from diana.model.indexset import IndexSet
 
 if TYPE_CHECKING:
     from diana.client.client import Client
     from diana.client.where import StrPath
+    from diana.wire.client.messages import SubmitResponse
 
 PLACES = 24
 """Groups followed at once, by two streams each: a node gives one user 192 connections."""
@@ -36,6 +41,10 @@ LOOK_S = 0.05
 """Seconds between two looks at calls that wait until others were measured."""
 TOGETHER_S = 0.01
 """Seconds within which calls of a group that callbacks cancel are taken back together."""
+LEAVE_S = 5.0
+"""Seconds for which an executor that an exception ends tries to take calls back."""
+MOST_NAMED = 8
+"""Groups that the line about what is left names."""
 
 
 class Driver:
@@ -68,11 +77,25 @@ class Driver:
         self._groups: set[CallGroup] = set()
         """Groups that are not over."""
         self._closed = False
+        self._leaving = False
+        """Nothing is sent any more, and the interpreter does not wait for what runs."""
+        self.lost: Unreachable | None = None
+        """Why calls that were to be waited for are lost sight of; None: they are not."""
+        self._pid = os.getpid()
+        self._main_task: asyncio.Task[object] | None = None
         self._thread: threading.Thread | None = None
+        self._ended = threading.Event()
+        """Set when the last thread has ended."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._wake: asyncio.Event | None = None
 
     # --- from the user's threads ---------------------------------------------------------------------------
+
+    @property
+    def forked(self) -> bool:
+        """Whether this process is a child of the one whose driver it is: the thread is not here, locks may be held for
+        ever, and grpc must not be touched."""
+        return os.getpid() != self._pid
 
     def add(self, future: GridFuture[Any], call: Call, title: str) -> None:
         with self._lock:
@@ -102,6 +125,8 @@ class Driver:
 
     def drop(self, rest: Rest) -> None:
         """Take back what is not read any more."""
+        if self.forked:
+            return
         with self._lock:
             rest.dropped = True
             if rest in self._rests:
@@ -134,37 +159,103 @@ class Driver:
 
     def abandon(self, group: CallGroup) -> None:
         """Give up a group whose results nobody reads any more: what has not started need not. Does not wait."""
+        if self.forked:
+            return
         with self._lock:
             if self._loop is not None and group in self._groups:
                 self._loop.call_soon_threadsafe(lambda: self._spawn(self._take_back(group, None)))
 
-    def close(self, *, cancel: bool) -> None:
+    def close(self, *, cancel: bool, within_s: float | None = None) -> None:
+        """Take no calls any more. `cancel`: take back those that have not started, within so many seconds."""
         with self._lock:
             self._closed = True
             dropped = self._waiting.drain() if cancel else []
             rests, self._rests = (self._rests, []) if cancel else ([], self._rests)
+            unsent, self._ready = (self._ready, []) if cancel else ([], self._ready)
+            self._groups.difference_update(unsent)
             groups = list(self._groups) if cancel else []
             self._drained.notify_all()
             self._stir(start=False)
         for rest in rests:
             rest.error = CancelledError()
             rest.sent.set()
+        for group in unsent:
+            group.sent.set()
+            dropped += [future for _, future in group.take_open()]
+            group.drop_files()
         for future in dropped:
             future.end_cancelled()
-        end_s = time.monotonic() + self._patience_s
+        end_s = time.monotonic() + (self._patience_s if within_s is None else within_s)
         for group in groups:
             if threading.current_thread() is self._thread:
                 self._spawn(self._take_back(group, None))
             elif group.sent.wait(max(0.0, end_s - time.monotonic())):
                 self._took(group, self._taken(group, None, end_s), None)
 
+    def leave(self) -> bool:
+        """Cancel what has not started, do not wait for what runs, and tell the user of it on standard error. The
+        futures of what runs go on while the interpreter does. False: the node may still be asked."""
+        with self._lock:
+            self._leaving = True
+            groups = sorted(self._groups, key=lambda group: group.name)
+        over = threading.Event()
+
+        def take_back() -> None:
+            try:
+                self.close(cancel=True, within_s=within_s)
+            finally:
+                over.set()
+
+        # A node that is frozen keeps a call for minutes.
+        within_s = min(self._patience_s, LEAVE_S)
+        threading.Thread(target=take_back, name="diana-leave", daemon=True).start()
+        try:
+            return over.wait(within_s + 1.0)
+        finally:
+            # Also where another interrupt ends that.
+            if (text := self._left(groups)) and sys.stderr is not None:
+                print(text, file=sys.stderr, flush=True)
+
+    def _left(self, groups: list[CallGroup]) -> str:
+        """The line for a user who leaves; empty: nothing is left."""
+        left = [(group.name, jobs, group.title) for group in groups if (jobs := len(group.open) + group.lost)]
+        if not left:
+            return ""
+        told = [f"{jobs} of {name or title + ', which may not be sent'}" for name, jobs, title in left[:MOST_NAMED]]
+        more = f", and {len(left) - MOST_NAMED} more groups" if len(left) > MOST_NAMED else ""
+        names = [name for name, _, _ in left if name][:MOST_NAMED]
+        options = zip(("--data", "--address", "--credential"), self._node, strict=True)
+        words = ["diana", "cancel", *names]
+        words += [word for option, value in options if value is not None for word in (option, os.fspath(value))]
+        mend = f"; end them with: {shlex.join(words)}" if names else "; see: diana status"
+        return f"GridExecutor: jobs still at the node: {', '.join(told)}{more}{mend}"
+
+    def finish(self) -> None:
+        """Wait for everything, but after an exception."""
+        if not self._leaving:
+            self.close(cancel=False)
+            self.join()
+
+    def stop(self) -> None:
+        """End the thread of an executor that was left; what runs goes on at the node."""
+        with self._lock:
+            thread, ended, loop, task = self._thread, self._ended, self._loop, self._main_task
+            if self._leaving and loop is not None and task is not None:
+                loop.call_soon_threadsafe(task.cancel)
+        if self._leaving and thread is not None and thread is not threading.current_thread():
+            ended.wait()
+
     def join(self) -> bool:
         """Wait until nothing is open any more; False: the driver's own thread asks, and cannot wait."""
-        while (thread := self._thread) is not None:
+        while True:
+            with self._lock:
+                thread, ended = self._thread, self._ended
+            if thread is None:
+                return True
             if thread is threading.current_thread():
                 return False
-            thread.join()
-        return True
+            # Not `join`, after whose interrupt a thread counts as ended.
+            ended.wait()
 
     def _check_open(self) -> None:
         if self._closed:
@@ -174,7 +265,8 @@ class Driver:
         if self._loop is not None and self._wake is not None:
             self._loop.call_soon_threadsafe(self._wake.set)
         elif self._thread is None and start:
-            self._thread = threading.Thread(target=self._run, name="diana-calls")
+            self._ended = threading.Event()
+            self._thread = threading.Thread(target=self._run, args=(self._ended,), name="diana-calls")
             self._thread.start()
 
     @staticmethod
@@ -185,11 +277,13 @@ class Driver:
 
     # --- in the thread -------------------------------------------------------------------------------------
 
-    def _run(self) -> None:
+    def _run(self, ended: threading.Event) -> None:
         try:
             asyncio.run(self._main())
         except BaseException as error:
             self._break(error)
+        finally:
+            ended.set()
 
     def _break(self, error: BaseException) -> None:
         """A bug, or an interpreter that is ending: no future may wait for ever."""
@@ -210,7 +304,7 @@ class Driver:
             group.drop_files()
 
     async def _main(self) -> None:
-        self._wake = asyncio.Event()
+        self._wake, self._main_task = asyncio.Event(), asyncio.current_task()
         self._tasks: set[asyncio.Task[object]] = set()
         self._places = asyncio.Semaphore(PLACES)
         async with AsyncClient(*self._node) as client:
@@ -302,7 +396,8 @@ class Driver:
         # Without a thread: those of the loop are needed to send it.
         while not group.sent.is_set():
             await asyncio.sleep(LOOK_EVERY_S)
-        taken = await asyncio.to_thread(self._taken, group, indices, time.monotonic() + self._patience_s)
+        end_s = time.monotonic() + self._patience_s
+        taken = await apart(lambda: self._taken(group, indices, end_s))
         self._took(group, taken, indices)
 
     def _taken(self, group: CallGroup, indices: IndexSet | None, end_s: float) -> Withdrawn:
@@ -312,8 +407,12 @@ class Driver:
     async def _drive(self, client: AsyncClient, group: CallGroup) -> None:
         try:
             await self._send(client, group)
+            if self._leaving:
+                await self._take_back(group, None)
             await follow(client, group, self._places, self._patience_s)
         except DianaError as error:
+            if self._closed and isinstance(error, Unreachable):
+                self.lost = error
             group.fail(error)
         except Exception as error:
             broken = BrokenExecutor(f"group {group.name or group.title} cannot be followed any more: {error!r}")
@@ -329,9 +428,13 @@ class Driver:
         """Send the group, under the same key however often: it is one group."""
         title = group.title if group.title.isprintable() else "calls"
         job = job_of(title[:100], group.payload.jobs, self._python, self._inputs, warm=self._warm)
-        made = await hold_out(
-            lambda: client.submit(job, key=group.key, options=self._options, folder=group.folder), self._patience_s
-        )
+
+        async def submit() -> SubmitResponse:
+            if self._leaving:
+                raise DianaError(f"{group.title}: not sent, for its executor was left by an exception")
+            return await client.submit(job, key=group.key, options=self._options, folder=group.folder)
+
+        made = await hold_out(submit, self._patience_s)
         group.name = made.group
         group.sent.set()
         await asyncio.to_thread(group.drop_files)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import threading
 import time
 import weakref
@@ -13,7 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from diana.client.calls.driving import Driver
-from diana.client.calls.gathering import NO_ROOM, CallGroup, GridFuture, no_room
+from diana.client.calls.gathering import NO_ROOM, CallGroup, GridFuture, forked, no_room
 from diana.client.calls.packing import (
     Call,
     Outcome,
@@ -28,6 +29,8 @@ from diana.client.calls.sizing import FIRST, MOST_WAITING_BYTES, Rest
 from diana.client.client import Client
 
 if TYPE_CHECKING:
+    from types import TracebackType
+
     from diana.client.where import StrPath
 
 P = ParamSpec("P")
@@ -61,6 +64,7 @@ class GridExecutor(Executor):
         patience_s: float = 60.0,
         warm: bool = True,
     ) -> None:
+        self._pid = os.getpid()
         self._client = Client(data, address, credential)
         self._client.info()
         self._driver = Driver(
@@ -78,6 +82,7 @@ class GridExecutor(Executor):
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> GridFuture[T]:
         """UsageError at once for what cannot be pickled; RuntimeError after shutdown. Waits while too much is on its
         way to the node."""
+        self._check_here()
         call = Call(packed_function(fn), packed_calls(fn, [(args, kwargs)]))
         future: GridFuture[T] = GridFuture(self._driver.withdraw)
         self._driver.add(future, call, function_name(fn))
@@ -95,6 +100,7 @@ class GridExecutor(Executor):
         what has not started."""
         if chunksize is not None and chunksize < 1:
             raise ValueError(f"chunksize {chunksize}: want at least 1")
+        self._check_here()
         end_s = None if timeout is None else time.monotonic() + timeout
         function = packed_function(fn)
         calls = zip(*iterables, strict=False)
@@ -148,9 +154,34 @@ class GridExecutor(Executor):
         return group, futures
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        if self._driver.forked:
+            return
         self._driver.close(cancel=cancel_futures)
         if wait and self._driver.join():
             self._client.close()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Wait for everything; Unreachable if the node stays away meanwhile. After an exception: cancel what has not
+        started, and do not wait for what runs, of which standard error tells."""
+        if self._driver.forked:
+            return
+        if kind is not None:
+            if self._driver.leave():
+                self._client.close()
+            return
+        try:
+            self.shutdown()
+        except KeyboardInterrupt:
+            self._driver.leave()
+            raise
+        if self._driver.lost is not None:
+            raise self._driver.lost
+
+    def _check_here(self) -> None:
+        if self._driver.forked:
+            raise forked(self._pid)
 
 
 def _results(
@@ -185,14 +216,24 @@ def _left_s(end_s: float | None) -> float | None:
 
 
 def _end_all() -> None:
-    """Before the interpreter ends, as the standard library's executors do: what was submitted is carried out."""
-    for driver in list(_drivers):
-        with suppress(Exception):
-            driver.close(cancel=False)
-            driver.join()
+    """Before the interpreter ends, as the standard library's executors do: what was submitted is carried out. An
+    interrupt, and `with` that an exception ended, leave what runs."""
+    drivers = list(_drivers)
+    try:
+        for driver in drivers:
+            with suppress(Exception):
+                driver.finish()
+    except KeyboardInterrupt:
+        for driver in drivers:
+            with suppress(Exception):
+                driver.leave()
+    for driver in drivers:
+        driver.stop()
 
 
 # Functions of atexit come too late. The last one registered is called first: before the one that ends asyncio's
 # threads, which their module registers.
 import_module("concurrent.futures.thread")
 getattr(threading, "_register_atexit", lambda function: None)(_end_all)
+# Drivers of a parent have no thread in its child, which would wait for them for ever.
+os.register_at_fork(after_in_child=_drivers.clear)

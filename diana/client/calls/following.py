@@ -98,7 +98,8 @@ async def _over_all_the_same(client: AsyncClient, group: CallGroup, error: Diana
 async def _listen(client: AsyncClient, group: CallGroup, places: asyncio.Semaphore) -> bool:
     """True: all was told. False: others wait for the place, and it has nothing to say."""
     loop = asyncio.get_running_loop()
-    going = {asyncio.create_task(_hear_ends(client, group)), asyncio.create_task(_hear_outcomes(client, group))}
+    tasks = [asyncio.create_task(hear(client, group)) for hear in (_hear_ends, _hear_outcomes)]
+    going = set(tasks)
     group.heard_s = loop.time()
     try:
         while going and group.open:
@@ -111,7 +112,8 @@ async def _listen(client: AsyncClient, group: CallGroup, places: asyncio.Semapho
     finally:
         for task in going:
             task.cancel()
-        await asyncio.gather(*going, return_exceptions=True)
+        # Those that ended, too: both fail with the node, and only one of them was heard.
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _hear_ends(client: AsyncClient, group: CallGroup) -> None:

@@ -32,11 +32,26 @@ class GridFuture(Future[T]):
     """A future whose call is a job. `running()` is never true: sites tell ends, not starts."""
 
     def __init__(self, withdraw: Callable[[GridFuture[Any]], bool]) -> None:
+        self._pid = os.getpid()
         super().__init__()
         self._withdraw = withdraw
         self._told = False
         self.place: tuple[CallGroup, int] | None = None
         """None: waits for company."""
+
+    @property
+    def _condition(self) -> threading.Condition:
+        """The standard library's, by which it reads, waits for and ends futures. In a child process nobody ends one,
+        and a lock may be held for ever."""
+        if os.getpid() == self._pid:
+            return self._own_condition
+        if self._state in ("PENDING", "RUNNING"):
+            raise forked(self._pid)
+        return threading.Condition()
+
+    @_condition.setter
+    def _condition(self, condition: threading.Condition) -> None:
+        self._own_condition = condition
 
     @property
     def job(self) -> str:
@@ -96,6 +111,8 @@ class CallGroup:
         """Jobs whose ends were told, outcomes or none."""
         self.cancelled = 0
         """Jobs cancelled, as far as their futures know."""
+        self.lost = 0
+        """Jobs that may go on at the node, or be held there, although their futures have failed."""
         self.turn = threading.Lock()
         """Held by the thread that takes some of its calls back."""
         self.unwanted: set[int] = set()
@@ -119,6 +136,7 @@ class CallGroup:
         """Fail all futures that are still open."""
         self.sent.set()
         for _, future in self.take_open():
+            self.lost += 1
             future.fail(error)
 
     def end_cancelled(self, indices: IndexSet) -> None:
@@ -132,6 +150,7 @@ class CallGroup:
         """Fail the futures among them that are open: their jobs may be held, and nobody could let them go."""
         for index in indices:
             if (future := self.open.pop(index, None)) is not None:
+                self.lost += 1
                 text = f"may be held and could not be let go ({why}); once the node answers: diana release {self.name}"
                 future.fail(DianaError(f"{self.title} as {self.name}.{index} {text}"))
 
@@ -200,6 +219,11 @@ class WaitingCalls:
 def _size_bytes(call: Call) -> int:
     """Bytes of a call, as if no two shared their function, which most do."""
     return len(call.calls) + len(call.function)
+
+
+def forked(pid: int) -> UsageError:
+    """The error for a user who asks an executor, or a future, of the parent of this process."""
+    return UsageError(f"this executor is that of process {pid}, which forked this one; make a GridExecutor here")
 
 
 def no_room(error: OSError) -> UsageError:

@@ -24,13 +24,13 @@ from typing import Any, NamedTuple
 import cloudpickle  # type: ignore[import-untyped]
 
 from diana.client.calls import remote
+from diana.client.calls.naming import pickled
 from diana.errors import DianaError, UsageError
 
 PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"
 """Python version that cloudpickle's pickles are good for: other versions have other bytecode."""
 PROGRAM = "diana_call"
 """Name of `remote.py` in the archive."""
-_PROTOCOL = 5
 WARM = "DIANA_WARM"
 """Variable by which a command says that it serves as a warm parent; sites that start none pass it over."""
 
@@ -85,7 +85,7 @@ def packed_function(function: Callable[..., Any]) -> bytes:
     if not callable(function):
         raise UsageError(f"{function!r} cannot be called; give a function and its arguments")
     try:
-        return bytes(cloudpickle.dumps(function, _PROTOCOL))
+        return pickled(function)
     except Exception as error:
         raise UsageError(
             f"function {function_name(function)} cannot be pickled ({error!r}); open files, locks and connections"
@@ -95,7 +95,7 @@ def packed_function(function: Callable[..., Any]) -> bytes:
 
 def packed_calls(function: Callable[..., Any], calls: Sequence[tuple[Sequence[Any], Mapping[str, Any]]]) -> bytes:
     try:
-        return bytes(cloudpickle.dumps(calls, _PROTOCOL))
+        return pickled(calls)
     except Exception as error:
         raise UsageError(
             f"an argument of {function_name(function)} cannot be pickled ({error!r}); pass plain data, and open files,"
@@ -105,15 +105,19 @@ def packed_calls(function: Callable[..., Any], calls: Sequence[tuple[Sequence[An
 
 MAIN = f"""import sys
 
-found = "{{}}.{{}}".format(*sys.version_info[:2])
-if found != sys.argv[2]:
-    sys.exit(
-        "these calls were packed by Python %s, and %s here is Python %s; install python%s there, or name one with"
-        " GridExecutor(python=...)" % (sys.argv[2], sys.executable, found, sys.argv[2])
-    )
-import {PROGRAM}
+if __name__ != "__main__":
+    # A process of multiprocessing, which a call started, looks here for the names of the user's `__main__`.
+    from {PROGRAM} import named as __getattr__
+else:
+    found = "{{}}.{{}}".format(*sys.version_info[:2])
+    if found != sys.argv[2]:
+        sys.exit(
+            "these calls were packed by Python %s, and %s here is Python %s; install python%s there, or name one with"
+            " GridExecutor(python=...)" % (sys.argv[2], sys.executable, found, sys.argv[2])
+        )
+    import {PROGRAM}
 
-{PROGRAM}.begin()
+    {PROGRAM}.begin()
 """
 """The archive's `__main__`, in words that an older Python reads as well: it has to say that it is the wrong one."""
 

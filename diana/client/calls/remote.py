@@ -36,8 +36,10 @@ MOST_FUNCTIONS = 16
 MOST_SAID = 64 << 10
 """Bytes of what loading printed that each child prints again."""
 
-loaded: "dict[bytes, tuple[Callable[..., Any] | None, BaseException | None]]" = {}
-"""Functions by their pickles, or why they could not be loaded."""
+loaded: "dict[bytes, tuple[tuple[Callable[..., Any], dict[str, Any]] | None, BaseException | None]]" = {}
+"""Functions by their pickles, each with names of the user's `__main__`, or why they could not be loaded."""
+names: "dict[str, Any]" = {}
+"""Names of the user's `__main__`, in a process that a call started by multiprocessing."""
 
 
 def begin() -> None:
@@ -45,9 +47,34 @@ def begin() -> None:
     here = os.getcwd()
     # The first place is where the file lies.
     sys.path[:1] = [os.path.join(here, CALLS), here]
+    # The user's own, in which nothing of ours is found: it has the names that come with the calls.
+    sys.modules["__main__"] = type(sys)("__main__")
+    own_files(here)
     if SOCKET in os.environ:
         serve(int(sys.argv[1]), here)
     carry_out(int(sys.argv[1]))
+
+
+def own_files(here: str) -> None:
+    """Have multiprocessing start its processes with this job's file and folder."""
+    vars(sys.modules["__main__"])["__file__"] = os.path.join(here, CALLS)
+    if process := sys.modules.get("multiprocessing.process"):
+        vars(process)["ORIGINAL_DIR"] = here
+
+
+def named(name: str) -> object:
+    """The value of a name in the user's `__main__`, in a process that a call started by multiprocessing."""
+    if not name.startswith("__"):
+        if name not in names:
+            with open(os.path.dirname(__file__), "rb") as payload:
+                function, calls = entry(payload, int(sys.argv[1]))
+            found = load(function)[0]
+            names.update(found[1] if found else {})
+            if name not in names:
+                unpacked(calls, names)
+        if name in names:
+            return names[name]
+    raise AttributeError(f"module '__main__' has no attribute {name!r}")
 
 
 def carry_out(index: int) -> None:
@@ -63,11 +90,13 @@ def write_outcomes(index: int, out: "BinaryIO") -> None:
     import time
 
     function, calls = parts_of(index)
-    call, fault = loaded.get(function) or load(function)
+    found, fault = loaded.get(function) or load(function)
     try:
-        if call is None:
+        if found is None:
             raise fault or LookupError("no function")
-        pairs = unpacked(calls)
+        call, main = found[0], vars(sys.modules["__main__"])
+        main.update(found[1])
+        pairs = unpacked(calls, main)
     except BaseException as error:
         if error is not fault:
             error.add_note(UNPACKED)
@@ -92,22 +121,25 @@ def write_outcomes(index: int, out: "BinaryIO") -> None:
     put(out, SPENT, repr(time.monotonic() - began_s), b"")
 
 
-def unpacked(calls: bytes) -> "list[tuple[Any, Any]]":
-    """Arguments and keywords of all calls: lists of them, pickled one after the other."""
+def unpacked(calls: bytes, main: "dict[str, Any]") -> "list[tuple[Any, Any]]":
+    """Arguments and keywords of all calls: lists of them, pickled one after the other, each with names of the user's
+    `__main__`, which are put into `main`."""
     import io
     import pickle
 
     pairs, source = [], io.BytesIO(calls)
     while source.tell() < len(calls):
-        pairs += pickle.load(source)
+        some, came = pickle.load(source)
+        pairs += some
+        main.update(came)
     return pairs
 
 
 UNPACKED = "It was met while the call was unpacked; docs/python.md says how modules travel."
 
 
-def load(function: bytes) -> "tuple[Callable[..., Any] | None, BaseException | None]":
-    """The function, or why it cannot be loaded here."""
+def load(function: bytes) -> "tuple[tuple[Callable[..., Any], dict[str, Any]] | None, BaseException | None]":
+    """The function with names of the user's `__main__`, or why it cannot be loaded here."""
     import pickle
 
     try:
@@ -291,6 +323,7 @@ def be_at(
         os.chdir("/")
     sys.argv[:] = words[-3:]
     sys.path[:2] = [os.path.join(folder, CALLS), folder]
+    own_files(folder)
     for module in local:
         # They lay in the directory of the job before.
         module.__file__ = folder + str(module.__file__)[len(before) :]

@@ -23,6 +23,7 @@ SAYS = (
     "beta site.slots > 999999 False 2 site.slots >= 2\n",
     "done\n",
     "6\n[0.0, 1.0, 2.0, 3.0, 4.0]\n499500.0\n",
+    "[55, 6765, 832040]\n",
     "ZeroDivisionError",
     "done\n",
 )
