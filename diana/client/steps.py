@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
 
-from diana.errors import DianaError, Unplaceable, UsageError
+from diana.client.where import working_folder
+from diana.errors import DianaError, Unplaceable, UsageError, quoted
 from diana.wire.client.decisions import Decision
 from diana.wire.client.messages import (
     Option,
@@ -80,7 +81,7 @@ def prepare(
 
     Without a key a random one is sent, so that a request that travels twice makes one group.
     """
-    here = os.getcwd()
+    here = working_folder()
     name, base = "job", here
     if isinstance(job, Mapping):
         content, kind = _json(job), "json"
@@ -120,6 +121,9 @@ def _json(job: Mapping[str, Any]) -> bytes:
     try:
         # A number is spelt as Python spells it, since jobs get it so.
         return json.dumps(msgspec.to_builtins(job, str_keys=True), ensure_ascii=False, allow_nan=False).encode()
+    except UnicodeEncodeError as error:
+        odd = error.object[max(error.start - 20, 0) : error.end + 20]
+        raise UsageError(f"job: {quoted(odd)}: not UTF-8; write it in UTF-8, or rename the file") from None
     except (TypeError, ValueError, msgspec.MsgspecError) as error:
         raise UsageError(f"job: {error}; a job given as a dict holds text, numbers, lists and dicts") from None
 

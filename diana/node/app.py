@@ -22,6 +22,7 @@ from diana.adapters.datadir import OpenDataDir
 from diana.adapters.grpc.pacing import Slack
 from diana.adapters.lrm.local import LocalLrm
 from diana.adapters.lrm.software import here
+from diana.adapters.places import poor_place
 from diana.adapters.tasks import end, keep_up
 from diana.engine.engine import Engine
 from diana.engine.journal import effects as fx
@@ -77,6 +78,9 @@ def run_node(data: Path, overrides: Mapping[str, Any] | None = None) -> int:
         wait_for_room(opened)
         log_to(paths.node_log, config.log_format, config.site, config.machine)
         check_jobs_accounts(config, paths)
+        for found, mend in poor_place(data):
+            print(f"diana: warning: {found}; {mend}", flush=True)
+            _log.warning("%s; %s", found, mend)
         _launch_spawner(opened)
         if config.role == "member":
             from diana.node.member.member import serve_member

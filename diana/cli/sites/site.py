@@ -96,6 +96,7 @@ def _init_site(args: argparse.Namespace) -> int:
     if args.slots is None and not args.cluster:
         say_quota()
     say_root_jobs(config)
+    say_place(data)
     output.say(f"start its node with: diana node --data {data}")
     return 0
 
@@ -144,6 +145,14 @@ def say_root_jobs(config: SiteConfig) -> None:
         output.say("its node will not start as root: in site.toml map users under [run_as], or set root_jobs = true")
 
 
+def say_place(data: Path) -> None:
+    """Tell what jobs will miss in a data directory there, a line each."""
+    from diana.adapters.places import poor_place
+
+    for found, mend in poor_place(data):
+        output.say(f"warning: {found}; {mend}")
+
+
 def gpus_of(config: SiteConfig, asked: object) -> str:
     """Empty where nothing was said of any."""
     return "" if asked is None else f", {output.counted(len(config.gpus), 'GPU')}"
@@ -183,12 +192,17 @@ def _node(args: argparse.Namespace) -> int:
         there = (data / "site.toml").exists()
     except PermissionError as error:
         raise UsageError(f"{data}: {error.strerror}; run its node as the account whose directory it is") from None
+    if data.exists() and not data.is_dir():
+        raise UsageError(f"{data}: not a directory; name a site's data directory with --data")
     if not there:
         raise UsageError(f"{data}: no site there; make one with: diana init NAME --data {data}")
     if args.detach:
         from diana.cli.sites.detached import start
 
-        return start(data, _same_words(args))
+        code = start(data, _same_words(args))
+        if code == 0:
+            say_place(data)
+        return code
     overrides: dict[str, object] = {}
     if args.listen is not None:
         overrides["listen"] = args.listen
