@@ -104,6 +104,7 @@ def _init_site(args: argparse.Namespace) -> int:
 def _port_to_listen_on(given: str | None, data: Path) -> str | None:
     """The address that a new site is to have: as given, or the first of this machine's that is free."""
     from diana.adapters.grpc.server import TAKEN, cannot_bind
+    from diana.adapters.listeners import who_listens
     from diana.node.config.site_file import DEFAULT_LISTEN, host_port
     from diana.node.enrol.ports import free_port
 
@@ -115,7 +116,7 @@ def _port_to_listen_on(given: str | None, data: Path) -> str | None:
         # An address of another machine may be meant: of the one that an image is made for.
         return given
     if given:
-        raise UsageError(f"--listen {given}: another program listens there; choose another port")
+        raise UsageError(f"--listen {given}: {who_listens(port)} listens there; choose another port")
     return f"{host}:{free_port(host, data)}"
 
 
