@@ -9,7 +9,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import IO, TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
 
@@ -55,8 +55,15 @@ class FileUpload(msgspec.Struct, frozen=True):
     sha256: str
 
     def requests(self) -> Iterator[UploadRequest]:
-        """The file in pieces; at least one, which names the hash."""
-        with open(self.path, "rb") as file:
+        """The file in pieces; at least one, which names the hash. UsageError, before any, where it is gone by now."""
+        try:
+            file = open(self.path, "rb", opener=_nonblocking)  # noqa: SIM115
+        except OSError as error:
+            raise UsageError(f"file {self.path}: {error.strerror}; it was there just now, submit again") from None
+        return self._pieces(file)
+
+    def _pieces(self, file: IO[bytes]) -> Iterator[UploadRequest]:
+        with file:
             yield UploadRequest(sha256=self.sha256, data=file.read(CHUNK_BYTES))
             while data := file.read(CHUNK_BYTES):
                 yield UploadRequest(data=data)
