@@ -99,6 +99,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     # gRPC would write lines of its own to stderr for every refused handshake; what they mean, we say ourselves.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     _open_streams()
+    # An account that may not enter the folders it makes could fill none.
+    os.umask(os.umask(0o077) & ~0o700)
     try:
         _refuse_odd(words)
         code = _dispatch(words)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import os
 import secrets
 import signal
 import sys
@@ -71,6 +72,8 @@ def run_node(data: Path, overrides: Mapping[str, Any] | None = None) -> int:
     paths = DataDir(data)
     if not paths.config.exists():
         raise UsageError(f"{data}: no site here; make one with: diana init NAME --data {data}")
+    if not os.path.exists("/proc/self"):
+        raise UsageError("/proc: not mounted here, and a node knows its processes by it; mount -t proc proc /proc")
     config = overridden(load_config(paths.config), overrides or {})
     want_keys(config, paths)
     opened = OpenDataDir(data)
