@@ -11,7 +11,16 @@ from diana import __version__
 def one_line(text: str) -> str:
     """Return `text` as one line, without control characters for a terminal, whatever names from outside it holds."""
     joined = " ".join(text.split())
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in joined)
+    return "".join(c if c.isprintable() else _escaped(c) for c in joined)
+
+
+def quoted(name: str) -> str:
+    """Return a name from outside between quotes, as `repr` has it; a byte of it that is no UTF-8 as `\\xe9`."""
+    return repr(name).replace("\\udc", "\\x")
+
+
+def _escaped(letter: str) -> str:
+    return letter.encode("unicode_escape").decode().replace("\\udc", "\\x")
 
 
 def said(fault: BaseException, most: int = 300) -> str:

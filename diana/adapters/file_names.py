@@ -5,7 +5,7 @@ A name is trusted after `parts_of` alone: every component is checked, so no join
 
 from __future__ import annotations
 
-from diana.errors import UsageError
+from diana.errors import UsageError, quoted
 
 PART_PREFIX = ".diana-part-"
 """Begins the names of files that are not complete yet; no other file may bear such a name."""
@@ -20,7 +20,7 @@ class BadName(UsageError):
 
 def parts_of(name: str) -> tuple[str, ...]:
     """The checked components of a relative name; BadName for one that could leave its folder or hide in it."""
-    shown = ascii(name if len(name) <= 120 else name[:120] + "...")
+    shown = quoted(name if len(name) <= 120 else name[:120] + "...")
     try:
         size_bytes = len(name.encode())
     except UnicodeEncodeError:

@@ -6,6 +6,7 @@ and a verb brings its own module.
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -98,7 +99,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     # gRPC would write lines of its own to stderr for every refused handshake; what they mean, we say ourselves.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     _open_streams()
+    # An account that may not enter the folders it makes could fill none.
+    os.umask(os.umask(0o077) & ~0o700)
     try:
+        _refuse_odd(words)
         code = _dispatch(words)
         sys.stdout.flush()
         return code
@@ -123,6 +127,20 @@ def _open_streams() -> None:
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w"))
+    # A name that this locale cannot show is shown escaped.
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.encoding.lower() != "utf-8":
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def _refuse_odd(words: list[str]) -> None:
+    """UsageError for a word that is not UTF-8: a job's texts and the names of its files travel as text."""
+    for word in words:
+        try:
+            word.encode()
+        except UnicodeEncodeError as error:
+            from diana.cli.shared.faults import not_text
+
+            raise not_text(error) from None
 
 
 def _dispatch(words: list[str]) -> int:

@@ -56,7 +56,7 @@ class FolderWriter:
         if not target.parent.resolve().is_relative_to(self._folder.resolve()):
             raise UsageError(f"{target}: a link leads out of {self._folder}; remove it")
         self._name = name
-        self._part = target.parent / f".{target.name}.{os.getpid()}.part"
+        self._part = target.parent / f".{target.name[:40]}.{os.getpid()}.part"
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         with suppress(FileNotFoundError):
             self._part.unlink()

@@ -9,11 +9,12 @@ import json
 import os
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import IO, TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
 
-from diana.errors import DianaError, Unplaceable, UsageError
+from diana.client.where import working_folder
+from diana.errors import DianaError, Unplaceable, UsageError, quoted
 from diana.wire.client.decisions import Decision
 from diana.wire.client.messages import (
     Option,
@@ -54,8 +55,15 @@ class FileUpload(msgspec.Struct, frozen=True):
     sha256: str
 
     def requests(self) -> Iterator[UploadRequest]:
-        """The file in pieces; at least one, which names the hash."""
-        with open(self.path, "rb") as file:
+        """The file in pieces; at least one, which names the hash. UsageError, before any, where it is gone by now."""
+        try:
+            file = open(self.path, "rb", opener=_nonblocking)  # noqa: SIM115
+        except OSError as error:
+            raise UsageError(f"file {self.path}: {error.strerror}; it was there just now, submit again") from None
+        return self._pieces(file)
+
+    def _pieces(self, file: IO[bytes]) -> Iterator[UploadRequest]:
+        with file:
             yield UploadRequest(sha256=self.sha256, data=file.read(CHUNK_BYTES))
             while data := file.read(CHUNK_BYTES):
                 yield UploadRequest(data=data)
@@ -80,7 +88,7 @@ def prepare(
 
     Without a key a random one is sent, so that a request that travels twice makes one group.
     """
-    here = os.getcwd()
+    here = working_folder()
     name, base = "job", here
     if isinstance(job, Mapping):
         content, kind = _json(job), "json"
@@ -120,6 +128,9 @@ def _json(job: Mapping[str, Any]) -> bytes:
     try:
         # A number is spelt as Python spells it, since jobs get it so.
         return json.dumps(msgspec.to_builtins(job, str_keys=True), ensure_ascii=False, allow_nan=False).encode()
+    except UnicodeEncodeError as error:
+        odd = error.object[max(error.start - 20, 0) : error.end + 20]
+        raise UsageError(f"job: {quoted(odd)}: not UTF-8; write it in UTF-8, or rename the file") from None
     except (TypeError, ValueError, msgspec.MsgspecError) as error:
         raise UsageError(f"job: {error}; a job given as a dict holds text, numbers, lists and dicts") from None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from diana.errors import Denied, DianaError, NodeAway, NodeLeft, Unreachable
+from diana.errors import Denied, DianaError, NodeAway, NodeLeft, Unreachable, UsageError, quoted
 
 if TYPE_CHECKING:
     StrPath = str | os.PathLike[str]
@@ -18,8 +18,28 @@ LONGEST_PATH_BYTES = 107
 
 
 def data_folder(data: StrPath | None) -> str:
-    """`data`, else the environment's DIANA_DATA, else ~/.diana; absolute."""
-    return os.path.abspath(os.fspath(data or os.environ.get("DIANA_DATA") or os.path.expanduser("~/.diana")))
+    """`data`, else the environment's DIANA_DATA, else ~/.diana; absolute. UsageError for a name that is not UTF-8, and
+    for a relative one in a working directory that is gone."""
+    name = os.fspath(data or os.environ.get("DIANA_DATA") or os.path.expanduser("~/.diana"))
+    if not os.path.isabs(name):
+        name = os.path.join(working_folder(), name)
+    return _utf8("data directory", os.path.normpath(name))
+
+
+def working_folder() -> str:
+    """Return the working directory of this process. UsageError for one that is gone, or whose name is not UTF-8."""
+    try:
+        return _utf8("working directory", os.getcwd())
+    except FileNotFoundError:
+        raise UsageError("the working directory is gone; change to one that is there") from None
+
+
+def _utf8(of_what: str, path: str) -> str:
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        raise UsageError(f"{of_what} {quoted(path)}: its name is not UTF-8; rename it, or take another") from None
+    return path
 
 
 def cannot_connect(data: str, error: OSError) -> DianaError:
@@ -28,6 +48,8 @@ def cannot_connect(data: str, error: OSError) -> DianaError:
             f"{os.path.join(data, SOCKET)}: this account may not use the node there;"
             " its operator can open the socket's folder to your group"
         )
+    if os.path.exists(data) and not os.path.isdir(data):
+        return UsageError(f"{data}: not a directory; name a site's data directory with --data")
     if not os.path.exists(os.path.join(data, "site.toml")):
         if (job := os.environ.get("DIANA_JOB")) and not os.environ.get("DIANA_DATA") and data == data_folder(None):
             where = f"{os.environ.get('DIANA_MACHINE', '')} of {os.environ.get('DIANA_SITE', '')}"

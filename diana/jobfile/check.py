@@ -72,7 +72,8 @@ def _missing(spec: GroupSpec, first: str, path: str) -> str | None:
         )
     if spec.cwd or _among_inputs(spec, command):
         return None
-    name = os.path.basename(command)
+    # A file's name stands there as a template.
+    name = os.path.basename(command).replace("{", "{{").replace("}", "}}")
     return (
         f"command {command}: not among the inputs (a job starts in a directory of its own);"
         f' add it to the job file: [[inputs]] url = "{name}", executable = true'

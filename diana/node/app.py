@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import os
 import secrets
 import signal
 import sys
@@ -22,6 +23,7 @@ from diana.adapters.datadir import OpenDataDir
 from diana.adapters.grpc.pacing import Slack
 from diana.adapters.lrm.local import LocalLrm
 from diana.adapters.lrm.software import here
+from diana.adapters.places import poor_place
 from diana.adapters.tasks import end, keep_up
 from diana.engine.engine import Engine
 from diana.engine.journal import effects as fx
@@ -70,6 +72,8 @@ def run_node(data: Path, overrides: Mapping[str, Any] | None = None) -> int:
     paths = DataDir(data)
     if not paths.config.exists():
         raise UsageError(f"{data}: no site here; make one with: diana init NAME --data {data}")
+    if not os.path.exists("/proc/self"):
+        raise UsageError("/proc: not mounted here, and a node knows its processes by it; mount -t proc proc /proc")
     config = overridden(load_config(paths.config), overrides or {})
     want_keys(config, paths)
     opened = OpenDataDir(data)
@@ -77,6 +81,9 @@ def run_node(data: Path, overrides: Mapping[str, Any] | None = None) -> int:
         wait_for_room(opened)
         log_to(paths.node_log, config.log_format, config.site, config.machine)
         check_jobs_accounts(config, paths)
+        for found, mend in poor_place(data):
+            print(f"diana: warning: {found}; {mend}", flush=True)
+            _log.warning("%s; %s", found, mend)
         _launch_spawner(opened)
         if config.role == "member":
             from diana.node.member.member import serve_member

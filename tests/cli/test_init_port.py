@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,7 +26,8 @@ def test_a_port_that_is_taken_is_refused_where_it_was_asked_for(
     taken: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["init", "alpha", "--data", str(tmp_path / "a"), "--listen", taken]) == 2
-    assert f"--listen {taken}: another program listens there; choose another port" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert f"--listen {taken}: process {os.getpid()} (" in said and "listens there; choose another port" in said
     assert not (tmp_path / "a").exists()
 
 

@@ -27,6 +27,14 @@ def test_each_file_that_cannot_be_sent_has_its_mend(tmp_path: Path, monkeypatch:
     assert told(tmp_path / "closed") == "make it readable for this account"
 
 
+def test_a_file_that_vanished_since_it_was_hashed_is_told_before_anything_of_it_is_sent(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("x")
+    known = steps.described(str(tmp_path / "a"), "a", "job")
+    (tmp_path / "a").unlink()
+    with pytest.raises(UsageError, match="a: No such file or directory; it was there just now, submit again"):
+        steps.FileUpload(str(tmp_path / "a"), known.sha256).requests()
+
+
 def test_requirements_among_the_options_are_a_list_whose_members_may_hold_commas() -> None:
     wanted = ["site.slots > 1", "site.name in ['alpha', 'beta']"]
     prepared = steps.prepare({"group": {"command": "x"}}, "", {"require": wanted, "sites": ["a", "b"]}, None, None)

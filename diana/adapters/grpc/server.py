@@ -18,6 +18,7 @@ import grpc
 from cryptography import x509
 
 from diana.adapters.grpc.callers import is_loopback
+from diana.adapters.listeners import who_listens
 from diana.adapters.trust.admission import Admission, Refused
 from diana.errors import UsageError
 from diana.wire.tls import (
@@ -114,7 +115,7 @@ def make_server(
 
 
 def _taken(host: str, port: int) -> str:
-    return f"port {port} on {host} is taken; stop the other node or set listen"
+    return f"port {port} on {host} is taken by {who_listens(port)}; stop that, or set listen"
 
 
 def _split(listen: str) -> tuple[str, int]:

@@ -13,6 +13,7 @@ from itertools import islice
 from pathlib import Path
 
 from diana.adapters.lrm.spawner.processes import remove
+from diana.errors import quoted
 from diana.model.durations import seconds
 from diana.model.layout import DataDir
 
@@ -101,7 +102,7 @@ def _lay(folder: Path, without: Collection[str]) -> str | None:
             )
     except OSError:
         return None
-    shown = ", ".join(name if name.isprintable() else ascii(name) for name in names[:MOST_NAMED])
+    shown = ", ".join(name if name.isprintable() else quoted(name) for name in names[:MOST_NAMED])
     left = len(names) - MOST_NAMED
     more = f"more than {_MOST_READ - MOST_NAMED}" if len(names) > _MOST_READ else str(left)
     return f"{shown} and {more} more" if left > 0 else shown

@@ -22,6 +22,7 @@ from diana.adapters.lrm.render import Input, Renderer
 from diana.adapters.lrm.runas.accounts import Accounts, NoAccount, Ways, open_ways, uid_of
 from diana.adapters.lrm.spawner.processes import remove
 from diana.adapters.lrm.spawner.protocol import Order
+from diana.adapters.places import is_noexec
 from diana.engine.journal.effects import Start
 from diana.model.facts import Outcome
 from diana.model.ids import SiteId, SubgroupId, group_of, job_id
@@ -108,7 +109,7 @@ class Preparer:
         try:
             account, ways = self._account(start)
             if spec.script:
-                program = [self._script(start.subgroup, spec.script)]
+                program = self._script(start.subgroup, spec.script)
             staged = self._data.staged(start.subgroup)
             placer = Placer(self._data.root, staged, self._copy_bytes)
         except NoAccount as refusal:
@@ -202,11 +203,15 @@ class Preparer:
         text = f"{name} at site {self._site}: {fault.filename}: {fault.strerror}; see the site's disk"
         return Unready(index, attempts.get(index, 1), Outcome.STAGING_FAILED, text)
 
-    def _script(self, subgroup: SubgroupId, text: str) -> str:
+    def _script(self, subgroup: SubgroupId, text: str) -> list[str]:
+        """The words that start it."""
         path = self._data.jobs(subgroup) / "script"
         if not path.exists():
             self._put_executable(path, text.encode())
-        return str(path)
+        if not is_noexec(path):
+            return [str(path)]
+        # As the kernel would: all behind the interpreter is one argument.
+        return [*text.partition("\n")[0].removeprefix("#!").strip().split(maxsplit=1), str(path)]
 
     def _make_directory(
         self, subgroup: SubgroupId, epoch: int, index: int, inputs: list[Input], made: _Made, saved: SavedJob | None

@@ -22,7 +22,7 @@ from diana.cli.shared.parsing import (
     is_program,
     node_given,
 )
-from diana.errors import Unplaceable, UsageError
+from diana.errors import Unplaceable, UsageError, quoted
 
 if TYPE_CHECKING:
     from diana.wire.client.messages import SubmitResponse
@@ -258,11 +258,23 @@ def _environment(args: argparse.Namespace) -> dict[str, object]:
     for pair in args.env:
         name, equals, text = pair.partition("=")
         taken[name] = text if equals else _here(name, f"--env {pair}")
+    if odd := next((name for name, text in taken.items() if not _is_utf8(name + text)), None):
+        raise UsageError(
+            f"variable {quoted(odd)}: {quoted(taken[odd][:60])} is not UTF-8; set it anew, or name the others alone"
+        )
     if (size := sum(len(name) + len(text) for name, text in taken.items())) > MOST_ENVIRONMENT:
         raise UsageError(
             f"{size:,} characters of environment, at most {MOST_ENVIRONMENT:,}; name those that are needed"
         )
     return {f"group.environment.{name}": text.translate(_BRACES) for name, text in taken.items()}
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _here(name: str, given: str) -> str:

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 
-from diana.errors import DianaError, UsageError, one_line
+from diana.errors import DianaError, UsageError, one_line, quoted
 
 INTERNAL = 70
 """Exit code of a fault of ours, apart from all that a user can mend."""
@@ -32,6 +32,10 @@ def nearest(word: str, known: Sequence[str]) -> str:
 
 def report(error: Exception, words: Sequence[str]) -> int:
     """Prints the line; the exit code."""
+    if isinstance(error, UnicodeEncodeError) and (_is_of_bytes(error) or _in_locale(error)):
+        error = not_text(error)
+    elif isinstance(error, FileNotFoundError) and _stands_nowhere():
+        error = UsageError("the working directory is gone; change to one that is there")
     if isinstance(error, DianaError):
         complain(str(error))
         return error.exit_code
@@ -45,6 +49,35 @@ def report(error: Exception, words: Sequence[str]) -> int:
         return UsageError.exit_code
     complain(f"internal error: {type(error).__name__}: {error}; the evidence is in {_evidence(error, words)}")
     return INTERNAL
+
+
+def not_text(error: UnicodeEncodeError) -> UsageError:
+    """The mistake of a name or a text, from outside, that is not UTF-8 or not of this locale."""
+    odd = quoted(error.object[max(error.start - 40, 0) : error.end + 40])
+    try:
+        os.fsencode(error.object).decode()
+    except UnicodeError:
+        if _is_of_bytes(error):
+            return UsageError(f"{odd}: not UTF-8; rename the file, or write the text in UTF-8")
+    return UsageError(f"{odd}: not of this locale; set LC_ALL=C.UTF-8")
+
+
+def _is_of_bytes(error: UnicodeEncodeError) -> bool:
+    """True if the text holds bytes that Python could not read, or half a letter, as JSON can spell it."""
+    return "\ud800" <= error.object[error.start] <= "\udfff"
+
+
+def _in_locale(error: UnicodeEncodeError) -> bool:
+    return error.encoding not in ("utf-8", "utf8") and error.encoding == sys.getfilesystemencoding()
+
+
+def _stands_nowhere() -> bool:
+    """True if the working directory was deleted."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return True
+    return False
 
 
 def _was_named(filename: object, words: Sequence[str]) -> bool:

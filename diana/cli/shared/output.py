@@ -41,7 +41,13 @@ def print_json(value: object) -> None:
     values; one line."""
     import msgspec
 
-    sys.stdout.write(msgspec.json.encode(_whole(value)).decode() + "\n")
+    text = msgspec.json.encode(_whole(value)).decode()
+    if not text.isascii() and (sys.stdout.encoding or "").lower() != "utf-8":
+        import json
+
+        # A locale that cannot show a letter leaves it escaped as JSON has it.
+        text = json.dumps(json.loads(text), separators=(",", ":"))
+    sys.stdout.write(text + "\n")
 
 
 def _whole(value: object) -> object:

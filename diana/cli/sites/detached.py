@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -23,8 +24,13 @@ def start(data: Path, words: Sequence[str]) -> int:
     if _answers(data):
         raise UsageError(f"{data}: its node runs already; diana stop --data {data} ends it")
     out = data / "node.out"
-    _put_aside(out)
-    fd = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    try:
+        _put_aside(out)
+        fd = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        mend = "make room there" if full else "name a data directory this account can write"
+        raise UsageError(f"{out}: {error.strerror}; {mend}") from None
     with os.fdopen(fd, "wb") as file:
         before = file.tell()
         process = subprocess.Popen(

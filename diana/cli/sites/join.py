@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from diana.cli.shared import output
 from diana.cli.shared.parsing import Command, add_data, add_gpus, add_json, add_node, at_least, client, duration_s
 from diana.cli.sites.given_tokens import HOW, token_from
-from diana.cli.sites.site import add_root_jobs, data_of, gpus_of, say_quota, say_root_jobs
+from diana.cli.sites.site import add_root_jobs, data_of, gpus_of, say_place, say_quota, say_root_jobs
 
 if TYPE_CHECKING:
     from diana.node.enrol.nearest import SiteDistance
@@ -213,6 +213,7 @@ def _join(args: argparse.Namespace) -> int:
         if args.slots is None:
             say_quota()
         say_root_jobs(config)
+        say_place(Path(made.folder))
     output.say(f"start its node with: diana node --data {made.folder}")
     return 0
 

@@ -96,6 +96,7 @@ def _init_site(args: argparse.Namespace) -> int:
     if args.slots is None and not args.cluster:
         say_quota()
     say_root_jobs(config)
+    say_place(data)
     output.say(f"start its node with: diana node --data {data}")
     return 0
 
@@ -103,6 +104,7 @@ def _init_site(args: argparse.Namespace) -> int:
 def _port_to_listen_on(given: str | None, data: Path) -> str | None:
     """The address that a new site is to have: as given, or the first of this machine's that is free."""
     from diana.adapters.grpc.server import TAKEN, cannot_bind
+    from diana.adapters.listeners import who_listens
     from diana.node.config.site_file import DEFAULT_LISTEN, host_port
     from diana.node.enrol.ports import free_port
 
@@ -114,7 +116,7 @@ def _port_to_listen_on(given: str | None, data: Path) -> str | None:
         # An address of another machine may be meant: of the one that an image is made for.
         return given
     if given:
-        raise UsageError(f"--listen {given}: another program listens there; choose another port")
+        raise UsageError(f"--listen {given}: {who_listens(port)} listens there; choose another port")
     return f"{host}:{free_port(host, data)}"
 
 
@@ -142,6 +144,14 @@ def say_root_jobs(config: SiteConfig) -> None:
     """Tell root that its node waits for a word about its jobs, where nobody has given one."""
     if os.getuid() == 0 and not config.root_jobs:
         output.say("its node will not start as root: in site.toml map users under [run_as], or set root_jobs = true")
+
+
+def say_place(data: Path) -> None:
+    """Tell what jobs will miss in a data directory there, a line each."""
+    from diana.adapters.places import poor_place
+
+    for found, mend in poor_place(data):
+        output.say(f"warning: {found}; {mend}")
 
 
 def gpus_of(config: SiteConfig, asked: object) -> str:
@@ -183,12 +193,17 @@ def _node(args: argparse.Namespace) -> int:
         there = (data / "site.toml").exists()
     except PermissionError as error:
         raise UsageError(f"{data}: {error.strerror}; run its node as the account whose directory it is") from None
+    if data.exists() and not data.is_dir():
+        raise UsageError(f"{data}: not a directory; name a site's data directory with --data")
     if not there:
         raise UsageError(f"{data}: no site there; make one with: diana init NAME --data {data}")
     if args.detach:
         from diana.cli.sites.detached import start
 
-        return start(data, _same_words(args))
+        code = start(data, _same_words(args))
+        if code == 0:
+            say_place(data)
+        return code
     overrides: dict[str, object] = {}
     if args.listen is not None:
         overrides["listen"] = args.listen

@@ -21,8 +21,11 @@ def _demo_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _demo(args: argparse.Namespace) -> int:
+    from diana.client.where import data_folder
     from diana.demo.drive import run_demo
 
+    # Its data directories lie below: what no node could serve from is refused before any is made.
+    data_folder(args.out)
     return run_demo(args.out, args.sites, args.jobs, args.keep, args.json)
 
 

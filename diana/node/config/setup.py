@@ -6,6 +6,7 @@ an initialised directory is never touched again.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import pwd
@@ -113,9 +114,10 @@ def making(data: Path) -> Iterator[None]:
     except BaseException as error:
         _undo(paths, made)
         if isinstance(error, OSError):
-            raise errors.UsageError(
-                f"{error.filename or data}: {error.strerror}; name a directory this account can write"
-            ) from error
+            mend = "name a directory this account can write"
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                mend = "make room there, or name a directory on another disk"
+            raise errors.UsageError(f"{error.filename or data}: {error.strerror}; {mend}") from error
         raise
 
 

@@ -30,6 +30,8 @@ def checkup(data: Path, ask: Callable[[], DoctorResponse], wall_s: Callable[[], 
 
 
 async def _checkup(paths: DataDir, ask: Callable[[], DoctorResponse], wall_s: Callable[[], float]) -> Results:
+    if paths.root.exists() and not paths.root.is_dir():
+        return [fail("data", f"{paths.root}: not a directory", "name a site's data directory with --data")]
     if not paths.root.is_dir():
         mend = f"make a site with diana init NAME --data {paths.root} or diana join, or name another with --data"
         return [fail("data", f"{paths.root}: no such directory", mend)]
@@ -57,6 +59,7 @@ def _local(paths: DataDir, config: SiteConfig, held: machine.Holder | None, now_
         blocking("rights", lambda: files.rights(paths), _DISK),
         blocking("account", lambda: machine.runs_as(paths, held), kernel),
         blocking("disk", lambda: files.disk(paths.root), _DISK),
+        blocking("place", lambda: files.place(paths.root), _DISK),
         blocking("store", lambda: files.store(paths, running=running, role=config.role), _DISK),
         blocking("claims", lambda: files.claims(paths, running=running), _DISK),
         blocking("audit", lambda: files.trail(paths), _DISK),

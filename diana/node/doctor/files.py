@@ -14,6 +14,7 @@ from diana.adapters.datadir import least_free_bytes, remote_kind
 from diana.adapters.filling import largest, told, way_out
 from diana.adapters.lrm.spawner.claims import claimlog, losses, records
 from diana.adapters.lrm.spawner.claims.claimlog import NAME as CLAIMS
+from diana.adapters.places import poor_place
 from diana.adapters.sqlite_store import checking
 from diana.model.layout import DataDir
 from diana.model.words import counted
@@ -101,7 +102,8 @@ def disk(root: Path) -> Results:
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT) or free >= least:
             why = f"{root} cannot be written: {error.strerror}; {left}"
-            return [fail("disk", why, "free space there, or mend the disk")]
+            read_only = error.errno == errno.EROFS
+            return [fail("disk", why, "mount it writable" if read_only else "free space there, or mend the disk")]
         took_s = 0.0
     if free < least:
         given_up = (root / "journal.db").exists() and not (root / "ballast").exists()
@@ -114,6 +116,11 @@ def disk(root: Path) -> Results:
         mend = "put the data directory on a faster disk: each submission waits for a sync"
         return [warn("disk", f"{left}; a sync takes {took_s * 1000:.0f} ms", mend)]
     return [ok("disk", f"{left}; a sync takes {took_s * 1000:.1f} ms")]
+
+
+def place(root: Path) -> Results:
+    """Check that jobs find there what programs take for granted; no row where they do."""
+    return [warn("place", found, mend) for found, mend in poor_place(root)]
 
 
 def _sync_s(root: Path) -> float:

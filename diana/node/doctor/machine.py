@@ -11,6 +11,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from diana.adapters.listeners import who_listens
 from diana.adapters.lrm import launch
 from diana.adapters.lrm.cgroups.per_job import noted
 from diana.model.layout import DataDir
@@ -21,7 +22,6 @@ from diana.node.doctor.files import account
 
 LEAST_DESCRIPTORS = 1024
 _SPARE_DESCRIPTORS = 256
-_LISTENING = "0A"
 
 
 class Holder(NamedTuple):
@@ -161,30 +161,5 @@ def listening(config: SiteConfig, held: Holder | None) -> Results:
                     mend = "set listen to an address of this machine"
                     return [fail("port", f"listen = {config.listen}: {error.strerror}", mend)]
                 mend = f"stop that, or set listen in {config.site}'s site.toml to another port"
-                return [fail("port", f"{config.listen} is taken by {_who_listens(port)}", mend)]
+                return [fail("port", f"{config.listen} is taken by {who_listens(port)}", mend)]
     return [ok("port", f"{config.listen} is free ({reach})")]
-
-
-def _who_listens(port: int) -> str:
-    """The process that listens there, as far as this account may see."""
-    inodes = set()
-    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
-        with suppress(OSError):
-            for line in Path(table).read_text().splitlines()[1:]:
-                fields = line.split()
-                if fields[3] == _LISTENING and int(fields[1].rpartition(":")[2], 16) == port:
-                    inodes.add(f"socket:[{fields[9]}]")
-    for process in sorted(Path("/proc").iterdir()):
-        if process.name.isdecimal():
-            with suppress(OSError):
-                if any(_leads_to(one) in inodes for one in (process / "fd").iterdir()):
-                    return f"process {process.name} ({(process / 'comm').read_text().strip()})"
-    return "another process"
-
-
-def _leads_to(link: Path) -> str:
-    """Empty where it is gone: files are closed while somebody looks."""
-    try:
-        return os.readlink(link)
-    except OSError:
-        return ""

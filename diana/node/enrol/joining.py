@@ -14,6 +14,7 @@ import msgspec
 
 from diana import __version__
 from diana.adapters.grpc.server import TAKEN, cannot_bind
+from diana.adapters.listeners import who_listens
 from diana.adapters.trust import certificates
 from diana.bounds import MOST_KEY_BYTES, content_of
 from diana.errors import Denied, UsageError
@@ -193,10 +194,11 @@ def _refuse_strange_options(kind: str, **given: object) -> None:
 
 
 def _refuse_unbindable(listen: str) -> None:
-    why = cannot_bind(*host_port(listen))
+    host, port = host_port(listen)
+    why = cannot_bind(host, port)
     if why == TAKEN:
         raise UsageError(
-            f"--listen {listen}: another program listens there; choose another port; the invitation is still good"
+            f"--listen {listen}: {who_listens(port)} listens there; choose another port; the invitation is still good"
         )
     if why:
         raise UsageError(f"--listen {listen}: {why}; choose an address of this machine and a port this account may use")

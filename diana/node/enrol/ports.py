@@ -90,4 +90,4 @@ def _is_kept(note: Path, data: Path) -> bool:
     try:
         return f':{note.name.rpartition("-")[2]}"' in text_of(DataDir(other).config, MOST_TOML_BYTES)
     except (OSError, ValueError):
-        return 0 <= age_s < KEPT_S and not DataDir(other).journal.exists()
+        return 0 <= age_s < KEPT_S and not os.path.exists(DataDir(other).journal)

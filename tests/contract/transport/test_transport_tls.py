@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import random
 import socket
 import time
@@ -345,7 +346,9 @@ async def test_a_taken_port_is_one_line_with_its_mend(network: GrpcNetwork) -> N
     port = alpha.address.partition(":")[2]
     with pytest.raises(PortTaken) as caught:
         make_server(alpha.address, network.vo.keys("beta"))
-    assert str(caught.value) == f"port {port} on 127.0.0.1 is taken; stop the other node or set listen"
+    said = str(caught.value)
+    assert said.startswith(f"port {port} on 127.0.0.1 is taken by process {os.getpid()} ("), said
+    assert said.endswith("; stop that, or set listen")
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()

@@ -27,7 +27,7 @@ def token(kind: str = "site") -> str:
 def test_a_port_that_is_taken_or_no_address_of_this_machine_is_refused(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         where = f"127.0.0.1:{taken.getsockname()[1]}"
-        with pytest.raises(UsageError, match=f"--listen {where}: another program listens there; choose another port"):
+        with pytest.raises(UsageError, match=f"--listen {where}: process .* listens there; choose another port"):
             join(token(), "beta", data=tmp_path / "b", listen=where)
     with pytest.raises(UsageError, match=r"--listen 192\.0\.2\.77:7400: .*; choose an address of this machine"):
         join(token(), "beta", data=tmp_path / "b", listen="192.0.2.77:7400")

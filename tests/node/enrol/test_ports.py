@@ -69,3 +69,11 @@ def test_a_folder_that_others_may_write_to_keeps_nothing(tmp_path: Path) -> None
     (tmp_path / f"diana-ports-{os.getuid()}").mkdir()
     (tmp_path / f"diana-ports-{os.getuid()}").chmod(0o777)
     assert free_port(HERE, tmp_path / "a") == free_port(HERE, tmp_path / "b")
+
+
+def test_a_note_of_a_site_that_cannot_be_looked_at_is_no_fault(tmp_path: Path) -> None:
+    first = free_port(HERE, tmp_path / "a")
+    (note,) = (tmp_path / f"diana-ports-{os.getuid()}").iterdir()
+    # As a folder of another account; this one root cannot look into either.
+    note.write_text(f"{tmp_path}/{'x' * 300}")
+    assert free_port(HERE, tmp_path / "b") > first

@@ -21,7 +21,7 @@ def test_a_token_is_good_once_and_for_its_time_and_kind(grid: Grid) -> None:
     token = invited(grid, alpha, "--site", "beta")
     assert "this invitation is for site beta, not gamma" in refused(grid, alpha, "join", token, "gamma")
     # A slip here costs no invitation.
-    assert "another program listens" in refused(grid, alpha, "join", token, "beta", "--listen", alpha.address)
+    assert "listens there" in refused(grid, alpha, "join", token, "beta", "--listen", alpha.address)
     beta = planned(grid, "beta")
     done = grid.run(alpha, "join", token, "--data", str(beta.data), "--listen", beta.address)
     assert done.returncode == 0, done.stderr

@@ -23,6 +23,7 @@ from diana.adapters.lrm.spawner.others import FileAction, OtherAccounts
 from diana.adapters.lrm.spawner.processes import MARKER
 from diana.adapters.lrm.spawner.protocol import Order
 from diana.adapters.lrm.spawner.segments import Segment
+from diana.adapters.places import is_noexec
 from diana.model.ids import SubgroupId
 from diana.model.job.own_folder import DATA, HERE, SUBMIT_DIR, may_set
 from diana.model.layout import DataDir, flat
@@ -279,6 +280,11 @@ class Launcher:
             return NotStarted(f"{where}: the interpreter in the first line of {name!r} was not found; correct it")
         if fault.errno == errno.ENOEXEC:
             return NotStarted(f"{where}: {name!r} is no program; give a script a first line like #!/bin/sh")
+        if fault.errno == errno.EACCES and _is_on_noexec(os.path.join(folder, name)):
+            return NotStarted(
+                f"{where}: {name!r} lies on a file system mounted noexec; start a script by its interpreter"
+                f" (sh {name}), or have the site's operator remount that with exec"
+            )
         if fault.errno == errno.EACCES:
             return NotStarted(f"{where}: {name!r} may not be executed; set its mode to 755")
         return NotStarted(f"{where}: {name!r}: {fault.strerror}")
@@ -286,6 +292,14 @@ class Launcher:
 
 def _name(job: Job) -> str:
     return f"{job.claim.record.group}.{job.index}"
+
+
+def _is_on_noexec(path: str) -> bool:
+    """True if it is the mount that forbids a file's execution, and not its mode."""
+    try:
+        return bool(os.stat(path).st_mode & 0o111) and is_noexec(path)
+    except OSError:
+        return False
 
 
 def _executable(name: str, *, for_others: bool) -> None:
