@@ -57,6 +57,8 @@ setup: $(STAMP) ## make .venv with what diana runs on, hash-pinned; .venv/bin/di
 
 $(STAMP): requirements.lock pyproject.toml
 	@test -n "$(PYTHON)" || { echo "diana: no Python >= 3.11 with venv found; install one, or say make PYTHON=/path/to/python" >&2; exit 2; }
+	@$(PYTHON) -c 'import sys, ensurepip, venv; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 || \
+		{ echo "diana: $(PYTHON) is no Python >= 3.11 with venv; say make PYTHON=/path/to/one" >&2; exit 2; }
 	@echo "diana: setting up .venv (once)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@$(call install,requirements.lock)
