@@ -344,8 +344,9 @@ async def test_a_taken_port_is_one_line_with_its_mend(network: GrpcNetwork) -> N
     alpha = await network.add("alpha")
     port = alpha.address.partition(":")[2]
     with pytest.raises(PortTaken) as caught:
-        make_server(alpha.address, network.vo.keys("beta"))
-    assert str(caught.value) == f"port {port} on 127.0.0.1 is taken; stop the other node or set listen"
+        make_server(alpha.address, keys := network.vo.keys("beta"))
+    file = keys.parent / "site.toml"
+    assert str(caught.value) == f"port {port} on 127.0.0.1 is taken; stop the other node or set listen in {file}"
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
