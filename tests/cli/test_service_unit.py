@@ -14,7 +14,7 @@ import pytest
 
 from diana.cli.main import main
 from diana.cli.sites import systemd
-from diana.cli.sites.systemd import Unit, data_of, quoted
+from diana.cli.sites.systemd import NodeUnit, data_of, quoted
 
 ME = pwd.getpwuid(os.getuid()).pw_name
 
@@ -86,7 +86,7 @@ def test_it_starts_the_command_of_this_installation_on_this_directory(
 def test_a_path_stands_in_the_unit_as_systemd_reads_it(word: str, line: str, tmp_path: Path) -> None:
     assert quoted(word) == line
     unit = tmp_path / "x.service"
-    unit.write_text(Unit("alpha", Path(word), ("/bin/diana", "node"), "").text(), encoding="utf-8")
+    unit.write_text(NodeUnit("alpha", Path(word), ("/bin/diana", "node"), "").text(), encoding="utf-8")
     assert data_of(unit) == word
     assert f"ExecStart=/bin/diana node --data {line}\n" in unit.read_text(encoding="utf-8")
 

@@ -15,7 +15,7 @@ from diana.cli.shared import output
 from diana.cli.shared.parsing import Command, add_data, add_json
 from diana.cli.sites.detached import answers
 from diana.cli.sites.site import data_of
-from diana.cli.sites.systemd import Systemd, Unit, lingers
+from diana.cli.sites.systemd import Systemd, NodeUnit, lingers
 from diana.errors import DianaError, UsageError
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ class _Service:
                 pwd.getpwnam(account)
             except KeyError:
                 raise UsageError(f"service install: there is no account {account}; make it, or name another") from None
-        return Unit(self.config.site, self.data, (*_program(), "node"), account).text()
+        return NodeUnit(self.config.site, self.data, (*_program(), "node"), account).text()
 
     def _may_change(self) -> None:
         if not self.systemd.user and os.getuid() != 0:

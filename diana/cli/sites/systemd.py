@@ -48,7 +48,7 @@ WantedBy={target}
 
 
 @dataclass(frozen=True)
-class Unit:
+class NodeUnit:
     """A node as a service."""
 
     site: str
