@@ -15,7 +15,7 @@ from diana.cli.shared import output
 from diana.cli.shared.parsing import Command, add_data, add_json
 from diana.cli.sites.detached import answers
 from diana.cli.sites.site import data_of
-from diana.cli.sites.systemd import Systemd, NodeUnit, lingers
+from diana.cli.sites.systemd import NodeUnit, Systemd, lingers
 from diana.errors import DianaError, UsageError
 
 if TYPE_CHECKING:
