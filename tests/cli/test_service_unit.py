@@ -115,3 +115,36 @@ def test_what_cannot_be_is_one_line(
     assert "make a unit's name" in told(capsys, data, "install", "--name", "../x")
     monkeypatch.setattr(os, "getuid", lambda: 4242)
     assert "only root may; say it with sudo, or --user" in told(capsys, data, "install", "--system", "--account", ME)
+
+
+RECORDER = """#!/bin/sh
+echo "$*" >> {folder}/calls
+case "$*" in
+    *is-system-running) echo running ;;
+    *is-active*) test -e {folder}/started && echo active ;;
+    *is-enabled*) test -e {folder}/started && echo enabled ;;
+    *" start "*) touch {folder}/started ;;
+esac
+"""
+
+
+def test_a_service_of_the_system_is_given_to_the_owner_of_its_directory_once(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    (programs / "systemctl").write_text(RECORDER.format(folder=programs))
+    (programs / "systemctl").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    monkeypatch.setattr(os, "getuid", lambda: 0)
+    install = ["service", "install", "--data", str(data)]
+    assert main(install) == 0
+    file = tmp_path / "system" / "diana-alpha.service"
+    assert f"\nUser={ME}\n" in file.read_text() and data_of(file) == str(data)
+    calls = (programs / "calls").read_text().splitlines()
+    orders = [call.removeprefix("--no-pager ") for call in calls if " is-" not in call]
+    assert orders == ["daemon-reload", "enable diana-alpha.service", "start diana-alpha.service"]
+    said = capsys.readouterr().out
+    assert "diana-alpha.service installed: it runs, and starts with the machine" in said and "linger" not in said
+    assert main(install) == 0 and "is installed already and runs" in capsys.readouterr().out
+    assert f"{file} serves {data} already; diana service uninstall --system" in told(capsys, data, "install", "--user")

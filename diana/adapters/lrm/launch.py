@@ -70,8 +70,6 @@ def _start(data: DataDir) -> None:
     root = str(Path(diana.__file__).resolve().parent.parent)
     environment = dict(os.environ)
     environment["PYTHONPATH"] = root
-    # For the node alone (`node/supervisor.py`): a job that is made to say that it is ready would say it of the node.
-    environment.pop("NOTIFY_SOCKET", None)
     pid = os.posix_spawn(
         sys.executable,
         [sys.executable, "-P", "-m", "diana.adapters.lrm.spawner", str(data.root.resolve())],
