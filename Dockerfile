@@ -8,8 +8,9 @@ COPY requirements.lock wheels* /opt/lock/
 RUN python -m venv /opt/venv \
     && offline=$(ls /opt/lock/*.whl >/dev/null 2>&1 && echo "--no-index --find-links /opt/lock" || true) \
     && /opt/venv/bin/pip install --no-cache-dir $offline --require-hashes -r /opt/lock/requirements.lock
-COPY pyproject.toml README.md LICENSE ./
+COPY pyproject.toml hatch_build.py README.md LICENSE ./
 COPY scenarios scenarios
+COPY proto/diana proto/diana
 COPY diana diana
 RUN /opt/venv/bin/pip install --no-deps --no-build-isolation --no-cache-dir . && /opt/venv/bin/python -m compileall -q /opt/venv/lib
 ENV PATH=/opt/venv/bin:$PATH

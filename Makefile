@@ -18,6 +18,7 @@ BENCH ?=
 PEERS ?=
 PARTS ?=
 MINUTES ?=
+RELEASE ?=
 SEED ?=
 SEEDS ?= 10000
 FIRST_SEED ?= 0
@@ -39,7 +40,7 @@ RERUNS := --reruns 1 --rerun-except doubled
 # All tests but those of real grids, clusters and browsers.
 RULES := $(addprefix --ignore=tests/,e2e real clusters web smoke) tests
 
-.PHONY: help setup dev demo test smoke soak test-netns test-compose image check docs bench bench-peers torture proto lock clean
+.PHONY: help setup dev demo test smoke soak test-netns test-compose image check docs bench bench-peers torture proto lock release clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | column -t -s '|' 2>/dev/null \
@@ -57,6 +58,8 @@ setup: $(STAMP) ## make .venv with what diana runs on, hash-pinned; .venv/bin/di
 
 $(STAMP): requirements.lock pyproject.toml
 	@test -n "$(PYTHON)" || { echo "diana: no Python >= 3.11 with venv found; install one, or say make PYTHON=/path/to/python" >&2; exit 2; }
+	@$(PYTHON) -c 'import sys, ensurepip, venv; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 || \
+		{ echo "diana: $(PYTHON) is no Python >= 3.11 with venv; say make PYTHON=/path/to/one" >&2; exit 2; }
 	@echo "diana: setting up .venv (once)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@$(call install,requirements.lock)
@@ -152,6 +155,9 @@ lock: $(DEV) ## pin the dependencies anew, with hashes: to run diana, and on top
 		$(PIN) $(NEEDED_TO_RUN:%=--extra %) --output-file requirements.lock pyproject.toml -
 	$(PIN) --all-extras --constraint requirements.lock $$(sed -n 's/^\([a-z0-9-]*\)==.*/--no-emit-package \1/p' requirements.lock) \
 		--output-file requirements-dev.lock pyproject.toml
+
+release: $(DEV) ## build what users install, twice, and try it on each Python here; dist/ has it then, nothing is uploaded
+	$(BIN)/python -m tests.distribution $(RELEASE)
 
 clean: ## remove .venv and what tools leave behind
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist build demo-out

@@ -5,7 +5,16 @@ nodes. Imports go one way: `engine` knows `policy` and `model`, and it knows no 
 first, the interfaces that a driver provides, then the package docstrings of `engine` and `node`; `errors.py` has the
 errors that cross layers."""
 
-from __future__ import annotations
+# Nothing before this check, and nothing in this file, that Python 3.6 cannot read: one that is too old must come here.
+import sys
+
+if sys.version_info < (3, 11):  # noqa: UP036
+    _told = "diana wants Python 3.11 or newer; {} is {}.{}".format(sys.executable, *sys.version_info[:2])
+    # As a command: `python -m` has this word here until it has found the module. Other programs may do without diana.
+    if sys.argv[:1] == ["-m"] or sys.argv[0].rpartition("/")[2] == "diana":
+        sys.stderr.write("diana: " + _told + "\n")
+        sys.exit(2)
+    raise ImportError(_told)
 
 # As `typing` has it: type checkers know the name, and nobody else loads the module.
 TYPE_CHECKING = False

@@ -54,6 +54,7 @@ VERBS: dict[str, Verb] = {
     "join": Verb("Node", "sites.join", "join with a token: make a site, a machine of one, or a credential"),
     "node": Verb("Node", "sites.site", "run the node of a site, in the foreground or detached"),
     "stop": Verb("Node", "sites.site", "stop the node; running jobs run on"),
+    "service": Verb("Node", "sites.service", "the node as a service of systemd: install, status, uninstall"),
     "site": Verb("Node", "sites.admin", "drain, ban, remove a machine, promote a standby"),
     "policy": Verb("Node", "sites.orders", "the VO's policy and bans: show them, set the policy"),
     "doctor": Verb("Node", "sites.doctor", "what is wrong with this site, with the mend; works without its node too"),

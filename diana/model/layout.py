@@ -40,6 +40,8 @@ class DataDir:
         self.mark_twin = self.spawner / "journal.mark"
         """The journal's mark a second time, apart from the journal's files."""
         self.node_log = root / "node.log"
+        self.node_out = root / "node.out"
+        """0600: what a detached node prints."""
         self.notices = root / "notices"
         """0700: a mark for each group whose end was told to those it names."""
         self.audit = root / "audit.log"

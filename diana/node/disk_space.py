@@ -14,6 +14,7 @@ from diana.adapters.heap import give_back
 from diana.engine.journal import events as ev
 from diana.errors import StoreFull
 from diana.node.loop.store_thread import StoreThread
+from diana.node.node_log import put_output_aside
 from diana.node.ways_in.audit import AUDIT_HEAD, Audit
 
 EVERY_S = 1.0
@@ -56,6 +57,7 @@ async def watch_room(
                 await thread.call_quietly(thread.store.set_meta, AUDIT_HEAD, audit.head())
                 head = audit.head()
         low = await asyncio.to_thread(opened.keep_room)
+        put_output_aside(opened.paths.node_out)
         if low != told:
             emit(ev.RoomChecked(low))
             told = low

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import re
 import sys
+from contextlib import suppress
 from datetime import UTC, datetime
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
@@ -16,7 +18,7 @@ import msgspec
 Format = Literal["text", "json"]
 
 MOST_BYTES = 32 << 20
-"""Bytes of node.log, or of node.out when a node begins, after which it is put aside."""
+"""Bytes of node.log, or of node.out, after which it is put aside."""
 KEPT = 2
 """Logs put aside that are kept: node.log.1, the newest, and so on."""
 
@@ -35,6 +37,23 @@ def log_to(path: Path, form: Format = "text", site: str = "", machine: str = "")
     root = logging.getLogger()
     root.setLevel(logging.INFO)
     root.addHandler(handler)
+
+
+def put_output_aside(out: Path, most_bytes: int = MOST_BYTES) -> None:
+    """Begin another node.out where this process prints into one that has grown past `most_bytes`; the one before is
+    kept as node.out.1. Where the disk has no room nothing changes."""
+    with suppress(OSError):
+        there = out.stat()
+        ours = [number for number in (1, 2) if os.path.samestat(os.fstat(number), there)]
+        if not ours or there.st_size <= most_bytes:
+            return
+        spare = out.with_name(f"{out.name}.new")
+        fresh = os.open(spare, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        os.replace(out, out.with_name(f"{out.name}.1"))
+        os.replace(spare, out)
+        for number in ours:
+            os.dup2(fresh, number)
+        os.close(fresh)
 
 
 class _Handler(RotatingFileHandler):

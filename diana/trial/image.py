@@ -29,8 +29,8 @@ PULL_S = 60.0
 MAKE_S = 900.0
 _BASE_HAS = "python3,python3-venv,python3-pip,iproute2,iptables,ca-certificates,procps"
 _LOCK = "requirements.lock"
-_COPIED = ("Dockerfile", _LOCK, "pyproject.toml", "README.md", "LICENSE")
-_FOLDERS = ("diana", "scenarios")
+_COPIED = ("Dockerfile", _LOCK, "pyproject.toml", "hatch_build.py", "README.md", "LICENSE")
+_FOLDERS = ("diana", "proto", "scenarios")
 
 Tell = Callable[[str], None]
 

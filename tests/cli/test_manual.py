@@ -1,4 +1,4 @@
-"""Manual pages say what the parsers take, and are manual pages; the units that are shipped are units."""
+"""Manual pages say what the parsers take, and are manual pages."""
 
 from __future__ import annotations
 
@@ -37,21 +37,3 @@ def test_the_pages_are_what_man_reads(tmp_path: Path) -> None:
         )
         assert not done.stderr, (page.name, done.stderr)
     assert "--retries N" in done.stdout or page.name != "diana-submit.1"
-
-
-@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="wants systemd")
-@pytest.mark.parametrize("name", ["diana.service", "diana-user.service"])
-def test_the_units_are_what_systemd_reads(name: str, tmp_path: Path) -> None:
-    text = (ROOT / "examples" / "systemd" / name).read_text(encoding="utf-8")
-    assert "KillMode=process" in text, "jobs outlive the node"
-    unit = tmp_path / name
-    for path in ("/opt/diana/.venv/bin/diana", "%h/diana/.venv/bin/diana"):
-        text = text.replace(path, "/bin/true")
-    unit.write_text(text.replace("User=diana", "User=root"), encoding="utf-8")
-    done = subprocess.run(
-        ["systemd-analyze", "verify", "--man=no", str(unit)], capture_output=True, text=True, timeout=60, check=False
-    )
-    # A systemd before 254 passes it over, as docs/upgrade.md says.
-    known = [line for line in done.stderr.splitlines() if "'DelegateSubgroup'" not in line]
-    mine = [line for line in known if name in line]
-    assert not mine, mine

@@ -23,6 +23,7 @@ ELSEWHERE = {
     "history-merge": "tests/cli/test_past.py",
     "scenario-check": "tests/cli/test_json_schema.py",
     "scenario-run": "tests/real/people/test_scenario_run.py",
+    "service": "tests/e2e/test_service.py",
     "simulate": "tests/cli/test_json_schema.py",
     "whatif": "tests/cli/test_past.py",
     "whatif-check": "tests/cli/test_past.py",

@@ -102,7 +102,7 @@ def make_server(
     else:
         _want_fresh(load_credentials(keys, kind), keys / f"{kind}.pem")
         credentials = server_credentials(keys, kind, extra_roots)
-    _want_free(host, port)
+    _want_free(host, port, keys)
     interceptors = [Admission(distrust, invited, refused)] if distrust and keys else []
     server = grpc.aio.server(options=[*_OPTIONS, *_bounds()], interceptors=interceptors)
     try:
@@ -110,12 +110,13 @@ def make_server(
     except RuntimeError:
         bound = 0
     if not bound:
-        raise PortTaken(_taken(host, port))
+        raise PortTaken(_taken(host, port, keys))
     return server, bound
 
 
-def _taken(host: str, port: int) -> str:
-    return f"port {port} on {host} is taken by {who_listens(port)}; stop that, or set listen"
+def _taken(host: str, port: int, keys: Path | None) -> str:
+    where = f" in {keys.parent / 'site.toml'}" if keys else ""
+    return f"port {port} on {host} is taken by {who_listens(port)}; stop that, or set listen{where}"
 
 
 def _split(listen: str) -> tuple[str, int]:
@@ -136,10 +137,10 @@ def _want_fresh(credentials: Credentials, file: Path) -> None:
         raise UsageError(f"{why}; diana doctor --data {file.parent.parent} says how")
 
 
-def _want_free(host: str, port: int) -> None:
+def _want_free(host: str, port: int, keys: Path | None) -> None:
     why = cannot_bind(host, port)
     if why == TAKEN:
-        raise PortTaken(_taken(host, port))
+        raise PortTaken(_taken(host, port, keys))
     if why:
         raise UsageError(f"listen on {host}:{port}: {why}; set listen to an address of this machine")
 

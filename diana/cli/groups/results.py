@@ -6,8 +6,6 @@ import argparse
 import shlex
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from diana.cli.shared import output
 from diana.cli.shared.parsing import Command, add_json, add_node, at_least, client, node_given
 from diana.errors import UsageError
@@ -95,6 +93,8 @@ def _say_errors(errors: list[str]) -> None:
 
 
 def _json_row(row: JobResult) -> JobRow:
+    import msgspec
+
     from diana.cli.shared.shapes import JobRow
 
     return msgspec.convert(row, JobRow, from_attributes=True)

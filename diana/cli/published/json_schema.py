@@ -81,6 +81,7 @@ VERBS: dict[str, Any] = {
     "join": shapes.Joined,
     "join-user": shapes.JoinedUser,
     "stop": wire.Empty,
+    "service": shapes.ServiceShown,
     "site": shapes.Said,
     "policy": LedgerResponse,
     "policy-set": shapes.Said,

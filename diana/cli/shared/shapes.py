@@ -16,6 +16,23 @@ class Said(_Shape, frozen=True):
     """Report of what was done, in a line or several."""
 
 
+class ServiceShown(_Shape, frozen=True):
+    """A node as a service of systemd."""
+
+    unit: str
+    file: str
+    """Empty: there is none."""
+    data: str
+    scope: str
+    """user or system."""
+    enabled: bool
+    active: bool
+    current: bool
+    """Whether the file is as this installation would write it."""
+    linger: bool
+    """Whether the user's systemd runs without a login; false for a service of the system."""
+
+
 class OutputRow(_Shape, frozen=True, rename="camel"):
     name: str
     size_bytes: int

@@ -21,7 +21,7 @@ _LOOK_S = 0.1
 
 def start(data: Path, words: Sequence[str]) -> int:
     """Start `diana node` with these words; return 0 once it answers, or its exit code with its last line."""
-    if _answers(data):
+    if answers(data):
         raise UsageError(f"{data}: its node runs already; diana stop --data {data} ends it")
     out = data / "node.out"
     try:
@@ -47,7 +47,7 @@ def start(data: Path, words: Sequence[str]) -> int:
             said = _last_line(out, before)
             print(said or f"diana: the node ended with exit code {code}; see {out}", file=sys.stderr)
             return code or 1
-        if _answers(data):
+        if answers(data):
             output.say(f"the node runs, process {process.pid}; what it says is in {out}, diana stop ends it")
             return 0
         time.sleep(_LOOK_S)
@@ -63,7 +63,8 @@ def _put_aside(out: Path) -> None:
             os.replace(out, out.with_name(f"{out.name}.1"))
 
 
-def _answers(data: Path) -> bool:
+def answers(data: Path) -> bool:
+    """True where the node of this directory runs."""
     from diana.client import Client
 
     try:

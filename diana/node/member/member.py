@@ -25,6 +25,7 @@ from diana.node.config.running_as import OwnersInputs, accounts_of
 from diana.node.config.site_file import SiteConfig, limits_of, load_config
 from diana.node.disk_space import EVERY_S, SCRATCH_LOOKS
 from diana.node.ending import Stop
+from diana.node.node_log import put_output_aside
 
 CONTROL_GRACE_S = 0.2
 
@@ -240,6 +241,7 @@ class MemberNode:
         """Watch the disk until cancelled: one that is nearly full takes no new work."""
         for look in count():
             low = await asyncio.to_thread(self.opened.keep_room)
+            put_output_aside(self.paths.node_out)
             self.member.set_slots(0 if low else self.config.settings.slots)
             if look % SCRATCH_LOOKS == 0:
                 await self.local.look_at_disk()

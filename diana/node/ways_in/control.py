@@ -18,6 +18,7 @@ from pathlib import Path
 from diana.adapters.tasks import end
 from diana.errors import Overloaded
 from diana.node.api.service import Api
+from diana.node.supervisor import tell_ready
 from diana.node.ways_in.control_calls import Conversation, Limits
 from diana.node.ways_in.users import LocalUsers
 from diana.wire.client.failures import failure_of
@@ -47,6 +48,7 @@ class ControlServer:
     async def start(self) -> None:
         listener = bind(self.path)
         self._server = await asyncio.start_unix_server(self._accept, sock=listener, limit=1 << 18)
+        tell_ready()
 
     async def stop(self, grace_s: float = 2.0) -> None:
         """No new connections. Calls that change something get `grace_s` to end, idle connections and streams none."""

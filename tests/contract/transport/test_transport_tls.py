@@ -345,10 +345,10 @@ async def test_a_taken_port_is_one_line_with_its_mend(network: GrpcNetwork) -> N
     alpha = await network.add("alpha")
     port = alpha.address.partition(":")[2]
     with pytest.raises(PortTaken) as caught:
-        make_server(alpha.address, network.vo.keys("beta"))
+        make_server(alpha.address, keys := network.vo.keys("beta"))
     said = str(caught.value)
     assert said.startswith(f"port {port} on 127.0.0.1 is taken by process {os.getpid()} ("), said
-    assert said.endswith("; stop that, or set listen")
+    assert said.endswith(f"; stop that, or set listen in {keys.parent / 'site.toml'}"), said
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()

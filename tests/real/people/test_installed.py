@@ -13,6 +13,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from tests.cli.terminal import Terminal
+from tests.distribution import build, copy_of_tree, pythons, tried
 from tests.e2e.grid import free_port
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -141,3 +142,11 @@ def test_a_node_without_extras_runs_jobs_and_refuses_what_it_cannot_do(bare: Pat
         assert "pip install 'diana-grid[urls]'" in run(bare, *s3, cwd=tmp_path, code=2)
     finally:
         run(bare, "stop", "--data", data, cwd=tmp_path)
+
+
+@pytest.mark.parametrize("python", pythons().values())
+@pytest.mark.timeout(900)
+def test_each_python_here_installs_the_wheel_by_pip_alone_and_runs_a_site_with_it(python: str, tmp_path: Path) -> None:
+    """As `make release` tries it; pip fetches what the wheel wants."""
+    (wheel,) = [path for path in build(copy_of_tree(tmp_path / "tree"), tmp_path, "wheel") if path.suffix == ".whl"]
+    assert [name for name, _ in tried(python, wheel, tmp_path)] == ["install", "start", "group", "simulate"]

@@ -1,0 +1,150 @@
+"""The unit that `diana service install` writes is one that systemd reads, and what cannot be is told in one line."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from diana.cli.main import main
+from diana.cli.sites import systemd
+from diana.cli.sites.systemd import NodeUnit, data_of, quoted
+
+ME = pwd.getpwuid(os.getuid()).pw_name
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    made = tmp_path / "alpha"
+    assert main(["init", "alpha", "--data", str(made), "--root-jobs"]) == 0
+    return made
+
+
+@pytest.fixture(autouse=True)
+def no_units(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing of this machine's own is read or written."""
+    monkeypatch.setattr(systemd, "SYSTEM_FOLDER", tmp_path / "system")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+
+
+def printed(capsys: pytest.CaptureFixture[str], data: Path, *words: str) -> str:
+    capsys.readouterr()
+    assert main(["service", "install", "--print", "--data", str(data), *words]) == 0
+    return capsys.readouterr().out
+
+
+def told(capsys: pytest.CaptureFixture[str], data: Path, *words: str) -> str:
+    """The one line of a mistake."""
+    capsys.readouterr()
+    assert main(["service", *words, "--data", str(data)]) == 2
+    said = capsys.readouterr()
+    assert not said.out and said.err.count("\n") == 1
+    return said.err
+
+
+@pytest.mark.parametrize("scope", ["--user", "--system"])
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="wants systemd")
+def test_the_unit_is_one_that_systemd_reads(
+    scope: str, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = printed(capsys, data, scope)
+    assert "KillMode=process" in text and "Type=notify" in text and (f"User={ME}" in text) == (scope == "--system")
+    unit = tmp_path / "diana-alpha.service"
+    unit.write_text(text, encoding="utf-8")
+    done = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", str(unit)], capture_output=True, text=True, timeout=60, check=False
+    )
+    # A systemd before 254 passes it over, as docs/upgrade.md says.
+    mine = [line for line in done.stderr.splitlines() if unit.name in line and "'DelegateSubgroup'" not in line]
+    assert not mine, mine
+
+
+def test_it_starts_the_command_of_this_installation_on_this_directory(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (line,) = [line for line in printed(capsys, data).splitlines() if line.startswith("ExecStart=")]
+    program, *words = shlex.split(line.removeprefix("ExecStart="))
+    assert Path(program).parent == Path(sys.executable).parent and words[-3:] == ["node", "--data", str(data)]
+
+
+@pytest.mark.parametrize(
+    ("word", "line"),
+    [
+        ("/srv/alpha", "/srv/alpha"),
+        ("/srv/my site", '"/srv/my site"'),
+        ("/srv/100%", "/srv/100%%"),
+        ("/srv/$HOME", "/srv/$$HOME"),
+        ('/srv/a"b\\c', '"/srv/a\\"b\\\\c"'),
+    ],
+)
+def test_a_path_stands_in_the_unit_as_systemd_reads_it(word: str, line: str, tmp_path: Path) -> None:
+    assert quoted(word) == line
+    unit = tmp_path / "x.service"
+    unit.write_text(NodeUnit("alpha", Path(word), ("/bin/diana", "node"), "").text(), encoding="utf-8")
+    assert data_of(unit) == word
+    assert f"ExecStart=/bin/diana node --data {line}\n" in unit.read_text(encoding="utf-8")
+
+
+def test_without_systemd_it_names_the_other_way(
+    data: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setattr(os, "getuid", lambda: 0)
+    said = told(capsys, data, "install", "--system")
+    assert said.startswith("diana: service install: systemd does not run here (a container?); ")
+    assert f"diana node --detach --data {data}; --print shows the unit" in said
+    assert "no systemd of yours runs here; log in as " in told(capsys, data, "install", "--user")
+
+
+def test_what_cannot_be_is_one_line(
+    data: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nowhere = data.parent / "nowhere"
+    assert f"{nowhere}: no site there; make one with: diana init NAME" in told(capsys, nowhere, "install")
+    assert "goes with --system" in told(capsys, data, "install", "--user", "--account", ME, "--print")
+    assert "there is no account nobody-here" in told(
+        capsys, data, "install", "--system", "--account", "nobody-here", "--print"
+    )
+    assert "--replace goes with install" in told(capsys, data, "status", "--replace")
+    assert "make a unit's name" in told(capsys, data, "install", "--name", "../x")
+    monkeypatch.setattr(os, "getuid", lambda: 4242)
+    assert "only root may; say it with sudo, or --user" in told(capsys, data, "install", "--system", "--account", ME)
+
+
+RECORDER = """#!/bin/sh
+echo "$*" >> {folder}/calls
+case "$*" in
+    *is-system-running) echo running ;;
+    *is-active*) test -e {folder}/started && echo active ;;
+    *is-enabled*) test -e {folder}/started && echo enabled ;;
+    *" start "*) touch {folder}/started ;;
+esac
+"""
+
+
+def test_a_service_of_the_system_is_given_to_the_owner_of_its_directory_once(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    (programs / "systemctl").write_text(RECORDER.format(folder=programs))
+    (programs / "systemctl").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    monkeypatch.setattr(os, "getuid", lambda: 0)
+    install = ["service", "install", "--data", str(data)]
+    assert main(install) == 0
+    file = tmp_path / "system" / "diana-alpha.service"
+    assert f"\nUser={ME}\n" in file.read_text() and data_of(file) == str(data)
+    calls = (programs / "calls").read_text().splitlines()
+    orders = [call.removeprefix("--no-pager ") for call in calls if " is-" not in call]
+    assert orders == ["daemon-reload", "enable diana-alpha.service", "start diana-alpha.service"]
+    said = capsys.readouterr().out
+    assert "diana-alpha.service installed: it runs, and starts with the machine" in said and "linger" not in said
+    assert main(install) == 0 and "is installed already and runs" in capsys.readouterr().out
+    assert f"{file} serves {data} already; diana service uninstall --system" in told(capsys, data, "install", "--user")
