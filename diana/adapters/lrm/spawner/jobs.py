@@ -80,6 +80,7 @@ class Job:
         "kill_at_s",
         "killed_at_s",
         "log_offset",
+        "mark",
         "met",
         "over_bytes",
         "own_out",
@@ -117,6 +118,8 @@ class Job:
         self.pidfd = -1
         self.cgroup = ""
         """Its control group; empty: it has none."""
+        self.mark = 0
+        """Mark that its processes bear; 0: none was put on them."""
         self.adopted = False
         """True if an earlier spawner started it: it is not our child, and nobody knows its exit."""
         self.started_s = 0.0

@@ -1,9 +1,8 @@
 """Memory of running jobs, of each with all its children: what it is now, what it was at most, and who has too much.
 
 It is sampled: the resident memory of all processes in a job's control group or, where it has none, of those that
-descend from the job's or are of its session. Pages that several
-of them share are counted once before anybody is ended for them. What a job takes and gives back between two samples is
-not seen.
+descend from the job's, are of its session or bear its mark. Pages that several of them share are counted once before
+anybody is ended for them. What a job takes and gives back between two samples is not seen.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ from collections.abc import Collection, Iterable
 from contextlib import suppress
 
 from diana.adapters.lrm.cgroups.per_job import JobCgroups
+from diana.adapters.lrm.spawner.behind.marks import mark_of
 from diana.adapters.lrm.spawner.identity import boot_s, stat_fields
 from diana.adapters.lrm.spawner.jobs import Job
 
@@ -75,6 +75,9 @@ def families(jobs: Iterable[Job], cgroups: JobCgroups) -> dict[Job, tuple[list[i
 
 def _by_parents(jobs: Iterable[Job]) -> dict[Job, tuple[list[int], int]]:
     by_leader = {job.pid: job for job in jobs if job.pid}
+    by_mark = {job.mark: job for job in by_leader.values() if job.mark}
+    # What an earlier spawner's job left has another parent than us.
+    anywhere, mine = any(job.adopted for job in by_mark.values()), os.getpid()
     owner: dict[int, Job | None] = dict(by_leader)
     parents: dict[int, int] = {}
     resident: dict[int, int] = {}
@@ -82,7 +85,10 @@ def _by_parents(jobs: Iterable[Job]) -> dict[Job, tuple[list[int], int]]:
         if name.isdecimal() and (fields := stat_fields(int(name))) is not None:
             pid = int(name)
             parents[pid], resident[pid] = int(fields[_PARENT]), int(fields[_RESIDENT]) * _PAGE_BYTES
-            if leader := by_leader.get(int(fields[_SESSION])):
+            leader = by_leader.get(int(fields[_SESSION]))
+            if leader is None and by_mark and (anywhere or parents[pid] == mine):
+                leader = by_mark.get(mark_of(pid))
+            if leader is not None:
                 owner[pid] = leader
     out: dict[Job, tuple[list[int], int]] = {}
     for pid in resident:

@@ -19,6 +19,8 @@ from contextlib import suppress
 from itertools import count
 
 from diana.adapters.lrm.spawner import processes, steps
+from diana.adapters.lrm.spawner.behind.strays import Strays
+from diana.adapters.lrm.spawner.behind.sweep import sweep
 from diana.adapters.lrm.spawner.capped import hold
 from diana.adapters.lrm.spawner.claims.records import EXIT_UNKNOWN, LOST_WHILE_RUNNING, End
 from diana.adapters.lrm.spawner.contained import Contained
@@ -32,7 +34,6 @@ from diana.adapters.lrm.spawner.others import OtherAccounts
 from diana.adapters.lrm.spawner.place import Place
 from diana.adapters.lrm.spawner.protocol import UNREADY, UNREADY_FILE
 from diana.adapters.lrm.spawner.segments import Segments
-from diana.adapters.lrm.spawner.strays import Strays
 from diana.adapters.lrm.spawner.table import ClaimTable
 from diana.adapters.lrm.spawner.warm.parents import Parents, WarmChild
 from diana.errors import one_line
@@ -280,6 +281,9 @@ class JobRunner:
                 self._table.starting([job])
                 job.pid = child.pid
                 # It has done nothing yet, so that it has no children elsewhere.
+                if mark := self._launcher.mark(job):
+                    self._launcher.marks.put_on_child(job.pid, mark)
+                job.mark = mark
                 job.cgroup = self._cgroups.put(self._launcher.run_name(job), job.pid)
                 self._cgroups.limit(job.cgroup, job.claim.record.memory_bytes)
                 first_to_go(job.pid)
@@ -339,6 +343,7 @@ class JobRunner:
         record = job.claim.record
         job.adopted = True
         job.cgroup = self._cgroups.find(self._launcher.run_name(job))
+        job.mark = self._launcher.mark(job)
         self._strays.caretakers |= record.contained
         job.state = JobState.RUNNING
         self.slots.hold(job.slots)
@@ -425,7 +430,8 @@ class JobRunner:
         spared = self._in_grace()
         jobs = [job for job, _ in self._draining if job not in spared]
         live = [*self.running.values(), *self.warm.jobs(), *spared]
-        held_up = self._strays.kill(self._pids | self.others.helpers() | self.warm.pids, jobs, live)
+        known = self._pids | self.others.helpers() | self.warm.pids
+        held_up = self._strays.kill(known, jobs, live, self.warm.marks())
         contained = [job for job in jobs if job.claim.record.contained and not job.adopted]
         held_up.update(self._contained.left(contained))
         left = []
@@ -440,6 +446,8 @@ class JobRunner:
                     self.others.signal(job, self._launcher.marker(job), signal.SIGKILL)
             elif job.adopted:
                 alive = processes.kill_family(0, self._launcher.marker(job), signal.SIGKILL)
+                if alive and job.mark:
+                    sweep({job.mark})
             else:
                 alive = job in held_up or processes.group_alive(job.pid)
                 if alive and job.kill_at_s:

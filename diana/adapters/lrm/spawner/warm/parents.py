@@ -13,6 +13,7 @@ import socket
 from contextlib import suppress
 from typing import NamedTuple
 
+from diana.adapters.lrm.spawner.behind.marks import number_of
 from diana.adapters.lrm.spawner.identity import boot_s
 from diana.adapters.lrm.spawner.jobs import Job
 from diana.adapters.lrm.spawner.launching import Launcher
@@ -42,8 +43,10 @@ class WarmChild(NamedTuple):
 
 
 class _Parent:
-    def __init__(self, group: str, slot: int, pid: int, asks: socket.socket) -> None:
+    def __init__(self, group: str, slot: int, pid: int, asks: socket.socket, mark: int) -> None:
         self.group, self.slot, self.pid, self.asks = group, slot, pid, asks
+        self.mark = mark
+        """Mark of what it starts that is no job's."""
         self.ready = False
         self.ready_bytes = 0
         self.children = 0
@@ -70,6 +73,10 @@ class Parents:
     @property
     def pids(self) -> set[int]:
         return {parent.pid for parent in self._by_fd.values()}
+
+    def marks(self) -> set[int]:
+        """Return the parents' own marks."""
+        return {parent.mark for parent in self._by_fd.values()}
 
     def jobs(self) -> list[Job]:
         """Return the jobs that wait for their child."""
@@ -108,14 +115,15 @@ class Parents:
             # Room for the marks of its children, which are written over it.
             name, _, value = marker.partition(b"=")
             environment[name] = b"." * (len(value) + 32)
-            pid = self._launcher.launch_parent(job, environment, folder, theirs.fileno())
+            mark = number_of(marker + b":parent") if self._launcher.marks.given else 0
+            pid = self._launcher.launch_parent(job, environment, folder, theirs.fileno(), mark)
         except BaseException:
             ours.close()
             raise
         finally:
             theirs.close()
         ours.setblocking(False)
-        parent = _Parent(job.claim.record.group, job.slots[0], pid, ours)
+        parent = _Parent(job.claim.record.group, job.slots[0], pid, ours, mark)
         self._by_slot[parent.slot] = self._by_fd[ours.fileno()] = parent
         self._epoll.register(ours.fileno(), select.EPOLLIN)
         return parent
