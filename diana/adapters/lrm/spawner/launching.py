@@ -103,6 +103,10 @@ class Launcher:
         """Return the mark of this run's processes; 0: none can be put on them."""
         return number_of(self.marker(job)) if self.marks.given else 0
 
+    def mark_of_parent(self, job: Job) -> int:
+        """Return the mark of the warm parent that is started for this run, and of what it starts that is no job's."""
+        return number_of(self.marker(job) + b":parent") if self.marks.given else 0
+
     def run_name(self, job: Job) -> str:
         """Return the name of a run's control group, of what its claim says."""
         return f"{flat(SubgroupId(job.claim.record.subgroup))}.{job.claim.record.epoch}.{job.index}.{job.attempt}"
@@ -168,9 +172,9 @@ class Launcher:
         self.cgroups.limit(job.cgroup, record.memory_bytes)
         return pid
 
-    def launch_parent(self, job: Job, environment: dict[bytes, bytes], folder: str, asks: int, mark: int) -> int:
+    def launch_parent(self, job: Job, environment: dict[bytes, bytes], folder: str, asks: int) -> int:
         """Start the job's command as a warm parent (`warm/parents.py`), which inherits the descriptor `asks` and says
-        nothing but there. `mark`: its own; 0: none. OSError, NotStarted, TryLater."""
+        nothing but there, under its own mark. OSError, NotStarted, TryLater."""
         null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
         actions = [(os.POSIX_SPAWN_DUP2, null, fd) for fd in range(3)]
         os.set_inheritable(asks, True)
@@ -180,7 +184,7 @@ class Launcher:
             if self.pins:
                 os.sched_setaffinity(0, self._of_slots(job))
             program = self._program(job.argv[0], environment[b"PATH"].decode())
-            if mark:
+            if mark := self.mark_of_parent(job):
                 self.marks.put_on(mark)
             pid = os.posix_spawn(
                 program, job.argv, environment, file_actions=actions, setsid=True, setsigdef=_RESET, setsigmask=()

@@ -13,7 +13,6 @@ import socket
 from contextlib import suppress
 from typing import NamedTuple
 
-from diana.adapters.lrm.spawner.behind.marks import number_of
 from diana.adapters.lrm.spawner.identity import boot_s
 from diana.adapters.lrm.spawner.jobs import Job
 from diana.adapters.lrm.spawner.launching import Launcher
@@ -115,15 +114,14 @@ class Parents:
             # Room for the marks of its children, which are written over it.
             name, _, value = marker.partition(b"=")
             environment[name] = b"." * (len(value) + 32)
-            mark = number_of(marker + b":parent") if self._launcher.marks.given else 0
-            pid = self._launcher.launch_parent(job, environment, folder, theirs.fileno(), mark)
+            pid = self._launcher.launch_parent(job, environment, folder, theirs.fileno())
         except BaseException:
             ours.close()
             raise
         finally:
             theirs.close()
         ours.setblocking(False)
-        parent = _Parent(job.claim.record.group, job.slots[0], pid, ours, mark)
+        parent = _Parent(job.claim.record.group, job.slots[0], pid, ours, self._launcher.mark_of_parent(job))
         self._by_slot[parent.slot] = self._by_fd[ours.fileno()] = parent
         self._epoll.register(ours.fileno(), select.EPOLLIN)
         return parent
