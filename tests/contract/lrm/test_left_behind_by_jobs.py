@@ -13,6 +13,7 @@ import pytest
 import pytest_asyncio
 
 from diana.adapters.lrm.cgroups.per_job import NOTE, noted
+from diana.adapters.lrm.spawner.protocol import MOST_PROCESSES
 from diana.model.facts import Outcome, was_out_of_memory
 from diana.model.job.spec import GroupSpec, Resources
 from tests.contract.lrm_builders import RealSite, alive, shell
@@ -76,8 +77,10 @@ def all_gone(told: Path) -> bool:
     return not any(map(alive, pids(told)))
 
 
-async def site_without_groups(root: Path, slots: int = 2) -> RealSite:
-    made = RealSite(root, slots)
+async def site_without_groups(root: Path, max_processes: int = MOST_PROCESSES) -> RealSite:
+    made = RealSite(root)
+    made.max_processes = max_processes
+    made.lrm = made._new()
     # Without a note of where they are no groups are made.
     (made.data.spawner / f"{NOTE}.new").mkdir()
     await made.up()
@@ -182,3 +185,32 @@ async def test_what_forks_without_end_into_sessions_of_its_own_ends_with_its_job
     (end,) = await site.ended(1)
     assert (end.run.index, end.outcome) == (0, Outcome.DONE)
     assert len(os.listdir("/proc")) < there + 100
+
+
+async def test_a_job_with_more_processes_than_it_may_have_is_ended_and_told_so(tmp_path: Path, told: Path) -> None:
+    at = await site_without_groups(tmp_path / "few", max_processes=100)
+    try:
+        at.start(shell("exec sleep 600"), 1)
+        # Some of it is of its session, and some is not.
+        at.start(
+            shell(
+                f"env -i setsid {sys.executable} -Sc '{FORKS}' {told} & for n in $(seq 30); do sleep 600 & done; wait"
+            ),
+            0,
+        )
+        (end,) = await at.ended(1)
+        assert (end.run.index, end.outcome, end.exit_code) == (0, Outcome.FAILED, 137)
+        assert "too many processes: it had " in end.error and "a job may have 100 here" in end.error
+        await at.until(lambda: len(os.listdir("/proc")) < 450)
+    finally:
+        await at.down()
+
+
+async def test_a_pool_within_the_bound_runs(tmp_path: Path) -> None:
+    at = await site_without_groups(tmp_path / "few", max_processes=100)
+    try:
+        at.start(shell("for n in $(seq 60); do sleep 3 & done; wait"), 0)
+        (end,) = await at.ended(1)
+        assert end.outcome is Outcome.DONE, end
+    finally:
+        await at.down()

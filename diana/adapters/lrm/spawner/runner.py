@@ -37,7 +37,7 @@ from diana.adapters.lrm.spawner.segments import Segments
 from diana.adapters.lrm.spawner.table import ClaimTable
 from diana.adapters.lrm.spawner.warm.parents import Parents, WarmChild
 from diana.errors import one_line
-from diana.model.facts import Outcome, out_of_memory
+from diana.model.facts import Outcome, out_of_memory, too_many_processes
 from diana.model.indexset import IndexSet
 from diana.model.job.checkpoint import EXIT, SIGNALS
 from diana.model.job.grace import GRACE_S
@@ -103,6 +103,10 @@ class JobRunner:
         """Set the name of this machine within its site."""
         self._launcher.machine = machine
         self._segments.of_machine(machine)
+
+    def bound_processes(self, most: int) -> None:
+        """Let no job have more processes than these; where the kernel counts, jobs that begin from here on."""
+        self._memory.most_processes = self._cgroups.most_processes = most
 
     def busy(self) -> bool:
         waits = self._table.queue or self._held or self.warm.jobs()
@@ -387,6 +391,10 @@ class JobRunner:
             outcome, code, rss = Outcome.FAILED, 128 + signal.SIGKILL, job.peak_bytes
             by_signal = int(signal.SIGKILL)
             error = out_of_memory(f"{record.group}.{job.index}", job.over_bytes, record.memory_bytes)
+        elif job.over_processes and outcome in (Outcome.FAILED, Outcome.UNKNOWN):
+            outcome, code, by_signal = Outcome.FAILED, 128 + signal.SIGKILL, int(signal.SIGKILL)
+            most = self._cgroups.most_processes
+            error = too_many_processes(f"{record.group}.{job.index}", job.over_processes, most)
         if outcome in (Outcome.DONE, Outcome.FAILED) and (why := self._unready(job)):
             outcome, error = Outcome.NOT_STARTED, f"{record.group}.{job.index}: {why}"
         if outcome == Outcome.UNKNOWN:
@@ -666,6 +674,8 @@ class JobRunner:
                 self._next_steps_s = now + steps.LOOK_S
                 self._look_at_steps(now)
             for job in self._memory.over(self.running.values()):
+                if job.over_processes and job.mark:
+                    sweep({job.mark})
                 self._signal(job, signal.SIGKILL)
             self._strays.reap(self._pids | self.others.helpers() | self.warm.pids)
         if self._place.again_s:
