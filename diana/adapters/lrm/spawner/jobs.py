@@ -83,6 +83,7 @@ class Job:
         "mark",
         "met",
         "over_bytes",
+        "over_disk_bytes",
         "over_processes",
         "own_out",
         "peak_bytes",
@@ -133,6 +134,8 @@ class Job:
         """Most memory that it was seen to use with all its children."""
         self.over_bytes = 0
         """Memory it used when it was ended for that; 0: it was not."""
+        self.over_disk_bytes = 0
+        """Room it took of the disk when it was ended for that; 0: it was not."""
         self.over_processes = 0
         """Processes it had when it was ended for that; 0: it was not."""
         self.verdict = 0

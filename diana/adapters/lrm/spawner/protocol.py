@@ -116,6 +116,8 @@ class Order(_Message):
     """True if the runs may be asked to save their state: a task of a cluster must know it beforehand."""
     grace_s: float = GRACE_S
     """Seconds between TERM and KILL of a run that is ended; where its lease is over, `GRACE_S`."""
+    scratch_bytes: int = 0
+    """Room on the disk that each run asked for; 0: none, and it may take what there is."""
 
 
 class LetGo(_Message):

@@ -19,6 +19,7 @@ from contextlib import suppress
 from itertools import count
 
 from diana.adapters.lrm.spawner import processes, steps
+from diana.adapters.lrm.spawner.behind.disk import DiskWatch
 from diana.adapters.lrm.spawner.behind.strays import Strays
 from diana.adapters.lrm.spawner.behind.sweep import sweep
 from diana.adapters.lrm.spawner.capped import hold
@@ -37,7 +38,7 @@ from diana.adapters.lrm.spawner.segments import Segments
 from diana.adapters.lrm.spawner.table import ClaimTable
 from diana.adapters.lrm.spawner.warm.parents import Parents, WarmChild
 from diana.errors import one_line
-from diana.model.facts import Outcome, out_of_memory, too_many_processes
+from diana.model.facts import Outcome, out_of_memory, out_of_scratch, too_many_processes
 from diana.model.indexset import IndexSet
 from diana.model.job.checkpoint import EXIT, SIGNALS
 from diana.model.job.grace import GRACE_S
@@ -80,6 +81,7 @@ class JobRunner:
         self.warm = Parents(launcher, epoll)
         self._cgroups = launcher.cgroups
         self._memory = MemoryWatch(launcher.cgroups)
+        self._disk = DiskWatch(self._folders)
         self._contained = Contained(launcher, others)
         self._draining: list[tuple[Job, End]] = []
         self._untidy: list[Job] = []
@@ -103,6 +105,10 @@ class JobRunner:
         """Set the name of this machine within its site."""
         self._launcher.machine = machine
         self._segments.of_machine(machine)
+
+    def _folders(self, job: Job) -> tuple[str, str]:
+        scratch = self._scratch.path(job.slots[0])
+        return scratch, self._launcher.folder(job, scratch) if job.claim.record.own_directory else scratch
 
     def bound_processes(self, most: int) -> None:
         """Let no job have more processes than these; where the kernel counts, jobs that begin from here on."""
@@ -391,6 +397,9 @@ class JobRunner:
             outcome, code, rss = Outcome.FAILED, 128 + signal.SIGKILL, job.peak_bytes
             by_signal = int(signal.SIGKILL)
             error = out_of_memory(f"{record.group}.{job.index}", job.over_bytes, record.memory_bytes)
+        elif job.over_disk_bytes and outcome in (Outcome.FAILED, Outcome.UNKNOWN):
+            outcome, code, by_signal = Outcome.FAILED, 128 + signal.SIGKILL, int(signal.SIGKILL)
+            error = out_of_scratch(f"{record.group}.{job.index}", job.over_disk_bytes, record.scratch_bytes)
         elif job.over_processes and outcome in (Outcome.FAILED, Outcome.UNKNOWN):
             outcome, code, by_signal = Outcome.FAILED, 128 + signal.SIGKILL, int(signal.SIGKILL)
             most = self._cgroups.most_processes
@@ -676,6 +685,8 @@ class JobRunner:
             for job in self._memory.over(self.running.values()):
                 if job.over_processes and job.mark:
                     sweep({job.mark})
+                self._signal(job, signal.SIGKILL)
+            for job in self._disk.over(self.running.values()):
                 self._signal(job, signal.SIGKILL)
             self._strays.reap(self._pids | self.others.helpers() | self.warm.pids)
         if self._place.again_s:
