@@ -60,6 +60,18 @@ def out_of_memory(job: str, used_bytes: int, limit_bytes: int, where: str = "") 
     return f"{told}; diana retry {mend} {job.partition('.')[0]} {of_it}"
 
 
+def out_of_scratch(job: str, had_bytes: int, limit_bytes: int) -> str:
+    """Return the error of a job that was ended since it took more room of the disk than it asked for."""
+    told = f"{job}: out of scratch: it wrote {_mib(had_bytes)}, and its scratch is {_mib(limit_bytes)}"
+    return f"{told}; submit it with a larger scratch"
+
+
+def too_many_processes(job: str, had: int, most: int) -> str:
+    """Return the error of a job that was ended since it had more processes than it may."""
+    told = f"{job}: too many processes: it had {had:,} at once, and a job may have {most:,} here"
+    return f"{told}; start fewer, or ask the site's operator for a larger max_processes"
+
+
 def was_out_of_memory(outcome: int, error: str) -> bool:
     return outcome == Outcome.FAILED and _TOO_MUCH in error
 

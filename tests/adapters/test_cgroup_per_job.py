@@ -149,6 +149,18 @@ def test_a_limit_is_one_without_swap_that_ends_the_whole_job(in_unit: Machine) -
     assert (folder / "memory.max").read_text() == str(100 * MIB)
 
 
+def test_a_job_has_no_more_processes_than_it_may_where_the_kernel_counts_them(in_unit: Machine) -> None:
+    in_unit.fit("/s/unit")
+    groups = in_unit.look()
+    groups.most_processes = 300
+    counted, other = (in_unit.group(f"/s/unit/{in_unit.prefix}alpha-1_0.1.{index}.1") for index in range(2))
+    (counted / "pids.max").write_text("max\n")
+    for index in range(2):
+        groups.limit(groups.enter(f"alpha-1_0.1.{index}.1"), 0)
+    assert (counted / "pids.max").read_text().startswith("300")
+    assert not (other / "pids.max").exists()
+
+
 @pytest.mark.parametrize(
     ("events", "local", "over", "peak_mib"),
     [

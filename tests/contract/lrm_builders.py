@@ -23,6 +23,7 @@ from diana.adapters.lrm.spawner.claims.claimlog import ClaimLog
 from diana.adapters.lrm.spawner.claims.claimlog import read as read_log
 from diana.adapters.lrm.spawner.claims.records import LogOpened
 from diana.adapters.lrm.spawner.identity import MachineIdentity
+from diana.adapters.lrm.spawner.protocol import MOST_PROCESSES
 from diana.engine.journal.effects import Go, KillRuns, RecallRuns, RenewLease, SaveRuns, Start
 from diana.engine.journal.events import AtBarrier, Event, JobsEnded, LrmLost, LrmReady, Run, StepsReported
 from diana.model.facts import Outcome
@@ -307,6 +308,7 @@ class RealSite(LrmSite):
 
     gpus: tuple[str, ...] = ()
     """Names of its devices."""
+    max_processes = MOST_PROCESSES
 
     def __init__(self, root: Path, slots: int = 2, gpus: int = 0, most_grace_s: float = SITE_GRACE_S) -> None:
         self.data = DataDir(root)
@@ -327,6 +329,7 @@ class RealSite(LrmSite):
             time.monotonic,
             gpus=self.gpus,
             most_grace_s=self.most_grace_s,
+            max_processes=self.max_processes,
         )
 
     async def up(self) -> None:

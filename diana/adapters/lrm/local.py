@@ -27,6 +27,7 @@ from diana.adapters.lrm.software import NONE, Software
 from diana.adapters.lrm.spawner.capped import read_held
 from diana.adapters.lrm.spawner.identity import boot_s
 from diana.adapters.lrm.spawner.protocol import (
+    MOST_PROCESSES,
     VERSION,
     AskLog,
     Ended,
@@ -105,14 +106,15 @@ class LocalLrm:
         gpus: tuple[str, ...] = (),
         resources: Mapping[str, int] | None = None,
         pins: bool = False,
+        max_processes: int = MOST_PROCESSES,
         keep_failed_s: float = KEEP_FAILED_S,
         copy_bytes: int = COPY_BYTES,
         most_grace_s: float = SITE_GRACE_S,
     ) -> None:
         """`gpus`: devices of this machine that jobs are given, as CUDA names them. `resources`: what its operator
         declares besides, name -> how many; whoever orders jobs counts them. `pins`: a job runs on the processors of its
-        slots alone. `keep_failed_s`: as `KeptFolders` takes it. `copy_bytes`: most bytes of one job's inputs
-        that are copied. `most_grace_s`: as `Preparer` takes it."""
+        slots alone. `max_processes`: most of one job. `keep_failed_s`: as `KeptFolders` takes it. `copy_bytes`: most
+        bytes of one job's inputs that are copied. `most_grace_s`: as `Preparer` takes it."""
         # Jobs run elsewhere than this process: the paths they are told must be absolute.
         self._data = data = DataDir(data.root.resolve())
         self._site = site
@@ -120,6 +122,7 @@ class LocalLrm:
         self._gpus = gpus
         self._declared = declared.sane((resources or {}).items())
         self._pins = pins
+        self._max_processes = max_processes
         self._emit = emit
         self._clock = clock
         self._worker = worker
@@ -590,8 +593,9 @@ class LocalLrm:
     async def _serve(self, wire: Wire) -> None:
         term = self._greeted = self._term
         # A site whose slots are all other machines' still runs its merge commands here.
-        program, gpus = self._accounts.program, list(self._gpus)
-        wire.send(Hello(VERSION, term, self._site, max(1, self._slots), self._worker, program, gpus, True, self._pins))
+        program, gpus, most = self._accounts.program, list(self._gpus), self._max_processes
+        slots = max(1, self._slots)
+        wire.send(Hello(VERSION, term, self._site, slots, self._worker, program, gpus, True, self._pins, most))
         try:
             greeting = asyncio.get_running_loop().call_later(_HELLO_WAIT_S, self._give_up_unless_greeted, wire)
             # Shielded: `close` waits for the same future after this task was cancelled.

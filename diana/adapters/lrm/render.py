@@ -148,6 +148,7 @@ class Renderer:
             reports=spec.reports,
             saves=own and spec.checkpoint is not None,
             grace_s=grace_s,
+            scratch_bytes=spec.resources.scratch_bytes,
             checkpoints=[_name(self._group, saved.get(index)) for index in indices] if saved else [],
         )
 

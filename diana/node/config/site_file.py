@@ -21,6 +21,7 @@ from diana.adapters.batch.settings import ClusterSettings
 from diana.adapters.lrm.kept_folders import KEEP_FAILED_S
 from diana.adapters.lrm.runas.accounts import ANYBODY, PROGRAM
 from diana.adapters.lrm.software import Software, check
+from diana.adapters.lrm.spawner.protocol import MOST_PROCESSES
 from diana.adapters.staging.limits import StagingLimits
 from diana.bounds import MOST_TOML_BYTES, text_of, toml_of
 from diana.model.ids import SiteId, site_id
@@ -117,6 +118,8 @@ class SiteConfig(msgspec.Struct, frozen=True, kw_only=True):
     there are, each one job's at a time."""
     pin_cpus: bool = False
     """Jobs run on the processors of their slots alone."""
+    max_processes: int = MOST_PROCESSES
+    """Most processes that one job may have at once, with all that it left."""
     keep_failed_s: float = KEEP_FAILED_S
     """Seconds that directories of jobs stay of which an output is missing; 0: none stays."""
     max_grace_s: float = SITE_GRACE_S
@@ -528,6 +531,9 @@ def _check_names(values: dict[str, Any], name: str) -> None:
     if not LEAST_GRACE_S <= grace_s <= MOST_GRACE_S:
         want = f"{LEAST_GRACE_S:g} to {MOST_GRACE_S:g}"
         raise errors.UsageError(f"{name}:max_grace_s: {grace_s:g} is out of range; want {want}")
+    most = values.get("max_processes", MOST_PROCESSES)
+    if not 16 <= most <= 1 << 22:
+        raise errors.UsageError(f"{name}:max_processes: {most} is out of range; want 16 to {1 << 22}")
     _check_run_as(values, name)
 
 

@@ -37,6 +37,7 @@ _MACHINE = {
 _JOBS = {
     "gpus": "GPUs of this machine, each for one job at a time: how many there are, or their names as CUDA knows them.",
     "pin_cpus": "Each slot has a processor of this machine, and a job runs on those of its slots alone.",
+    "max_processes": "Most processes that one job may have at once; one with more is ended.",
     "keep_failed_s": "The directory of a job that left not all of its outputs stays so long, seconds; 0: none stays.",
     "max_grace_s": "Most seconds that a job has between SIGTERM and SIGKILL, whatever its job file asks for.",
     "root_jobs": "Jobs may run as root, where the node does and [run_as] is empty.",

@@ -87,6 +87,7 @@ class SubGrid:
             gpus=config.gpus,
             resources=config.resources,
             pins=config.pin_cpus,
+            max_processes=config.max_processes,
             keep_failed_s=config.keep_failed_s,
             copy_bytes=config.staging.copy_bytes,
             most_grace_s=config.max_grace_s,

@@ -19,6 +19,7 @@ import numpy
 import pytest
 import pytest_asyncio
 
+from diana.adapters.lrm.cgroups.per_job import NOTE
 from diana.adapters.lrm.spawner.claims.records import Claimed
 from diana.adapters.lrm.spawner.identity import boot_s
 from diana.adapters.lrm.spawner.jobs import Claim, Job
@@ -71,12 +72,14 @@ def ends(how):
         b = bytes(range(256)) * (200 << 12)
         time.sleep(60)
     if how == "sleep": time.sleep(60)
-    if how == "child":
+    if how in ("child", "wiped"):
         if os.fork() == 0:
             if os.fork() == 0:
                 os.setsid()
-                open(os.environ["LOADS"] + ".child", "w").write(str(os.getpid()))
-                time.sleep(60)
+                told = os.environ["LOADS"] + ".child"
+                open(told + ".new", "w").write(str(os.getpid()))
+                script = 'mv "$0.new" "$0"; exec sleep 60'
+                os.execve("/bin/sh", ["sh", "-c", script, told], os.environ if how == "child" else {})
             os._exit(0)
         while not os.path.exists(os.environ["LOADS"] + ".child"): time.sleep(0.01)
     if how == "thread": threading.Thread(target=lambda: (time.sleep(0.3), print("from a thread"))).start()
@@ -97,6 +100,8 @@ THREADS = len(os.listdir("/proc/self/task"))
 @pytest_asyncio.fixture
 async def site(tmp_path: Path) -> AsyncIterator[RealSite]:
     made = RealSite(tmp_path / "data", slots=2)
+    # Without a note of where they are no control groups are made.
+    (made.data.spawner / f"{NOTE}.new").mkdir()
     await made.up()
     yield made
     await made.down()
@@ -236,6 +241,16 @@ async def test_what_a_job_leaves_behind_in_another_session_dies_with_it(
     assert not alive(int((tmp_path / "loads.child").read_text()))
 
 
+async def test_so_does_what_wiped_its_environment_though_another_job_runs_on(
+    site: RealSite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = Calls(site, tmp_path, monkeypatch)
+    calls.start(calls.heavy.ends, "sleep", "wiped")
+    (end,) = await site.ended(1)
+    assert end.run.index == 1
+    assert not alive(int((tmp_path / "loads.child").read_text()))
+
+
 async def test_a_job_that_uses_too_much_memory_is_ended_and_its_parent_is_not(
     site: RealSite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -353,6 +368,9 @@ class Asleep:
 
     def marker(self, job: Job) -> bytes:
         return b"DIANA_RUN=x"
+
+    def mark_of_parent(self, job: Job) -> int:
+        return 0
 
     def launch_parent(self, job: Job, environment: dict[bytes, bytes], folder: str, asks: int) -> int:
         self.ends.append(os.dup(asks))

@@ -201,13 +201,14 @@ _BAD = [
         _GOOD + "[settings]\nslots = 2\nroot_jobs = true",
         "site.toml:settings.root_jobs: unknown key; it belongs above the first [heading] of the file",
     ),
+    (_GOOD + "max_processes = 0", "site.toml:max_processes: 0 is out of range; want 16 to 4194304"),
     (_GOOD + "slotz = 4", "site.toml:slotz: unknown key; did you mean settings.slots?"),
     (
         _GOOD + "xyzzy = 4",
         "site.toml:xyzzy: unknown key; "
         "known are advertise, clusters, gpus, keep_failed_s, listen, log_format, machine, maintenance, max_grace_s, "
-        "notify, operators, peers, pin_cpus, resources, role, root, root_jobs, run_as, run_as_program, settings, site, "
-        "software, staging, traces, trust, users, vo, web, witness, zeroconf",
+        "max_processes, notify, operators, peers, pin_cpus, resources, role, root, root_jobs, run_as, run_as_program, "
+        "settings, site, software, staging, traces, trust, users, vo, web, witness, zeroconf",
     ),
     (
         _GOOD + '[staging]\nurls = ["https"]',

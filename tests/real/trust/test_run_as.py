@@ -143,6 +143,29 @@ def test_a_fork_bomb_leaves_node_and_machine_alive_and_dies_with_its_job(site: S
     assert ends == {0: "done"}
 
 
+def test_what_a_job_of_an_account_left_without_environment_ends_with_it_though_another_runs_on(
+    site: Site, people: Made
+) -> None:
+    uid = people["ann-t"].pw_uid
+    with site.client() as client:
+        other = client.submit(_job("exec sleep 600")).group
+        until(lambda: _sleeps(uid, "600"), "it runs", 20.0)
+        group = client.submit(_job("(env -i setsid sleep 601 & exec env -i setsid sleep 601) & sleep 3")).group
+        until(lambda: _sleeps(uid, "601") == 2, "both are left", 20.0)
+        client.wait(group, timeout_s=60.0)
+        assert (_sleeps(uid, "600"), _sleeps(uid, "601")) == (1, 0)
+        client.cancel(other)
+
+
+def _sleeps(uid: int, seconds: str) -> int:
+    """How many processes of an account sleep for so long."""
+    found = 0
+    for pid in processes_of(uid):
+        with suppress(OSError):
+            found += Path(f"/proc/{pid}/cmdline").read_bytes() == f"sleep\0{seconds}\0".encode()
+    return found
+
+
 def test_jobs_of_another_account_outlive_a_restart_of_the_node_and_of_the_spawner(site: Site, people: Made) -> None:
     with site.client() as client:
         group = client.submit(_job("sleep 6; echo over")).group

@@ -91,6 +91,8 @@ class JobCgroups:
             [each for each in bases if isinstance(each, str) and os.path.isdir(each)] if isinstance(bases, list) else []
         )
         self.standing = GroupStanding("", False, "")
+        self.most_processes = 0
+        """Processes and threads that a job may have where the kernel counts them; 0: as many as it likes."""
         try:
             self.standing = self._settle()
             self._bases = [*(base for base in self._bases if base != self.standing.base), self.standing.base]
@@ -136,6 +138,10 @@ class JobCgroups:
     def _tried(self, base: Path, *, inner: bool) -> GroupStanding:
         """Go there and back; OSError where that fails. `inner`: it is no group of ours that a manager of services must
         be able to put processes into."""
+        if inner:
+            with suppress(OSError):
+                # Refused where the controller is not there.
+                _write(f"{base}/cgroup.subtree_control", b"+pids")
         why = "a group that holds processes hands out no memory" if not inner else self._enable_memory(base)
         trial = str(base / f"{self._prefix}trial")
         self._make(trial)
@@ -207,8 +213,12 @@ class JobCgroups:
         return True
 
     def limit(self, path: str, memory_bytes: int) -> None:
-        """Have the kernel hold the job to its memory, where it can. A limit that swaps would be none; and of a job
-        whose one process was ended for it nobody could tell what its others do."""
+        """Have the kernel hold the job to its processes and its memory, where it can. A limit of memory that swaps
+        would be none; and of a job whose one process was ended for it nobody could tell what its others do."""
+        if path and self.most_processes:
+            with suppress(OSError):
+                # The file is there where the controller is.
+                _write(f"{path}/pids.max", b"%d" % self.most_processes)
         if not path or not memory_bytes or not self.standing.held:
             return
         try:

@@ -44,6 +44,7 @@ REFUSED, NOT_EXECUTABLE, NOT_FOUND = 125, 126, 127
 NOT_PUT = 1
 WALK = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 PART = ".diana-part-"
+LOCKS = b"Max file locks"
 MAKE, STOP, FAIL = "make", "stop", "fail"
 MOST_ROUNDS = 100
 KEYS = {"nodes": [], "accounts": [], "min_uid": 1000, "max_processes": 4096}
@@ -146,8 +147,9 @@ def run(found: pwd.struct_passwd, max_processes: int) -> None:
 
 
 def kill(found: pwd.struct_passwd, max_processes: int) -> None:
-    """A run is known by its leader, which began at a certain tick, the session of that number, and a mark in its
-    environment. The kernel lets this account's processes be signalled and no others'."""
+    """A run is known by its leader, which began at a certain tick, the session of that number, a mark in its
+    environment, and the limit of file locks that is made of it. The kernel lets this account's processes be signalled
+    and no others'."""
     order = told()
     for _ in range(MOST_ROUNDS if order["signal"] == signal.SIGKILL else 1):
         known = known_by(order["runs"])
@@ -176,7 +178,13 @@ def known_by(runs: list[tuple[int, int, str]]) -> tuple[dict[int, int], dict[byt
     for at, (pid, ticks, _) in enumerate(runs):
         if pid and (fields_of(pid) or [b""] * 20)[19] in (b"", b"%d" % ticks):
             leaders[pid] = at
-    return leaders, {mark.encode(): at for at, (_, _, mark) in enumerate(runs) if mark}
+    marks = {mark.encode(): at for at, (_, _, mark) in enumerate(runs) if mark}
+    return leaders, marks | {limit_of(mark): at for mark, at in marks.items()}
+
+
+def limit_of(mark: bytes) -> bytes:
+    """The limit of file locks that the node gives to what bears this mark, as /proc says it."""
+    return b"%d" % (1 << 62 | int.from_bytes(hashlib.blake2b(mark, digest_size=8).digest()) >> 4)
 
 
 def pids() -> list[int]:
@@ -192,6 +200,11 @@ def run_of(pid: int, leaders: dict[int, int], marks: dict[bytes, int]) -> int:
         if leader in leaders:
             return leaders[leader]
     try:
+        with open(f"/proc/{pid}/limits", "rb") as file:
+            line = next((line for line in file if line.startswith(LOCKS)), LOCKS + b" 0")
+        at = marks.get(line[len(LOCKS) :].split()[0], -1)
+        if at >= 0:
+            return at
         with open(f"/proc/{pid}/environ", "rb") as file:
             return next((marks[text] for text in file.read().split(b"\0") if text in marks), -1)
     except OSError:

@@ -80,8 +80,11 @@ class Job:
         "kill_at_s",
         "killed_at_s",
         "log_offset",
+        "mark",
         "met",
         "over_bytes",
+        "over_disk_bytes",
+        "over_processes",
         "own_out",
         "peak_bytes",
         "pid",
@@ -117,6 +120,8 @@ class Job:
         self.pidfd = -1
         self.cgroup = ""
         """Its control group; empty: it has none."""
+        self.mark = 0
+        """Mark that its processes bear; 0: none was put on them."""
         self.adopted = False
         """True if an earlier spawner started it: it is not our child, and nobody knows its exit."""
         self.started_s = 0.0
@@ -129,6 +134,10 @@ class Job:
         """Most memory that it was seen to use with all its children."""
         self.over_bytes = 0
         """Memory it used when it was ended for that; 0: it was not."""
+        self.over_disk_bytes = 0
+        """Room it took of the disk when it was ended for that; 0: it was not."""
+        self.over_processes = 0
+        """Processes it had when it was ended for that; 0: it was not."""
         self.verdict = 0
         """Outcome decided before the exit: CANCELLED or TIMED_OUT; 0: the exit decides."""
         self.checkpoint = ""

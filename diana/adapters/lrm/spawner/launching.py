@@ -17,6 +17,7 @@ from pathlib import Path
 from diana.adapters.lrm.cgroups.per_job import JobCgroups
 from diana.adapters.lrm.own_program import with_diana
 from diana.adapters.lrm.spawner import steps
+from diana.adapters.lrm.spawner.behind.marks import Marks, number_of
 from diana.adapters.lrm.spawner.jobs import Job
 from diana.adapters.lrm.spawner.memory import first_to_go
 from diana.adapters.lrm.spawner.others import FileAction, OtherAccounts
@@ -58,6 +59,7 @@ class Launcher:
         """Processors that this process may use, of which each slot has one."""
         self._others = others
         self.cgroups = JobCgroups(data.spawner)
+        self.marks = Marks()
         folder = os.stat(data.spawner)
         self._marker = MARKER + f"{folder.st_dev}-{folder.st_ino}".encode()
         self._base = {b"PATH": os.fsencode(with_diana(os.environ.get("PATH") or _DEFAULT_PATH))}
@@ -97,6 +99,14 @@ class Launcher:
         """Return the environment entry by which the processes of this run, and of no other, are known."""
         record = job.claim.record
         return b"%b:%b:%d:%d:%d" % (self._marker, record.subgroup.encode(), record.epoch, job.index, job.attempt)
+
+    def mark(self, job: Job) -> int:
+        """Return the mark of this run's processes; 0: none can be put on them."""
+        return number_of(self.marker(job)) if self.marks.given else 0
+
+    def mark_of_parent(self, job: Job) -> int:
+        """Return the mark of the warm parent that is started for this run, and of what it starts that is no job's."""
+        return number_of(self.marker(job) + b":parent") if self.marks.given else 0
 
     def run_name(self, job: Job) -> str:
         """Return the name of a run's control group, of what its claim says."""
@@ -138,11 +148,14 @@ class Launcher:
     def _spawn(
         self, job: Job, program: str, environment: dict[bytes, bytes], folder: str, actions: Sequence[FileAction]
     ) -> int:
-        """Start it within a control group of its own, where it can have one. What looks after a container is no
-        job's: a rootless podman has one such process for all its containers."""
+        """Start it with its mark and within a control group of its own, where it can have them. What looks after a
+        container is no job's: a rootless podman has one such process for all its containers."""
         record, pid = job.claim.record, 0
         job.cgroup = "" if record.contained else self.cgroups.enter(self.run_name(job))
+        job.mark = 0 if record.contained else self.mark(job)
         try:
+            if job.mark:
+                self.marks.put_on(job.mark)
             if record.account:
                 pid = self._others.launch(job, program, environment, folder, actions)
             else:
@@ -150,6 +163,8 @@ class Launcher:
                     program, job.argv, environment, file_actions=actions, setsid=True, setsigdef=_RESET, setsigmask=()
                 )
         finally:
+            if job.mark:
+                self.marks.take_off()
             if job.cgroup and not self.cgroups.leave():
                 job.cgroup = ""
             elif not pid:
@@ -160,7 +175,7 @@ class Launcher:
 
     def launch_parent(self, job: Job, environment: dict[bytes, bytes], folder: str, asks: int) -> int:
         """Start the job's command as a warm parent (`warm/parents.py`), which inherits the descriptor `asks` and says
-        nothing but there. OSError, NotStarted, TryLater."""
+        nothing but there, under its own mark. OSError, NotStarted, TryLater."""
         null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
         actions = [(os.POSIX_SPAWN_DUP2, null, fd) for fd in range(3)]
         os.set_inheritable(asks, True)
@@ -170,12 +185,15 @@ class Launcher:
             if self.pins:
                 os.sched_setaffinity(0, self._of_slots(job))
             program = self._program(job.argv[0], environment[b"PATH"].decode())
+            if mark := self.mark_of_parent(job):
+                self.marks.put_on(mark)
             pid = os.posix_spawn(
                 program, job.argv, environment, file_actions=actions, setsid=True, setsigdef=_RESET, setsigmask=()
             )
         except OSError as fault:
             raise self._explained(fault, job, folder, environment[b"PATH"].decode()) from None
         finally:
+            self.marks.take_off()
             os.close(null)
             if self.pins:
                 with suppress(OSError):

@@ -17,6 +17,7 @@ from diana.adapters.lrm.spawner.launching import Launcher
 from diana.adapters.lrm.spawner.others import OtherAccounts
 from diana.adapters.lrm.spawner.place import NotInPlace, Place
 from diana.adapters.lrm.spawner.protocol import (
+    MOST_PROCESSES,
     VERSION,
     AskLog,
     Ended,
@@ -225,6 +226,7 @@ class Spawner:
         self._runner.gpus.declare(hello.gpus)
         self._launcher.hides_gpus = bool(hello.gpus)
         self._launcher.pins = hello.pins
+        self._runner.bound_processes(hello.max_processes or MOST_PROCESSES)
         self._greet = link
         self._hears_steps = hello.hears_steps
 

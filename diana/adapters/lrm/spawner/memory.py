@@ -1,9 +1,9 @@
-"""Memory of running jobs, of each with all its children: what it is now, what it was at most, and who has too much.
+"""Memory and processes of running jobs, of each with all its children: what it is now, what it was at most, and who
+has too much.
 
 It is sampled: the resident memory of all processes in a job's control group or, where it has none, of those that
-descend from the job's or are of its session. Pages that several
-of them share are counted once before anybody is ended for them. What a job takes and gives back between two samples is
-not seen.
+descend from the job's, are of its session or bear its mark. Pages that several of them share are counted once before
+anybody is ended for them. What a job takes and gives back between two samples is not seen.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ from collections.abc import Collection, Iterable
 from contextlib import suppress
 
 from diana.adapters.lrm.cgroups.per_job import JobCgroups
+from diana.adapters.lrm.spawner.behind.marks import mark_of
 from diana.adapters.lrm.spawner.identity import boot_s, stat_fields
 from diana.adapters.lrm.spawner.jobs import Job
+from diana.adapters.lrm.spawner.protocol import MOST_PROCESSES
 
 LIMITED_S, OTHERS_S = 0.25, 2.0
 """Seconds between two samples while jobs with a limit run, and while others do."""
@@ -36,6 +38,7 @@ def first_to_go(pid: int) -> None:
 class MemoryWatch:
     def __init__(self, cgroups: JobCgroups) -> None:
         self._cgroups = cgroups
+        self.most_processes = MOST_PROCESSES
         self._sampled_s = 0.0
         self._took_s = 0.0
 
@@ -43,7 +46,8 @@ class MemoryWatch:
         """Sample, if it is time; return the jobs that have more than they may. It notes what each has."""
         began_s = boot_s()
         # A job with a limit that began a moment ago does not wait for the next sample of those without one.
-        every_s = LIMITED_S if any(job.claim.record.memory_bytes for job in running) else OTHERS_S
+        limited = any(job.claim.record.memory_bytes for job in running) or _machines_tasks() > self.most_processes
+        every_s = LIMITED_S if limited else OTHERS_S
         if not running or began_s < self._sampled_s + max(every_s, _SHARE * self._took_s):
             return []
         over = []
@@ -55,9 +59,21 @@ class MemoryWatch:
                     job.over_bytes = used
                     over.append(job)
             job.peak_bytes = max(job.peak_bytes, used)
+            if len(pids) > self.most_processes and job not in over:
+                job.over_processes = len(pids)
+                over.append(job)
         self._sampled_s = boot_s()
         self._took_s = self._sampled_s - began_s
         return over
+
+
+def _machines_tasks() -> int:
+    """Return how many processes and threads the machine has; 0: it does not tell. No job has more."""
+    try:
+        with open("/proc/loadavg", "rb") as file:
+            return int(file.read().split()[3].partition(b"/")[2])
+    except (OSError, ValueError, IndexError):
+        return 0
 
 
 def families(jobs: Iterable[Job], cgroups: JobCgroups) -> dict[Job, tuple[list[int], int]]:
@@ -75,6 +91,9 @@ def families(jobs: Iterable[Job], cgroups: JobCgroups) -> dict[Job, tuple[list[i
 
 def _by_parents(jobs: Iterable[Job]) -> dict[Job, tuple[list[int], int]]:
     by_leader = {job.pid: job for job in jobs if job.pid}
+    by_mark = {job.mark: job for job in by_leader.values() if job.mark}
+    # What an earlier spawner's job left has another parent than us.
+    anywhere, mine = any(job.adopted for job in by_mark.values()), os.getpid()
     owner: dict[int, Job | None] = dict(by_leader)
     parents: dict[int, int] = {}
     resident: dict[int, int] = {}
@@ -82,7 +101,10 @@ def _by_parents(jobs: Iterable[Job]) -> dict[Job, tuple[list[int], int]]:
         if name.isdecimal() and (fields := stat_fields(int(name))) is not None:
             pid = int(name)
             parents[pid], resident[pid] = int(fields[_PARENT]), int(fields[_RESIDENT]) * _PAGE_BYTES
-            if leader := by_leader.get(int(fields[_SESSION])):
+            leader = by_leader.get(int(fields[_SESSION]))
+            if leader is None and by_mark and (anywhere or parents[pid] == mine):
+                leader = by_mark.get(mark_of(pid))
+            if leader is not None:
                 owner[pid] = leader
     out: dict[Job, tuple[list[int], int]] = {}
     for pid in resident:

@@ -1,7 +1,7 @@
 """Process groups, strays and scratch: all that must be gone before a slot takes its next job.
 
 Every job leads a session of its own. A process that leaves that session by forking twice becomes a child of the
-spawner, the nearest subreaper, and is told by the DIANA_RUN entry of its environment.
+spawner, the nearest subreaper, and is told by its mark (`behind/marks.py`) or the DIANA_RUN entry of its environment.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from diana.adapters.deep_trees import remove_deep
+from diana.adapters.lrm.spawner.behind.marks import mark_of, number_of
 from diana.adapters.lrm.spawner.identity import environment, stat_fields
 
 _PR_SET_CHILD_SUBREAPER = 36
@@ -80,12 +81,12 @@ def _catches(pid: str, number: int) -> bool:
 
 
 def kill_family(leader: int, marker: bytes, number: int) -> bool:
-    """Signal every process of a run that is not our child: those with its marker and, while its leader is known to
-    live (else 0), those of the leader's session. True if there was any.
+    """Signal every process of a run that is not our child: those with its mark or marker and, while its leader is known
+    to live (else 0), those of the leader's session. True if there was any.
 
     A dead leader's number may already lead another session, which must not be touched.
     """
-    entry = b"\0" + marker + b"\0"
+    entry, mark = b"\0" + marker + b"\0", number_of(marker)
     any_left = False
     for name in os.listdir("/proc"):
         if not name.isdecimal():
@@ -93,7 +94,8 @@ def kill_family(leader: int, marker: bytes, number: int) -> bool:
         fields = stat_fields(int(name))
         if fields is None or fields[0] in (b"Z", b"X"):
             continue
-        if entry in b"\0" + environment(int(name)) or (leader and int(fields[_SESSION]) == leader):
+        own = entry in b"\0" + environment(int(name)) or (leader and int(fields[_SESSION]) == leader)
+        if own or mark_of(int(name)) == mark:
             any_left = True
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(int(name), number)
@@ -109,12 +111,12 @@ class Children:
         with suppress(OSError):
             self._fd = os.open(f"/proc/self/task/{os.getpid()}/children", os.O_RDONLY | os.O_CLOEXEC)
 
-    def strays(self, known: Collection[int]) -> dict[int, bytes]:
-        """Return the living children not among `known` (a superset of none but running jobs), each with its marker,
-        empty if it has none. Zombies among them are reaped on the way."""
+    def strays(self, known: Collection[int]) -> list[int]:
+        """Return the living children not among `known` (a superset of none but running jobs). Zombies among them are
+        reaped on the way."""
         reaped = True
         while reaped:
-            out: dict[int, bytes] = {}
+            out: list[int] = []
             reaped = False
             for pid in self._pids(len(known)):
                 if pid in known:
@@ -127,7 +129,7 @@ class Children:
                     # Its own children became ours, perhaps since these were listed.
                     reaped = True
                 else:
-                    out[pid] = marker_of(pid)
+                    out.append(pid)
         return out
 
     def _pids(self, known: int) -> list[int]:

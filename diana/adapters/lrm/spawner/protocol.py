@@ -16,6 +16,8 @@ from diana.model.run_columns import Runs
 
 VERSION = 1
 MAX_FRAME_BYTES = 64 << 20
+MOST_PROCESSES = 8192
+"""Processes that a job may have where nothing else is said."""
 
 Collected = tuple[str, str, bool]
 """Path below the job's directory, output name, and True if it is kept whatever the exit (own stdout, stderr). More
@@ -46,6 +48,8 @@ class Hello(_Message):
     """True if it takes `StepsDone`."""
     pins: bool = False
     """True: a job runs on the processors of its slots alone."""
+    max_processes: int = 0
+    """Most processes that a job may have; 0: `MOST_PROCESSES`."""
 
 
 UNREADY_EXIT = 125
@@ -112,6 +116,8 @@ class Order(_Message):
     """True if the runs may be asked to save their state: a task of a cluster must know it beforehand."""
     grace_s: float = GRACE_S
     """Seconds between TERM and KILL of a run that is ended; where its lease is over, `GRACE_S`."""
+    scratch_bytes: int = 0
+    """Room on the disk that each run asked for; 0: none, and it may take what there is."""
 
 
 class LetGo(_Message):

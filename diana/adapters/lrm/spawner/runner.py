@@ -19,6 +19,9 @@ from contextlib import suppress
 from itertools import count
 
 from diana.adapters.lrm.spawner import processes, steps
+from diana.adapters.lrm.spawner.behind.disk import DiskWatch
+from diana.adapters.lrm.spawner.behind.strays import Strays
+from diana.adapters.lrm.spawner.behind.sweep import sweep
 from diana.adapters.lrm.spawner.capped import hold
 from diana.adapters.lrm.spawner.claims.records import EXIT_UNKNOWN, LOST_WHILE_RUNNING, End
 from diana.adapters.lrm.spawner.contained import Contained
@@ -32,11 +35,10 @@ from diana.adapters.lrm.spawner.others import OtherAccounts
 from diana.adapters.lrm.spawner.place import Place
 from diana.adapters.lrm.spawner.protocol import UNREADY, UNREADY_FILE
 from diana.adapters.lrm.spawner.segments import Segments
-from diana.adapters.lrm.spawner.strays import Strays
 from diana.adapters.lrm.spawner.table import ClaimTable
 from diana.adapters.lrm.spawner.warm.parents import Parents, WarmChild
 from diana.errors import one_line
-from diana.model.facts import Outcome, out_of_memory
+from diana.model.facts import Outcome, out_of_memory, out_of_scratch, too_many_processes
 from diana.model.indexset import IndexSet
 from diana.model.job.checkpoint import EXIT, SIGNALS
 from diana.model.job.grace import GRACE_S
@@ -79,6 +81,7 @@ class JobRunner:
         self.warm = Parents(launcher, epoll)
         self._cgroups = launcher.cgroups
         self._memory = MemoryWatch(launcher.cgroups)
+        self._disk = DiskWatch(self._folders)
         self._contained = Contained(launcher, others)
         self._draining: list[tuple[Job, End]] = []
         self._untidy: list[Job] = []
@@ -102,6 +105,14 @@ class JobRunner:
         """Set the name of this machine within its site."""
         self._launcher.machine = machine
         self._segments.of_machine(machine)
+
+    def _folders(self, job: Job) -> tuple[str, str]:
+        scratch = self._scratch.path(job.slots[0])
+        return scratch, self._launcher.folder(job, scratch) if job.claim.record.own_directory else scratch
+
+    def bound_processes(self, most: int) -> None:
+        """Let no job have more processes than these; where the kernel counts, jobs that begin from here on."""
+        self._memory.most_processes = self._cgroups.most_processes = most
 
     def busy(self) -> bool:
         waits = self._table.queue or self._held or self.warm.jobs()
@@ -280,6 +291,9 @@ class JobRunner:
                 self._table.starting([job])
                 job.pid = child.pid
                 # It has done nothing yet, so that it has no children elsewhere.
+                if mark := self._launcher.mark(job):
+                    self._launcher.marks.put_on_child(job.pid, mark)
+                job.mark = mark
                 job.cgroup = self._cgroups.put(self._launcher.run_name(job), job.pid)
                 self._cgroups.limit(job.cgroup, job.claim.record.memory_bytes)
                 first_to_go(job.pid)
@@ -339,6 +353,7 @@ class JobRunner:
         record = job.claim.record
         job.adopted = True
         job.cgroup = self._cgroups.find(self._launcher.run_name(job))
+        job.mark = self._launcher.mark(job)
         self._strays.caretakers |= record.contained
         job.state = JobState.RUNNING
         self.slots.hold(job.slots)
@@ -382,6 +397,13 @@ class JobRunner:
             outcome, code, rss = Outcome.FAILED, 128 + signal.SIGKILL, job.peak_bytes
             by_signal = int(signal.SIGKILL)
             error = out_of_memory(f"{record.group}.{job.index}", job.over_bytes, record.memory_bytes)
+        elif job.over_disk_bytes and outcome in (Outcome.FAILED, Outcome.UNKNOWN):
+            outcome, code, by_signal = Outcome.FAILED, 128 + signal.SIGKILL, int(signal.SIGKILL)
+            error = out_of_scratch(f"{record.group}.{job.index}", job.over_disk_bytes, record.scratch_bytes)
+        elif job.over_processes and outcome in (Outcome.FAILED, Outcome.UNKNOWN):
+            outcome, code, by_signal = Outcome.FAILED, 128 + signal.SIGKILL, int(signal.SIGKILL)
+            most = self._cgroups.most_processes
+            error = too_many_processes(f"{record.group}.{job.index}", job.over_processes, most)
         if outcome in (Outcome.DONE, Outcome.FAILED) and (why := self._unready(job)):
             outcome, error = Outcome.NOT_STARTED, f"{record.group}.{job.index}: {why}"
         if outcome == Outcome.UNKNOWN:
@@ -425,7 +447,8 @@ class JobRunner:
         spared = self._in_grace()
         jobs = [job for job, _ in self._draining if job not in spared]
         live = [*self.running.values(), *self.warm.jobs(), *spared]
-        held_up = self._strays.kill(self._pids | self.others.helpers() | self.warm.pids, jobs, live)
+        known = self._pids | self.others.helpers() | self.warm.pids
+        held_up = self._strays.kill(known, jobs, live, self.warm.marks())
         contained = [job for job in jobs if job.claim.record.contained and not job.adopted]
         held_up.update(self._contained.left(contained))
         left = []
@@ -440,6 +463,8 @@ class JobRunner:
                     self.others.signal(job, self._launcher.marker(job), signal.SIGKILL)
             elif job.adopted:
                 alive = processes.kill_family(0, self._launcher.marker(job), signal.SIGKILL)
+                if alive and job.mark:
+                    sweep({job.mark})
             else:
                 alive = job in held_up or processes.group_alive(job.pid)
                 if alive and job.kill_at_s:
@@ -658,6 +683,10 @@ class JobRunner:
                 self._next_steps_s = now + steps.LOOK_S
                 self._look_at_steps(now)
             for job in self._memory.over(self.running.values()):
+                if job.over_processes and job.mark:
+                    sweep({job.mark})
+                self._signal(job, signal.SIGKILL)
+            for job in self._disk.over(self.running.values()):
                 self._signal(job, signal.SIGKILL)
             self._strays.reap(self._pids | self.others.helpers() | self.warm.pids)
         if self._place.again_s:

@@ -98,6 +98,7 @@ class ClaimTable:
             gpus=order.gpus,
             memory_bytes=0 if order.contained else order.memory_bytes,
             grace_s=order.grace_s,
+            scratch_bytes=order.scratch_bytes,
         )
         self.next_number += 1
         self.log.add(record)
@@ -281,6 +282,7 @@ def _claimed(jobs: list[Job]) -> Claimed:
         gpus=head.gpus,
         memory_bytes=head.memory_bytes,
         grace_s=head.grace_s,
+        scratch_bytes=head.scratch_bytes,
     )
 
 

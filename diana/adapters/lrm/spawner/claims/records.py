@@ -67,6 +67,8 @@ class Claimed(_Record):
     """Memory that each run may use with all its children; 0: no limit."""
     grace_s: float = GRACE_S
     """Seconds between TERM and KILL."""
+    scratch_bytes: int = 0
+    """Room on the disk that each run may take; 0: no limit."""
 
 
 class Begin(msgspec.Struct, array_like=True):

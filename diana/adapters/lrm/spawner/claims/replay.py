@@ -12,6 +12,8 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
+from diana.adapters.lrm.spawner.behind.marks import number_of
+from diana.adapters.lrm.spawner.behind.sweep import sweep
 from diana.adapters.lrm.spawner.claims.records import (
     EXIT_UNKNOWN,
     LOST_WHILE_RUNNING,
@@ -117,6 +119,7 @@ def take_over(
         table.leases.update(past.leases)
     shift_s = _clock_shift_s(past.opened, here)
     alive = by_marker(launcher.marker_prefix) if same_machine and past.runs else {}
+    lost: set[int] = set()
     for run in past.runs.values():
         job = run.job
         if run.end is not None:
@@ -129,10 +132,13 @@ def take_over(
             continue
         elif not _adopt(run, runner, alive.get(launcher.marker(job), [])):
             job.finish(_lost(run, Outcome.UNKNOWN, logs_root))
+            lost.add(number_of(launcher.marker(job)))
             for pid in alive.get(launcher.marker(job), []):
                 with suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, signal.SIGKILL)
         table.runs[job.key] = job
+    if lost:
+        sweep(lost)
 
 
 def end_unclaimed(past: ClaimHistory, launcher: Launcher) -> int:
@@ -144,6 +150,8 @@ def end_unclaimed(past: ClaimHistory, launcher: Launcher) -> int:
         for pid in pids:
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
+    if unknown:
+        sweep(set(map(number_of, unknown)))
     return len(unknown)
 
 

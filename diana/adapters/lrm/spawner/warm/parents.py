@@ -42,8 +42,10 @@ class WarmChild(NamedTuple):
 
 
 class _Parent:
-    def __init__(self, group: str, slot: int, pid: int, asks: socket.socket) -> None:
+    def __init__(self, group: str, slot: int, pid: int, asks: socket.socket, mark: int) -> None:
         self.group, self.slot, self.pid, self.asks = group, slot, pid, asks
+        self.mark = mark
+        """Mark of what it starts that is no job's."""
         self.ready = False
         self.ready_bytes = 0
         self.children = 0
@@ -70,6 +72,10 @@ class Parents:
     @property
     def pids(self) -> set[int]:
         return {parent.pid for parent in self._by_fd.values()}
+
+    def marks(self) -> set[int]:
+        """Return the parents' own marks."""
+        return {parent.mark for parent in self._by_fd.values()}
 
     def jobs(self) -> list[Job]:
         """Return the jobs that wait for their child."""
@@ -115,7 +121,7 @@ class Parents:
         finally:
             theirs.close()
         ours.setblocking(False)
-        parent = _Parent(job.claim.record.group, job.slots[0], pid, ours)
+        parent = _Parent(job.claim.record.group, job.slots[0], pid, ours, self._launcher.mark_of_parent(job))
         self._by_slot[parent.slot] = self._by_fd[ours.fileno()] = parent
         self._epoll.register(ours.fileno(), select.EPOLLIN)
         return parent
