@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import heapq
 import os
+import stat
 import threading
 import time
 from collections import deque
@@ -40,7 +41,7 @@ class LargeFile(NamedTuple):
     size_bytes: int
     """Bytes taken on the disk."""
     name: str
-    """Its path below the data directory, or below the folder of its owner."""
+    """Its path below the data directory, or below the folder of its owner; else all of it."""
     owner: str = ""
     """`job alpha-3.17`, `group alpha-3`; `a job`: of one that is not known; empty: of none."""
 
@@ -103,7 +104,36 @@ def largest(root: Path, most_entries: int = MOST_ENTRIES) -> list[LargeFile]:
         if entries:
             walks.append(walk)
     top = heapq.nsmallest(MOST_NAMED, found.values(), key=lambda one: (-one[0], one[1]))
-    return [LargeFile(size_bytes, *_named(Path(path).relative_to(root), path, working)) for size_bytes, path in top]
+    files = [LargeFile(size_bytes, *_named(Path(path).relative_to(root), path, working)) for size_bytes, path in top]
+    return heapq.nsmallest(MOST_NAMED, [*files, *_held_open(root, device)], key=lambda one: (-one.size_bytes, one.name))
+
+
+def _held_open(root: Path, device: int) -> list[LargeFile]:
+    """Return the large files of that disk that processes of this directory's jobs have open where no walk finds them:
+    deleted ones, and those that lie elsewhere."""
+    found: dict[int, LargeFile] = {}
+    with suppress(OSError):
+        spawner = os.stat(root / "spawner")
+        mark = f"DIANA_RUN={spawner.st_dev}-{spawner.st_ino}:".encode()
+        jobs = [name for name in os.listdir("/proc") if name.isdecimal() and _is_marked(name, mark)]
+        for pid in jobs[:MOST_JOBS]:
+            with suppress(OSError), os.scandir(f"/proc/{pid}/fd") as entries:
+                for entry in islice(entries, _AT_ONCE):
+                    with suppress(OSError):
+                        there, path = entry.stat(), os.readlink(entry.path)
+                        within = there.st_nlink and path.startswith(f"{root}/")
+                        if there.st_dev != device or not stat.S_ISREG(there.st_mode) or within:
+                            continue
+                        if (size_bytes := there.st_blocks * 512) >= LEAST_BYTES:
+                            owner = f"job {job}" if (job := _job_of(pid)) else "a job"
+                            found[there.st_ino] = LargeFile(size_bytes, _on_one_line(path), owner)
+    return list(found.values())
+
+
+def _is_marked(pid: str, mark: bytes) -> bool:
+    with suppress(OSError), open(f"/proc/{pid}/environ", "rb") as file:
+        return b"\0" + mark in b"\0" + file.read(1 << 20)
+    return False
 
 
 def _device(root: Path) -> int:

@@ -330,3 +330,32 @@ def test_a_node_begins_only_where_there_is_room_to(tmp_path: Path, monkeypatch: 
         said = f"{held.paths.root}: the disk is full ({lacks} KiB free there, a node begins with 4 MiB); "
         assert held.lacks_room_to_begin() == (lacks and f"{said}the largest: 2 MiB f; free space there")
     held.close()
+
+
+@pytest.mark.parametrize("deleted", [True, False])
+def test_a_file_that_a_job_has_open_and_deleted_or_elsewhere_on_the_disk_is_named(
+    tmp_path: Path, deleted: bool
+) -> None:
+    root = tmp_path / "site"
+    (root / "spawner").mkdir(parents=True)
+    spawner = os.stat(root / "spawner")
+    path = (root if deleted else tmp_path) / "big"
+    path.write_bytes(bytes(5 << 20))
+    environment = {"DIANA_RUN": f"{spawner.st_dev}-{spawner.st_ino}:alpha-3/0:1:17:1", "DIANA_JOB": "alpha-3.17"}
+    with path.open("rb") as file:
+        reader = subprocess.Popen(["/bin/cat", "/dev/stdin", "-"], stdin=file, stdout=subprocess.PIPE, env=environment)
+    try:
+        # It waits for its pipe to be read.
+        assert reader.stdout is not None and reader.stdout.read(1)
+        if deleted:
+            path.unlink()
+        assert told(largest(root)) == "; the largest: 5 MiB of job alpha-3.17"
+        assert told(largest(root), names=True) == f"; the largest: 5 MiB {shown(path, deleted)} of job alpha-3.17"
+    finally:
+        reader.kill()
+        reader.communicate()
+
+
+def shown(path: Path, deleted: bool) -> str:
+    name = f"{path} (deleted)" if deleted else str(path)
+    return name if len(name) <= 80 else f"{name[:77]}..."
