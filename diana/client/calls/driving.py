@@ -208,8 +208,8 @@ class Driver:
 
         # A node that is frozen keeps a call for minutes.
         within_s = min(self._patience_s, LEAVE_S)
-        threading.Thread(target=take_back, name="diana-leave", daemon=True).start()
         try:
+            threading.Thread(target=take_back, name="diana-leave", daemon=True).start()
             return over.wait(within_s + 1.0)
         finally:
             # Also where another interrupt ends that.
