@@ -215,7 +215,8 @@ if __name__ == "__main__":
 
 
 def begun(program: str, site: Site, folder: Path, *words: str) -> subprocess.Popen[str]:
-    """The program in a process group of its own, as a terminal starts it."""
+    """The program in a process group of its own, as a terminal starts it: with interrupts, which whatever runs the
+    tests in the background ignores."""
     path = folder / "program.py"
     path.write_text(program)
     return subprocess.Popen(
@@ -223,6 +224,7 @@ def begun(program: str, site: Site, folder: Path, *words: str) -> subprocess.Pop
         env=site.environment(),
         cwd=folder,
         start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
