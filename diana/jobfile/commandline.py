@@ -37,6 +37,12 @@ def from_words(words: list[str], tell: Callable[[str], object] = lambda line: No
         raise ValueError("no command before :::; write: -- COMMAND {x} ::: VALUE ...")
     lists, linked = _lists(words[at:])
     if not lists:
+        numbers = (name for word in command for _, name in _placeholders(word) if name == "" or name.isdecimal())
+        if (number := next(numbers, None)) is not None:
+            raise ValueError(
+                f"{{{number}}} stands for a value of a list, and there is none; end with ::: VALUE ..., with :::: FILE"
+                f" (- for standard input), or write {{{{{number}}}}} for the text itself"
+            )
         return {"group": {"command": command}}
     names, command = _names(command, len(lists))
     return {"group": {"command": command}, "sweep": _sweep(names, lists, linked, tell)}

@@ -73,6 +73,16 @@ def test_words_become_the_commands_they_say(line: str, wanted: list[str]) -> Non
     [
         ("::: 1 2", "no command before :::; write: -- COMMAND {x} ::: VALUE ..."),
         ("", "no command before :::; write: -- COMMAND {x} ::: VALUE ..."),
+        (
+            "wc {}",
+            "{} stands for a value of a list, and there is none; end with ::: VALUE ..., with :::: FILE (- for standard"
+            " input), or write {{}} for the text itself",
+        ),
+        (
+            "wc {1}",
+            "{1} stands for a value of a list, and there is none; end with ::: VALUE ..., with :::: FILE (- for"
+            " standard input), or write {{1}} for the text itself",
+        ),
         ("echo {x} :::", "list 1 after ::: is empty; write at least one value"),
         ("echo {x} {y} ::: 1", "1 lists after ::: but 2 placeholders ({x}, {y}); give each its list"),
         ("echo {3} ::: 1 ::: 2", "placeholder {3}: want {} or {1} to {2}, or names only"),

@@ -5,9 +5,15 @@ from __future__ import annotations
 
 VERBS = {
     "cat": "logs",
+    "condor_history": "results",
+    "condor_hold": "hold",
     "condor_q": "status",
+    "condor_release": "release",
     "condor_rm": "cancel",
+    "condor_status": "sites",
     "condor_submit": "submit",
+    "condor_submit_dag": "submit",
+    "condor_wait": "wait",
     "delete": "drop",
     "describe": "explain",
     "download": "fetch",
@@ -20,6 +26,7 @@ VERBS = {
     "ls": "groups",
     "nodes": "sites",
     "output": "logs",
+    "parallel": "submit",
     "ps": "status",
     "purge": "drop",
     "qdel": "cancel",
@@ -31,6 +38,7 @@ VERBS = {
     "requeue": "retry",
     "rerun": "retry",
     "resubmit": "retry",
+    "restart": "stop and node --detach",
     "resume": "release",
     "rm": "drop",
     "run": "submit",
@@ -47,6 +55,7 @@ VERBS = {
     "unhold": "release",
     "version": "--version",
     "watch": "status --watch",
+    "xargs": "submit",
 }
 
 _OUTPUT = "what jobs print is read with diana logs; --set group.stdout=FILE brings it home as a file"
@@ -75,6 +84,7 @@ _JOB = {
     "--mem": "--memory",
     "--mail-type": "--notify",
     "--ncpus": "--cpus",
+    "--mem-per-cpu": "--memory",
     "--nodelist": "--sites",
     "--nodes": "--components, for a job of several machines",
     "--ntasks": "--cpus",
@@ -103,14 +113,18 @@ _JOB = {
 }
 _SUBMIT = {
     **_JOB,
+    "--begin": "diana hold GROUP",
     "--detach": "submit returns once the group is on disk",
     "--dry-run": "diana plan",
     "--follow": "diana logs -f",
     "--test-only": "diana plan",
-    "--hold": "diana hold GROUP holds what has not started",
+    "--joblog": "diana results GROUP",
+    "--hold": "diana hold GROUP",
     "--wrap": "a command stands behind --: diana submit -- COMMAND",
     "-W": "--wait",
-    "-w": "--wait",
+    "-d": "--after",
+    "-k": "diana logs GROUP",
+    "-w": "--sites",
 }
 _OPTIONS: dict[str, dict[str, str]] = {
     "submit": _SUBMIT,
@@ -128,5 +142,7 @@ _OPTIONS: dict[str, dict[str, str]] = {
 
 def option(verb: str, word: str) -> str:
     """Return the mend for this option of others, as `verb` has it, in a clause; empty: none is known."""
-    here = _OPTIONS.get(verb, {}).get(word.partition("=")[0], "")
+    # `-j8` is `-j 8`.
+    name = word.partition("=")[0] if word.startswith("--") else word[:2]
+    here = _OPTIONS.get(verb, {}).get(name, "")
     return f"did you mean {here}?" if here.startswith(("-", "diana ")) else here
