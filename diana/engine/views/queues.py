@@ -87,7 +87,9 @@ def seen_by(queue: QueueView, who: Principal) -> QueueView:
 def _class(core: Context, members: list[QueuePlace], starts: Starts, spread: WaitFactors) -> QueueClass:
     first = members[0]
     key = first.key
-    wait_s = min(starts[(one.entry.key, key.demoted)] for one in members)
+    # Slots that come free are not for parts of which as many run as their groups allow at once.
+    waits_s = (starts[(one.entry.key, key.demoted)] for one in members if not _is_full(core, one))
+    wait_s = min(waits_s, default=inf)
     low_s, high_s = spread.around(wait_s)
     return QueueClass(
         user=key.user,
@@ -108,6 +110,12 @@ def _class(core: Context, members: list[QueuePlace], starts: Starts, spread: Wai
         high_s=high_s,
         heavy=key.heavy,
     )
+
+
+def _is_full(core: Context, one: QueuePlace) -> bool:
+    """Return whether as many of its jobs run here as its group lets run at once."""
+    custody = core.state.custodies.get(one.entry.key)
+    return custody is not None and 0 < custody.max_parallel <= len(custody.running)
 
 
 def _ready(one: QueuePlace) -> int:
@@ -246,7 +254,7 @@ def _blocked(core: Context, custody: Custody, one: QueuePlace) -> str:
         return why
     if not _ready(one):
         return "its inputs are on their way"
-    if custody.max_parallel and len(custody.running) >= custody.max_parallel:
+    if _is_full(core, one):
         return f"max_parallel: {custody.max_parallel} of the group run here"
     if not limits.startable(settings, capacity.running_of(core).get(custody.owner, 0)):
         return f"the site runs at most {counted(settings.user_max_running, 'job')} of one user"

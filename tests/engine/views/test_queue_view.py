@@ -328,3 +328,11 @@ def test_in_the_default_mode_the_wait_that_lifts_counts_from_the_last_start() ->
     alpha.end()
     (_, row) = sorted(explain(alpha, "alpha-1"), key=lambda row: row.level)
     assert row.rises_after_s == pytest.approx(3600.0)
+
+
+def test_a_group_that_has_as_many_running_as_it_may_does_not_start_in_a_free_slot() -> None:
+    grid = Grid({"claim_ahead": 0}, alpha=3)
+    alpha = grid["alpha"]
+    alpha.submit(spec(3, work_s=100.0, max_parallel=1), 3, who=ALICE)
+    (row,) = queue(alpha).classes
+    assert (row.jobs, row.low_s, row.high_s) == (2, -1.0, -1.0)
