@@ -42,9 +42,12 @@ class Room:
             (folder / f"{number}").touch()
 
 
-def test_inputs_are_no_part_of_it_though_the_clock_is_set_back_while_the_job_runs(tmp_path: Path) -> None:
+def test_inputs_and_what_was_left_there_are_no_part_of_it_though_the_clock_is_set_back_while_the_job_runs(
+    tmp_path: Path,
+) -> None:
     room = Room(tmp_path)
     (room.own / "input").write_bytes(bytes(20 * MIB))
+    (room.scratch / "of another account").write_bytes(bytes(20 * MIB))
     room.begin()
     assert not room.is_over()
     room.ahead_s = -3600.0

@@ -1,5 +1,5 @@
-"""Room that running jobs take of the disk, of those that asked for some: what their scratch directories hold, and what
-was written in their own directories since they began. Who took more than it asked for is told.
+"""Room that running jobs take of the disk, of those that asked for some: what was written in their scratch directories
+and in their own since they began. Who took more than it asked for is told.
 
 Directories are walked a little at a time, so that a job with a million files costs no more than one with a few; it is
 known later.
@@ -67,15 +67,13 @@ class DiskWatch:
 
     def _walk(self, job: Job) -> Iterator[int]:
         """Yield what was found so far, in bytes. What a job has several names for counts once."""
-        scratch, own = self._folders(job)
-        most_bytes = job.claim.record.scratch_bytes
+        left = [*dict.fromkeys(self._folders(job))]
+        most_bytes, began_s = job.claim.record.scratch_bytes, self._began_s[job]
         total = seen = 0
         large: dict[str, int] = {}
-        left = [(scratch, 0.0)] + ([(own, self._began_s[job])] if own != scratch else [])
         while left:
-            at, since_s = left.pop()
             try:
-                with os.scandir(at) as entries:
+                with os.scandir(left.pop()) as entries:
                     for entry in entries:
                         seen += 1
                         if seen % _STEP == 0:
@@ -85,9 +83,9 @@ class DiskWatch:
                         except OSError:
                             continue
                         if stat.S_ISDIR(found.st_mode):
-                            left.append((entry.path, since_s))
-                        elif found.st_ctime >= since_s:
-                            # Inputs were put there before it began.
+                            left.append(entry.path)
+                        elif found.st_ctime >= began_s:
+                            # Inputs are older, and so is what an earlier job left that cannot be deleted.
                             total += (size := _room(found))
                             if size * _LARGE_PARTS > most_bytes:
                                 large[entry.path] = size
