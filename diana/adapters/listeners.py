@@ -1,4 +1,4 @@
-"""Whose a port of this machine is, from what the kernel shows in /proc."""
+"""Finds the process that has a port of this machine, from what the kernel shows in /proc."""
 
 from __future__ import annotations
 
