@@ -1,4 +1,4 @@
-"""Whose a port of this machine is, from what the kernel shows in /proc."""
+"""Finds the process that has a port of this machine, from what the kernel shows in /proc."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ def who_listens(port: int) -> str:
                 fields = line.split()
                 if fields[3] == _LISTENING and int(fields[1].rpartition(":")[2], 16) == port:
                     inodes.add(f"socket:[{fields[9]}]")
-    for process in sorted(Path("/proc").iterdir()):
+    # In another network namespace, or gone by now: no process has it.
+    for process in sorted(Path("/proc").iterdir()) if inodes else ():
         if process.name.isdecimal():
             with suppress(OSError):
                 if any(_leads_to(one) in inodes for one in (process / "fd").iterdir()):

@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 
 LONGEST_ROOT_BYTES = 107 - len("/slots/9999") - len("/pymp-xxxxxxxx/listener-xxxxxxxx")
-"""Of a data directory in which a job's TMPDIR leaves room for the sockets of Python's `multiprocessing`: Linux takes
-names of 107 bytes."""
+"""Most bytes of a data directory's name with which a job's TMPDIR leaves room for the sockets of Python's
+`multiprocessing`: Linux takes names of 107 bytes."""
 
 
 def is_noexec(path: str | Path) -> bool:
@@ -19,7 +19,7 @@ def is_noexec(path: str | Path) -> bool:
 
 
 def poor_place(root: Path) -> list[tuple[str, str]]:
-    """What jobs whose files and TMPDIR lie below `root` will miss, each with its mend; for most directories nothing."""
+    """Return the lacks of that place that jobs will meet, each with its mend; for most directories none."""
     out = []
     root = root.resolve()
     if is_noexec(root):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 from contextlib import suppress
 from pathlib import Path
@@ -13,6 +14,9 @@ from diana.wire.client.messages import FetchChunk
 
 if TYPE_CHECKING:
     from diana.client.where import StrPath
+
+_number = itertools.count()
+"""Tells apart what this process fetches at the same time: long names may begin alike."""
 
 
 class FolderWriter:
@@ -56,7 +60,7 @@ class FolderWriter:
         if not target.parent.resolve().is_relative_to(self._folder.resolve()):
             raise UsageError(f"{target}: a link leads out of {self._folder}; remove it")
         self._name = name
-        self._part = target.parent / f".{target.name[:40]}.{os.getpid()}.part"
+        self._part = target.parent / f".{target.name[:40]}.{os.getpid()}.{next(_number)}.part"
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         with suppress(FileNotFoundError):
             self._part.unlink()

@@ -41,7 +41,7 @@ def log_to(path: Path, form: Format = "text", site: str = "", machine: str = "")
 
 def put_output_aside(out: Path, most_bytes: int = MOST_BYTES) -> None:
     """Begin another node.out where this process prints into one that has grown past `most_bytes`; the one before is
-    kept as node.out.1. Where the disk has no room nothing changes."""
+    kept as node.out.1. Where that cannot be done nothing changes."""
     with suppress(OSError):
         there = out.stat()
         ours = [number for number in (1, 2) if os.path.samestat(os.fstat(number), there)]
@@ -49,11 +49,13 @@ def put_output_aside(out: Path, most_bytes: int = MOST_BYTES) -> None:
             return
         spare = out.with_name(f"{out.name}.new")
         fresh = os.open(spare, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        os.replace(out, out.with_name(f"{out.name}.1"))
-        os.replace(spare, out)
-        for number in ours:
-            os.dup2(fresh, number)
-        os.close(fresh)
+        try:
+            os.replace(out, out.with_name(f"{out.name}.1"))
+            os.replace(spare, out)
+            for number in ours:
+                os.dup2(fresh, number)
+        finally:
+            os.close(fresh)
 
 
 class _Handler(RotatingFileHandler):

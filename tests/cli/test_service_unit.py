@@ -121,22 +121,56 @@ RECORDER = """#!/bin/sh
 echo "$*" >> {folder}/calls
 case "$*" in
     *is-system-running) echo running ;;
-    *is-active*) test -e {folder}/started && echo active ;;
+    *is-active*) test -e {folder}/started && cat {folder}/started ;;
     *is-enabled*) test -e {folder}/started && echo enabled ;;
-    *" start "*) touch {folder}/started ;;
+    *" start "* | *" restart "*) echo active > {folder}/started ;;
+    *" disable "*) rm {folder}/started ;;
 esac
 """
 
 
-def test_a_service_of_the_system_is_given_to_the_owner_of_its_directory_once(
-    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    programs = tmp_path / "bin"
-    programs.mkdir()
-    (programs / "systemctl").write_text(RECORDER.format(folder=programs))
-    (programs / "systemctl").chmod(0o755)
-    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+@pytest.fixture
+def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a `systemctl` that keeps in `started` what it says of the unit, and its calls in `calls`."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    (folder / "systemctl").write_text(RECORDER.format(folder=folder))
+    (folder / "systemctl").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
     monkeypatch.setattr(os, "getuid", lambda: 0)
+    return folder
+
+
+def test_a_node_that_is_started_again_and_again_does_not_run_and_install_starts_it(
+    data: Path, programs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["service", "install", "--data", str(data)]) == 0
+    assert main(["service", "status", "--data", str(data)]) == 0
+    (programs / "started").write_text("activating\n")
+    capsys.readouterr()
+    assert main(["service", "status", "--data", str(data)]) == 1
+    assert f"diana-alpha.service of {data}: is being started, perhaps not for" in capsys.readouterr().out
+    assert main(["service", "status", "--json", "--data", str(data)]) == 1
+    assert '"active":false' in capsys.readouterr().out
+    assert main(["service", "install", "--data", str(data)]) == 0
+    assert "restart diana-alpha.service" in (programs / "calls").read_text()
+    assert "diana-alpha.service started again: it runs" in capsys.readouterr().out
+
+
+def test_a_service_whose_directory_is_gone_can_be_uninstalled(
+    data: Path, programs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["service", "install", "--data", str(data)]) == 0
+    shutil.rmtree(data)
+    assert main(["service", "uninstall", "--data", str(data)]) == 0
+    assert "diana-alpha.service stopped and removed" in capsys.readouterr().out
+    assert not list((tmp_path / "system").iterdir()) and not (programs / "started").exists()
+    assert f"{data}: no site there; " in told(capsys, data, "uninstall")
+
+
+def test_a_service_of_the_system_is_given_to_the_owner_of_its_directory_once(
+    data: Path, programs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     install = ["service", "install", "--data", str(data)]
     assert main(install) == 0
     file = tmp_path / "system" / "diana-alpha.service"

@@ -208,6 +208,29 @@ def test_single_calls_become_one_group_and_a_cancelled_one_is_not_among_them() -
     assert not futures[0].cancel(), "it is not for this test's node to say"
 
 
+CHILD = """
+import os
+from concurrent.futures import as_completed, wait
+from diana.client.calls.gathering import GridFuture
+from diana.errors import UsageError
+
+ended, left = (GridFuture(lambda future: False) for _ in range(2))
+ended.end(7)
+if child := os.fork():
+    raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+assert wait([ended]).done == {ended} and next(as_completed([ended])).result() == 7
+try:
+    wait([left])
+except UsageError as error:
+    print(error)
+"""
+
+
+def test_a_forked_child_waits_for_futures_that_have_ended_and_is_told_of_others() -> None:
+    done = subprocess.run([sys.executable, "-c", CHILD], capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 0 and "forked this one; make a GridExecutor here" in done.stdout, done
+
+
 @pytest.mark.wide
 def test_plenty_of_calls_do_not_wait_for_more() -> None:
     waiting = WaitingCalls()

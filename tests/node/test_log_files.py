@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -45,3 +47,26 @@ def test_what_earlier_nodes_said_is_put_aside_once_it_is_large(tmp_path: Path, m
     out.write_text("longer than that")
     detached._put_aside(out)
     assert not out.exists() and (tmp_path / "node.out.1").read_text() == "longer than that"
+
+
+ASIDE = """
+import os
+from pathlib import Path
+from diana.node.node_log import put_output_aside
+
+def rounds():
+    for _ in range(5):
+        put_output_aside(Path("node.out"), 1)
+    return len(os.listdir("/proc/self/fd"))
+
+print("said", flush=True)
+Path("told").write_text(f"{len(os.listdir('/proc/self/fd'))} {rounds()}")
+"""
+
+
+def test_a_file_that_cannot_be_put_aside_costs_no_descriptor(tmp_path: Path) -> None:
+    (tmp_path / "node.out.1" / "in the way").mkdir(parents=True)
+    with (tmp_path / "node.out").open("ab") as out:
+        subprocess.run([sys.executable, "-c", ASIDE], stdout=out, cwd=tmp_path, timeout=100, check=True)
+    before, after = (tmp_path / "told").read_text().split()
+    assert before == after and (tmp_path / "node.out").read_text() == "said\n"

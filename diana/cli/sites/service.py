@@ -8,6 +8,7 @@ import pwd
 import re
 import sys
 from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 ORDERS = ("install", "status", "uninstall")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}\Z")
+_RUNS, _BEGINS = ("active", "reloading"), "activating"
 _GOES_WITH_INSTALL = ("account", "print", "replace")
 
 
@@ -60,12 +62,11 @@ class _Service:
         self.data = Path(os.path.abspath(data_of(args)))
         self.systemd = Systemd(user=not args.system and (args.user or os.getuid() != 0))
         self.scope = "user" if self.systemd.user else "system"
-        config = self._config()
-        machine = f"-{config.machine}" if config.machine not in ("", "main") else ""
-        self.name = (args.name or f"diana-{config.site}{machine}").removesuffix(".service")
+        # A unit whose directory is gone can still be taken away.
+        units = self.systemd.units_of(self.data) if args.order == "uninstall" else []
+        self.name = (args.name or (units[0].stem if units else self._usual_name())).removesuffix(".service")
         if not _NAME.match(self.name):
             raise UsageError(f"service: --name {self.name!r}: letters, digits, '.', '_' and '-' make a unit's name")
-        self.config = config
         self.unit = f"{self.name}.service"
         self.file = self.systemd.folder / self.unit
 
@@ -82,9 +83,10 @@ class _Service:
             raise UsageError(
                 f"{self.file} is there and differs; see what would be written with --print, --replace writes it"
             )
-        if there == text and self._active() and self._enabled():
+        state = self._state()
+        if there == text and state in _RUNS and self._enabled():
             return self._told(f"{self.unit} is installed already and runs; nothing was changed")
-        if not self._active():
+        if state not in (*_RUNS, _BEGINS):
             self._nothing_in_the_way()
         if there != text:
             self._write(text)
@@ -117,19 +119,22 @@ class _Service:
         return self._told(f"{gone} stopped and removed; running jobs run on, and {self.data} stays as it is")
 
     def status(self) -> int:
-        """Show it; exit code 1 where there is none, or it does not run."""
+        """Show it; exit code 1 where there is none, or it does not run. UsageError where there is no site."""
+        _ = self.config
         units = self.systemd.units_of(self.data)
         if self.file not in units and not self.args.name and units:
             self.file, self.unit, self.name = units[0], units[0].name, units[0].stem
         there = self.file.exists()
-        runs = there and self._active()
+        state = self._state() if there else ""
+        runs = state in _RUNS
         if self.args.json:
             self._print()
         elif not there:
             output.say(f"there is no service of {self.data} in {self.systemd.folder}")
             output.say(f"make one with: diana service install --{self.scope} --data {self.data}")
         else:
-            output.say(f"{self.unit} of {self.data}: {'runs' if runs else 'does not run'}")
+            does = "runs" if runs else "is being started, perhaps not for the first time" if state == _BEGINS else ""
+            output.say(f"{self.unit} of {self.data}: {does or 'does not run'}")
             output.say(f"file: {self.file}, {'' if self._enabled() else 'not '}started with {self._starts_with()}")
             if not self._current():
                 output.say("it is not as this installation would write it: diana service install --replace")
@@ -137,7 +142,12 @@ class _Service:
             self._say_linger()
         return 0 if runs else 1
 
-    def _config(self) -> SiteConfig:
+    def _usual_name(self) -> str:
+        machine = f"-{self.config.machine}" if self.config.machine not in ("", "main") else ""
+        return f"diana-{self.config.site}{machine}"
+
+    @cached_property
+    def config(self) -> SiteConfig:
         from diana.node.config.site_file import load_config
 
         file = self.data / "site.toml"
@@ -219,8 +229,9 @@ class _Service:
         with suppress(DianaError):
             self.systemd.order("daemon-reload")
 
-    def _active(self) -> bool:
-        return self._asked("is-active") in ("active", "activating", "reloading")
+    def _state(self) -> str:
+        """As systemd has it: a node that fails and is started again and again is `activating` most of the time."""
+        return self._asked("is-active")
 
     def _enabled(self) -> bool:
         return self._asked("is-enabled") == "enabled"
@@ -272,7 +283,7 @@ class _Service:
                 data=str(self.data),
                 scope=self.scope,
                 enabled=there and self._enabled(),
-                active=there and self._active(),
+                active=there and self._state() in _RUNS,
                 current=there and self._current(),
                 linger=bool(self.systemd.user and lingers(_me())),
             )

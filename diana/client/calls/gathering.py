@@ -42,16 +42,17 @@ class GridFuture(Future[T]):
     @property
     def _condition(self) -> threading.Condition:
         """The standard library's, by which it reads, waits for and ends futures. In a child process nobody ends one,
-        and a lock may be held for ever."""
-        if os.getpid() == self._pid:
-            return self._own_condition
-        if self._state in ("PENDING", "RUNNING"):
-            raise forked(self._pid)
-        return threading.Condition()
+        and a lock may be held for ever: what has ended gets another."""
+        if (pid := os.getpid()) != self._pid:
+            if self._state in ("PENDING", "RUNNING"):
+                raise forked(self._pid)
+            if self._lock_of != pid:
+                self._condition = threading.Condition()
+        return self._own_condition
 
     @_condition.setter
     def _condition(self, condition: threading.Condition) -> None:
-        self._own_condition = condition
+        self._own_condition, self._lock_of = condition, os.getpid()
 
     @property
     def job(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import os
+import resource
 import select
 import signal
 import socket
@@ -20,6 +21,7 @@ import pytest
 import pytest_asyncio
 
 from diana.adapters.lrm.cgroups.per_job import NOTE
+from diana.adapters.lrm.spawner.behind.marks import LOCKS, number_of
 from diana.adapters.lrm.spawner.claims.records import Claimed
 from diana.adapters.lrm.spawner.identity import boot_s
 from diana.adapters.lrm.spawner.jobs import Claim, Job
@@ -249,6 +251,28 @@ async def test_so_does_what_wiped_its_environment_though_another_job_runs_on(
     (end,) = await site.ended(1)
     assert end.run.index == 1
     assert not alive(int((tmp_path / "loads.child").read_text()))
+
+
+async def test_what_a_job_left_dies_with_it_beside_its_parent_where_no_marks_are_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = RealSite(tmp_path / "data", slots=1)
+    (site.data.spawner / f"{NOTE}.new").mkdir()
+    soft, hard = resource.getrlimit(LOCKS)
+    # As within a job of another node.
+    resource.setrlimit(LOCKS, (number_of(b"outer"), hard))
+    try:
+        await site.up()
+    finally:
+        resource.setrlimit(LOCKS, (soft, hard))
+    try:
+        calls = Calls(site, tmp_path, monkeypatch)
+        calls.start(calls.heavy.ends, "wiped")
+        await calls.done(1)
+        assert not alive(int((tmp_path / "loads.child").read_text()))
+        assert alive(int(calls.loaded()[0]))
+    finally:
+        await site.down()
 
 
 async def test_a_job_that_uses_too_much_memory_is_ended_and_its_parent_is_not(

@@ -402,7 +402,7 @@ class JobRunner:
             error = out_of_scratch(f"{record.group}.{job.index}", job.over_disk_bytes, record.scratch_bytes)
         elif job.over_processes and outcome in (Outcome.FAILED, Outcome.UNKNOWN):
             outcome, code, by_signal = Outcome.FAILED, 128 + signal.SIGKILL, int(signal.SIGKILL)
-            most = self._cgroups.most_processes
+            most = self._memory.most_processes
             error = too_many_processes(f"{record.group}.{job.index}", job.over_processes, most)
         if outcome in (Outcome.DONE, Outcome.FAILED) and (why := self._unready(job)):
             outcome, error = Outcome.NOT_STARTED, f"{record.group}.{job.index}: {why}"

@@ -45,7 +45,7 @@ class _Parent:
     def __init__(self, group: str, slot: int, pid: int, asks: socket.socket, mark: int) -> None:
         self.group, self.slot, self.pid, self.asks = group, slot, pid, asks
         self.mark = mark
-        """Mark of what it starts that is no job's."""
+        """Mark of what it starts that is no job's; 0: it bears none."""
         self.ready = False
         self.ready_bytes = 0
         self.children = 0
@@ -74,8 +74,8 @@ class Parents:
         return {parent.pid for parent in self._by_fd.values()}
 
     def marks(self) -> set[int]:
-        """Return the parents' own marks."""
-        return {parent.mark for parent in self._by_fd.values()}
+        """Return the parents' own marks, as far as they bear any."""
+        return {parent.mark for parent in self._by_fd.values() if parent.mark}
 
     def jobs(self) -> list[Job]:
         """Return the jobs that wait for their child."""
