@@ -21,7 +21,7 @@ def test_a_build_from_the_source_distribution_has_the_same_bytes_and_nothing_is_
 
 
 def test_pip_of_a_python_that_is_too_old_says_which_it_wants(built: Built, tmp_path: Path) -> None:
-    pip = [python("3.10"), "-m", "pip", "install", "--no-index", "--no-deps", "--target", tmp_path / "there"]
+    pip = [python("3.10"), "-m", "pip", "install", "--no-index", "--target", tmp_path / "there"]
     with pytest.raises(Broken, match=r"Package 'diana-grid' requires a different Python: 3\.10\.\d+ not in '>=3\.11'"):
         run([*pip, built.wheel], tmp_path)
 
