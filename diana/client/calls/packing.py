@@ -103,12 +103,13 @@ def packed_calls(function: Callable[..., Any], calls: Sequence[tuple[Sequence[An
         ) from error
 
 
-MAIN = f"""import sys
-
-if __name__ != "__main__":
-    # A process of multiprocessing, which a call started, looks here for the names of the user's `__main__`.
+MAIN = f"""if __name__ != "__main__":
+    # A process of multiprocessing, which a call started, looks here for the names of the user's `__main__`: no other
+    # name of ours may be in its way.
     from {PROGRAM} import named as __getattr__
 else:
+    import sys
+
     found = "{{}}.{{}}".format(*sys.version_info[:2])
     if found != sys.argv[2]:
         sys.exit(

@@ -64,7 +64,7 @@ def own_files(here: str) -> None:
 
 def named(name: str) -> object:
     """The value of a name in the user's `__main__`, in a process that a call started by multiprocessing."""
-    if not name.startswith("__"):
+    if not (name.startswith("__") and name.endswith("__")):
         if name not in names:
             with open(os.path.dirname(__file__), "rb") as payload:
                 function, calls = entry(payload, int(sys.argv[1]))
