@@ -11,6 +11,8 @@ import os
 import stat
 import time
 from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
+from itertools import islice
 
 from diana.adapters.lrm.spawner.identity import boot_s
 from diana.adapters.lrm.spawner.jobs import Job
@@ -19,6 +21,8 @@ _LOOK_S = 0.005
 """Seconds of one look, for all jobs together."""
 _STEP = 50
 """Files between two looks at the clock."""
+_MOST_GIVEN = 20_000
+"""Names that are looked at before a job begins."""
 _BLOCK_BYTES = 512
 
 
@@ -28,6 +32,21 @@ class DiskWatch:
         self._folders = folders
         self._walks: dict[Job, Iterator[int]] = {}
         """Job -> walk that is under way; the one that waits longest is first."""
+
+    def begins(self, job: Job) -> None:
+        """Note what lies in the job's own directory before it begins, or as it is taken over."""
+        scratch, own = self._folders(job)
+        if not job.claim.record.scratch_bytes or own == scratch:
+            return
+        given: set[int] = set()
+        left = [own]
+        while left and len(given) < _MOST_GIVEN:
+            with suppress(OSError), os.scandir(left.pop()) as entries:
+                for entry in islice(entries, _MOST_GIVEN):
+                    given.add(entry.inode())
+                    if entry.is_dir(follow_symlinks=False):
+                        left.append(entry.path)
+        job.given = frozenset(given)
 
     def over(self, running: Collection[Job]) -> list[Job]:
         """Go on looking for a moment; return the jobs that hold more than they asked for. It notes how much."""
@@ -73,8 +92,8 @@ class DiskWatch:
                             continue
                         if stat.S_ISDIR(found.st_mode):
                             left.append((entry.path, since_s))
-                        elif found.st_ctime >= since_s:
-                            # Inputs were put there before it began.
+                        elif found.st_ctime >= since_s and not (found.st_mtime < since_s and found.st_ino in job.given):
+                            # Inputs were put there before it began; it may have given them other names or modes.
                             total += found.st_blocks * _BLOCK_BYTES // max(1, found.st_nlink)
             except OSError:
                 # It was deleted, or is another account's.
