@@ -137,6 +137,19 @@ class Lazy:
         """Twice."""
         return 2 * self.x
 
+def fork(x):
+    if child := os.fork():
+        return x + os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    system.exit(5)
+
+def silent(x):
+    system.stdout = system.stderr = None
+    return x
+
+def inner(x):
+    with GridExecutor(python=system.executable) as executor:
+        return executor.submit(number, x).result()
+
 def lazy(x):
     one = Lazy(x)
     return one.twice, vars(one), Lazy.twice.__doc__
@@ -215,6 +228,7 @@ CALLS = [
     (same, MISSING, MISSING),
     (same, Colour.RED, Colour.RED), (same, number, number), (same, Point, Point), (same, UserId, UserId),
     (scaled, 2, 10), (lazy, 2, (4, {"x": 2, "twice": 4}, "Twice.")),
+    (fork, 2, 7), (silent, 2, 2), (inner, 20, 6765),
     (foreign_names, None, []),
 ]
 

@@ -134,6 +134,11 @@ def _archive() -> bytes:
     with zipfile.ZipFile(out, "w") as archive, folders as folder:
         archive.writestr("__main__.py", MAIN)
         for name, source in sources:
+            if source.parent == package and package.parent.is_file():
+                # In a call, whose cloudpickle is that of its own archive.
+                with zipfile.ZipFile(package.parent) as ours:
+                    archive.writestr(f"{name}c", ours.read(f"{name}c"))
+                continue
             compiled = py_compile.compile(
                 str(source),
                 os.path.join(folder, "c"),
