@@ -20,6 +20,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
+from zipimport import zipimporter
 
 import cloudpickle  # type: ignore[import-untyped]
 
@@ -136,8 +137,7 @@ def _archive() -> bytes:
         for name, source in sources:
             if source.parent == package and package.parent.is_file():
                 # In a call, whose cloudpickle is that of its own archive.
-                with zipfile.ZipFile(package.parent) as ours:
-                    archive.writestr(f"{name}c", ours.read(f"{name}c"))
+                archive.writestr(f"{name}c", zipimporter(str(package.parent)).get_data(f"{name}c"))
                 continue
             compiled = py_compile.compile(
                 str(source),
