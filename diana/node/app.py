@@ -79,7 +79,12 @@ def run_node(data: Path, overrides: Mapping[str, Any] | None = None) -> int:
     opened = OpenDataDir(data)
     try:
         wait_for_room(opened)
-        log_to(paths.node_log, config.log_format, config.site, config.machine)
+        try:
+            log_to(paths.node_log, config.log_format, config.site, config.machine)
+        except OSError as error:
+            raise UsageError(
+                f"{paths.node_log}: {error.strerror}; move away what lies there, or let this account write it"
+            ) from None
         check_jobs_accounts(config, paths)
         for found, mend in poor_place(data):
             print(f"diana: warning: {found}; {mend}", flush=True)

@@ -15,6 +15,7 @@ import pytest
 from diana.cli.main import main
 from diana.cli.sites import systemd
 from diana.cli.sites.systemd import NodeUnit, data_of, quoted
+from diana.errors import UsageError
 
 ME = pwd.getpwuid(os.getuid()).pw_name
 
@@ -100,6 +101,60 @@ def test_without_systemd_it_names_the_other_way(
     assert said.startswith("diana: service install: systemd does not run here (a container?); ")
     assert f"diana node --detach --data {data}; --print shows the unit" in said
     assert "no systemd of yours runs here; log in as " in told(capsys, data, "install", "--user")
+
+
+def as_systemctl(folder: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    folder.mkdir()
+    (folder / "systemctl").write_text(f"#!/bin/sh\n{text}\n")
+    (folder / "systemctl").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+
+
+def test_what_systemctl_says_in_another_charset_is_told_as_far_as_it_goes(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    says = "case \"$*\" in *is-system-running) echo running ;; *) printf 'not \\344 word' >&2; exit 1 ;; esac"
+    as_systemctl(tmp_path / "bin", monkeypatch, says)
+    assert "not \ufffd word; nothing was left installed" in told(capsys, data, "install", "--user")
+
+
+def test_a_folder_in_the_place_of_the_unit_is_one_line(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    as_systemctl(tmp_path / "bin", monkeypatch, "echo running")
+    file = tmp_path / "config" / "systemd" / "user" / "diana-alpha.service"
+    file.mkdir(parents=True)
+    for more in ([], ["--replace"]):
+        said = told(capsys, data, "install", "--user", *more)
+        assert said == f"diana: {file}: Is a directory; nothing was installed\n"
+
+
+def test_a_folder_of_units_is_where_systemd_looks_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    mine = pwd.getpwuid(os.getuid()).pw_dir
+    for config, home, want in (
+        ("/c", "/h", "/c/systemd/user"),
+        ("c", "/h", "/h/.config/systemd/user"),
+        ("", "", f"{mine}/.config/systemd/user"),
+        ("", "h", f"{mine}/.config/systemd/user"),
+    ):
+        monkeypatch.setenv("XDG_CONFIG_HOME", config)
+        monkeypatch.setenv("HOME", home)
+        assert str(systemd.Systemd(user=True).folder) == want
+
+
+def test_commands_that_are_shown_have_the_directory_as_a_shell_reads_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = tmp_path / "a b"
+    assert main(["init", "alpha", "--data", str(data), "--root-jobs"]) == 0
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert f"diana node --detach --data '{data}'" in told(capsys, data, "install", "--user")
+
+
+@pytest.mark.parametrize("end", ["\n", "\r"])
+def test_a_directory_whose_name_ends_a_line_of_a_unit_is_refused(end: str) -> None:
+    with pytest.raises(UsageError, match="a unit holds no path with a line's end"):
+        quoted(f"/srv/a{end}b")
 
 
 def test_what_cannot_be_is_one_line(

@@ -111,6 +111,7 @@ def shell(line: str) -> subprocess.CompletedProcess[str]:
         ("diana simulate /nowhere.toml 2>&-", 2, ""),
         ("diana help exit-codes >/dev/full", 2, "standard output: No space left on device"),
         ("diana completion zsh >/dev/full", 2, "standard output: No space left on device"),
+        ("f=$(mktemp); (ulimit -f 0; diana help exit-codes >$f); c=$?; rm $f; exit $c", 2, "standard output: File too"),
     ],
 )
 def test_output_that_nobody_takes_is_no_fault_of_ours(line: str, code: int, says: str) -> None:

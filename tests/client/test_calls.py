@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -80,6 +81,20 @@ def test_an_exception_comes_back_as_itself_with_the_remote_traceback_as_cause_an
 def test_leaving_the_interpreter_is_an_exception_of_the_call_too(tmp_path: Path) -> None:
     (outcome,) = outcomes(packed((sys.exit, [("enough",)])), 0, tmp_path)
     assert isinstance(outcome.error, SystemExit) and outcome.error.args == ("enough",)
+
+
+def test_a_child_that_a_call_forks_gives_no_outcome_however_it_ends(tmp_path: Path) -> None:
+    def parent(how: str) -> str:
+        if child := os.fork():
+            return f"{how} {os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])}"
+        if how == "fails":
+            raise LookupError("the child's own")
+        if how == "leaves":
+            sys.exit(5)
+        return "child"
+
+    group = packed((parent, [("ends",), ("leaves",), ("fails",), ("ends",)]))
+    assert [one.result() for one in outcomes(group, 0, tmp_path)] == ["ends 0", "leaves 5", "fails 1", "ends 0"]
 
 
 def test_what_cannot_be_pickled_in_the_job_is_told_in_words(tmp_path: Path) -> None:

@@ -94,8 +94,9 @@ with GridExecutor(**node) as executor:
     print(pending.result(), executor.submit(square, 3).result())
 """
 
-NAMES = """
-import dataclasses, enum, functools, multiprocessing, os, sys, typing
+NAMES = '''
+import dataclasses, enum, functools, multiprocessing, os, typing
+import sys as system
 from concurrent.futures import ProcessPoolExecutor
 from diana.client import GridExecutor
 
@@ -121,6 +122,37 @@ class Point:
     @classmethod
     def made(cls, x):
         return cls(x)
+
+def sys(n):
+    return "sys", n
+
+def __own(n):
+    return "own", n
+
+class Lazy:
+    def __init__(self, x):
+        self.x = x
+    @functools.cached_property
+    def twice(self):
+        """Twice."""
+        return 2 * self.x
+
+def fork(x):
+    if child := os.fork():
+        return x + os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    system.exit(5)
+
+def silent(x):
+    system.stdout = system.stderr = None
+    return x
+
+def inner(x):
+    with GridExecutor(python=system.executable) as executor:
+        return executor.submit(number, x).result()
+
+def lazy(x):
+    one = Lazy(x)
+    return one.twice, vars(one), Lazy.twice.__doc__
 
 class Colour(enum.Enum):
     RED = 1
@@ -181,10 +213,12 @@ def in_pool(how, kind):
     context = multiprocessing.get_context(how)
     if kind == "pool":
         with context.Pool(2) as pool:
-            return pool.map(Point.made, [1]), pool.map(number, [9]), pool.map(same, [Colour.RED, Point(3)])
+            names = pool.map(sys, [1]), pool.map(__own, [1])
+            return pool.map(Point.made, [1]), pool.map(number, [9]), pool.map(same, [Colour.RED, Point(3)]), names
     with ProcessPoolExecutor(2, mp_context=context) as pool:
         made, numbers = list(pool.map(Point.made, [1])), list(pool.map(number, [9]))
-        return made, numbers, list(pool.map(same, [Colour.RED, Point(3)]))
+        names = list(pool.map(sys, [1])), list(pool.map(__own, [1]))
+        return made, numbers, list(pool.map(same, [Colour.RED, Point(3)])), names
 
 CALLS = [
     (number, 30, 832040), (entry, 1, ("mine", 1)), (functools.partial(add, 3), 4, 7), (Point(1).moved, 2, Point(3)),
@@ -193,13 +227,14 @@ CALLS = [
     (Times(3), 2, 6), (nested(), 4, Point(4)), (lambda x: x + 1, 1, 2), (is_missing, MISSING, True),
     (same, MISSING, MISSING),
     (same, Colour.RED, Colour.RED), (same, number, number), (same, Point, Point), (same, UserId, UserId),
-    (scaled, 2, 10),
+    (scaled, 2, 10), (lazy, 2, (4, {"x": 2, "twice": 4}, "Twice.")),
+    (fork, 2, 7), (silent, 2, 2), (inner, 20, 6765),
     (foreign_names, None, []),
 ]
 
 if __name__ == "__main__":
     FACTOR = 5
-    with GridExecutor(sys.argv[1], python=sys.executable, warm=sys.argv[2] == "warm") as executor:
+    with GridExecutor(system.argv[1], python=system.executable, warm=system.argv[2] == "warm") as executor:
         futures = [executor.submit(call, *([] if given is None else [given])) for call, given, _ in CALLS]
         kinds = [(how, kind) for how in ("fork", "forkserver", "spawn") for kind in ("pool", "executor")]
         pools = [executor.submit(in_pool, *kind) for kind in kinds]
@@ -208,10 +243,11 @@ if __name__ == "__main__":
             got = future.result()
             assert got == want and type(got) is type(want), (call, got, want)
         for future in pools:
-            assert future.result() == ([Point(1)], [34], [Colour.RED, Point(3)]), future.result()
+            names = [("sys", 1)], [("own", 1)]
+            assert future.result() == ([Point(1)], [34], [Colour.RED, Point(3)], names), future.result()
         assert isinstance(failed.exception(), Wrong), failed.exception()
         print("all as they are")
-"""
+'''
 
 
 def begun(program: str, site: Site, folder: Path, *words: str) -> subprocess.Popen[str]:

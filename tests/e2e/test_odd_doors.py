@@ -230,3 +230,10 @@ def test_a_read_only_data_directory_and_a_full_disk_have_their_own_mends(short: 
         assert "cannot be written: Read-only file system" in run(short / "d", Path("/"), "doctor").stdout
     finally:
         subprocess.run(["umount", "--lazy", str(short)], check=True)
+
+
+def test_a_site_without_a_name_and_a_folder_in_the_place_of_the_log_are_one_line_each(short: Path) -> None:
+    refused(run(short / "e", short, "init", ""), "site id '': want 1 to 40 lower-case letters")
+    run(short / "d", short, "init", "beta", "--root-jobs", "--listen", "127.0.0.1:0")
+    (short / "d" / "node.log").mkdir()
+    refused(run(short / "d", short, "node"), "node.log: Is a directory; move away what lies there")

@@ -17,7 +17,7 @@ INTERNAL = 70
 """Exit code of a fault of ours, apart from all that a user can mend."""
 _NO_PATH = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP)
 """Faults of a path that whoever named it can mend."""
-_NOT_WRITTEN = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
+_NOT_WRITTEN = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 def nearest(word: str, known: Sequence[str]) -> str:

@@ -6,6 +6,7 @@ import argparse
 import os
 import pwd
 import re
+import shlex
 import sys
 from contextlib import suppress
 from functools import cached_property
@@ -60,6 +61,8 @@ class _Service:
     def __init__(self, args: argparse.Namespace) -> None:
         self.args = args
         self.data = Path(os.path.abspath(data_of(args)))
+        self.words = f"--data {shlex.quote(str(self.data))}"
+        """Of commands that are shown."""
         self.systemd = Systemd(user=not args.system and (args.user or os.getuid() != 0))
         self.scope = "user" if self.systemd.user else "system"
         # A unit whose directory is gone can still be taken away.
@@ -78,7 +81,7 @@ class _Service:
             return 0
         self._may_change()
         self._no_other()
-        there = self.file.read_text(encoding="utf-8", errors="replace") if self.file.exists() else None
+        there = self._there()
         if there is not None and there != text and not self.args.replace:
             raise UsageError(
                 f"{self.file} is there and differs; see what would be written with --print, --replace writes it"
@@ -131,7 +134,7 @@ class _Service:
             self._print()
         elif not there:
             output.say(f"there is no service of {self.data} in {self.systemd.folder}")
-            output.say(f"make one with: diana service install --{self.scope} --data {self.data}")
+            output.say(f"make one with: diana service install --{self.scope} {self.words}")
         else:
             does = "runs" if runs else "is being started, perhaps not for the first time" if state == _BEGINS else ""
             output.say(f"{self.unit} of {self.data}: {does or 'does not run'}")
@@ -156,7 +159,7 @@ class _Service:
         except PermissionError as error:
             raise UsageError(f"{self.data}: {error.strerror}; ask as the account whose directory it is") from None
         if not there:
-            raise UsageError(f"{self.data}: no site there; make one with: diana init NAME --data {self.data}")
+            raise UsageError(f"{self.data}: no site there; make one with: diana init NAME {self.words}")
         return load_config(file)
 
     def _text(self) -> str:
@@ -171,6 +174,15 @@ class _Service:
                 raise UsageError(f"service install: there is no account {account}; make it, or name another") from None
         return NodeUnit(self.config.site, self.data, (*_program(), "node"), account).text()
 
+    def _there(self) -> str | None:
+        """Return the unit's file as it is; None: there is none."""
+        try:
+            return self.file.read_text(encoding="utf-8", errors="replace")
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise UsageError(f"{self.file}: {error.strerror}; nothing was installed") from None
+
     def _may_change(self) -> None:
         if not self.systemd.user and os.getuid() != 0:
             raise UsageError(f"service {self.args.order} --system: only root may; say it with sudo, or --user")
@@ -180,11 +192,11 @@ class _Service:
             mend = f"log in as {_me()}, or let root say: loginctl enable-linger {_me()}"
             raise UsageError(
                 f"service {self.args.order}: no systemd of yours runs here; {mend}; "
-                f"without one: diana node --detach --data {self.data}"
+                f"without one: diana node --detach {self.words}"
             )
         raise UsageError(
             f"service {self.args.order}: systemd does not run here (a container?); start the node with: "
-            f"diana node --detach --data {self.data}; --print shows the unit"
+            f"diana node --detach {self.words}; --print shows the unit"
         )
 
     def _no_other(self) -> None:
@@ -195,7 +207,7 @@ class _Service:
                     scope = "user" if systemd.user else "system"
                     raise UsageError(
                         f"{file} serves {self.data} already; diana service uninstall --{scope} --name {file.stem} "
-                        f"--data {self.data} removes it"
+                        f"{self.words} removes it"
                     )
 
     def _nothing_in_the_way(self) -> None:
@@ -204,7 +216,7 @@ class _Service:
 
         if answers(self.data):
             raise UsageError(
-                f"{self.data}: its node runs already, and not as this service; diana stop --data {self.data} ends it "
+                f"{self.data}: its node runs already, and not as this service; diana stop {self.words} ends it "
                 "(running jobs run on)"
             )
         host, port = host_port(self.config.listen)
@@ -237,7 +249,7 @@ class _Service:
         return self._asked("is-enabled") == "enabled"
 
     def _asked(self, order: str) -> str:
-        with suppress(FileNotFoundError, DianaError):
+        with suppress(OSError, DianaError):
             return self.systemd.asked(order, self.unit)
         return ""
 

@@ -61,7 +61,7 @@ def _init(args: argparse.Namespace) -> int:
         given = getattr(args, option)
         if given is not None and given is not False and given != []:
             raise UsageError(f"init: --{option.replace('_', '-')} is for a site; leave it out with --user")
-    return _init_site(args) if args.site else _init_user(args)
+    return _init_user(args) if args.site is None else _init_site(args)
 
 
 def _init_site(args: argparse.Namespace) -> int:

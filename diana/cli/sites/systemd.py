@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import re
 import subprocess
 from dataclasses import dataclass
@@ -81,7 +82,7 @@ def _specifiers(text: str) -> str:
 
 def quoted(word: str) -> str:
     """The word as systemd reads it in ExecStart (systemd.service(5), "Command lines"); UsageError for a line's end."""
-    if "\n" in word:
+    if "\n" in word or "\r" in word:
         raise UsageError(f"{word!r}: a unit holds no path with a line's end; move the directory")
     escaped = _specifiers(word).replace("$", "$$")
     if re.fullmatch(r"[\w@%+=:,./$-]+", escaped):
@@ -108,10 +109,13 @@ class Systemd:
 
     @property
     def folder(self) -> Path:
-        """Where units are written."""
+        """Where units are written; systemd passes over variables that are no absolute path, too."""
         if not self.user:
             return SYSTEM_FOLDER
-        return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "systemd" / "user"
+        config, home = (os.environ.get(name, "") for name in ("XDG_CONFIG_HOME", "HOME"))
+        if not os.path.isabs(config):
+            config = os.path.join(home if os.path.isabs(home) else _home(), ".config")
+        return Path(config, "systemd", "user")
 
     def said(self, order: str) -> str:
         """The command line, for people."""
@@ -121,7 +125,7 @@ class Systemd:
         """True where it is there and takes orders."""
         try:
             done = self._call("is-system-running")
-        except FileNotFoundError:
+        except OSError:
             return False
         return done.stdout.strip() not in ("", "offline", "unknown")
 
@@ -144,10 +148,23 @@ class Systemd:
         command = ["systemctl", *(["--user"] if self.user else []), "--no-pager", *words]
         try:
             return subprocess.run(
-                command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=patience_s, check=False
+                command,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                encoding="utf-8",
+                errors="replace",
+                timeout=patience_s,
+                check=False,
             )
         except subprocess.TimeoutExpired:
             raise DianaError(f"{self.said(' '.join(words))}: no answer within {patience_s:g} s") from None
+
+
+def _home() -> str:
+    try:
+        return pwd.getpwuid(os.getuid()).pw_dir
+    except KeyError:
+        raise UsageError(f"HOME is no absolute path, and user {os.getuid()} has no account; set HOME") from None
 
 
 def lingers(account: str) -> bool | None:
@@ -157,10 +174,11 @@ def lingers(account: str) -> bool | None:
             ["loginctl", "show-user", account, "--property=Linger", "--value"],
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            text=True,
+            encoding="utf-8",
+            errors="replace",
             timeout=_STEP_S,
             check=False,
         )
-    except (FileNotFoundError, subprocess.TimeoutExpired):
+    except (OSError, subprocess.TimeoutExpired):
         return None
     return {"yes": True, "no": False}.get(done.stdout.strip())

@@ -36,6 +36,9 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         self.names: dict[str, Any] = {}
 
     def reducer_override(self, obj: Any) -> Any:
+        if type(obj) is functools.cached_property:
+            # Before Python 3.12 it has a lock, which no pickle holds.
+            return functools.cached_property, (obj.func,), {"attrname": obj.attrname, "__doc__": obj.__doc__}
         if getattr(obj, "__module__", None) != "__main__":
             return super().reducer_override(obj)
         if isinstance(obj, (type, types.FunctionType)):

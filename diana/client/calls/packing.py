@@ -20,6 +20,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
+from zipimport import zipimporter
 
 import cloudpickle  # type: ignore[import-untyped]
 
@@ -103,12 +104,13 @@ def packed_calls(function: Callable[..., Any], calls: Sequence[tuple[Sequence[An
         ) from error
 
 
-MAIN = f"""import sys
-
-if __name__ != "__main__":
-    # A process of multiprocessing, which a call started, looks here for the names of the user's `__main__`.
+MAIN = f"""if __name__ != "__main__":
+    # A process of multiprocessing, which a call started, looks here for the names of the user's `__main__`: no other
+    # name of ours may be in its way.
     from {PROGRAM} import named as __getattr__
 else:
+    import sys
+
     found = "{{}}.{{}}".format(*sys.version_info[:2])
     if found != sys.argv[2]:
         sys.exit(
@@ -133,6 +135,10 @@ def _archive() -> bytes:
     with zipfile.ZipFile(out, "w") as archive, folders as folder:
         archive.writestr("__main__.py", MAIN)
         for name, source in sources:
+            if source.parent == package and package.parent.is_file():
+                # In a call, whose cloudpickle is that of its own archive.
+                archive.writestr(f"{name}c", zipimporter(str(package.parent)).get_data(f"{name}c"))
+                continue
             compiled = py_compile.compile(
                 str(source),
                 os.path.join(folder, "c"),

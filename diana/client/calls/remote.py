@@ -64,7 +64,7 @@ def own_files(here: str) -> None:
 
 def named(name: str) -> object:
     """The value of a name in the user's `__main__`, in a process that a call started by multiprocessing."""
-    if not name.startswith("__"):
+    if not (name.startswith("__") and name.endswith("__")):
         if name not in names:
             with open(os.path.dirname(__file__), "rb") as payload:
                 function, calls = entry(payload, int(sys.argv[1]))
@@ -102,11 +102,18 @@ def write_outcomes(index: int, out: "BinaryIO") -> None:
             error.add_note(UNPACKED)
         put(out, *told(error))
         return
-    began_s = time.monotonic()
+    began_s, own = time.monotonic(), os.getpid()
     for arguments, keywords in pairs:
+        # What a child of the call still had to write would come twice.
+        out.flush()
         try:
             value = call(*arguments, **keywords)
+            if os.getpid() != own:
+                # A child that the call forked: it ends here, and the outcome is its parent's.
+                sys.exit()
         except BaseException as error:
+            if os.getpid() != own:
+                raise
             # Whoever reads the results stops here, too.
             put(out, *told(error))
             break
@@ -371,7 +378,8 @@ def ended(work: "Callable[..., object]", *arguments: "Any") -> int:
 
 def flush() -> None:
     for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError, ValueError):
+        # The user's own, or None.
+        with suppress(Exception):
             stream.flush()
     if "ctypes" in sys.modules:
         # What libraries printed in C.

@@ -9,8 +9,8 @@ import pytest
 import pytest_asyncio
 
 from diana.model.facts import Outcome
-from diana.model.job.spec import Outputs, Resources
-from tests.contract.lrm_builders import RealSite, shell
+from diana.model.job.spec import InputFile, Outputs, Resources
+from tests.contract.lrm_builders import SUBGROUP, RealSite, shell
 
 MIB = 1 << 20
 
@@ -62,6 +62,21 @@ async def test_holes_links_and_second_names_take_no_room(site: RealSite, tmp_pat
     site.start(shell(f"{script}; for n in 1 2 3 4; do ln one two$n; done; sleep 1", resources=wants(20)), 0)
     (end,) = await site.ended(1)
     assert end.outcome is Outcome.DONE, end
+
+
+@pytest.mark.parametrize("then", ["", "; rm -rf in here; " + WRITES % ("more", 30)])
+async def test_an_input_that_gets_another_mode_name_or_link_was_not_written_by_the_job(
+    site: RealSite, tmp_path: Path, then: str
+) -> None:
+    (tmp_path / "large").write_bytes(bytes(30 * MIB))
+    staged = site.data.staged(SUBGROUP) / "dataset" / "large"
+    staged.parent.mkdir(parents=True)
+    staged.symlink_to(tmp_path / "large")
+    given = (InputFile(source="dataset:large", path="in"),)
+    script = f"chmod +x in; mkdir here; mv in here; ln here/in in; sleep 1{then}; sleep 1"
+    site.start(shell(script, resources=wants(20), inputs=given), 0)
+    (end,) = await site.ended(1)
+    assert end.outcome is (Outcome.FAILED if then else Outcome.DONE), end
 
 
 async def test_the_next_spawner_holds_a_job_to_its_scratch(site: RealSite, tmp_path: Path) -> None:

@@ -75,6 +75,7 @@ class Job:
         "collects",
         "end",
         "environment",
+        "given",
         "gpus",
         "index",
         "kill_at_s",
@@ -134,6 +135,8 @@ class Job:
         """Most memory that it was seen to use with all its children."""
         self.over_bytes = 0
         """Memory it used when it was ended for that; 0: it was not."""
+        self.given: frozenset[int] = frozenset()
+        """Inodes that lay in its own directory when it began, if it asked for scratch."""
         self.over_disk_bytes = 0
         """Room it took of the disk when it was ended for that; 0: it was not."""
         self.over_processes = 0
@@ -162,6 +165,7 @@ class Job:
     def finish(self, end: End) -> None:
         self.end = end
         self.state = JobState.ENDED
+        self.given = frozenset()
         self.argv = []
         self.environment = self.met = []
         self.segment = None

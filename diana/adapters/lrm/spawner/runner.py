@@ -233,6 +233,7 @@ class JobRunner:
                 job.started_s = boot_s()
                 scratch = self._scratch.path(job.slots[0])
                 self.others.lend(job, scratch)
+                self._disk.begins(job)
                 job.pid = self._launcher.launch(job, job.segment, scratch)
             except (NotStarted, OSError) as fault:
                 if not self._place.look():
@@ -294,6 +295,7 @@ class JobRunner:
                 if mark := self._launcher.mark(job):
                     self._launcher.marks.put_on_child(job.pid, mark)
                 job.mark = mark
+                self._disk.begins(job)
                 job.cgroup = self._cgroups.put(self._launcher.run_name(job), job.pid)
                 self._cgroups.limit(job.cgroup, job.claim.record.memory_bytes)
                 first_to_go(job.pid)
@@ -354,6 +356,7 @@ class JobRunner:
         job.adopted = True
         job.cgroup = self._cgroups.find(self._launcher.run_name(job))
         job.mark = self._launcher.mark(job)
+        self._disk.begins(job)
         self._strays.caretakers |= record.contained
         job.state = JobState.RUNNING
         self.slots.hold(job.slots)

@@ -11,6 +11,8 @@ import os
 import stat
 import time
 from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
+from itertools import islice
 
 from diana.adapters.lrm.spawner.identity import boot_s
 from diana.adapters.lrm.spawner.jobs import Job
@@ -19,6 +21,8 @@ LOOK_S = 0.005
 """Seconds of one look, for all jobs together."""
 _STEP = 50
 """Files between two looks at the clock."""
+_MOST_GIVEN = 20_000
+"""Names that are looked at before a job begins."""
 _BLOCK_BYTES = 512
 _LARGE_PARTS = 100
 """A file that takes more than one part in so many of the scratch is looked at again before a job is ended for it."""
@@ -40,6 +44,21 @@ class DiskWatch:
         """Job -> walk that is under way; the one that waits longest is first."""
         self._began_s: dict[Job, float] = {}
         """Job -> its start by the wall clock as it was when the job was first seen here: that clock may be set."""
+
+    def begins(self, job: Job) -> None:
+        """Note what lies in the job's own directory before it begins, or as it is taken over."""
+        scratch, own = self._folders(job)
+        if not job.claim.record.scratch_bytes or own == scratch:
+            return
+        given: set[int] = set()
+        left = [own]
+        while left and len(given) < _MOST_GIVEN:
+            with suppress(OSError), os.scandir(left.pop()) as entries:
+                for entry in islice(entries, _MOST_GIVEN):
+                    given.add(entry.inode())
+                    if entry.is_dir(follow_symlinks=False):
+                        left.append(entry.path)
+        job.given = frozenset(given)
 
     def over(self, running: Collection[Job]) -> list[Job]:
         """Go on looking for a moment; return the jobs that hold more than they asked for. It notes how much."""
@@ -84,8 +103,9 @@ class DiskWatch:
                             continue
                         if stat.S_ISDIR(found.st_mode):
                             left.append(entry.path)
-                        elif found.st_ctime >= began_s:
-                            # Inputs are older, and so is what an earlier job left that cannot be deleted.
+                        elif found.st_ctime >= began_s and not (found.st_mtime < began_s and found.st_ino in job.given):
+                            # Inputs are older, whatever name or mode the job gives them, and so is what an earlier job
+                            # left that cannot be deleted.
                             total += (size := _room(found))
                             if size * _LARGE_PARTS > most_bytes:
                                 large[entry.path] = size
