@@ -81,6 +81,8 @@ def test_calls_run_over_two_sites_and_come_back_each_in_its_way(grid: Grid, tmp_
             3,
             "the last words\n",
         )
+        with pytest.raises(JobFailed, match=r"its process ended with exit code 0 before the call returned"):
+            executor.submit(os._exit, 0).result(60)
     with pytest.raises(RuntimeError, match="after shutdown"):
         executor.submit(fails, 1)
 

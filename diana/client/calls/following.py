@@ -11,6 +11,7 @@ from typing import Any, TypeVar, cast
 from diana.client.aio import AsyncClient
 from diana.client.calls.gathering import CallGroup
 from diana.client.calls.packing import outcomes, result_index, spent_s
+from diana.client.calls.remote import RESULT
 from diana.client.results import JobResult, rows
 from diana.errors import DianaError, JobFailed, Overloaded, Unreachable
 from diana.model.indexset import IndexSet
@@ -165,6 +166,8 @@ def _failure(group: CallGroup, row: JobResult, log: str) -> JobFailed:
         why = "it ran longer than its time"
     elif row.outcome == "out_of_memory":
         why = row.error.partition(": ")[2]
+    elif RESULT in row.error:
+        why = f"its process ended with exit code {row.exit_code} before the call returned"
     elif row.signal:
         why = f"{signal_name(row.signal)} ended it"
     else:

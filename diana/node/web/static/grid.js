@@ -56,7 +56,7 @@ export class GridPage {
     movable(this.map, this.all);
     this.total = h("p", { class: "quiet" });
     this.left = h("p", { class: "quiet" });
-    this.alone = h("p", {}, "This site knows no other yet: ", h("code", {}, "diana invite"), " makes a token with which one joins.");
+    this.alone = h("p", { hidden: true }, "This site knows no other yet: ", h("code", {}, "diana invite"), " makes a token with which one joins.");
     this.legend = h("p", { class: "legend" },
       h("span", {}, h("span", { class: "key good" }), `round trip below ${FAST_S * 1000} ms`), h("span", {}, h("span", { class: "key waits" }), `below ${SLOW_S * 1000} ms`), h("span", {}, h("span", { class: "key bad" }), "above"),
       h("span", {}, drawnKey(1, "link unknown"), "not measured"),
