@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,8 +26,10 @@ def program(folder: Path) -> Path:
 
 
 @contextmanager
-def reader(home: Path) -> Iterator[Shell]:
-    """A shell that begins in `home`, on a network of its own; what it starts ends with it. Root's."""
+def reader() -> Iterator[Shell]:
+    """A shell in a home and on a network of its own; what it starts ends with it. Root's."""
+    # A data directory there is to have a name as short as a reader's.
+    home = Path(tempfile.mkdtemp(prefix="ann-"))
     assert os.geteuid() == 0, "these want root: each shell has network and processes of its own"
     assert shutil.which("unshare") and shutil.which("ip"), "install util-linux and iproute2"
     made = Shell(
@@ -40,3 +43,4 @@ def reader(home: Path) -> Iterator[Shell]:
         yield made
     finally:
         made.close()
+        shutil.rmtree(home, ignore_errors=True)

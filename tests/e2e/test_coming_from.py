@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from tests.docs.commands import reader
@@ -13,6 +11,6 @@ PAGES = REPO / "docs" / "coming-from"
 
 
 @pytest.mark.parametrize("page", sorted(path.name for path in PAGES.glob("*.md")))
-def test_a_page_for_those_who_come_from_another_tool_does_what_it_shows(page: str, tmp_path: Path) -> None:
-    with reader(tmp_path) as shell:
+def test_a_page_for_those_who_come_from_another_tool_does_what_it_shows(page: str) -> None:
+    with reader() as shell:
         assert shell.play(PAGES / page) > 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-from pathlib import Path
 
 from tests.docs.commands import reader
 from tests.e2e.grid import REPO
@@ -20,13 +19,13 @@ def typed() -> list[str]:
     return [line for line in lines if line and not NOT_TYPED.match(line)]
 
 
-def test_each_line_of_the_front_page_does_what_it_says(tmp_path: Path) -> None:
-    shutil.copytree(REPO / "examples", tmp_path / "examples")
-    for page in REPO.glob("*.md"):
-        shutil.copy(page, tmp_path)
+def test_each_line_of_the_front_page_does_what_it_says() -> None:
     commands = typed()
     assert len(commands) > 20
-    with reader(tmp_path) as shell:
+    with reader() as shell:
+        shutil.copytree(REPO / "examples", shell.home / "examples")
+        for page in REPO.glob("*.md"):
+            shutil.copy(page, shell.home)
         for command in commands:
             shell.type(command)
-    assert len(list((tmp_path / "alpha-4").glob("walk-*.json"))) == 60
+        assert len(list((shell.home / "alpha-4").glob("walk-*.json"))) == 60

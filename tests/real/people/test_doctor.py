@@ -123,6 +123,4 @@ def test_a_full_disk_says_how_much_is_missing(grid: Grid, small: Path) -> None:
     with pytest.raises(OSError), (small / "more").open("wb") as more:
         more.write(b"x" * (16 << 20))
     row = doctor(grid, alpha)[1]["disk"]
-    assert row["state"] == "fail" and "cannot be written: No space left on device; 0 of 24 MiB free" in row["found"], (
-        row
-    )
+    assert row["state"] == "fail" and row["found"].startswith("0 of 24 MiB free"), row

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -19,13 +18,13 @@ TUTORIALS = REPO / "docs" / "tutorials"
 
 
 @pytest.fixture
-def shell(tmp_path: Path) -> Iterator[Shell]:
-    with reader(tmp_path) as made:
+def shell() -> Iterator[Shell]:
+    with reader() as made:
         yield made
 
 
 @pytest.mark.parametrize("page", ["one-machine.md", "three-sites.md", "moving-job.md", "one-job-three-sites.md"])
-def test_a_tutorial_does_what_it_shows(shell: Shell, tmp_path: Path, page: str) -> None:
+def test_a_tutorial_does_what_it_shows(shell: Shell, page: str) -> None:
     # What a reader copies from the repository.
-    shutil.copy(REPO / "examples" / "koala" / "ring.py", tmp_path)
+    shutil.copy(REPO / "examples" / "koala" / "ring.py", shell.home)
     assert shell.play(TUTORIALS / page) > 10
