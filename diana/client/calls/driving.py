@@ -23,9 +23,9 @@ from diana.client.calls.gathering import CallGroup, GridFuture, WaitingCalls, no
 from diana.client.calls.packing import Call, job_of
 from diana.client.calls.sizing import Rest
 from diana.client.calls.withdrawing import LOOK_EVERY_S, Withdrawals, Withdrawn
-from diana.client.in_threads import apart
 from diana.errors import DianaError, Unreachable
 from diana.model.indexset import IndexSet
+from diana.threads import in_thread
 
 if TYPE_CHECKING:
     from diana.client.client import Client
@@ -397,7 +397,7 @@ class Driver:
         while not group.sent.is_set():
             await asyncio.sleep(LOOK_EVERY_S)
         end_s = time.monotonic() + self._patience_s
-        taken = await apart(lambda: self._taken(group, indices, end_s))
+        taken = await in_thread(lambda: self._taken(group, indices, end_s))
         self._took(group, taken, indices)
 
     def _taken(self, group: CallGroup, indices: IndexSet | None, end_s: float) -> Withdrawn:

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import NamedTuple
 
 from diana.errors import DianaError, one_line
-from diana.node.loop.aside import in_thread
+from diana.threads import in_thread
 from diana.wire.client.peers import CheckResult
 
 LIMIT_S = 2.0

@@ -13,8 +13,8 @@ from diana.model.layout import DataDir
 from diana.node.config.site_file import SiteConfig, load_config
 from diana.node.doctor import clusters, files, gpus, machine, software, trust
 from diana.node.doctor.bounded import Check, Results, blocking, fail, run_all
-from diana.node.loop.aside import in_thread
 from diana.node.pair.follower import is_paired
+from diana.threads import in_thread
 from diana.wire.client.peers import CheckResult, DoctorResponse
 
 NODE_S = 4.0

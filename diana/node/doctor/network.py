@@ -14,8 +14,8 @@ import grpc
 
 from diana.errors import DianaError
 from diana.node.doctor.bounded import Results, fail, ok, warn
-from diana.node.loop.aside import in_thread
 from diana.node.ways_in.client_service import FAILURE_KEY
+from diana.threads import in_thread
 from diana.wire.client.peers import CheckResult
 from diana.wire.pb import data_pb2, data_pb2_grpc
 from diana.wire.tls import Credentials, identity_in, learn_leaf, open_channel, why_no_handshake

@@ -9,8 +9,8 @@ from contextlib import suppress
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from diana.node.loop.aside import in_thread
 from diana.node.metrics.samples import Calls, Reader, Samples
+from diana.threads import in_thread
 
 if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric as Family

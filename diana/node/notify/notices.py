@@ -24,8 +24,8 @@ from diana.model.durations import seconds
 from diana.model.ids import GroupId
 from diana.model.job.notices import MAIL
 from diana.node.config.site_file import Notifying
-from diana.node.loop.aside import in_thread
 from diana.node.notify.sending import CannotTell, Notice, refusal, tell
+from diana.threads import in_thread
 
 FIRST_S, MOST_S = 5.0, 1800.0
 """Seconds before a second try, doubled up to the most."""

@@ -16,8 +16,8 @@ from diana import __version__
 from diana.engine.journal.effects import Effect
 from diana.errors import UsageError
 from diana.node.config.site_file import SiteConfig
-from diana.node.loop.aside import in_thread
 from diana.node.loop.clock import SiteClock
+from diana.threads import in_thread
 
 if TYPE_CHECKING:
     from diana.node.loop.runner import Runner
