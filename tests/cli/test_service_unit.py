@@ -151,10 +151,10 @@ def test_commands_that_are_shown_have_the_directory_as_a_shell_reads_it(
     assert f"diana node --detach --data '{data}'" in told(capsys, data, "install", "--user")
 
 
-@pytest.mark.parametrize("end", ["\n", "\r"])
-def test_a_directory_whose_name_ends_a_line_of_a_unit_is_refused(end: str) -> None:
-    with pytest.raises(UsageError, match="a unit holds no path with a line's end"):
-        quoted(f"/srv/a{end}b")
+@pytest.mark.parametrize("name", ["a\nb", "a\rb", "a\\"])
+def test_a_directory_whose_name_ends_a_line_of_a_unit_or_has_it_go_on_is_refused(name: str) -> None:
+    with pytest.raises(UsageError, match="a unit holds no path with a line's end, or a backslash at its end"):
+        quoted(f"/srv/{name}")
 
 
 def test_what_cannot_be_is_one_line(

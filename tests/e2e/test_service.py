@@ -107,8 +107,9 @@ def test_a_service_is_installed_once_runs_jobs_and_is_taken_away(account: Accoun
 def test_what_stands_in_its_way_is_one_line_and_nothing_is_installed(account: Account) -> None:
     with socket.create_server(("127.0.0.1", account.port)):
         taken = account.service("install")
-    mend = f"stop what listens there, or set listen in {account.data / 'site.toml'}"
-    assert taken.returncode == 2 and taken.stderr == f"diana: port {account.port} on 127.0.0.1 is taken; {mend}\n"
+    who, mend = f"process {os.getpid()} (", f"; stop that, or set listen in {account.data / 'site.toml'}\n"
+    assert taken.returncode == 2 and taken.stderr.endswith(mend), taken
+    assert taken.stderr.startswith(f"diana: port {account.port} on 127.0.0.1 is taken by {who}"), taken
     assert account.diana("node", "--detach", "--no-zeroconf").returncode == 0
     runs = account.service("install")
     assert runs.returncode == 2 and "its node runs already, and not as this service; diana stop --data " in runs.stderr

@@ -110,12 +110,13 @@ def make_server(
     except RuntimeError:
         bound = 0
     if not bound:
-        raise PortTaken(_taken(host, port, keys))
+        raise PortTaken(taken(host, port, keys and keys.parent))
     return server, bound
 
 
-def _taken(host: str, port: int, keys: Path | None) -> str:
-    where = f" in {keys.parent / 'site.toml'}" if keys else ""
+def taken(host: str, port: int, data: Path | None) -> str:
+    """Return the line for an operator whose port another process has. `data`: the data directory of the node."""
+    where = f" in {data / 'site.toml'}" if data else ""
     return f"port {port} on {host} is taken by {who_listens(port)}; stop that, or set listen{where}"
 
 
@@ -140,7 +141,7 @@ def _want_fresh(credentials: Credentials, file: Path) -> None:
 def _want_free(host: str, port: int, keys: Path | None) -> None:
     why = cannot_bind(host, port)
     if why == TAKEN:
-        raise PortTaken(_taken(host, port, keys))
+        raise PortTaken(taken(host, port, keys and keys.parent))
     if why:
         raise UsageError(f"listen on {host}:{port}: {why}; set listen to an address of this machine")
 

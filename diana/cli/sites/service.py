@@ -62,7 +62,7 @@ class _Service:
         self.args = args
         self.data = Path(os.path.abspath(data_of(args)))
         self.words = f"--data {shlex.quote(str(self.data))}"
-        """Of commands that are shown."""
+        """The option by which commands that are shown name the directory."""
         self.systemd = Systemd(user=not args.system and (args.user or os.getuid() != 0))
         self.scope = "user" if self.systemd.user else "system"
         # A unit whose directory is gone can still be taken away.
@@ -211,7 +211,7 @@ class _Service:
                     )
 
     def _nothing_in_the_way(self) -> None:
-        from diana.adapters.grpc.server import TAKEN, cannot_bind
+        from diana.adapters.grpc.server import TAKEN, cannot_bind, taken
         from diana.node.config.site_file import host_port
 
         if answers(self.data):
@@ -221,9 +221,7 @@ class _Service:
             )
         host, port = host_port(self.config.listen)
         if port and self.config.role != "member" and cannot_bind(host, port) == TAKEN:
-            raise UsageError(
-                f"port {port} on {host} is taken; stop what listens there, or set listen in {self.data / 'site.toml'}"
-            )
+            raise UsageError(taken(host, port, self.data))
 
     def _write(self, text: str) -> None:
         try:

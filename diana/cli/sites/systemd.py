@@ -81,9 +81,12 @@ def _specifiers(text: str) -> str:
 
 
 def quoted(word: str) -> str:
-    """The word as systemd reads it in ExecStart (systemd.service(5), "Command lines"); UsageError for a line's end."""
-    if "\n" in word or "\r" in word:
-        raise UsageError(f"{word!r}: a unit holds no path with a line's end; move the directory")
+    """The word as systemd reads it in ExecStart (systemd.service(5), "Command lines"); UsageError for a line's end, and
+    for a backslash at the end, by which a line of a unit goes on in the next."""
+    if "\n" in word or "\r" in word or word.endswith("\\"):
+        raise UsageError(
+            f"{word!r}: a unit holds no path with a line's end, or a backslash at its end; move the directory"
+        )
     escaped = _specifiers(word).replace("$", "$$")
     if re.fullmatch(r"[\w@%+=:,./$-]+", escaped):
         return escaped
@@ -145,19 +148,22 @@ class Systemd:
             raise DianaError(f"{self.said(' '.join(words))}: {lines[0].strip()}")
 
     def _call(self, *words: str, patience_s: float = _STEP_S) -> subprocess.CompletedProcess[str]:
-        command = ["systemctl", *(["--user"] if self.user else []), "--no-pager", *words]
         try:
-            return subprocess.run(
-                command,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                encoding="utf-8",
-                errors="replace",
-                timeout=patience_s,
-                check=False,
-            )
+            return _run("systemctl", *(["--user"] if self.user else []), "--no-pager", *words, patience_s=patience_s)
         except subprocess.TimeoutExpired:
             raise DianaError(f"{self.said(' '.join(words))}: no answer within {patience_s:g} s") from None
+
+
+def _run(*command: str, patience_s: float = _STEP_S) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        errors="replace",
+        timeout=patience_s,
+        check=False,
+    )
 
 
 def _home() -> str:
@@ -170,15 +176,7 @@ def _home() -> str:
 def lingers(account: str) -> bool | None:
     """True where the user's systemd runs without a login; None: nobody knows."""
     try:
-        done = subprocess.run(
-            ["loginctl", "show-user", account, "--property=Linger", "--value"],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            encoding="utf-8",
-            errors="replace",
-            timeout=_STEP_S,
-            check=False,
-        )
+        done = _run("loginctl", "show-user", account, "--property=Linger", "--value")
     except (OSError, subprocess.TimeoutExpired):
         return None
     return {"yes": True, "no": False}.get(done.stdout.strip())
