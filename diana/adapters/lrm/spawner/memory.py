@@ -106,7 +106,7 @@ def _by_parents(jobs: Iterable[Job]) -> dict[Job, tuple[list[int], int]]:
                 leader = by_mark.get(mark_of(pid))
             if leader is not None:
                 owner[pid] = leader
-    out: dict[Job, tuple[list[int], int]] = {}
+    pids: dict[Job, list[int]] = {}
     for pid in resident:
         way = []
         at = pid
@@ -116,9 +116,8 @@ def _by_parents(jobs: Iterable[Job]) -> dict[Job, tuple[list[int], int]]:
         found = owner.get(at)
         owner.update(dict.fromkeys(way, found))
         if found is not None:
-            pids, size_bytes = out.get(found, ([], 0))
-            out[found] = ([*pids, pid], size_bytes + resident[pid])
-    return out
+            pids.setdefault(found, []).append(pid)
+    return {job: (each, sum(map(resident.__getitem__, each))) for job, each in pids.items()}
 
 
 def _own_bytes(pid: int) -> int:
