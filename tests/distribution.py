@@ -115,7 +115,7 @@ def metadata(wheel: Path) -> email.message.Message:
 
 
 def look_through(built: Built) -> Iterator[str]:
-    """What is wrong with the files, a line each."""
+    """Faults of the files, a line each."""
     stem = f"{NAME.replace('-', '_')}-{__version__}"
     if (built.wheel.name, built.sdist.name) != (f"{stem}-py3-none-any.whl", f"{stem}.tar.gz"):
         yield f"names: {built.wheel.name} and {built.sdist.name}"

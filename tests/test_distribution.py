@@ -1,4 +1,4 @@
-"""What is built for users is complete, the same each time, and its front page leads nowhere that is not there."""
+"""Each build for users is complete, the same each time, and its front page leads nowhere that is not there."""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -23,6 +24,18 @@ def grid() -> Iterator[Grid]:
     made = Grid()
     try:
         yield made
+    finally:
+        made.close()
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[Path]:
+    """The data directory of a node that runs; the same for all tests of a file, since none of them changes it."""
+    made = Grid()
+    try:
+        alpha = made.add("alpha", 2)
+        alpha.start()
+        yield alpha.data
     finally:
         made.close()
 

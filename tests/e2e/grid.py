@@ -49,7 +49,7 @@ _BAD = re.compile(
 )
 
 _SAID = re.compile(r"diana [0-9.]+: site |diana: warning: .* has \d+ bytes, so that Unix sockets ")
-"""What a node may print; tests whose folders have long names hear that they are."""
+"""Lines that a node may print; tests whose folders have long names hear that they are."""
 
 # grpc prints this on standard error when a caller is gone before its call began; nothing of ours was broken off.
 _GRPCS = re.compile(

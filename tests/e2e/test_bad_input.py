@@ -6,7 +6,6 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,22 +13,9 @@ import pytest
 from diana.adapters.trust import certificates
 from diana.client import Client
 from diana.node.config.setup import init_site, init_user
-from tests.e2e.grid import Grid
 
 pytestmark = pytest.mark.e2e
 DIANA = [sys.executable, "-m", "diana.cli"]
-
-
-@pytest.fixture(scope="module")
-def site() -> Iterator[Path]:
-    """The data directory of a node that runs; the same for all tests here, since nothing may change it."""
-    made = Grid()
-    try:
-        alpha = made.add("alpha", 2)
-        alpha.start()
-        yield alpha.data
-    finally:
-        made.close()
 
 
 def run(data: Path, verb: str, *words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:

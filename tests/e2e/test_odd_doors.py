@@ -13,24 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.grid import Grid
-
 pytestmark = pytest.mark.e2e
 DIANA = [os.fsencode(sys.executable), b"-m", b"diana.cli"]
 ODD = b"caf\xe9.txt"
 """A name in Latin-1, as old archives leave it."""
 ESCAPE = "\x1b[31m"
-
-
-@pytest.fixture(scope="module")
-def site() -> Iterator[Path]:
-    made = Grid()
-    try:
-        alpha = made.add("alpha", 2)
-        alpha.start()
-        yield alpha.data
-    finally:
-        made.close()
 
 
 def run(

@@ -1,5 +1,5 @@
-"""What a job leaves behind ends with that job, whatever it did to environment, session and parent, and where no control
-group tells whose it is. Other jobs run on beside it."""
+"""Processes that a job leaves behind end with it, whatever they did to environment, session and parent, and where no
+control group tells whose they are. Other jobs run on beside it."""
 
 from __future__ import annotations
 
